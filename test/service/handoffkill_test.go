@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,8 +96,25 @@ func TestKilledHandoffs(t *testing.T) {
 			t.Fatal(err)
 		}
 		atolltest.Until(t, time.Minute, point.name, func() bool { return point.reached(round) })
+		open := threads()[0]
+		cut := make(chan []sessionEvent, 1)
+		go func() { cut <- k.threadFrom(open.ID, "") }()
 		line.next(syscall.SIGKILL)
+		seen, last := <-cut, ""
+		if len(seen) > 0 {
+			last = seen[len(seen)-1].ID
+		}
+		seen = append(seen, k.threadFrom(open.ID, last)...)
 		k.until("idle")
+		var page struct{ Data []json.RawMessage }
+		line.now().Must(t, k.key, http.MethodGet, k.path+"/threads/"+open.ID+"/events", nil).Into(t, http.StatusOK, &page)
+		listed := make([]string, len(page.Data))
+		for i, raw := range page.Data {
+			listed[i] = string(raw)
+		}
+		if got := raws(seen); !slices.Equal(got, listed) || len(listed) == 0 {
+			t.Errorf("%s: a thread was streamed from one server to the next as\n%s\nand is\n%s", point.name, strings.Join(got, "\n"), strings.Join(listed, "\n"))
+		}
 		all := k.events("&order=desc")
 		if all[0].StopReason.Type != "end_turn" {
 			t.Errorf("%s: %s", point.name, all[0].raw)
@@ -121,6 +139,15 @@ func TestKilledHandoffs(t *testing.T) {
 			t.Errorf("%s ran %d times: %s", one, strings.Count(turn.Content, one+" "), turn.Content)
 		}
 	}
+}
+
+// threadFrom follows a thread after an event until it has ended, or its server.
+func (k *talker) threadFrom(thread, last string) (seen []sessionEvent) {
+	_ = k.follow(k.Context(), http.MethodGet, "/threads/"+thread+"/events/stream", nil, last, func(e sessionEvent) bool { // the caller compares
+		seen = append(seen, e)
+		return true
+	})
+	return seen
 }
 
 // stopped interrupts a turn whose agents run programs: those end with it.

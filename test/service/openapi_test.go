@@ -193,7 +193,7 @@ func (d *described) everyOperation(t *testing.T) {
 		handed := plan(t, toolStep{"handoff_to_sharer", o("task", plan(t, toolStep{"write_file", o("file_path", "made.txt", "content", "text")})["input"])})
 		steps = append(steps, step{post, base + "/agents", o("name", "Boss", "slug", "boss-"+slug, "model", o("name", "sharing"), "handoffs", []any{o("agent_id", slug)}, "multiagent", o("context_sharing", "full")), 201, ""},
 			step{post, base + "/sessions", o("agent_id", "boss-"+slug), 201, "id"}, step{post, talk + "/events", o("type", "message", "content", handed["input"]), 200, ""},
-			step{get, talk + "/threads", nil, 200, "data.id"}, step{get, talk + "/threads/{data.id}", nil, 200, ""}, step{get, talk + "/threads/{data.id}/events", nil, 200, ""}, step{del, talk, nil, 204, ""})
+			step{get, talk + "/threads", nil, 200, "data.id"}, step{get, talk + "/threads/{data.id}", nil, 200, ""}, step{get, talk + "/threads/{data.id}/events", nil, 200, ""}, step{get, talk + "/threads/{data.id}/events/stream", nil, 200, ""}, step{del, talk, nil, 204, ""})
 	}
 	const container, file = "/v1/containers/{id}", "/v1/containers/{id}/files/{data.id}"
 	steps = append(steps, step{post, "/v1/containers", o("name", "made"), 200, "id"}, step{get, "/v1/containers", nil, 200, ""}, step{get, container, nil, 200, ""},
