@@ -3472,6 +3472,9 @@ type SessionFile struct {
 	CreatedAt time.Time `json:"created_at"`
 	Filename  string    `json:"filename"`
 	ID        string    `json:"id"`
+
+	// ThreadID In a list: the thread in which it was shared, if it was in one.
+	ThreadID *string `json:"thread_id,omitempty"`
 }
 
 // SessionOutcome defines model for SessionOutcome.

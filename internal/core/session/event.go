@@ -15,6 +15,12 @@ type Event struct {
 	run.Told
 }
 
+// TreeEvent is an event of a session, or of one of its threads.
+type TreeEvent struct {
+	Event
+	Thread string // "" for the session's own
+}
+
 // EventFilter chooses events.
 type EventFilter struct {
 	agent.Page

@@ -194,6 +194,8 @@ type Store interface {
 	ThreadEvents(ctx context.Context, of *Thread, f EventFilter) (page []Event, next string, err error)
 	// ThreadAfter returns up to limit events of a thread after one, oldest first.
 	ThreadAfter(ctx context.Context, of *Thread, seq int64, limit int) ([]Event, error)
+	// Tree returns a page of the events of a kind of a session and its threads, oldest first.
+	Tree(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind, p agent.Page) (page []TreeEvent, next string, err error)
 	// Latest returns the last event of a kind of a session, with those of its threads; nil for
 	// none.
 	Latest(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind) (*Event, error)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -231,6 +233,56 @@ func (s *sessions) threadEvents(ctx context.Context, of *session.Thread, where s
 	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_thread_events WHERE thread = ? AND `+where, args...)
 	all, err := collect(rows, err, func(sc scanner) (session.Event, error) { return s.scanEvent(sc, of.Tenant, of.ID) })
 	return all, s.db.read.wrap("read the events of a thread", err)
+}
+
+func (s *sessions) Tree(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind, p agent.Page) ([]session.TreeEvent, string, error) {
+	if p.Limit < 1 || p.Limit > maxPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
+	}
+	if _, err := s.Get(ctx, t, id); err != nil {
+		return nil, "", err
+	}
+	list, from, thread, seq := "session_tree/"+string(id)+"/"+string(kind), place{}, "", "0"
+	if p.Cursor != "" {
+		var err error
+		if from, err = decodeCursor(s.db.seal, list, p.Cursor); err != nil {
+			return nil, "", err
+		}
+		thread, seq, _ = strings.Cut(from.id, "/")
+	}
+	after, err := strconv.ParseInt(seq, 10, 64)
+	if err != nil {
+		return nil, "", err
+	}
+	sorts := kind.Sorts()
+	chosen, args := `IN (?`+strings.Repeat(`, ?`, len(sorts)-1)+`)`, []any{}
+	for range 2 {
+		args = append(args, string(id))
+		for _, sort := range sorts {
+			args = append(args, string(sort))
+		}
+	}
+	rows, err := s.db.read.rows(ctx, `SELECT thread, `+eventColumns+` FROM (
+			SELECT '' AS thread, `+eventColumns+` FROM session_events WHERE session = ? AND type `+chosen+`
+			UNION ALL SELECT e.thread, e.seq, e.run, e.type, e.at, e.event FROM session_thread_events e JOIN session_threads h ON h.id = e.thread WHERE h.session = ? AND e.type `+chosen+`
+		) AS tree WHERE (at, thread, seq) > (CAST(? AS BIGINT), ?, CAST(? AS BIGINT)) ORDER BY at, thread, seq LIMIT ?`,
+		append(args, from.at, thread, after, p.Limit+1)...)
+	all, err := collect(rows, err, func(sc scanner) (e session.TreeEvent, err error) {
+		var at int64
+		var sealed []byte
+		var sort run.Sort
+		if err := sc.Scan(&e.Thread, &e.Seq, &e.Run, &sort, &at, &sealed); err != nil {
+			return e, err
+		}
+		e.Kind, e.At = sort.Kind(), instant(at)
+		return e, s.db.openTold(t, cmp.Or(e.Thread, string(id)), sealed, &e.Told)
+	})
+	if err != nil || len(all) <= p.Limit {
+		return all, "", s.db.read.wrap("read the events of a session and its threads", err)
+	}
+	all = all[:p.Limit]
+	last := &all[p.Limit-1]
+	return all, encodeCursor(s.db.seal, list, place{at: micros(last.At), id: last.Thread + "/" + strconv.FormatInt(last.Seq, 10)}), nil
 }
 
 func (s *sessions) Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error) {

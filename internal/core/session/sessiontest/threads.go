@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // threads has work handed on in a turn.
@@ -75,6 +74,7 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	if len(last) != 1 || last[0].Item.Message.Parts[0].Text != "done" {
 		t.Errorf("%+v", last)
 	}
+	tree(k, opened[0].ID)
 	if e, err := s.Latest(ctx, "ten_1", k.v.ID, run.ToldUsage); err != nil || e == nil || e.Spent.Usage.Input != 17 {
 		t.Errorf("the last one of a kind: %+v, %v", e, err)
 	}
@@ -117,14 +117,36 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	}
 }
 
+// tree reads the states of the session, which is at work, and of a thread, which has ended.
+func tree(k talk, thread string) {
+	k.Helper()
+	var of []string
+	p := agent.Page{Limit: 1}
+	for {
+		page, next, err := k.s.Tree(k.Context(), "ten_1", k.v.ID, run.ToldStatus, p)
+		must(k.T, err)
+		for _, e := range page {
+			of = append(of, e.Thread)
+		}
+		if p.Cursor = next; next == "" {
+			break
+		}
+	}
+	if !slices.Equal(of, []string{"", thread, thread}) {
+		k.Errorf("the events of the tree are of %q", of)
+	}
+	_, _, err := k.s.Tree(k.Context(), "ten_2", k.v.ID, run.ToldStatus, agent.Page{Limit: 1})
+	refused(k.T, err, fault.NotFound)
+}
+
 // archived has a thread put aside that has ended.
 func archived(t *testing.T, s session.Store, of session.ID, thread string) {
-	ctx, event := t.Context(), tenant.PolicyEvent{Tenant: "ten_1", Actor: "key", Field: "session/" + string(of), New: "archived", CreatedAt: time.Now().UTC()}
+	ctx := t.Context()
 	_, err := s.ArchiveThread(ctx, "ten_2", of, thread)
 	refused(t, err, fault.NotFound)
-	first, err := s.ArchiveThread(ctx, "ten_1", of, thread, event)
+	first, err := s.ArchiveThread(ctx, "ten_1", of, thread)
 	must(t, err)
-	again, err := s.ArchiveThread(ctx, "ten_1", of, thread, event)
+	again, err := s.ArchiveThread(ctx, "ten_1", of, thread)
 	must(t, err)
 	if first.ArchivedAt.IsZero() || !again.ArchivedAt.Equal(first.ArchivedAt) || !again.Changed().Equal(first.ArchivedAt) || first.Status != session.ThreadIdle {
 		t.Errorf("%+v, again %+v", first, again)

@@ -19,7 +19,7 @@ func (h *Handlers) fileOperations(one, suffix string, id []httpapi.Param, unknow
 	return []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: one + "/files", ID: "listSessionFiles" + suffix, Summary: "List the files that the agent has shared", Scope: tenant.ScopeRead,
-			Description: "Oldest first. The contents are there until the session is deleted or `keep_executions` has passed.",
+			Description: "Oldest first, with those of agents that work was handed to. The contents are there until the session is deleted or `keep_executions` has passed.",
 			Params:      append(httpapi.PageParams(100, 100), id...),
 			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[SessionFile]{}, "A page."), unknown}, Serve: httpapi.Returns(h.files),
 		},
@@ -46,11 +46,15 @@ func (h *Handlers) files(c *httpapi.Call) (out httpapi.Page[SessionFile], err er
 }
 
 func (h *Handlers) sharedBy(ctx context.Context, s *session.Session, p agent.Page) ([]SessionFile, string, error) {
-	page, next, err := h.Store.Events(ctx, s.Tenant, s.ID, session.EventFilter{Page: p, Sorts: run.ToldFile.Sorts()})
-	return httpapi.Each(page, func(e session.Event) SessionFile { return fileOf(&e) }), next, err
+	page, next, err := h.Store.Tree(ctx, s.Tenant, s.ID, run.ToldFile, p)
+	return httpapi.Each(page, func(e session.TreeEvent) SessionFile {
+		out := fileOf(&e.Event)
+		out.ThreadID = httpapi.OrNull(e.Thread)
+		return out
+	}), next, err
 }
 
-// SharedBy returns a page of the files that the agent of a session has shared, oldest first.
+// SharedBy returns a page of the files that the agents of a session have shared, oldest first.
 func (h *Handlers) SharedBy(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) ([]SessionFile, string, error) {
 	s, err := h.Store.Get(ctx, t, id)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -96,4 +97,35 @@ func TestThreadStream(t *testing.T) {
 	}
 	k.ask(400, "GET", path+"?after="+k.events("")[0].ID, "", nil)
 	k.ask(404, "GET", k.path+"/threads/sthr_00000000000000000000000000000000/events/stream", "", nil)
+}
+
+// TestFilesOfThreads: what was shared in a thread is listed with the session's files, by the thread.
+func TestFilesOfThreads(t *testing.T) {
+	k := lead(t, "")
+	k.agent("Own", `,"tools":[{"type":"sandbox"}],"handoffs":[{"agent_id":"a"}]`)
+	k.with("own")
+	k.say("do share_file then handoff_to_a (share_file) then share_file")
+	var page struct {
+		Data []sessionapi.SessionFile
+		Next *string `json:"next_page"`
+	}
+	var of []string
+	for query := "?limit=1"; ; query = "?limit=1&page=" + *page.Next {
+		page.Data, page.Next = nil, nil
+		k.ask(200, "GET", k.path+"/files"+query, "", &page)
+		for _, f := range page.Data {
+			thread := ""
+			if f.ThreadID != nil {
+				thread = *f.ThreadID
+			}
+			of = append(of, thread)
+		}
+		if page.Next == nil {
+			break
+		}
+	}
+	if want := []string{"", k.threads()[0].ID, ""}; !slices.Equal(of, want) {
+		t.Errorf("shared in %q, want %q", of, want)
+	}
+	k.ask(400, "GET", k.path+"/files?page=x", "", nil)
 }

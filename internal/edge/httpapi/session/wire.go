@@ -192,6 +192,7 @@ type SessionFile struct {
 	ID        string    `json:"id"`
 	FileName  string    `json:"filename"`
 	Bytes     int64     `json:"bytes"`
+	ThreadID  *string   `json:"thread_id,omitzero" doc:"In a list: the thread in which it was shared, if it was in one."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
