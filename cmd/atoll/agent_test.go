@@ -73,7 +73,7 @@ func TestAgentCommands(t *testing.T) {
 		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"; there are `, "{name: x, model: m}": "needs a slug",
 		"{name: x, slug: x, model: [m]}": "model must be an object", "{name: x, slug: x, model: {name: 7}}": "model.name must be a string",
 		"# nothing": "is empty", "{slug: support, name: x, model: {name: m}}": "support: the agent is archived", "name: [": "bad.yaml", "{1: x}": "is not JSON",
-		"{name: x, slug: x, model: {name: m}, skills: [web-browsing]}": "skills[0]: the skill web-browsing is not in this version", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",
+		"{name: x, slug: x, model: {name: m}, skills: [{name: web-browsing, config: {max_pages: 0}}]}": "skills[0].config.max_pages must be", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",
 	} {
 		if _, stderr := o.run(1, "agent", "apply", file("bad.yaml", text)); !strings.Contains(stderr, want) {
 			t.Errorf("%s: %s, want %q", text, stderr, want)

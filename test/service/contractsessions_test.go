@@ -110,7 +110,7 @@ var contractSessions = []struct {
     }
   ]
 }`},
-	{"other skills", "/default/v1/agents", http.StatusBadRequest, `{"name": "Skilled", "model": {"name": "claude-sonnet-4"}, "skills": ["web-browsing", "code-execution", "file-management"]}`},
+	{"other skills", "/default/v1/agents", http.StatusCreated, `{"name": "Skilled", "model": {"name": "claude-sonnet-4"}, "skills": ["web-browsing", "code-execution", "file-management"]}`},
 	{"permissions", "/default/v1/environments", http.StatusCreated, `{
         "name": "Restricted Research Env",
         "config": {

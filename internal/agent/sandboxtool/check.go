@@ -65,12 +65,12 @@ func (checkTool) show(c *loop.Call) (*run.Item, error) {
 	}}, nil
 }
 
-func (checkTool) request(c *loop.Call, most time.Duration) (execution.Request, error) {
+func (checkTool) request(c *loop.Call, p execution.Policy) (execution.Request, error) {
 	in, err := parseCheck(c.Call.Arguments)
 	if err != nil {
 		return execution.Request{}, err
 	}
-	req := execution.Request{Code: *in.Command, Language: execution.Bash, Timeout: most}
+	req := execution.Request{Code: *in.Command, Language: execution.Bash, Timeout: p.DefaultTimeout()}
 	if in.TimeoutMS != nil {
 		req.Timeout = time.Duration(*in.TimeoutMS) * time.Millisecond
 	}

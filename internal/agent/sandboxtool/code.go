@@ -73,12 +73,12 @@ func (codeTool) show(c *loop.Call) (*run.Item, error) {
 	}}, nil
 }
 
-func (codeTool) request(c *loop.Call, most time.Duration) (execution.Request, error) {
+func (codeTool) request(c *loop.Call, p execution.Policy) (execution.Request, error) {
 	in, err := parseCode(c.Call.Arguments)
 	if err != nil {
 		return execution.Request{}, err
 	}
-	req := execution.Request{Code: *in.Code, Language: *in.Language, Timeout: most}
+	req := execution.Request{Code: *in.Code, Language: *in.Language, Timeout: p.DefaultTimeout()}
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(*in.Timeout) * time.Second
 	}

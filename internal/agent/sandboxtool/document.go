@@ -1,20 +1,15 @@
 package sandboxtool
 
 import (
-	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/language"
-	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
@@ -54,44 +49,26 @@ type (
 	}
 )
 
-// documentTool is a tool of the skill for files.
-type documentTool struct {
-	name, description string
-	schema            []byte
-	parse             func(arguments string) (map[string]any, error)
-}
+// documentProgram is what the tools of the skill for files run.
+var documentProgram = &program{of: skill.Files, code: documents, input: func(_ *loop.Call, config json.RawMessage, p execution.Policy, call map[string]any) (time.Duration, error) {
+	cfg, err := skill.Config[skill.FilesConfig](config)
+	if err != nil {
+		return 0, err
+	}
+	call["formats"], call["most"], call["room"] = *cfg.Formats, int64(*cfg.MaxFileMB)<<20, maxDocument
+	return min(documentTime, p.DefaultTimeout()), nil
+}}
 
-func newDocumentTool[T any](name, do, description string, check func(*T) error) *documentTool {
-	return &documentTool{name: name, description: description, schema: wire.ForModel(reflect.TypeFor[T](), wire.Models), parse: func(arguments string) (map[string]any, error) {
-		in := new(T)
-		err := wire.Arguments.Decode([]byte(arguments), in)
-		if err == nil {
-			err = check(in)
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(in)
-		if err != nil {
-			return nil, err
-		}
-		call := map[string]any{}
-		err = json.Unmarshal(text, &call)
-		call["do"] = do
-		return call, err
-	}}
-}
-
-var documentTools = []*documentTool{
-	newDocumentTool(skill.ReadDocumentTool, "read", "Reads the text of a PDF, DOCX, XLSX or PPTX file of the sandbox: headings, paragraphs and tables as Markdown. At most 64 KiB are returned at once.",
+var documentTools = []*programTool{
+	newProgramTool(documentProgram, skill.ReadDocumentTool, "read", "Reads the text of a PDF, DOCX, XLSX or PPTX file of the sandbox: headings, paragraphs and tables as Markdown. At most 64 KiB are returned at once.",
 		func(in *readDocumentInput) error {
 			return errors.Join(checkPath("file_path", in.Path), atLeastOne("first", in.First), atLeastOne("last", in.Last))
 		}),
-	newDocumentTool(skill.ConvertDocumentTool, "convert", "Converts a document of the sandbox to another file: PDF, DOCX, XLSX and PPTX to md or txt, XLSX to csv, md and txt to docx, csv to xlsx.",
+	newProgramTool(documentProgram, skill.ConvertDocumentTool, "convert", "Converts a document of the sandbox to another file: PDF, DOCX, XLSX and PPTX to md or txt, XLSX to csv, md and txt to docx, csv to xlsx.",
 		func(in *convertInput) error {
 			return errors.Join(checkPath("file_path", in.Path), checkPath("to_path", in.To), atLeastOne("sheet", in.Sheet))
 		}),
-	newDocumentTool(skill.OrganizeTool, "organize", "Moves and renames files and folders of the sandbox, all or none. Nothing is overwritten.",
+	newProgramTool(documentProgram, skill.OrganizeTool, "organize", "Moves and renames files and folders of the sandbox, all or none. Nothing is overwritten.",
 		func(in *organizeInput) error {
 			if n := len(*in.Moves); n < 1 || n > maxMoves {
 				return fault.New(fault.Invalid, "moves must be 1 to %d", maxMoves)
@@ -118,77 +95,4 @@ func atLeastOne(field string, n *wire.Whole) error {
 		return fault.New(fault.Invalid, "%s must be a whole number, at least 1", field)
 	}
 	return nil
-}
-
-// DocumentTools are the tools of the skill for files, as a model is given them.
-func DocumentTools() []run.Tool {
-	all := make([]run.Tool, len(documentTools))
-	for i, t := range documentTools {
-		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: true, Window: true}
-	}
-	return all
-}
-
-func (t *documentTool) model() model.Tool {
-	return model.Tool{Name: t.name, Description: t.description, Parameters: t.schema}
-}
-
-// show implements tool. Readers see the call itself.
-func (t *documentTool) show(c *loop.Call) (*run.Item, error) {
-	_, err := t.parse(c.Call.Arguments)
-	return nil, err
-}
-
-func (t *documentTool) request(c *loop.Call, most time.Duration) (execution.Request, error) {
-	call, err := t.parse(c.Call.Arguments)
-	if err != nil {
-		return execution.Request{}, err
-	}
-	of := c.Request.Skill(skill.Files)
-	if of == nil {
-		return execution.Request{}, fmt.Errorf("%s was called without its skill", t.name)
-	}
-	cfg, err := skill.Config[skill.FilesConfig](of.Config)
-	if err != nil {
-		return execution.Request{}, err
-	}
-	call["formats"], call["most"], call["room"] = *cfg.Formats, int64(*cfg.MaxFileMB)<<20, maxDocument
-	stdin, err := json.Marshal(call)
-	return execution.Request{
-		Code: documents, Language: language.Python, Timeout: min(documentTime, most), Metadata: map[string]string{"tool": t.name},
-		Input: execution.Input{Stdin: stdin},
-	}, err
-}
-
-func (t *documentTool) refused(_ *loop.Call, why string) *loop.Outcome {
-	return &loop.Outcome{Result: result("It was not done: "+why, true)}
-}
-
-func (t *documentTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
-	if e.Status == execution.Timeout {
-		return &loop.Outcome{Result: result(fmt.Sprintf("It was ended: it took longer than %s.", e.Timeout), true)}, nil
-	}
-	in, err := s.Runner.Whole(ctx, e, execution.Stdout)
-	var said string
-	switch {
-	case fault.KindOf(err) == fault.NotFound: // its time has passed
-	case err != nil:
-		return nil, err
-	default:
-		if said, _, err = text(in, 8*maxDocument); err != nil {
-			return nil, fmt.Errorf("read the answer of %s: %w", e.TraceID, err)
-		}
-	}
-	var answer struct{ Text, Refused string }
-	if e.Status != execution.Success || json.Unmarshal([]byte(said), &answer) != nil {
-		why := e.Error
-		if why == "" {
-			why = "the sandbox could not do it"
-		}
-		return &loop.Outcome{Result: result("It failed: "+why, true)}, nil
-	}
-	if answer.Refused != "" {
-		return &loop.Outcome{Result: result("It was not done: "+answer.Refused, true)}, nil
-	}
-	return &loop.Outcome{Result: result(answer.Text, false)}, nil
 }

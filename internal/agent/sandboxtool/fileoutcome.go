@@ -42,14 +42,14 @@ func encode(call *filetool.Call) (string, error) {
 	return string(b), err
 }
 
-func (t *fileTool) request(c *loop.Call, most time.Duration) (execution.Request, error) {
+func (t *fileTool) request(c *loop.Call, p execution.Policy) (execution.Request, error) {
 	call, err := t.parse(c.Call.Arguments)
 	if err != nil {
 		return execution.Request{}, err
 	}
 	code, err := encode(call)
 	req := execution.Request{
-		Code: code, Language: execution.Languages[0], Timeout: min(fileTime, most), Metadata: map[string]string{"tool": t.use},
+		Code: code, Language: execution.Languages[0], Timeout: min(fileTime, p.DefaultTimeout()), Metadata: map[string]string{"tool": t.use},
 		Input: execution.Input{Tool: true},
 	}
 	if call.Op == filetool.Share {

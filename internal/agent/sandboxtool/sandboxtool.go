@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Runner interface {
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
 	Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error)
 	Whole(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadSeekCloser, error)
+	File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error)
 	EndKeyed(ctx context.Context, t tenant.ID, key string) (*execution.Execution, error)
 }
 
@@ -53,8 +55,9 @@ type tool interface {
 	model() model.Tool
 	// show returns what readers see while the call runs.
 	show(c *loop.Call) (*run.Item, error)
-	// request has the program and its input. Its timeout is the most that it may take.
-	request(c *loop.Call, most time.Duration) (execution.Request, error)
+	// request has the program and its input, with a timeout that the policy allows. An error
+	// that is no internal one is for the model.
+	request(c *loop.Call, p execution.Policy) (execution.Request, error)
 	outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execution.Execution) (*loop.Outcome, error)
 	// refused is the outcome of a call that was not made.
 	refused(c *loop.Call, why string) *loop.Outcome
@@ -78,7 +81,7 @@ var byName = func() map[string]tool {
 		m[t.model().Name] = t
 	}
 	m[checkName] = checkTool{}
-	for _, t := range documentTools {
+	for _, t := range slices.Concat(documentTools, pageTools) {
 		m[t.name] = t
 	}
 	return m
@@ -150,9 +153,9 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err != nil {
 		return s.refused(ctx, t, c, err)
 	}
-	req, err := t.request(c, s.Runner.Policy(&p).DefaultTimeout())
+	req, err := t.request(c, s.Runner.Policy(&p))
 	if err != nil {
-		return nil, err // show has read the arguments
+		return s.refused(ctx, t, c, err)
 	}
 	req.TraceID = execution.NewTraceID()
 	place(c, &req)

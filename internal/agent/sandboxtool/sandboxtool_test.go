@@ -30,6 +30,8 @@ type world struct {
 	ended string // key of the execution that was ended
 	none  bool   // there is none
 	made  bool   // a sandbox was
+	file  []byte // that the executions give back
+	said  []model.Item
 }
 
 func (w *world) Policy(*tenant.Principal) execution.Policy {
@@ -59,6 +61,13 @@ func (w *world) Whole(_ context.Context, e *execution.Execution, s execution.Str
 	return closing{bytes.NewReader(out)}, nil
 }
 
+func (w *world) File(_ context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error) {
+	if _, _, ok := e.Files.Find(name); !ok {
+		return nil, fault.New(fault.NotFound, "there is no file %s", name)
+	}
+	return closing{bytes.NewReader(w.file)}, nil
+}
+
 func (w *world) EndKeyed(_ context.Context, _ tenant.ID, key string) (*execution.Execution, error) {
 	if w.ended = key; w.none {
 		return nil, nil
@@ -82,7 +91,7 @@ func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (ma
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
 	t.Helper()
 	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
-	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
+	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Conversation: w.said, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
 	it, err := s.Show(c)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (w *Web) fetch(ctx context.Context, c *loop.Call, by web.Caller, urls []str
 		return refused(ctx, c, err)
 	}
 	var told strings.Builder
-	told.WriteString(strangers)
+	told.WriteString(web.Strangers)
 	out, failed := Read{Contents: make([]Content, len(pages))}, 0
 	for i, p := range pages {
 		if p.Err != nil {

@@ -28,7 +28,8 @@ func (s *Skill) Custom() bool { return s.ID != "" }
 // toolNames are what the tools of skills are called.
 var toolNames = map[string][]string{
 	skill.Planning: {skill.PlanTool}, skill.State: {skill.ReadStateTool, skill.SaveStateTool}, "": {skill.ReadTool},
-	skill.Files: {skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool},
+	skill.Files:    {skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool},
+	skill.Browsing: {skill.OpenPageTool, skill.ReadPageTool, skill.FollowLinkTool, skill.FindTool, skill.ExtractTool, skill.ScreenshotTool},
 }
 
 // tools are the names of the tools that s gives its agent.

@@ -3,10 +3,12 @@ package skill
 import (
 	"encoding/json"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -30,6 +32,13 @@ const (
 	ReadDocumentTool    = "read_document"
 	ConvertDocumentTool = "convert_document"
 	OrganizeTool        = "organize_files"
+
+	OpenPageTool   = "open_page"
+	ReadPageTool   = "read_page"
+	FollowLinkTool = "follow_link"
+	FindTool       = "find_in_page"
+	ExtractTool    = "extract_from_page"
+	ScreenshotTool = "screenshot_page"
 )
 
 // Configurations of the built-in skills. What is left out has the value of its default.
@@ -58,12 +67,23 @@ type (
 		Formats   *[]string   `json:"formats,omitzero"` // all if left out
 		MaxFileMB *wire.Whole `json:"max_file_mb,omitzero" minimum:"1" maximum:"200" default:"25"`
 	}
+	// BrowsingConfig is of Browsing.
+	BrowsingConfig struct {
+		AllowedDomains *[]string   `json:"allowed_domains,omitzero"` // all that the network allows if left out
+		MaxPages       *wire.Whole `json:"max_pages,omitzero" minimum:"1" maximum:"200" default:"20"`
+		MaxTextKB      *wire.Whole `json:"max_text_kb,omitzero" minimum:"1" maximum:"64" default:"32"`
+		PageTimeoutMS  *wire.Whole `json:"page_timeout_ms,omitzero" minimum:"1000" maximum:"120000" default:"30000"`
+		Screenshots    *bool       `json:"screenshots,omitzero" default:"true"`
+	}
 )
 
 // Formats are the documents that Files can be about.
 var Formats = []string{"pdf", "docx", "xlsx", "pptx"}
 
-const maxRubric = 8 << 10
+const (
+	maxRubric  = 8 << 10
+	maxDomains = 64
+)
 
 func whole(path string, n *wire.Whole, least, most wire.Whole) error {
 	if n != nil && (*n < least || *n > most || float64(*n) != math.Trunc(float64(*n))) {
@@ -111,20 +131,49 @@ func (c *FilesConfig) check(path string) error {
 	return whole(path+".max_file_mb", c.MaxFileMB, 1, 200)
 }
 
+func (c *BrowsingConfig) check(path string) error {
+	if c.AllowedDomains != nil {
+		if n := len(*c.AllowedDomains); n < 1 || n > maxDomains {
+			return invalid("%s.allowed_domains must have 1 to %d domains", path, maxDomains)
+		}
+		for i, d := range *c.AllowedDomains {
+			if _, err := netip.ParseAddr(d); err == nil {
+				continue
+			}
+			if strings.Contains(d, "*") {
+				return invalid("%s.allowed_domains[%d] must be a domain such as example.com, which stands for all names below it too", path, i)
+			}
+			if err := runtime.CheckHost(d); err != nil {
+				return invalid("%s.allowed_domains[%d]: %v", path, i, err)
+			}
+		}
+	}
+	for _, one := range []struct {
+		name        string
+		n           *wire.Whole
+		least, most wire.Whole
+	}{{"max_pages", c.MaxPages, 1, 200}, {"max_text_kb", c.MaxTextKB, 1, 64}, {"page_timeout_ms", c.PageTimeoutMS, 1000, 120_000}} {
+		if err := whole(path+"."+one.name, one.n, one.least, one.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // config is the configuration of a built-in skill.
 type config interface{ check(path string) error }
 
-// builtIn are the skills of this server's own: nil for one that this version does not have.
+// builtIn are the skills of this server's own.
 var builtIn = map[string]func() config{
 	Planning:   func() config { return new(PlanningConfig) },
 	Reflection: func() config { return new(ReflectionConfig) },
 	State:      func() config { return new(StateConfig) },
 	Code:       func() config { return new(CodeConfig) },
 	Files:      func() config { return new(FilesConfig) },
-	Browsing:   nil,
+	Browsing:   func() config { return new(BrowsingConfig) },
 }
 
-// BuiltIn reports whether a name is that of a built-in skill, here or not.
+// BuiltIn reports whether a name is that of a built-in skill.
 func BuiltIn(name string) bool {
 	_, is := builtIn[name]
 	return is
@@ -133,9 +182,9 @@ func BuiltIn(name string) bool {
 // CheckConfig refuses what the built-in skill of a name cannot be configured with. path is
 // that of the skill.
 func CheckConfig(path, name string, text json.RawMessage) error {
-	build := builtIn[name]
-	if build == nil {
-		return invalid("%s: the skill %s is not in this version", path, name)
+	build, ok := builtIn[name]
+	if !ok {
+		return invalid("%s: there is no skill %s", path, name)
 	}
 	c := build()
 	if err := configs.Decode(text, c); err != nil {

@@ -90,7 +90,14 @@ func TestTheContractsRequests(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s, _ := open(t)
 	for says, with := range map[string]string{
-		"skills[1]: the skill web-browsing is not in this version":                `"skills": ["structured-planning", "web-browsing"]`,
+		"skills[0].config.allowed_domains must have 1 to 64":                      `"skills": [{"name": "web-browsing", "config": {"allowed_domains": []}}]`,
+		"skills[0].config.allowed_domains[1]:":                                    `"skills": [{"name": "web-browsing", "config": {"allowed_domains": ["192.0.2.7", "https://example.com"]}}]`,
+		"skills[0].config.allowed_domains[0] must be a domain":                    `"skills": [{"name": "web-browsing", "config": {"allowed_domains": ["*.example.com"]}}]`,
+		"skills[0].config.max_pages must be":                                      `"skills": [{"name": "web-browsing", "config": {"max_pages": 201}}]`,
+		"skills[0].config.max_text_kb must be":                                    `"skills": [{"name": "web-browsing", "config": {"max_text_kb": 65}}]`,
+		"skills[0].config.page_timeout_ms must be":                                `"skills": [{"name": "web-browsing", "config": {"page_timeout_ms": 999}}]`,
+		"skills[0].config: screenshots must be":                                   `"skills": [{"name": "web-browsing", "config": {"screenshots": "no"}}]`,
+		"tools[0].name: open_page":                                                `"tools": [{"type": "custom", "name": "open_page"}], "skills": ["web-browsing"]`,
 		"skills[0].name: there is no skill":                                       `"skills": ["unknown"]`,
 		"skills[0].skill_id: there is no skill":                                   `"skills": [{"type": "custom", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
 		"skills[0]: skill_id is of a skill of yours":                              `"skills": [{"name": "structured-planning", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,

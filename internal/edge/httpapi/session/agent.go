@@ -48,7 +48,7 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 // bySkill reports whether an agent has the sandbox that has no name by one of its skills.
 func bySkill(d *agent.Definition) bool {
 	return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool {
-		return !s.Custom() && (s.Name == skill.Files || s.Name == skill.Code && !d.Pooled())
+		return !s.Custom() && (s.Name == skill.Files || s.Name == skill.Browsing || s.Name == skill.Code && !d.Pooled())
 	})
 }
 

@@ -1,0 +1,179 @@
+package sandboxtool
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/filetool"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// browser is the program that drives the sandbox's browser, and pageScript what it asks
+// pages. It needs Python's own library alone, and Chromium.
+//
+//go:embed files/browser.py
+var browser string
+
+//go:embed files/page.js
+var pageScript string
+
+// Bounds of the tools for pages.
+const (
+	browserStart = 90 * time.Second // to start the browser, and for what is no loading
+	browserIdle  = 10 * time.Minute // without a call, after which it ends
+	maxURL       = 8 << 10
+	maxSelector  = 1000
+	maxPicture   = 2 << 20 // bytes that a model is given
+)
+
+// picture is where a screenshot is collected, in the working folder.
+const picture = filetool.Folder + "/screenshot"
+
+type (
+	openInput struct {
+		URL *string `json:"url" required:"true" empty:"false" doc:"With http or https."`
+	}
+	pageInput struct {
+		Start *wire.Whole `json:"start,omitzero" doc:"The first character, from 1; the beginning if left out."`
+	}
+	followInput struct {
+		Link *wire.Whole `json:"link" required:"true" doc:"The number of the link, as the page was read last."`
+	}
+	findInput struct {
+		Text *string `json:"text" required:"true" empty:"false" doc:"Upper and lower case are the same."`
+	}
+	extractInput struct {
+		What      *string     `json:"what" required:"true" enum:"elements,tables,links"`
+		Selector  *string     `json:"selector,omitzero" doc:"A CSS selector: the elements, or where the tables are. All tables if left out."`
+		Attribute *string     `json:"attribute,omitzero" doc:"An attribute of the elements to return in place of their text."`
+		First     *wire.Whole `json:"first,omitzero" doc:"The first one to return, from 1."`
+	}
+	screenshotInput struct {
+		Path     *string `json:"file_path,omitzero" doc:"The new file, which ends with .png or .jpg; a new one in the folder screenshots if left out."`
+		FullPage *bool   `json:"full_page,omitzero" doc:"All of the page, not only what a window shows of it."`
+	}
+)
+
+// pageProgram is what the tools of the skill for browsing run.
+var pageProgram = &program{of: skill.Browsing, code: browser, input: pageCall, answer: pageAnswer, outputs: map[string][]string{skill.ScreenshotTool: {picture}}}
+
+var pageTools = []*programTool{
+	newProgramTool(pageProgram, skill.OpenPageTool, "open", "Opens a page of the web in the sandbox's browser and returns its text, with numbers for its links. Its scripts run.",
+		func(in *openInput) error {
+			u, err := url.Parse(*in.URL)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(*in.URL) > maxURL {
+				return fault.New(fault.Invalid, "url must begin with http:// or https:// and have at most %d bytes", maxURL)
+			}
+			return nil
+		}),
+	newProgramTool(pageProgram, skill.ReadPageTool, "read", "Returns the text of the open page as it is now, or goes on with a long one.",
+		func(in *pageInput) error { return atLeastOne("start", in.Start) }),
+	newProgramTool(pageProgram, skill.FollowLinkTool, "follow", "Opens what a link of the open page leads to.",
+		func(in *followInput) error { return atLeastOne("link", in.Link) }),
+	newProgramTool(pageProgram, skill.FindTool, "find", "Finds text in the open page, and returns what is around it and where to read on.",
+		func(in *findInput) error { return atMost("text", in.Text) }),
+	newProgramTool(pageProgram, skill.ExtractTool, "extract", "Returns the elements of the open page that a CSS selector finds, its tables as Markdown, or all its links with their URLs.",
+		func(in *extractInput) error {
+			if *in.What == "elements" && orZero(in.Selector) == "" {
+				return fault.New(fault.Invalid, "selector must say which elements")
+			}
+			return errors.Join(atMost("selector", in.Selector), atMost("attribute", in.Attribute), atLeastOne("first", in.First))
+		}),
+	newProgramTool(pageProgram, skill.ScreenshotTool, "screenshot", "Takes a picture of the open page, shows it to you and writes it to a file.",
+		func(in *screenshotInput) error {
+			if in.Path == nil {
+				return nil
+			}
+			return checkPath("file_path", in.Path)
+		}),
+}
+
+func atMost(field string, text *string) error {
+	if text != nil && len(*text) > maxSelector {
+		return fault.New(fault.Invalid, "%s must have at most %d bytes", field, maxSelector)
+	}
+	return nil
+}
+
+// pagesOf are the tools of a configuration of the skill.
+func pagesOf(config json.RawMessage) ([]*programTool, error) {
+	cfg, err := skill.Config[skill.BrowsingConfig](config)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(pageTools), func(t *programTool) bool { return t.name == skill.ScreenshotTool && !*cfg.Screenshots }), nil
+}
+
+func pageCall(c *loop.Call, config json.RawMessage, p execution.Policy, call map[string]any) (time.Duration, error) {
+	cfg, err := skill.Config[skill.BrowsingConfig](config)
+	if err != nil {
+		return 0, err
+	}
+	if n := opened(c); opens(c.Call.Name) && n >= int(*cfg.MaxPages) {
+		return 0, fault.New(fault.Forbidden, "%d pages were opened in this turn, which is the most that the agent's skill allows (max_pages)", n)
+	}
+	within := time.Duration(*cfg.PageTimeoutMS) * time.Millisecond
+	whole := min(within+browserStart, p.MaxTimeout)
+	call["script"], call["idle"], call["within"], call["room"], call["beside"] = pageScript, browserIdle.Seconds(), min(within, whole/2).Seconds(), int(*cfg.MaxTextKB)<<10, picture
+	if cfg.AllowedDomains != nil {
+		call["allowed"] = *cfg.AllowedDomains
+	}
+	return whole, nil
+}
+
+func opens(tool string) bool { return tool == skill.OpenPageTool || tool == skill.FollowLinkTool }
+
+// opened is how many pages the run was asked to open before a call.
+func opened(c *loop.Call) (n int) {
+	for _, it := range c.Conversation[min(len(c.Conversation), c.Request.Before):] {
+		if it.Call == nil || !opens(it.Call.Name) {
+			continue
+		}
+		if it.Call.ID == c.Call.ID {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func pageAnswer(ctx context.Context, s *Sandbox, e *execution.Execution, a *programAnswer) (*loop.Outcome, error) {
+	out := &loop.Outcome{Result: result(web.Strangers+a.Text, false)}
+	if len(e.Files.Files) == 0 {
+		return out, nil
+	}
+	f := e.Files.Files[0]
+	if f.Bytes > maxPicture {
+		out.Result.Parts[0].Text += fmt.Sprintf("\n[not shown: it has more than %d MiB]", maxPicture>>20)
+		return out, nil
+	}
+	in, err := s.Runner.File(ctx, e, f.Name)
+	if fault.KindOf(err) == fault.NotFound { // its time has passed
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(in)
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, fmt.Errorf("read the screenshot of %s: %w", e.TraceID, err)
+	}
+	if kind := http.DetectContentType(data); kind == "image/png" || kind == "image/jpeg" {
+		out.Result.Parts = append(out.Result.Parts, model.Part{Kind: model.PartImage, MediaType: kind, Data: data})
+	}
+	return out, nil
+}
