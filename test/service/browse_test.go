@@ -90,7 +90,8 @@ func TestWebBrowsing(t *testing.T) {
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/readers"
 	s.Must(t, admin, http.MethodPatch, base, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{"image": "host", "permissions": map[string]any{
-		"network": map[string]any{"enabled": true, "allowed_hosts": []string{"shop.test"}, "allowed_cidrs": []string{address + "/32"}},
+		"network":    map[string]any{"enabled": true, "allowed_hosts": []string{"shop.test"}, "allowed_cidrs": []string{address + "/32"}},
+		"filesystem": map[string]any{"writable_paths": []string{"/home/user", "/tmp"}}, "process": map[string]any{"max_processes": 20}, // as in the profile standard
 	}}).Into(t, http.StatusOK, nil)
 
 	open := func(url string) toolStep { return toolStep{"open_page", map[string]string{"url": url}} }

@@ -63,6 +63,8 @@ def prepare(folder):
     os.makedirs(f"{folder}/Default")
     with open(f"{folder}/Local State", "w") as f:
         json.dump({"ssl": {"ech_enabled": False}, "async_dns": {"enabled": False}}, f)
+    with open(f"{folder}/Default/Preferences", "w") as f:  # it looks up no other name when one is not there, and none ahead
+        json.dump({"alternate_error_pages": {"enabled": False}, "net": {"network_prediction_options": 2}, "search": {"suggest_enabled": False}}, f)
     try:
         import sqlite3  # which the smallest Python has not
 
