@@ -27,7 +27,7 @@ var spelled = map[string]string{
 	"cmd/atoll/sandbox.go":                         "examples name an image, and a shell",
 	"internal/agent/sandboxtool/check.go":          "the check of an outcome is a command of the shell",
 	"internal/agent/interpreter/interpreter.go":    "code_interpreter runs Python alone, as OpenAI's does",
-	"internal/agent/sandboxtool/document.go":       "the program for documents is Python",
+	"internal/agent/sandboxtool/program.go":        "the programs for documents and pages are Python",
 	"internal/app/config/config.go":                "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":         "repeats the table's constants for tests",
 	"internal/edge/e2b/code.go":                    "E2B has names of its own for some languages",
