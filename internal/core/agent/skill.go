@@ -55,6 +55,9 @@ func (d *Definition) checkSkills() error {
 			if err := skill.CheckConfig(path, s.Name, s.Config); err != nil {
 				return err
 			}
+			if inSandbox := s.Name == skill.Files || s.Name == skill.Browsing; inSandbox && d.Pooled() {
+				return invalid("%s: %s works in the tool sandbox, whose tools have the names of those of sandboxes: leave one of the two out", path, s.Name)
+			}
 		}
 		for j := range d.Tools {
 			if t := &d.Tools[j]; t.Type == Custom && slices.Contains(s.tools(), t.Name) {
