@@ -21,4 +21,6 @@ func (s *Server) openTools(context.Context) (err error) {
 }
 
 // pool gives agents the named sandboxes of their sessions.
-func (s *Server) pool() *pooltool.Pool { return &pooltool.Pool{Set: s.tools, Callers: s.authority} }
+func (s *Server) pool() *pooltool.Pool {
+	return &pooltool.Pool{Set: s.tools, Callers: s.authority, Keeper: s.gateway}
+}

@@ -1,5 +1,6 @@
 // Package pooltool gives the agent of a session the session's named sandboxes: the tools of
-// package tools, as clients call them for the same sandboxes by HTTP.
+// package tools, as clients call them for the same sandboxes by HTTP, and of those of package
+// sandboxtool the ones that package tools has no like of.
 //
 // A sandbox is made by the first call that names it, and sleeps and wakes as named sandboxes
 // do. A command is a process under a name made of its run and number, so that a process of the
@@ -21,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -41,7 +43,9 @@ const (
 type Set interface {
 	Definitions() []tools.Definition
 	Call(ctx context.Context, name string, c *tools.Caller, input []byte) (any, error)
-	EndCommand(ctx context.Context, c *tools.Caller, input []byte) error
+	File(ctx context.Context, c *tools.Caller, tool, sandbox string, fc *filetool.Call) (*filetool.Answer, error)
+	Share(ctx context.Context, c *tools.Caller, tool, sandbox string, fc *filetool.Call, keep tools.Keep) (*filetool.Answer, error)
+	EndCommand(ctx context.Context, c *tools.Caller, sandbox string) error
 }
 
 // Callers find out who started a run; a *tenant.Authority does.
@@ -59,6 +63,7 @@ type Options struct {
 type Pool struct {
 	Set     Set
 	Callers Callers
+	Keeper  sandboxtool.Keeper // of files that are shared
 }
 
 var (
@@ -83,6 +88,13 @@ func (h *Pool) Tools(agent string) ([]run.Tool, error) {
 		}
 		all = append(all, t)
 	}
+	for _, n := range sandboxtool.NamedTools() {
+		t, err := n.Tool()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, run.Tool{Tool: t, Handler: Handler, Serial: true, Options: options, Idempotent: n.Reads(), Counted: sandboxtool.Handler, Uncounted: true})
+	}
 	return all, nil
 }
 
@@ -90,11 +102,17 @@ func (h *Pool) Tools(agent string) ([]run.Tool, error) {
 func (h *Pool) Show(*loop.Call) (*run.Item, error) { return nil, nil }
 
 // Claims implements loop.Claimer: a command that did not claim was not begun.
-func (h *Pool) Claims(c *loop.Call) bool { return c.Call.Name == shell }
+func (h *Pool) Claims(c *loop.Call) bool { return followed(c) }
+
+// followed reports whether a call is a process that another process of the server can go on with.
+func followed(c *loop.Call) bool {
+	n, ok := named[c.Call.Name]
+	return c.Call.Name == shell || ok && !n.Reads()
+}
 
 // Do implements loop.Handler.
 func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	if c.Begun && c.Call.Name != shell && !c.Tool.Idempotent {
+	if c.Begun && !followed(c) && !c.Tool.Idempotent {
 		return nil, loop.ErrUnknown
 	}
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -117,12 +135,24 @@ func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err := h.place(work, c, by); err != nil {
 		return h.refused(ctx, c, err)
 	}
-	out, err := h.Set.Call(work, c.Call.Name, by, []byte(c.Call.Arguments))
+	out, err := h.make(work, c, by)
 	if err != nil {
 		return h.refused(ctx, c, err)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	return out, nil
+}
+
+// make makes a call.
+func (h *Pool) make(ctx context.Context, c *loop.Call, by *tools.Caller) (*loop.Outcome, error) {
+	if n, ok := named[c.Call.Name]; ok {
+		return h.file(ctx, c, by, n)
+	}
+	out, err := h.Set.Call(ctx, c.Call.Name, by, []byte(c.Call.Arguments))
+	if err != nil {
+		return nil, err
 	}
 	text, err := told(out)
 	if err != nil {
@@ -134,14 +164,14 @@ func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 
 // End implements loop.Ender: it ends a command that another process has begun.
 func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	if c.Call.Name != shell {
+	if !followed(c) {
 		return nil, nil
 	}
 	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err == nil {
 		var by *tools.Caller
 		if by, err = callerOf(c, &p); err == nil {
-			err = h.Set.EndCommand(ctx, by, []byte(c.Call.Arguments))
+			err = h.Set.EndCommand(ctx, by, sandboxOf(c))
 		}
 	}
 	if fault.KindOf(err) != fault.Internal { // it is not there, cannot be reached, or is not the caller's any more
@@ -160,7 +190,7 @@ func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
 	}
 	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent}
-	if c.Call.Name == shell {
+	if followed(c) {
 		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}
 	}
 	return by, nil

@@ -3,14 +3,19 @@ package pooltool
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -25,6 +30,7 @@ type world struct {
 	asked []string
 	by    *tools.Caller
 	ended string
+	kept  string
 }
 
 func (w *world) Definitions() []tools.Definition { return tools.Definitions() }
@@ -38,9 +44,31 @@ func (w *world) Call(ctx context.Context, name string, c *tools.Caller, input []
 	return w.out, w.err
 }
 
-func (w *world) EndCommand(_ context.Context, c *tools.Caller, _ []byte) error {
+func (w *world) EndCommand(_ context.Context, c *tools.Caller, _ string) error {
 	w.ended = string(c.Command.Process)
 	return w.err
+}
+
+func (w *world) File(_ context.Context, c *tools.Caller, tool, sandbox string, fc *filetool.Call) (*filetool.Answer, error) {
+	w.asked, w.by = append(w.asked, fmt.Sprint(tool, " ", sandbox, " ", fc.Op, fc.Path, fc.Pattern)), c
+	a, _ := w.out.(*filetool.Answer)
+	return a, w.err
+}
+
+func (w *world) Share(ctx context.Context, c *tools.Caller, tool, sandbox string, fc *filetool.Call, keep tools.Keep) (*filetool.Answer, error) {
+	a, err := w.File(ctx, c, tool, sandbox, fc)
+	if err != nil || a.Failed {
+		return a, err
+	}
+	return a, keep(ctx, strings.NewReader("content"), []string{"secret"})
+}
+
+func (w *world) Policy(*tenant.Principal) execution.Policy { return execution.Policy{} }
+
+func (w *world) Keep(_ context.Context, _ *tenant.Principal, req execution.Request, c gateway.Call, r io.Reader, secrets []string) (*execution.Execution, error) {
+	text, err := io.ReadAll(r)
+	w.kept = fmt.Sprint(req.Outputs, req.Metadata["tool"], c.IdempotencyKey, c.Run, string(text), secrets)
+	return &execution.Execution{TraceID: req.TraceID, Status: execution.Success, Files: execution.OutputFiles{Files: []execution.OutputFile{{Name: req.Outputs[0], Bytes: 7}}}}, err
 }
 
 func (w *world) Entrant(context.Context, tenant.ID, string, string) (tenant.Principal, error) {
@@ -51,7 +79,7 @@ func open() *world { return &world{scope: []tenant.Scope{tenant.ScopeTools}} }
 
 func callOf(t *testing.T, w *world, name, arguments string) (*Pool, *loop.Call) {
 	t.Helper()
-	h := &Pool{w, w}
+	h := &Pool{Set: w, Callers: w, Keeper: w}
 	all, err := h.Tools("agt_1")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +113,43 @@ func TestCalls(t *testing.T) {
 	h, c = callOf(t, w, "read_file", `{"path":"a"}`)
 	if out, err = h.Do(t.Context(), c); err != nil || out.Result.Failed || len(said(out)) > maxTold+100 || !strings.Contains(said(out), `"truncated":true`) || h.Claims(c) {
 		t.Errorf("%.100s, %v", said(out), err)
+	}
+}
+
+// TestFileTools: the tools that only agents have are those of the other sandbox, and say which
+// sandbox they are for.
+func TestFileTools(t *testing.T) {
+	w := open()
+	w.out = &filetool.Answer{Count: 1, Body: []byte("a:1:x\n")}
+	h, c := callOf(t, w, "grep", `{"pattern":"x","sandbox":"two"}`)
+	if out, err := h.Do(t.Context(), c); err != nil || said(out) != "a:1:x\n" || h.Claims(c) || w.by.Command.Process != "" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.out = &filetool.Answer{Failed: true, Body: []byte("it is there twice")}
+	h, c = callOf(t, w, "edit_file", `{"file_path":"f","old_string":"a","new_string":"b"}`)
+	if out, err := h.Do(t.Context(), c); err != nil || said(out) != "it is there twice" || !out.Result.Failed || !h.Claims(c) || w.by.Command.Process == "" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if want := []string{"grep two grepx", "edit_file default editf"}; !slices.Equal(w.asked, want) {
+		t.Errorf("%q were asked for", w.asked)
+	}
+	for arguments, says := range map[string]string{
+		`{"file_path":"f","old_string":"a"}`: "new_string", `{"sandbox":7,"file_path":"f","old_string":"a","new_string":"b"}`: "sandbox must be a string",
+		`{"file_path":"f","old_string":"a","new_string":"b","x":1}`: "unknown field", `[]`: "must be a JSON object", `{`: "not valid JSON",
+	} {
+		c.Call.Arguments = arguments
+		if out, err := h.Do(t.Context(), c); err != nil || !out.Refused || !strings.Contains(said(out), says) {
+			t.Errorf("%s: %+v, %v", arguments, out, err)
+		}
+	}
+	w.out = &filetool.Answer{Bytes: 7}
+	h, c = callOf(t, w, "share_file", `{"file_path":"/tmp/report.pdf"}`)
+	out, err := h.Do(t.Context(), c)
+	if err != nil || !strings.Contains(said(out), `"report.pdf" with 7 bytes`) || len(out.Notes) != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if want := "[.atoll/shared]share_file" + string(c.Run.ID) + "/3" + string(c.Run.ID) + "content[secret]"; w.kept != want {
+		t.Errorf("%q was kept, want %q", w.kept, want)
 	}
 }
 

@@ -57,7 +57,7 @@ type (
 
 // fileTool is a tool that is a filetool.Call.
 type fileTool struct {
-	name        string // as the model is given it
+	name        string // as the model is given it, and the audit trail of named sandboxes has it
 	use         string // its run.ToolUse.Tool
 	description string
 	schema      []byte

@@ -50,6 +50,7 @@ func below(p string) string {
 
 // shared fills in what is known of a file that was shared, and returns why it was not.
 func shared(c *loop.Call, call *filetool.Call, e *execution.Execution, u *FileUse) (why string) {
+	u.Execution = e.TraceID
 	name := stored(call)
 	if len(e.Files.Files) != 1 || e.Files.Files[0].Name != name {
 		return "the file could not be kept; it may have changed meanwhile"

@@ -44,9 +44,9 @@ type Log interface {
 	Purge(ctx context.Context, traceID string) error
 }
 
-// Outputs reads whole outputs from the blob store. What is not there is a
-// NotFound fault.
+// Outputs are whole outputs in the blob store. What is not there is a NotFound fault.
 type Outputs interface {
+	Put(ctx context.Context, name string, r io.Reader) error
 	Size(ctx context.Context, name string) (int64, error)
 	// Open reads length bytes from offset, or all that follow if length is
 	// negative.

@@ -8,7 +8,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Command is the process of a call of shell that can be gone on with: its caller may die, and
@@ -79,14 +78,10 @@ func forget(ctx context.Context, g sandbox.Guest) error {
 	return nil
 }
 
-// EndCommand ends a Command that another caller has begun, and drops what is kept of it. input
-// is that of shell.
-func (s *Set) EndCommand(ctx context.Context, c *Caller, input []byte) error {
-	var in ShellInput
-	if err := wire.Arguments.Decode(input, &in); err != nil {
-		return err
-	}
-	h, err := s.cfg.Pool.Use(ctx, c.Principal, c.Session, *in.Sandbox)
+// EndCommand ends a Command in a sandbox that another caller has begun, and drops what is kept of
+// it.
+func (s *Set) EndCommand(ctx context.Context, c *Caller, name string) error {
+	h, err := s.cfg.Pool.Use(ctx, c.Principal, c.Session, name)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ type Caller struct {
 	// so the edge says them and never a model. Empty for the key's name, and the
 	// template named "default".
 	Agent, Template string
-	// Command is about the process of shell; the zero value for one that only its caller knows.
+	// Command is about the process of shell and of File; the zero value for one that only its
+	// caller knows.
 	Command Command
 }
 

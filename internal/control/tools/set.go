@@ -68,9 +68,7 @@ func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (a
 	}
 	for i := range all {
 		if all[i].Name == name && s.has(name) {
-			return all[i].call(ctx, &call{set: s, by: c, row: sandbox.Call{
-				TraceID: c.TraceID, Source: name, Session: c.Session, Agent: c.Agent, Began: time.Now(),
-			}}, input)
+			return all[i].call(ctx, s.callOf(c, name), input)
 		}
 	}
 	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", wire.Quote(name))

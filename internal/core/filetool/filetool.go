@@ -51,9 +51,12 @@ const MaxShared = execution.MaxOutputBytes
 // Folder is where Share may put a file, in the working folder.
 const Folder = ".atoll"
 
-// Command is the first argument that has the guest daemon's binary do a Call, which it
-// reads from its stdin.
-const Command = "file"
+// Program is the guest daemon's binary in runtime.GuestDir, and Command the first argument that
+// has it do a Call, which it reads from its stdin.
+const (
+	Program = "atoll-guestd"
+	Command = "file"
+)
 
 // Call is one use of a tool. Paths are relative to the working folder.
 type Call struct {

@@ -74,7 +74,7 @@ func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.x.cfg.FlushTime)
 	defer cancel()
 	e.Files.Truncated, err = c.Collect(ctx, t.job.Input.Outputs, func(f execution.OutputFile, r io.Reader) error {
-		f.Bytes, err = redacted(set, file, r)
+		f.Bytes, err = redact.Copy(set, file, r)
 		e.Files.Files = append(e.Files.Files, f)
 		return err
 	})
@@ -93,28 +93,4 @@ func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
 	}
-}
-
-// redacted copies r to w without what must not be seen, and returns how many bytes
-// it wrote.
-func redacted(set *redact.Set, w io.Writer, r io.Reader) (n int64, err error) {
-	s := set.Stream(func(p []byte) {
-		if err == nil {
-			_, err = w.Write(p)
-			n += int64(len(p))
-		}
-	})
-	buf := make([]byte, 64<<10)
-	for err == nil {
-		k, readErr := r.Read(buf)
-		s.Write(buf[:k])
-		if readErr == io.EOF {
-			break
-		}
-		if readErr != nil {
-			return n, readErr
-		}
-	}
-	s.Flush()
-	return n, err
 }

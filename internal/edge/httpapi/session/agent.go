@@ -60,7 +60,10 @@ func (h *Handlers) pool(s *session.Session, d *agent.Definition) ([]run.Tool, er
 	if !d.Pooled() {
 		return nil, nil
 	}
-	return h.Pool.Tools(string(s.Agent))
+	all, err := h.Pool.Tools(string(s.Agent))
+	return slices.DeleteFunc(all, func(t run.Tool) bool {
+		return pooltool.Added(t.Name) && slices.ContainsFunc(d.Tools, func(own agent.Tool) bool { return own.Type == agent.Custom && own.Name == t.Name })
+	}), err
 }
 
 func isSandbox(tool jsontext.Value) bool { return string(tool) == string(sandboxAsked) }

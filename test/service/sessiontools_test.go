@@ -1,0 +1,82 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// asleep waits until the sandboxes of a session sleep on disk.
+func (k *talker) asleep(count int) {
+	k.Helper()
+	atolltest.Until(k, time.Minute, "all sleep on disk", func() bool {
+		a := k.line.now().Must(k, k.key, http.MethodGet, "/v1/sandboxes?session="+k.id(), nil)
+		return a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == count
+	})
+}
+
+// TestNamedTools: an agent with named sandboxes edits, searches, patches and shares files in them
+// as one with the other sandbox does, before and after they slept and after the server was
+// killed.
+func TestNamedTools(t *testing.T) {
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
+	k := &talker{t, line, line.now().Tenant(t, "named-tools", "enterprise"), ""}
+	addModel(t, line.now(), "scripted", planner(t).URL, "tools")
+	helper := k.begin(map[string]any{"tools": []any{map[string]string{"type": "sandboxes"}}})
+	does := func(want string, steps ...toolStep) {
+		t.Helper()
+		if said := helper.plans("completed", steps...); !strings.Contains(said, want) {
+			t.Errorf("%v: it says %q, not %q", steps, said, want)
+		}
+	}
+	edit := func(old, text string) map[string]any {
+		return map[string]any{"file_path": "src/a.py", "old_string": old, "new_string": text}
+	}
+	does("in one place", toolStep{"write_file", map[string]any{"path": "src/a.py", "content": "a = 1\nb = 1\n"}}, toolStep{"edit_file", edit("a = 1", "a = 2")})
+	does("is not in", toolStep{"edit_file", edit("nothing like it", "x")})
+	does("2:b = 1", toolStep{"grep", map[string]any{"pattern": "^b", "path": "src"}})
+	does("No line matches.", toolStep{"grep", in("two", map[string]any{"pattern": "^b"})})
+	const patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-b = 1\n+b = 3\n*** Add File: src/new.txt\n+new\n*** End Patch"
+	does("A src/new.txt", toolStep{"apply_patch", map[string]any{"patch": patch}})
+	does("4 bytes. The user can download it", toolStep{"share_file", map[string]any{"file_path": "src/new.txt"}})
+	does("there is no such file", toolStep{"share_file", map[string]any{"file_path": "src/none"}})
+	does("11 bytes", toolStep{"shell", in("two", sh("echo of another > /tmp/report.csv; truncate -s 11 /tmp/report.csv"))}, toolStep{"share_file", in("two", map[string]any{"file_path": "/tmp/report.csv"})})
+
+	helper.asleep(2)
+	does("in one place", toolStep{"edit_file", edit("a = 2", "a = 4")})
+	line.next(syscall.SIGKILL)
+	does("1:a = 4", toolStep{"grep", map[string]any{"pattern": "."}}, toolStep{"grep", map[string]any{"pattern": "a =", "path": "src/a.py"}})
+	var shared struct {
+		Data []struct {
+			ID, Filename string
+			Bytes        int64
+		}
+	}
+	line.now().Must(t, k.key, http.MethodGet, helper.path+"/files", nil).Into(t, http.StatusOK, &shared)
+	if len(shared.Data) != 2 || shared.Data[0].Filename != "new.txt" || shared.Data[1].Filename != "report.csv" {
+		t.Fatalf("%+v are shared", shared)
+	}
+	for i, want := range []string{"new\n", "of another\n"} {
+		if a := line.now().Must(t, k.key, http.MethodGet, helper.path+"/files/"+shared.Data[i].ID+"/content", nil); string(a.Body) != want {
+			t.Errorf("%s has %d %q", shared.Data[i].Filename, a.Status, a.Body)
+		}
+	}
+	files := 0
+	for _, e := range helper.events("&types=file") {
+		if e.Type == "file" {
+			files++
+		}
+	}
+	if files != 2 {
+		t.Errorf("there are %d events of files", files)
+	}
+	// They go with the session.
+	line.now().Must(t, k.key, http.MethodDelete, helper.path, nil).Into(t, http.StatusNoContent, nil)
+	if a := line.now().Must(t, k.key, http.MethodGet, helper.path+"/files/"+shared.Data[0].ID+"/content", nil); a.Status != http.StatusNotFound {
+		t.Errorf("after the session there is %d %s", a.Status, a.Body)
+	}
+}
