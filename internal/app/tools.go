@@ -15,7 +15,7 @@ func (s *Server) openTools(context.Context) (err error) {
 		return err
 	}
 	s.executeCode = tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: s.caps})
-	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions(), Files: s.files})
+	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions(), Files: s.files, Skills: s.db})
 	s.mcpClient.StartBy(&sandboxmcp.Starter{Set: s.tools, Callers: s.authority})
 	return nil
 }

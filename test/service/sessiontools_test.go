@@ -1,7 +1,12 @@
 package service
 
 import (
+	"bytes"
+	"io"
+	"maps"
+	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,4 +84,75 @@ func TestNamedTools(t *testing.T) {
 	if a := line.now().Must(t, k.key, http.MethodGet, helper.path+"/files/"+shared.Data[0].ID+"/content", nil); a.Status != http.StatusNotFound {
 		t.Errorf("after the session there is %d %s", a.Status, a.Body)
 	}
+}
+
+// pushSkill uploads a skill of some files.
+func (k *talker) pushSkill(files map[string]string) {
+	k.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		part, err := form.CreateFormFile("files[]", name)
+		if err != nil {
+			k.Fatal(err)
+		}
+		io.WriteString(part, files[name]) //nolint:errcheck // a buffer takes all
+	}
+	if err := form.Close(); err != nil {
+		k.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(k.Context(), http.MethodPost, k.line.now().URL+"/v1/skills", &body)
+	if err != nil {
+		k.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+k.key)
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer a.Body.Close()
+	if text, _ := io.ReadAll(a.Body); a.StatusCode != http.StatusCreated {
+		k.Fatalf("the skill is refused: %d %s", a.StatusCode, text)
+	}
+}
+
+// TestNamedSkills: the folders of an agent's skills are in each of its named sandboxes, for
+// programs to read and run; also in one whose environment has most of it read-only, and after
+// sleep.
+func TestNamedSkills(t *testing.T) {
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
+	k := &talker{t, line, line.now().Tenant(t, "named-skills", "enterprise"), ""}
+	addModel(t, line.now(), "scripted", planner(t).URL, "tools")
+	k.pushSkill(map[string]string{
+		"report/SKILL.md": "---\nname: report\ndescription: Writes reports.\n---\nDo it.\n", "report/scripts/run.sh": "#!/bin/sh\necho ran\n", "report/references/form.txt": "Dear customer\n",
+	})
+	const code = `cd /skills/report && cat references/form.txt && scripts/run.sh
+for f in SKILL.md new references/new; do echo x 2>/dev/null >$f && echo "wrote $f"; done
+rm -f SKILL.md 2>/dev/null || echo kept; mv /skills/report /skills/other 2>/dev/null || echo stays`
+	const want = "Dear customer\nran\nkept\nstays\n"
+	agent := map[string]any{"tools": []any{map[string]string{"type": "sandboxes"}}, "skills": []string{"report"}}
+	check := func(t *testing.T, k *talker) {
+		t.Helper()
+		for _, name := range []string{"default", "two"} {
+			if said := k.plans("completed", toolStep{"shell", in(name, sh(code))}); !strings.Contains(said, want) || strings.Contains(said, "wrote") {
+				t.Errorf("in %s the program says %q", name, said)
+			}
+		}
+		k.asleep(2)
+		if said := k.plans("completed", toolStep{"shell", sh(code)}); !strings.Contains(said, want) {
+			t.Errorf("after sleep the program says %q\n%s", said, line.now().Log())
+		}
+	}
+	helper := k.begin(agent)
+	check(t, helper)
+	var shown struct{ Instructions string }
+	line.now().Must(t, k.key, http.MethodGet, helper.path+"/context", nil).Into(t, http.StatusOK, &shown)
+	if !strings.Contains(shown.Instructions, "in each of your sandboxes, read-only: /skills/NAME") {
+		t.Errorf("the prompt is %q", shown.Instructions)
+	}
+	s := line.now()
+	restricted := map[string]any{"permissions": map[string]any{"filesystem": map[string]any{"writable_paths": []string{"/home/user", "/tmp"}}}}
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/named-skills/environments/main", restricted).Into(t, http.StatusOK, nil)
+	t.Run("read-only", func(t *testing.T) { check(t, k.on(t).begin(agent)) })
 }

@@ -189,7 +189,7 @@ func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {
 		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
 	}
-	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent}
+	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, Skills: sandboxtool.Folders(c.Request)}
 	if followed(c) {
 		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}
 	}

@@ -86,7 +86,7 @@ func callOf(t *testing.T, w *world, name, arguments string) (*Pool, *loop.Call) 
 	}
 	i := slices.IndexFunc(all, func(t run.Tool) bool { return t.Name == name })
 	return h, &loop.Call{
-		Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Session: "sess_1"}, Number: 3, Tool: &all[i],
+		Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Session: "sess_1"}, Number: 3, Tool: &all[i], Request: &run.Request{},
 		Call: model.Call{ID: "c", Name: name, Arguments: arguments},
 	}
 }

@@ -164,7 +164,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Web:            s.Ledger != nil && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
 		Held:           c.Run.Session != "",
-		Skills:         folders(c.Request),
+		Skills:         Folders(c.Request),
 		Files:          c.Request.Copies,
 		IdempotencyKey: keyOf(c),
 	})

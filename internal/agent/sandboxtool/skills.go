@@ -5,8 +5,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// folders are the skills of a run that have a folder.
-func folders(q *run.Request) (out []execution.SkillRef) {
+// Folders are the skills of a run that have a folder.
+func Folders(q *run.Request) (out []execution.SkillRef) {
 	for _, s := range q.Skills {
 		if s.Version != "" {
 			out = append(out, execution.SkillRef{Name: s.Name, Version: s.Version})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
@@ -59,7 +60,13 @@ func (s *Set) Apply(q *run.Request) {
 	text := "# Skills\n" + s.sections
 	if s.folders != "" {
 		text += fmt.Sprintf("\n## Folders\nThese skills have instructions of their own. Before you do what one is for, read it with %s.", skill.ReadTool)
-		if slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == sandboxtool.Handler }) {
+		has := func(handler string) bool {
+			return slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == handler })
+		}
+		switch {
+		case has(pooltool.Handler):
+			text += fmt.Sprintf(" Their folders are in each of your sandboxes, read-only: %s/NAME.", skill.Dir)
+		case has(sandboxtool.Handler):
 			text += fmt.Sprintf(" Their folders are in the sandbox, read-only: %s/NAME.", skill.Dir)
 		}
 		text += "\n" + s.folders

@@ -54,11 +54,19 @@ func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) er
 		return err
 	}
 	defer h.Close()
-	if err := c.fill(ctx, h); err != nil {
+	if err := c.furnish(ctx, h); err != nil {
 		return ended(ctx, h, err)
 	}
 	c.begun = true
 	return ended(ctx, h, f(h))
+}
+
+// furnish gives a sandbox what a caller's session and skills have for it.
+func (c *call) furnish(ctx context.Context, h sandbox.Handle) error {
+	if err := c.fill(ctx, h); err != nil {
+		return err
+	}
+	return c.equip(ctx, h)
 }
 
 // Open begins the use of a sandbox of a caller's session, as the tools do: it is made if there is
@@ -72,7 +80,7 @@ func (s *Set) Open(ctx context.Context, by *Caller, name string) (sandbox.Handle
 	if err != nil {
 		return nil, err
 	}
-	if err := c.fill(ctx, h); err != nil {
+	if err := c.furnish(ctx, h); err != nil {
 		err = ended(ctx, h, err)
 		h.Close()
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -45,6 +46,8 @@ type Caller struct {
 	// Command is about the process of shell and of File; the zero value for one that only its
 	// caller knows.
 	Command Command
+	// Skills are those whose folders its sandboxes have.
+	Skills []execution.SkillRef
 }
 
 // check refuses, before anything is done, what the audit trail could not hold.

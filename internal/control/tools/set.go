@@ -31,15 +31,16 @@ type Policies interface {
 	Policy(p *tenant.Principal) execution.Policy
 }
 
-// SetConfig is what a Set is made of. All of it but Previews and Sessions is required.
+// SetConfig is what a Set is made of. All of it is required but what may be nil.
 type SetConfig struct {
 	Pool        Pool
 	Images      Images
 	Policies    Policies
 	ExecuteCode *ExecuteCode
-	Previews    Previews // nil for no tool browse
-	Sessions    Sessions // nil where there are none with agents
-	Files       Files    // that sessions have copies of; nil where there are none
+	Previews    Previews         // nil for no tool browse
+	Sessions    Sessions         // nil where there are none with agents
+	Files       Files            // that sessions have copies of; nil where there are none
+	Skills      execution.Skills // whose folders callers have; nil where there are none
 }
 
 // Set is the tools that a model can be given, ready to be called.
@@ -47,6 +48,8 @@ type Set struct {
 	cfg     SetConfig
 	overdue time.Duration
 	mounts  mounts
+
+	equipment equipment
 }
 
 // NewSet returns the tools.

@@ -50,9 +50,10 @@ type Input struct {
 	Language execution.Language
 	Timeout  *time.Duration // nil for the default
 	Metadata map[string]string
-	Agent    string // who calls; its hourly cap counts it
-	Turn     string // calls of the same agent and turn share a sandbox
-	Template string // of the agent; it must have opted in
+	Agent    string               // who calls; its hourly cap counts it
+	Turn     string               // calls of the same agent and turn share a sandbox
+	Template string               // of the agent; it must have opted in
+	Skills   []execution.SkillRef // whose folders the sandbox has
 }
 
 // Result is what an agent is told.
@@ -124,7 +125,7 @@ func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (
 	}
 
 	e, err := t.cfg.Runner.Execute(ctx, p, req, gateway.Call{
-		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network,
+		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network, Skills: in.Skills,
 	})
 	switch {
 	case err == nil, e != nil && e.Status == execution.Cancelled:

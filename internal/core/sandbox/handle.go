@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"time"
@@ -18,6 +19,9 @@ type Guest interface {
 	process.Manager
 	file.System
 	Ports
+	// PutSkills writes a tar stream below the folder of skills, which programs can read and not
+	// change. A sandbox that an earlier version made has no such folder: an Invalid fault.
+	PutSkills(ctx context.Context, archive io.Reader) error
 }
 
 // Ports are the TCP ports of a sandbox's loopback interface.

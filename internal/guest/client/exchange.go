@@ -52,7 +52,7 @@ func (p Timeouts) answerTimeout(q *proto.Request) time.Duration {
 	switch {
 	case q.Wait != nil, q.Write != nil:
 		return 0
-	case q.List != nil, q.Glob != nil, q.Remove != nil, q.Move != nil, q.Watch != nil, q.Create != nil, q.Unpack != nil, q.Survey != nil:
+	case q.List != nil, q.Glob != nil, q.Remove != nil, q.Move != nil, q.Watch != nil, q.Create != nil, q.Unpack != nil, q.Skills != nil, q.Survey != nil:
 		return p.Work
 	case q.Connect != nil:
 		return p.Silence + time.Duration(q.Connect.Wait)

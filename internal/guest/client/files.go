@@ -198,6 +198,12 @@ func (c *Client) Unpack(ctx context.Context, path string, archive io.Reader) (fi
 	return file.Counts{Files: r.Count, Bytes: r.Size}, nil
 }
 
+// PutSkills writes a tar stream below the folder of skills, as root's files.
+func (c *Client) PutSkills(ctx context.Context, archive io.Reader) error {
+	_, err := c.send(ctx, proto.Request{Skills: &proto.Empty{}}, archive)
+	return err
+}
+
 // Archive is a tar stream.
 type Archive struct{ *content }
 

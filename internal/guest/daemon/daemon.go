@@ -28,8 +28,9 @@ import (
 
 // Descriptors that process 1 starts the guest daemon with.
 const (
-	rulesFD = 3 // a ConfineMessage
-	cueFD   = 4 // a byte whenever the host is to be gone to
+	rulesFD  = 3 // a ConfineMessage
+	cueFD    = 4 // a byte whenever the host is to be gone to
+	skillsFD = 5 // the folder of skills, through which it can be written to; no folder where there is none
 )
 
 // guest daemon is what there is once.

@@ -78,7 +78,7 @@ func (c *peer) handle(q *proto.Request) bool {
 	defer c.files.Add(-1)
 	if c.files.Add(1) > maxFiles {
 		err := refuse(proto.Limited, "%d requests about files are under way in this sandbox, and it takes no more: a folder that is mounted may not answer", maxFiles)
-		return c.reply(proto.Reply{}, err) && q.Create == nil && q.Unpack == nil // whose content follows
+		return c.reply(proto.Reply{}, err) && q.Create == nil && q.Unpack == nil && q.Skills == nil // whose content follows
 	}
 	return c.handleFiles(q)
 }
@@ -105,6 +105,8 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 		return c.pack(q.Pack)
 	case q.Unpack != nil:
 		return c.unpack(q.Unpack)
+	case q.Skills != nil:
+		return c.skills()
 	case q.Survey != nil:
 		return c.survey(q.Survey)
 	case q.Adopt != nil:

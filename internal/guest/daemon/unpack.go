@@ -32,10 +32,24 @@ func (c *peer) unpack(q *proto.Path) bool {
 	return c.concluded(b, proto.Reply{Count: u.files, Size: u.bytes}, err)
 }
 
+// skills writes what a tar stream has below the folder of skills, where process 1 alone can write
+// otherwise. The files stay root's.
+func (c *peer) skills() bool {
+	b := c.body()
+	u := newUnpacker(wire.Skills)
+	u.base = skillsFD
+	err := u.all(b)
+	if err == nil {
+		_, err = io.Copy(io.Discard, b)
+	}
+	return c.concluded(b, proto.Reply{Count: u.files, Size: u.bytes}, err)
+}
+
 // unpacker writes files below a path, which its root is. It works as the user, and
 // goes by descriptors of folders that are links nowhere on the way.
 type unpacker struct {
 	root  string
+	base  int // a descriptor of the root; -1 where the path leads to it
 	files int64
 	bytes int64
 	dir   int    // the folder that the last entry was in, -1 for none
@@ -52,7 +66,7 @@ type folderEnd struct {
 }
 
 func newUnpacker(root string) *unpacker {
-	return &unpacker{root: strings.TrimRight(root, "/") + "", dir: -1}
+	return &unpacker{root: strings.TrimRight(root, "/"), base: -1, dir: -1}
 }
 
 // all unpacks a stream.
@@ -61,8 +75,10 @@ func (u *unpacker) all(r io.Reader) (err error) {
 		u.root = "/"
 	}
 	defer u.leave()
-	if err := makeFolders(path.Dir(u.root)); err != nil {
-		return err
+	if u.base < 0 {
+		if err := makeFolders(path.Dir(u.root)); err != nil {
+			return err
+		}
 	}
 	t := tar.NewReader(r)
 	for {
@@ -191,16 +207,16 @@ const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 // open opens a folder below the root by its clean name; ".." is that of the root.
 func (u *unpacker) open(folder string) (int, error) {
-	if folder == ".." {
-		return unix.Open(path.Dir(u.root), folderFlags, 0)
-	}
-	fd, err := unix.Open(path.Dir(u.root), folderFlags, 0)
-	if err != nil {
-		return -1, err
-	}
-	names := []string{path.Base(u.root)}
+	above, dir, names := unix.AT_FDCWD, path.Dir(u.root), []string{path.Base(u.root)}
 	if u.root == "/" {
 		names[0] = "."
+	}
+	if u.base >= 0 {
+		above, dir, names[0] = u.base, ".", "."
+	}
+	fd, err := unix.Openat(above, dir, folderFlags, 0)
+	if folder == ".." || err != nil {
+		return fd, err
 	}
 	if folder != "" && folder != "." {
 		names = append(names, strings.Split(folder, "/")...)

@@ -117,7 +117,7 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.restored = true
-		err := rename(&m)
+		err := s.rename(&m)
 		if err == nil && s.warm != nil && s.warm.settle(id) {
 			return // heard answers
 		}

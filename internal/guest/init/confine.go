@@ -1,6 +1,7 @@
 package guestinit
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,10 +25,29 @@ func (s *supervisor) confine(m *wire.ConfineMessage) error {
 	if !s.restrictsFiles() {
 		return nil
 	}
+	if err := s.keepOwn(); err != nil {
+		return err
+	}
 	if err := s.keepHome(); err != nil {
 		return err
 	}
 	return s.hold("/")
+}
+
+// keepOwn keeps a way to write where process 1 itself does, when the rules have made that
+// read-only: the name of the machine changes when the sandbox wakes, and skills come later.
+func (s *supervisor) keepOwn() (err error) {
+	if s.machine, err = kept(path.Dir(machineID)); err != nil {
+		return err
+	}
+	if err := present(generationDir, false); err != nil {
+		return err
+	}
+	if s.generation, err = kept(generationDir); err != nil {
+		return err
+	}
+	_ = s.haveReadOnly(0) // an image that has something else there is used as it is
+	return nil
 }
 
 // hold mounts what the rules say of paths in a folder that has just been put in

@@ -49,6 +49,7 @@ func (s *supervisor) startDaemon(m *wire.StartDaemonMessage) error {
 		s.warm = nil
 		s.discard(w)
 	}
+	skills := s.skillsFolder()
 	// Clients of other vendors name the home of a sandbox that lives for long so. An image
 	// that has something there is used as it is.
 	_ = unix.Symlink(wire.Home, wire.Workspace)
@@ -65,7 +66,7 @@ func (s *supervisor) startDaemon(m *wire.StartDaemonMessage) error {
 	if err := disregardChildren(); err != nil {
 		return err
 	}
-	a, err := spawnDaemon(&s.rules, m.Limits.OpenFiles)
+	a, err := spawnDaemon(&s.rules, m.Limits.OpenFiles, skills)
 	if err == nil {
 		s.daemon, s.hadDaemon = a, true
 	}
@@ -85,8 +86,9 @@ const daemonFiles = 8192
 
 // spawnDaemon starts the guest daemon. It reads the rules that it is to start
 // programs under first, and cues from then on. The number of files is its soft
-// limit, which a Go program raises for itself and gives its children back.
-func spawnDaemon(rules *wire.ConfineMessage, files uint64) (*guestDaemon, error) {
+// limit, which a Go program raises for itself and gives its children back. skills is the
+// folder of skills, negative for none.
+func spawnDaemon(rules *wire.ConfineMessage, files uint64, skills int) (*guestDaemon, error) {
 	text, err := confine.Told(rules.Append(nil))
 	if err != nil {
 		return nil, err
@@ -103,6 +105,9 @@ func spawnDaemon(rules *wire.ConfineMessage, files uint64) (*guestDaemon, error)
 		return nil, step("/dev/null", err)
 	}
 	defer unix.Close(null)
+	if skills < 0 {
+		skills = null
+	}
 	if files == 0 {
 		files = 1024
 	}
@@ -118,7 +123,7 @@ func spawnDaemon(rules *wire.ConfineMessage, files uint64) (*guestDaemon, error)
 	a := &guestDaemon{pidfd: -1, cue: cue[1]}
 	_, err = syscall.ForkExec(DaemonPath, []string{DaemonPath}, &syscall.ProcAttr{
 		Dir:   "/",
-		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(text), uintptr(cue[0])},
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(text), uintptr(cue[0]), uintptr(skills)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &a.pidfd},
 	})
 	if e := unix.Prlimit(0, unix.RLIMIT_NOFILE, &own, nil); err == nil {

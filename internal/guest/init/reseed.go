@@ -10,8 +10,13 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
+// machineID is the file that programs read the machine's id from.
+const machineID = "/etc/machine-id"
+
+var generationDir = path.Dir(wire.GenerationFile)
+
 // rename gives the machine that programs see a name of its own.
-func rename(m *wire.ReseedMessage) error {
+func (s *supervisor) rename(m *wire.ReseedMessage) error {
 	if m.Hostname != "" {
 		if err := unix.Sethostname([]byte(m.Hostname)); err != nil {
 			return step("hostname", err)
@@ -20,20 +25,24 @@ func rename(m *wire.ReseedMessage) error {
 	if m.MachineID == "" {
 		return nil
 	}
-	if err := replace("/etc/machine-id", []byte(m.MachineID+"\n")); err != nil {
+	if err := s.writeMachineID([]byte(m.MachineID + "\n")); err != nil {
 		return step("write machine-id", err)
 	}
 	var number [16]byte
 	if _, err := unix.Getrandom(number[:], 0); err != nil {
 		return step("draw a number", err)
 	}
-	for _, dir := range []string{"/run", path.Dir(wire.GenerationFile)} {
-		if err := unix.Mkdir(dir, 0o755); err != nil && err != unix.EEXIST {
-			return step("make "+dir, err)
+	at, name := s.generation, path.Base(wire.GenerationFile)
+	if at < 0 {
+		at, name = unix.AT_FDCWD, wire.GenerationFile
+		for _, dir := range []string{"/run", generationDir} {
+			if err := unix.Mkdir(dir, 0o755); err != nil && err != unix.EEXIST {
+				return step("make "+dir, err)
+			}
 		}
 	}
 	// A program that watches the file has it open: it gets another content, not another file.
-	fd, err := raw.OpenAt(unix.AT_FDCWD, wire.GenerationFile, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	fd, err := raw.OpenAt(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return step("open the generation's file", err)
 	}
@@ -43,4 +52,11 @@ func rename(m *wire.ReseedMessage) error {
 		return step("write the generation's number", err)
 	}
 	return nil
+}
+
+func (s *supervisor) writeMachineID(data []byte) error {
+	if s.machine < 0 {
+		return replace(machineID, data)
+	}
+	return writeAt(s.machine, path.Base(machineID), wire.File{Mode: 0o644, Data: data})
 }

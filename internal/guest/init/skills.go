@@ -30,21 +30,38 @@ func (s *supervisor) putReadOnly(files []wire.File) error {
 		if i < 0 {
 			continue
 		}
-		if s.readOnly[i] < 0 {
-			if err := present(readOnly[i], false); err != nil {
-				return err
-			}
-			fd, err := s.openReadOnly(readOnly[i])
-			if err != nil {
-				return err
-			}
-			s.readOnly[i] = fd
+		if err := s.haveReadOnly(i); err != nil {
+			return err
 		}
 		if err := putBelow(s.readOnly[i], strings.TrimPrefix(f.Path, readOnly[i]+"/"), f); err != nil {
 			return step("write "+f.Path, err)
 		}
 	}
 	return nil
+}
+
+// haveReadOnly opens a folder of readOnly, and makes it where there is none.
+func (s *supervisor) haveReadOnly(i int) error {
+	if s.readOnly[i] >= 0 {
+		return nil
+	}
+	if err := present(readOnly[i], false); err != nil {
+		return err
+	}
+	fd, err := s.openReadOnly(readOnly[i])
+	if err == nil {
+		s.readOnly[i] = fd
+	}
+	return err
+}
+
+// skillsFolder is the folder of skills for the guest daemon; -1 in an image that has something
+// else there. It is opened before rules of the sandbox make it read-only.
+func (s *supervisor) skillsFolder() int {
+	if s.haveReadOnly(0) != nil {
+		return -1
+	}
+	return s.readOnly[0]
 }
 
 func (s *supervisor) openReadOnly(folder string) (int, error) {

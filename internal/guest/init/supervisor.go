@@ -33,13 +33,17 @@ type supervisor struct {
 	partial message // the message whose frames are arriving
 	out     spool
 
-	warm     *warmed
-	runs     []*run
-	parting  []int   // main processes that gave their last word and were not reaped
-	orphan   []*pipe // pipes of ended runs that background processes still hold
-	limits   wire.Limits
-	rules    wire.ConfineMessage
-	offered  bool               // stdinFile is there, or may be
+	warm    *warmed
+	runs    []*run
+	parting []int   // main processes that gave their last word and were not reaped
+	orphan  []*pipe // pipes of ended runs that background processes still hold
+	limits  wire.Limits
+	rules   wire.ConfineMessage
+	offered bool // stdinFile is there, or may be
+	// Of the machine's id and the generation's file, where rules may make those read-only;
+	// otherwise -1.
+	machine, generation int
+
 	readOnly [len(readOnly)]int // the folders of readOnly; -1 until there is one
 	home     int                // the home's folder, to write a program to that may not write there; -1 where it may
 	confined bool
@@ -80,7 +84,7 @@ func Run(version string) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{poller: p, version: version, home: -1, readOnly: [len(readOnly)]int{-1, -1}, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
+	s := &supervisor{poller: p, version: version, home: -1, machine: -1, generation: -1, readOnly: [len(readOnly)]int{-1, -1}, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
 	for {
 		s.turn()
 	}

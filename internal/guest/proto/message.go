@@ -44,6 +44,7 @@ type Request struct {
 	Create  *Create  `json:"create,omitempty"` // then Data and End
 	Pack    *Path    `json:"pack,omitempty"`
 	Unpack  *Path    `json:"unpack,omitempty"` // then Data and End
+	Skills  *Empty   `json:"skills,omitempty"` // likewise, of files below the folder of skills, which programs only read
 	Survey  *Path    `json:"survey,omitempty"`
 	Adopt   *Path    `json:"adopt,omitempty"`   // then End when the folder is made, with an Error if it is not
 	Connect *Connect `json:"connect,omitempty"` // then bytes without frames, both ways

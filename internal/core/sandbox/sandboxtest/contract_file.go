@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ func testFiles(s *suite) {
 		{"move, remove, make", testMove},
 		{"refused by kind", testRefused},
 		{"pack and unpack", testPack},
+		{"skills", testSkills},
 		{"watch", testWatch},
 		{"a folder is copied to another sandbox", func(u *use) { testCopyFolder(u, other) }},
 	})
@@ -386,6 +388,33 @@ func testPack(u *use) {
 		u.Error(err)
 	}
 	equal(u.T, "one file", u.read("copied", 0, -1), "one file")
+}
+
+func testSkills(u *use) {
+	var text bytes.Buffer
+	put := func(files map[string]string) {
+		text.Reset()
+		w := tar.NewWriter(&text)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name]))}); err != nil {
+				u.Fatal(err)
+			}
+			io.WriteString(w, files[name]) //nolint:errcheck // a buffer takes all
+		}
+		if err := errors.Join(w.Close(), u.PutSkills(u.Context(), &text)); err != nil {
+			u.Fatal(err)
+		}
+	}
+	put(map[string]string{"one/run": "#!/bin/sh\necho ran", "one/a/b": "first", "two/c": "c"})
+	put(map[string]string{"one/a/b": "second"})
+	const tries = `cd /skills; one/run; cat one/a/b two/c; stat -c %u one/a one/run; for f in new one/new one/a/b; do echo x 2>/dev/null > $f && echo wrote; done; rm -rf one two 2>/dev/null; ls`
+	equal(u.T, "what programs make of it", u.shell(tries), "ran\nsecondc0\n0\none\ntwo")
+	text.Reset()
+	w := tar.NewWriter(&text)
+	if err := w.WriteHeader(&tar.Header{Name: "../etc/x", Mode: 0o644}); err != nil {
+		u.Fatal(err)
+	}
+	refused(u.T, "a file elsewhere", u.PutSkills(u.Context(), &text), fault.Forbidden, "leads out")
 }
 
 func testWatch(u *use) {

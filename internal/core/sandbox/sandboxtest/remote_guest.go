@@ -144,6 +144,10 @@ func (g remoteGuest) Unpack(ctx context.Context, path string, archive io.Reader)
 	return n, err
 }
 
+func (g remoteGuest) PutSkills(ctx context.Context, archive io.Reader) error {
+	return g.call(ctx, "PutSkills", args{archive})
+}
+
 func (g remoteGuest) Watch(ctx context.Context, path string, recursive bool) (file.Events, error) {
 	l, err := g.open(ctx, "Watch", args{path, recursive})
 	if err != nil {
