@@ -4,26 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
 )
 
-// callSeries are how many calls a client makes one after the other, each by a curl of
-// its own, from when the pool is full.
-var callSeries = []int{20, 100}
+// callSeries are what a client does from when the pool is full: so many calls one after
+// the other, each by a curl of its own or over one connection.
+var callSeries = []series{
+	{calls: 20, what: "curls", call: (*rig.Server).Curl},
+	{calls: 100, what: "curls", call: (*rig.Server).Curl},
+	{
+		calls: 100, what: "calls over one connection", call: (*rig.Server).Execute,
+		must: [2]*report.Bound{report.AtMost(0.6), report.AtMost(6)}, aim: [2]*report.Bound{report.AtMost(0.3), report.AtMost(2)},
+	},
+}
+
+// series of calls; bounds are of the p50 and the p99.
+type series struct {
+	calls     int
+	what      string
+	call      func(*rig.Server, context.Context, rig.Program) (time.Duration, error)
+	must, aim [2]*report.Bound
+}
 
 // callRounds is how often each series is measured. A series that finds the pool as the
 // one before has left it finds what demand has taught it.
 const callRounds = 6
 
-// calls measures calls that come one after the other without a pause, each from a
-// process and over a connection of its own, as scripts make them. The bare interpreter
-// runs as often, between the series.
+// calls measures calls that come one after the other without a pause: each from a process
+// and over a connection of its own, as scripts make them, and over one connection, as
+// from an SDK. The bare interpreter runs as often, between the series.
 func calls(ctx context.Context, b *bench) ([]report.Row, error) {
 	var rows []report.Row
-	for _, n := range callSeries {
-		more, err := callsOf(ctx, b, n)
+	for i := range callSeries {
+		more, err := callsOf(ctx, b, &callSeries[i])
 		if err != nil {
 			return rows, err
 		}
@@ -32,7 +48,7 @@ func calls(ctx context.Context, b *bench) ([]report.Row, error) {
 	return rows, nil
 }
 
-func callsOf(ctx context.Context, b *bench, n int) (_ []report.Row, err error) {
+func callsOf(ctx context.Context, b *bench, c *series) (_ []report.Row, err error) {
 	s, err := b.rig.Serve(ctx, rig.Options{PoolSize: -1})
 	if err != nil {
 		return nil, err
@@ -54,8 +70,8 @@ func callsOf(ctx context.Context, b *bench, n int) (_ []report.Row, err error) {
 		if i == 0 {
 			sample = &first
 		}
-		for range n {
-			took, err := s.Curl(ctx, pythonHello)
+		for range c.calls {
+			took, err := c.call(s, ctx, pythonHello)
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +80,7 @@ func callsOf(ctx context.Context, b *bench, n int) (_ []report.Row, err error) {
 		if err := s.Settle(ctx); err != nil {
 			return nil, err
 		}
-		for range n {
+		for range c.calls {
 			took, err := b.rig.RunBare(ctx, pythonHello)
 			if err != nil {
 				return nil, err
@@ -77,15 +93,24 @@ func callsOf(ctx context.Context, b *bench, n int) (_ []report.Row, err error) {
 		return nil, err
 	}
 	var rows []report.Row
-	for _, series := range []struct {
+	for _, part := range []struct {
 		name   string
 		sample report.Sample
 	}{{"the first", first}, {"later ones", later}} {
-		p50 := p50Row(fmt.Sprintf("%d curls in a row, %s, p50", n, series.name), series.sample, bare, "bare python, p50", nil, nil, note)
-		worst := p50
-		worst.Case, worst.Note = fmt.Sprintf("%d curls in a row, %s, worst", n, series.name), ""
-		worst.Measured = report.Milliseconds(series.sample.Percentile(100))
-		rows = append(rows, p50, worst)
+		for i, of := range []struct {
+			name string
+			p    float64
+		}{{"p50", 50}, {"p99", 99}, {"worst", 100}} {
+			row := p50Row(fmt.Sprintf("%d %s in a row, %s, %s", c.calls, c.what, part.name, of.name), part.sample, bare, "bare python, p50", nil, nil, "")
+			row.Measured = report.Milliseconds(part.sample.Percentile(of.p))
+			if i == 0 {
+				row.Note = note
+			}
+			if i < len(c.must) {
+				row.Must, row.Aim = c.must[i], c.aim[i]
+			}
+			rows = append(rows, row)
+		}
 	}
 	return rows, nil
 }

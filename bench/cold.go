@@ -55,7 +55,7 @@ func cold(ctx context.Context, b *bench) (_ []report.Row, err error) {
 		return nil, fmt.Errorf("%.0f executions found a warm sandbox in a pool of size 0", hits)
 	}
 	return []report.Row{
-		p50Row("pool empty (cold) print(1), p50", atoll, stock, "runsc do, p50", report.AtMost(1.3), report.AtMost(0.8), ""),
+		p50Row("pool empty (cold) print(1), p50", atoll, stock, "runsc do, p50", report.AtMost(0.7), report.AtMost(0.5), ""),
 		p50Row("the same beside Atoll's build of runsc", atoll, lean, "atoll-runsc do, p50", nil, nil, ""),
 	}, nil
 }

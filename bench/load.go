@@ -69,7 +69,7 @@ func load(ctx context.Context, b *bench) (_ []report.Row, err error) {
 		}
 	}
 	official := sustained(fmt.Sprintf("sustained, %d clients, %s", loadClients, window), stock, "runsc do")
-	official.Must, official.Aim = report.AtLeast(1), report.AtLeast(2)
+	official.Must, official.Aim = report.AtLeast(1.6), report.AtLeast(2.5)
 	rows := []report.Row{official, sustained("the same beside Atoll's build of runsc", lean, "atoll-runsc do")}
 
 	sample, err := bursts(ctx, b.count(5), s)

@@ -82,7 +82,8 @@ func (p *pool) preview(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	many.Case, many.Must = "a static page through a preview", report.AtLeast(3000)
+	many.Case, many.Must = "a static page through a preview", report.AtLeast(5000)
+	many.Aim = report.AtLeast(10_000)
 	many.Note = fmt.Sprintf("nginx in the sandbox, %d clients that keep their connections, on the same cores; %s", httpClients, many.Note)
 	one.Must = report.AtMost(2)
 	p.rows = append(p.rows, many, one)

@@ -29,7 +29,7 @@ func warm(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	pairs := []*pair{
-		{name: "HTTP execute print(1), warm, p50", program: pythonHello, every: 1, must: report.AtMost(0.5), aim: report.AtMost(0.2)},
+		{name: "HTTP execute print(1), warm, p50", program: pythonHello, every: 1, must: report.AtMost(0.32), aim: report.AtMost(0.2)},
 		{name: "import pandas and print its version, warm, p50", program: pandas, every: 2, must: report.AtMost(0.1), aim: report.AtMost(0.02)},
 		{name: "Node.js console.log(1), warm, p50", program: nodeHello, every: 2, must: report.AtMost(0.3), aim: report.AtMost(0.1)},
 		{name: "Bash echo 1, warm, p50", program: bashHello, every: 2},

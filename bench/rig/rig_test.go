@@ -3,6 +3,7 @@ package rig
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,33 @@ func TestPSS(t *testing.T) {
 	}
 	if own, err := readPSS(os.Getpid()); err != nil || own < 1<<20 {
 		t.Errorf("our own: %d, %v", own, err)
+	}
+}
+
+// TestMemoryOfProcesses counts this process's memory once, however often it is named, and
+// a child's beside it, which has its own.
+func TestMemoryOfProcesses(t *testing.T) {
+	child := exec.Command("cat")
+	input, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		input.Close()
+		_ = child.Wait() // it ends with its input
+	}()
+	own := os.Getpid()
+	pss, spaces, err := memoryOf([]int{own, own, child.Process.Pid})
+	if err != nil || spaces != 2 || pss < 1<<20 {
+		t.Errorf("%d bytes in %d address spaces, %v", pss, spaces, err)
+	}
+	// Of five processes two pairs share their memory.
+	kept, err := distinct([]int{1, 2, 11, 3, 12}, func(a, b int) (bool, error) { return a%10 == b%10, nil })
+	if err != nil || !slices.Equal(kept, []int{1, 2, 3}) {
+		t.Errorf("%v, %v", kept, err)
 	}
 }
 

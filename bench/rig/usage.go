@@ -3,15 +3,12 @@ package rig
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -83,8 +80,9 @@ func Busy(ctx context.Context, d time.Duration, cores int) (float64, error) {
 // Usage is what one sandbox costs.
 type Usage struct {
 	Pool      string // kind, such as "default/python+preloads"
-	PSS       int64  // bytes: each page counted once, shared ones divided by who shares them
+	PSS       int64  // bytes: each address space counted once, shared pages divided by those that share them
 	Processes int
+	Spaces    int           // address spaces of the processes
 	Group     string        // folder of its control group; "" where there is none
 	CPU       time.Duration // that it has used so far, from that group
 }
@@ -114,16 +112,12 @@ func (s *Server) Sandboxes() ([]Usage, error) {
 		}
 		id := filepath.Base(filepath.Dir(path))
 		u := Usage{Pool: record.Spec.Labels["pool"]}
-		for _, pid := range members(procs, id, record.Pid) {
-			pss, err := readPSS(pid)
-			if err != nil {
-				return nil, err
-			}
-			u.PSS += pss
-			u.Processes++
-		}
-		if u.Processes == 0 {
+		pids := members(procs, id, record.Pid)
+		if u.Processes = len(pids); u.Processes == 0 {
 			return nil, fmt.Errorf("sandbox %s has no process", id)
+		}
+		if u.PSS, u.Spaces, err = memoryOf(pids); err != nil {
+			return nil, err
 		}
 		u.Group, u.CPU = readGroup(procs[record.Pid].groups, id)
 		all = append(all, u)
@@ -182,32 +176,6 @@ func members(all map[int]process, id string, main int) []int {
 	}
 	slices.Sort(pids)
 	return pids
-}
-
-func readPSS(pid int) (int64, error) {
-	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return 0, nil // it has ended since it was listed, and uses nothing
-	}
-	if err != nil {
-		return 0, err
-	}
-	pss, err := parsePSS(string(data))
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return pss, nil
-}
-
-func parsePSS(rollup string) (int64, error) {
-	for line := range strings.Lines(rollup) {
-		if value, ok := strings.CutPrefix(line, "Pss:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("no Pss in %.60q", rollup)
 }
 
 // readGroup returns the control group of a sandbox that accounts for CPU, and
