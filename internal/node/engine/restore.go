@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
@@ -39,10 +40,12 @@ func (n Sandboxes) Restore(ctx context.Context, r sandboxes.Recipe) (_ sandboxes
 	h := n.e.host
 	checkpoint, used := filepath.Join(h.sandboxDir(r.ID), checkpointDir), filepath.Join(h.sandboxDir(r.ID), checkpointUsed)
 	a := n.live(r, img, inst, release)
-	err = a.withInit(ctx, func(c *guest.Client) error { return c.Reseed(ctx, reseed(r.ID)) })
+	meeting, span := trace.Start(ctx, "guest.dial")
+	err = a.withInit(meeting, func(c *guest.Client) error { return c.Reseed(meeting, reseed(r.ID)) })
 	if err == nil {
-		_, err = a.Guest(ctx)
+		_, err = a.Guest(meeting)
 	}
+	span.End()
 	if err == nil {
 		err = n.dropCheckpoint(ctx, r.ID)
 	}
@@ -95,6 +98,8 @@ func (n Sandboxes) restore(ctx context.Context, r sandboxes.Recipe, img *image.I
 	var kernel runtime.Prepared
 	var shared bool
 	starts.Go(func() (err error) {
+		ctx, span := trace.Start(ctx, "sandbox.kernel")
+		defer span.End()
 		kernel, shared, err = n.kernel(ctx, r, img)
 		return err
 	})
@@ -112,7 +117,9 @@ func (n Sandboxes) restore(ctx context.Context, r sandboxes.Recipe, img *image.I
 		}
 		return nil, err
 	}
-	inst, err = kernel.Restore(ctx, used, verifies.Wait)
+	restoring, span := trace.Start(ctx, "sandbox.restore")
+	inst, err = kernel.Restore(restoring, used, verifies.Wait)
+	span.End()
 	if err != nil && shared && verifies.Wait() == nil && !changed(err, r.Mounts) { // it may have died while it waited
 		n.e.cfg.Log.WarnContext(ctx, "a standby kernel failed to restore the checkpoint, and another one is started", "sandbox_id", string(r.ID), "error", err)
 		if kernel, err = n.prepare(ctx, r, img); err == nil {

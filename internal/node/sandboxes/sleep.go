@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
 // checkpointTime bounds writing a sandbox's checkpoint to disk.
@@ -195,8 +196,13 @@ func (m *Manager) checkpointsSize() (bytes int64) {
 }
 
 // wake has a sleeping sandbox run again, on behalf of p. e is locked.
-func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
+func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) (err error) {
 	sb := m.current(e)
+	ctx, span := trace.Start(ctx, "sandbox.wake", trace.String("atoll.sandbox_id", string(sb.ID)))
+	defer func() {
+		span.Fail(err)
+		span.End()
+	}()
 	m.refreshCreator(ctx, e, p)
 	how, was := sb.Sleep, sb.Detail
 	if err := sb.Move(sandbox.Running, ""); err != nil {
@@ -221,7 +227,6 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 			}))
 		}
 	} else {
-		var err error
 		if live, err = m.restore(work, e, how, was); err != nil {
 			return err
 		}
