@@ -48,9 +48,11 @@ var excluded = []string{
 // to make.
 const fontCache = "/var/cache/matplotlib"
 
-// customize runs in the new root after its packages are configured.
+// customize runs in the new root after its packages are configured. A program that sets
+// its locale opens 12 files of it, unless they are in the archive of locales too.
 const customize = `chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 MPLCONFIGDIR=` + fontCache +
-	` python3 -c 'import matplotlib.font_manager' && rm -rf "$1"/root/.cache`
+	` python3 -c 'import matplotlib.font_manager' && rm -rf "$1"/root/.cache` +
+	` && chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin localedef --quiet --add-to-archive /usr/lib/locale/C.utf8`
 
 // keyring holds the keys that sign Debian's archive.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
