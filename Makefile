@@ -101,6 +101,10 @@ lint: ## run the linters of .golangci.yml
 bench: build ## measure everything and write bench/results/
 	go run ./bench
 
+.PHONY: profile
+profile: build ## show where the time of an execution, of making a sandbox and of waking one goes
+	go run ./bench -profile
+
 .PHONY: soak
 soak: test-deps build ## run every repeated test at its full count, and mixed executions for an hour; keep the result
 	bin/atoll image build --if-changed --data-dir .cache/test-data

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,23 +33,21 @@ D1121 03:37:18.381025       1 timing.go:125] Timer for runsc boot: Timeline runs
 }
 
 func TestMedianStages(t *testing.T) {
-	at := func(ms ...int) []midpoint {
+	at := func(ms ...int) []step {
 		names := []string{"", "exec", "spec", "exec", "end"}
 		var points []midpoint
 		for i, m := range ms {
 			points = append(points, midpoint{names[i], time.UnixMilli(int64(m))})
 		}
-		return points
+		return between(points)
 	}
-	got := medianStages([][]midpoint{at(0, 10, 11, 31, 32), at(0, 20, 22, 62, 63), at(0, 30, 33, 93)})
-	want := []stage{{"exec", 20 * time.Millisecond}, {"spec", 2 * time.Millisecond}, {"exec", 40 * time.Millisecond}}
-	if len(got) != len(want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("stage %d: %v, want %v", i, got[i], want[i])
-		}
+	// A processor that does nothing else is used half of the time.
+	used := func(at time.Time) time.Duration { return time.Duration(at.UnixNano()) / 2 }
+	const ms = time.Millisecond
+	got := medianStages([][]step{at(0, 10, 11, 31, 32), at(0, 20, 22, 62, 63), at(0, 30, 33, 93)}, used)
+	want := []stage{{"exec", 0, 0, 20 * ms, 10 * ms}, {"spec", 0, 20 * ms, 2 * ms, ms}, {"exec", 0, 22 * ms, 40 * ms, 20 * ms}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

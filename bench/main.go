@@ -51,7 +51,7 @@ func parse(args []string) (*options, error) {
 	}
 	flags.BoolVar(&o.quick, "quick", false, "take a tenth of the samples, for trying out")
 	flags.BoolVar(&o.strict, "strict", false, "exit with 3 when a figure misses what it must reach")
-	flags.BoolVar(&o.profile, "profile", false, "show instead where the time of making a sandbox goes")
+	flags.BoolVar(&o.profile, "profile", false, "show instead where the time of an execution, of making a sandbox and of waking one goes")
 	only := flags.String("only", "", "measure these alone, separated by commas: "+strings.Join(groupNames(), ", ")+"; or one part: "+strings.Join(partNames(), ", "))
 	flags.StringVar(&o.images, "images", filepath.Join(data, "images"), "folder of images")
 	flags.StringVar(&o.image, "image", "default", "image to use, one with an EROFS file")

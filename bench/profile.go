@@ -5,106 +5,198 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
 )
 
-// shown is the shortest stage with a line of its own.
-const shown = 200 * time.Microsecond
-
-// profile shows where the time of an execution goes when its sandbox is made
-// from nothing: the wall-clock time of each stage, from the log of gVisor's
-// start-up timer, and the CPU that a pooled sandbox has used. Writing that log
-// costs time too, so the sum is larger than an execution's without it.
-func (b *bench) profile(ctx context.Context, w io.Writer) (err error) {
-	logs, runsc, err := b.loggingRunsc()
-	if err != nil {
-		return err
-	}
-	s, err := b.rig.Serve(ctx, rig.Options{PoolSize: 0, Args: []string{"--runsc=" + runsc}})
-	if err != nil {
-		return err
-	}
-	runs, perRun, err := b.profileRuns(ctx, s, logs)
-	if err := errors.Join(err, s.Stop()); err != nil {
-		return err
-	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	var at time.Duration
-	fmt.Fprintf(tw, "at\ttook\t \n")
-	for _, st := range medianStages(runs) {
-		at += st.took
-		if st.took >= shown {
-			fmt.Fprintf(tw, "%.1f ms\t%.1f ms\t  %s\n", report.Milliseconds(at), report.Milliseconds(st.took), st.name)
+// profile shows where the time of an execution, of making a sandbox and of waking one
+// goes, by stage, with the processor time that sandboxes used meanwhile. The spans and
+// the log that tell it cost time too.
+func (b *bench) profile(ctx context.Context, w io.Writer) error {
+	for _, part := range []struct {
+		title string
+		write func(context.Context, io.Writer) error
+	}{
+		{"An execution of print(1) in a warm sandbox", b.profileWarm},
+		{"An execution for which a sandbox is made from nothing", b.profileMaking},
+		{"The first call of a frozen sandbox", func(ctx context.Context, w io.Writer) error { return b.profileWake(ctx, w, 0) }},
+		{"The first call of a sandbox with 16 MiB that sleeps on disk", func(ctx context.Context, w io.Writer) error { return b.profileWake(ctx, w, 16) }},
+		{"What would remain if everything of Atoll's cost nothing", b.profileFloor},
+	} {
+		fmt.Fprintf(w, "%s\n\n", part.title)
+		if err := part.write(ctx, w); err != nil {
+			return fmt.Errorf("%s: %w", part.title, err)
 		}
+		fmt.Fprintln(w)
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\nMedians of %d executions with an empty pool; stages below %s are left out.\n", len(runs), shown)
-	fmt.Fprintf(w, "The whole machine used %.0f ms of CPU for each, client and the log included.\n", report.Milliseconds(perRun))
-	plain, _, err := pooled(ctx, b, rig.Options{PoolSize: b.count(20), Image: pythonOnly}, false)
-	if err == nil {
-		fmt.Fprintf(w, "An idle pooled sandbox (plain Python): %.1f MB, %s.\n", plain.Measured, plain.Note)
-	}
-	return err
+	return nil
 }
 
-// loggingRunsc makes a stand-in for Atoll's runsc that has it log its timer,
-// each command into a folder of its own below logs.
-func (b *bench) loggingRunsc() (logs, runsc string, err error) {
-	dir, err := b.rig.Temp("profile")
-	if err != nil {
-		return "", "", err
-	}
-	logs, runsc = filepath.Join(dir, "logs"), filepath.Join(dir, "atoll-runsc")
-	if err := os.Mkdir(logs, 0o700); err != nil {
-		return "", "", err
-	}
-	if err := os.Symlink(filepath.Join(b.rig.Bin, "gvisor-bin"), filepath.Join(dir, "gvisor-bin")); err != nil {
-		return "", "", err
-	}
-	script := fmt.Sprintf("#!/bin/sh\nmkdir '%s'/$$ && exec '%s' --debug --debug-log='%s'/$$/ \"$@\"\n", logs, b.rig.Runsc(), logs)
-	return logs, runsc, os.WriteFile(runsc, []byte(script), 0o755)
+// profiled is a server that tells what it does, and what its sandboxes use.
+type profiled struct {
+	*pool
+	spans *rig.Spans
+	watch *rig.Watch
 }
 
-// profileRuns takes executions from nothing and returns the stages of each.
-func (b *bench) profileRuns(ctx context.Context, s *rig.Server, logs string) (runs [][]midpoint, perRun time.Duration, err error) {
-	for i := range 1 + b.count(30) {
-		if err := wait(ctx, breath); err != nil {
-			return nil, 0, err
-		}
-		before, err := rig.CPUTime()
-		if err != nil {
-			return nil, 0, err
-		}
-		begun := time.Now()
-		took, err := s.Execute(ctx, pythonHello)
-		if err != nil {
-			return nil, 0, err
-		}
-		if err := wait(ctx, breath); err != nil { // for its sandbox to be destroyed
-			return nil, 0, err
-		}
-		after, err := rig.CPUTime()
-		if err != nil {
-			return nil, 0, err
-		}
-		points, err := readMidpoints(logs)
-		if err != nil {
-			return nil, 0, err
-		}
-		if i == 0 {
-			continue // for the page cache
-		}
-		points = append([]midpoint{{"", begun}}, points...)
-		runs = append(runs, append(points, midpoint{"guest and interpreter started, program run, answer read", begun.Add(took)}))
-		perRun += after - before
+// traced starts one. Where its pool is empty it gets a sandbox, so that there is a
+// control group to be read.
+func (b *bench) traced(ctx context.Context, o rig.Options) (_ *profiled, err error) {
+	p := &profiled{}
+	if p.spans, err = rig.CollectSpans(ctx); err != nil {
+		return nil, err
 	}
-	return runs, perRun / time.Duration(len(runs)), nil
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.end())
+		}
+	}()
+	o.Args = append(o.Args, "--trace-endpoint="+p.spans.URL)
+	s, err := b.rig.Serve(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	p.pool = &pool{Server: s}
+	if o.PoolSize == 0 {
+		if err := p.create(ctx, "default", nil); err != nil {
+			return nil, err
+		}
+	}
+	p.watch, err = s.WatchSandboxes()
+	return p, err
+}
+
+// end stops it. Afterwards all of its spans are there.
+func (p *profiled) end() error {
+	if p.watch != nil {
+		p.watch.End()
+		p.watch = nil
+	}
+	var err error
+	if p.pool != nil {
+		err = p.Stop()
+		p.pool = nil
+	}
+	return errors.Join(err, p.spans.Close())
+}
+
+// steps are those of the last calls of a client, whose times are given, with the spans
+// below each.
+func (p *profiled) steps(calls []step, with string) ([][]step, error) {
+	traces, err := p.spans.With(with)
+	if err != nil {
+		return nil, err
+	}
+	if len(traces) < len(calls) {
+		return nil, fmt.Errorf("%d calls left %d traces with %s", len(calls), len(traces), with)
+	}
+	runs := make([][]step, len(calls))
+	for i, trace := range traces[len(traces)-len(calls):] {
+		runs[i] = []step{calls[i]}
+		for _, s := range trace {
+			runs[i] = append(runs[i], step{s.Name, s.Depth + 1, s.Begin, s.End})
+		}
+	}
+	return runs, nil
+}
+
+// call is the step of a client's call.
+func call(f func() error) (step, error) {
+	begun := time.Now()
+	err := f()
+	return step{name: "the client, from sending to having read the answer", begin: begun, end: time.Now()}, err
+}
+
+// profileWarm takes executions that find a sandbox in the pool.
+func (b *bench) profileWarm(ctx context.Context, w io.Writer) (err error) {
+	p, err := b.traced(ctx, rig.Options{PoolSize: 4, Image: pythonOnly})
+	if err != nil {
+		return err
+	}
+	watch, n := p.watch, b.count(50)
+	calls, server, made, err := p.executions(ctx, n)
+	over := time.Now()
+	if err = errors.Join(err, p.end()); err != nil {
+		return err
+	}
+	runs, err := p.steps(calls, "guest.run")
+	if err != nil {
+		return err
+	}
+	if err := writeStages(w, medianStages(runs, watch.UsedAt)); err != nil {
+		return err
+	}
+	sandboxes := (watch.UsedAt(over) - watch.UsedAt(calls[0].begin)) / time.Duration(n)
+	fmt.Fprintf(w, "\nMedians of %d, one each %s. CPU is that of all sandboxes while the stage lasts.\n", n, pace)
+	fmt.Fprintf(w, "In all, an execution used %.1f ms of CPU in sandboxes, %.1f of them to make the next one and %.1f for this one and\nits end; the server used %.1f ms.\n",
+		report.Milliseconds(sandboxes), report.Milliseconds(made), report.Milliseconds(sandboxes-made), report.Milliseconds(server/time.Duration(n)))
+	return nil
+}
+
+// pace is time enough for the pool to be full again. To ask whether it is would cost the
+// server more than an execution does.
+const pace = 400 * time.Millisecond
+
+// executions takes n of them, and returns the processor time that the server has used for
+// all, and that a pooled sandbox has used once it is ready.
+func (p *profiled) executions(ctx context.Context, n int) (calls []step, server, made time.Duration, err error) {
+	const lead = 3 // for the page cache and the connection
+	for i := range lead + n {
+		if err := wait(ctx, pace); err != nil {
+			return nil, 0, 0, err
+		}
+		if i == lead {
+			if server, err = p.CPUSoFar(); err != nil {
+				return nil, 0, 0, err
+			}
+		}
+		c, err := call(func() error { _, err := p.Execute(ctx, pythonHello); return err })
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		calls = append(calls, c)
+	}
+	if err := wait(ctx, pace); err != nil {
+		return nil, 0, 0, err
+	}
+	used, err := p.CPUSoFar()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if err := p.Settle(ctx); err != nil {
+		return nil, 0, 0, err
+	}
+	all, err := p.Sandboxes()
+	var each report.Sample
+	for _, u := range all {
+		each = append(each, u.CPU)
+	}
+	return calls[lead:], used - server, each.Percentile(50), err
+}
+
+// profileFloor takes what Atoll's executions are made of without Atoll.
+func (b *bench) profileFloor(ctx context.Context, w io.Writer) (err error) {
+	s, err := b.rig.Serve(ctx, rig.Options{PoolSize: 0})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	for _, part := range []struct {
+		name string
+		take func() (time.Duration, error)
+	}{
+		{"a request over HTTP that is refused for its key, and its answer", timed(func() error { return s.Reject(ctx, 401) })},
+		{"the bare interpreter with print(1)", func() (time.Duration, error) { return b.rig.RunBare(ctx, pythonHello) }},
+		{"Atoll's build of runsc with the same, a kernel from nothing", func() (time.Duration, error) { return b.rig.RunscDo(ctx, b.rig.Runsc(), pythonHello) }},
+	} {
+		took, err := times(b.count(50), paced(ctx, breath, part.take))
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		fmt.Fprintf(w, "%7.2f ms  %s\n", report.Milliseconds(took.Percentile(50)), part.name)
+	}
+	fmt.Fprintf(w, "\nMedians of %d. docs/benchmarks.md says how to read them.\n", b.count(50))
+	return nil
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
@@ -78,37 +80,79 @@ func readMidpoints(dir string) ([]midpoint, error) {
 	return points, nil
 }
 
-// stage is the time that passed until its name was reached.
-type stage struct {
-	name string
-	took time.Duration
+// step is something that was done in one run of what is profiled.
+type step struct {
+	name       string
+	depth      int // below what it is a part of
+	begin, end time.Time
 }
 
-// medianStages returns the median time of each stage, in the order of the first
-// run; a stage that some run lacks is left out. The same name may come twice.
-func medianStages(runs [][]midpoint) []stage {
+// between are the steps from one midpoint to the next; the first only begins.
+func between(points []midpoint) []step {
+	var steps []step
+	for i, p := range points[1:] {
+		steps = append(steps, step{name: p.name, begin: points[i].at, end: p.at})
+	}
+	return steps
+}
+
+// stage is a step as it is in most runs: when it began, what it took, and the processor
+// time that was used meanwhile.
+type stage struct {
+	name          string
+	depth         int
+	at, took, cpu time.Duration
+}
+
+// medianStages returns the medians of each step, in the order of the first run; one that
+// some run lacks is left out. The same name may come twice. A run begins with its first
+// step. used is the processor time that was used until a time; nil leaves it out.
+func medianStages(runs [][]step, used func(time.Time) time.Duration) []stage {
 	type key struct {
 		name string
 		nth  int
 	}
-	samples := map[key]report.Sample{}
+	type samples struct {
+		depth         int
+		at, took, cpu report.Sample
+	}
+	all := map[key]*samples{}
 	var order []key
 	for i, run := range runs {
 		seen := map[string]int{}
-		for j, p := range run[1:] {
-			k := key{p.name, seen[p.name]}
-			seen[p.name]++
+		for _, st := range run {
+			k := key{st.name, seen[st.name]}
+			seen[st.name]++
 			if i == 0 {
 				order = append(order, k)
+				all[k] = &samples{depth: st.depth}
 			}
-			samples[k] = append(samples[k], p.at.Sub(run[j].at))
+			of := all[k]
+			if of == nil {
+				continue
+			}
+			of.at, of.took = append(of.at, st.begin.Sub(run[0].begin)), append(of.took, st.end.Sub(st.begin))
+			if used != nil {
+				of.cpu = append(of.cpu, used(st.end)-used(st.begin))
+			}
 		}
 	}
 	var stages []stage
 	for _, k := range order {
-		if len(samples[k]) == len(runs) {
-			stages = append(stages, stage{k.name, samples[k].Percentile(50)})
+		if of := all[k]; len(of.took) == len(runs) {
+			stages = append(stages, stage{k.name, of.depth, of.at.Percentile(50), of.took.Percentile(50), of.cpu.Percentile(50)})
 		}
 	}
 	return stages
+}
+
+// writeStages writes a table of stages.
+func writeStages(w io.Writer, stages []stage) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "begins at\ttakes\tCPU\t \n")
+	for _, st := range stages {
+		fmt.Fprintf(tw, "%.2f ms\t%.2f ms\t%.2f ms\t  %s%s\n",
+			report.Milliseconds(st.at), report.Milliseconds(st.took), report.Milliseconds(st.cpu), strings.Repeat("  ", st.depth), st.name)
+	}
+	return tw.Flush()
 }

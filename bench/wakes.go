@@ -40,13 +40,18 @@ func (p *pool) asleep(ctx context.Context, b *bench) error {
 	return p.holds(ctx, b, 256, 500)
 }
 
-func (p *pool) holds(ctx context.Context, b *bench, mib int, must float64) (err error) {
-	name := fmt.Sprintf("holds-%d", mib)
-	if err := p.shell(ctx, name, fmt.Sprintf(`python3 -c '
+// holding starts a program that holds so many MiB of random memory.
+func holding(mib int) string {
+	return fmt.Sprintf(`python3 -c '
 import os, time
 held = os.urandom(%d << 20)
 open("there", "w").close()
-time.sleep(3600)' > /dev/null 2>&1 & until [ -e there ]; do sleep 0.05; done`, mib)); err != nil {
+time.sleep(3600)' > /dev/null 2>&1 & until [ -e there ]; do sleep 0.05; done`, mib)
+}
+
+func (p *pool) holds(ctx context.Context, b *bench, mib int, must float64) (err error) {
+	name := fmt.Sprintf("holds-%d", mib)
+	if err := p.shell(ctx, name, holding(mib)); err != nil {
 		return err
 	}
 	runsc := contain(ctx, b, mib)

@@ -188,18 +188,8 @@ func readGroup(groups, id string) (dir string, cpu time.Duration) {
 		}
 		for _, c := range append(strings.Split(parts[1], ","), "") {
 			dir = filepath.Join("/sys/fs/cgroup", c, parts[2])
-			if data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
-				if ns, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
-					return dir, time.Duration(ns)
-				}
-			}
-			if data, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
-				for line := range strings.Lines(string(data)) {
-					var us int64
-					if _, err := fmt.Sscanf(line, "usage_usec %d", &us); err == nil {
-						return dir, time.Duration(us) * time.Microsecond
-					}
-				}
+			if used, err := groupCPU(dir); err == nil {
+				return dir, used
 			}
 		}
 	}
