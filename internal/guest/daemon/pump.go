@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,6 +113,7 @@ func (u *pump) run() {
 			u.reapTracer()
 		}
 		u.conclude()
+		runtime.Gosched() // who follows tells the host before this looks for more
 	}
 }
 
