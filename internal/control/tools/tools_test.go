@@ -143,13 +143,15 @@ func TestCancelled(t *testing.T) {
 	started := make(chan struct{})
 	f.world.Executor.Program("wait", func(r *gatewaytest.Run) int { close(started); <-r.Context.Done(); return 0 })
 	in := input("wait")
-	go func() {
+	var cancelling sync.WaitGroup
+	cancelling.Go(func() {
 		<-started
 		if _, err := f.world.Cancel(context.Background(), f.caller.Tenant.ID, in.TraceID); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	r := f.call(in)
+	cancelling.Wait() // for its answer too, which comes after the end
 	if r.ExitStatus != audit.Cancelled || r.Error != tools.Cancelled || r.OK {
 		t.Errorf("got %+v", r)
 	}

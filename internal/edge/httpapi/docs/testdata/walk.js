@@ -52,7 +52,7 @@
   // Search finds an operation by words of its summary.
   const button = [...document.querySelectorAll("button")].find((b) => /search/i.test(b.textContent));
   button.click();
-  const input = await until(() => document.querySelector("[role=dialog] input"));
+  const input = await until(() => document.querySelector("[role=dialog] input"), 60000); // all of the page is laid out first
   if (!input) wrong.push("search does not open");
   else {
     input.value = "unpack a tar";
