@@ -31,7 +31,7 @@ func TestFileManagement(t *testing.T) {
 		{"read_document", map[string]any{"file_path": "minutes/2026.docx"}}, {"read_document", map[string]any{"file_path": "sums/2026.xlsx"}},
 		{"read_document", map[string]any{"file_path": "notes.docx"}}, {"read_document", map[string]any{"file_path": "slides.pptx"}},
 		{"run_code", map[string]any{"language": "bash", "code": "head -c 20 /dev/urandom > x.pdf; ls -d minutes/* sums/*"}},
-		{"read_document", map[string]any{"file_path": "x.pdf"}},
+		{"read_document", map[string]any{"file_path": "x.pdf"}}, {"convert_document", file("notes.md", "notes.pdf")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestFileManagement(t *testing.T) {
 	var turn struct{ Content, Status string }
 	s.Must(t, key, http.MethodPost, of+"/events", map[string]string{"type": "message", "content": string(steps)}).Into(t, http.StatusOK, &turn)
 	events := string(s.Must(t, key, http.MethodGet, of+"/events?limit=100", nil).Body)
-	for _, want := range []string{"# Minutes\\n\\nAll agreed.", "| coffee | 12.5 |", "there is no file notes.docx", "pptx is not among the formats", "minutes/2026.docx", "neither pypdf nor pdftotext"} {
+	for _, want := range []string{"# Minutes\\n\\nAll agreed.", "| coffee | 12.5 |", "there is no file notes.docx", "pptx is not among the formats", "minutes/2026.docx", "neither pypdf nor pdftotext", "add chromium to packages.apt"} {
 		if !strings.Contains(events, want) {
 			t.Errorf("the turn does not say %q: %s", want, events)
 		}

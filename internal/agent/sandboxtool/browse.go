@@ -22,11 +22,18 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// browser is the program that drives the sandbox's browser, and pageScript what it asks
+// chromium finds and prepares a browser, for the programs that it is a part of.
+//
+//go:embed files/chromium.py
+var chromium string
+
+// browserSource is the program that drives the sandbox's browser, and pageScript what it asks
 // pages. It needs Python's own library alone, and Chromium.
 //
 //go:embed files/browser.py
-var browser string
+var browserSource string
+
+var browser = chromium + browserSource
 
 //go:embed files/page.js
 var pageScript string

@@ -14,11 +14,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// documents is the program that does what models ask for of documents. It needs Python's
-// own library alone, and for PDF files pypdf or pdftotext.
+// documentSource is the program that does what models ask for of documents, and makerSource
+// the part of it that makes them. They need Python's own library alone; to read PDF files
+// pypdf or pdftotext, and to make them a browser, or LibreOffice.
 //
 //go:embed files/documents.py
-var documents string
+var documentSource string
+
+//go:embed files/make.py
+var makerSource string
+
+var documents = chromium + makerSource + documentSource
 
 // Bounds of the tools for documents.
 const (
@@ -64,7 +70,7 @@ var documentTools = []*programTool{
 		func(in *readDocumentInput) error {
 			return errors.Join(checkPath("file_path", in.Path), atLeastOne("first", in.First), atLeastOne("last", in.Last))
 		}),
-	newProgramTool(documentProgram, skill.ConvertDocumentTool, "convert", "Converts a document of the sandbox to another file: PDF, DOCX, XLSX and PPTX to md or txt, XLSX to csv, md and txt to docx, csv to xlsx.",
+	newProgramTool(documentProgram, skill.ConvertDocumentTool, "convert", "Converts a document of the sandbox to another file: PDF, DOCX, XLSX and PPTX to md or txt, XLSX to csv, md and txt to docx, or to pptx (a heading begins a slide, the lines after it are its points), csv to xlsx, and DOCX, XLSX, PPTX, csv, md, txt and html to pdf.",
 		func(in *convertInput) error {
 			return errors.Join(checkPath("file_path", in.Path), checkPath("to_path", in.To), atLeastOne("sheet", in.Sheet))
 		}),

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,6 +82,7 @@ func TestDocuments(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), python, "-c", documents)
 		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(in)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
 		out, err := cmd.Output()
 		var answer struct{ Text, Refused string }
 		if err != nil || json.Unmarshal(out, &answer) != nil {
@@ -90,6 +92,8 @@ func TestDocuments(t *testing.T) {
 	}
 	type object = map[string]any
 	write("a.md", "# Top\n\n<&> \x01ü\n")
+	write("deck.md", "# First <1>\n- a point\n  - below it\n\n## Second\nwords\n")
+	write("page.html", "<h1>A page</h1><script>document.body.append('by a script')</script>")
 	write("a.csv", "n,x\n1.5,\"a,b\"\n007,\n")
 	write("broken.docx", "x")
 	for _, c := range []struct {
@@ -105,7 +109,12 @@ func TestDocuments(t *testing.T) {
 		{object{"do": "convert", "file_path": "a.xlsx", "to_path": "b.csv"}, "!there is b.csv already"},
 		{object{"do": "convert", "file_path": "a.xlsx", "to_path": "b.csv", "overwrite": true}, "Converted"},
 		{object{"do": "convert", "file_path": "a.xlsx", "to_path": "c.csv", "sheet": 2}, "!a.xlsx has 1 sheets"},
-		{object{"do": "convert", "file_path": "a.csv", "to_path": "c.pdf"}, "!csv cannot be converted to pdf"},
+		{object{"do": "convert", "file_path": "deck.md", "to_path": "deck.pptx"}, "Converted"},
+		{object{"do": "read", "file_path": "deck.pptx"}, "# Slide 1\n\nFirst <1>\n\na point\n\nbelow it\n\n# Slide 2\n\nSecond\n\nwords"},
+		{object{"do": "convert", "file_path": "deck.md", "to_path": "deck.csv"}, "!md cannot be converted to csv"},
+		{object{"do": "convert", "file_path": "deck.pptx", "to_path": "deck.pdf"}, "Converted"},
+		{object{"do": "convert", "file_path": "page.html", "to_path": "page.pdf"}, "Converted"},
+		{object{"do": "convert", "file_path": "page.html", "to_path": "page.pdf", "formats": []string{"docx"}, "overwrite": true}, "!pdf is not among the formats"},
 		{object{"do": "convert", "file_path": "a.md", "to_path": "c.docx", "formats": []string{"pdf"}}, "!docx is not among the formats"},
 		{object{"do": "read", "file_path": "broken.docx"}, "!broken.docx is no such document"},
 		{object{"do": "read", "file_path": "none.docx"}, "!there is no file none.docx"},
@@ -131,6 +140,12 @@ func TestDocuments(t *testing.T) {
 	}
 	if text, refused := do(object{"do": "organize", "dry_run": true, "room": 5, "moves": []object{{"from_path": "t/1.csv", "to_path": "u"}}}); text != "Would move 1:\nt/1.c\n[and more]" {
 		t.Errorf("a long list of moves: %q, refused %q", text, refused)
+	}
+	for name, pages := range map[string]int{"deck.pdf": 2, "page.pdf": 1} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !bytes.HasPrefix(data, []byte("%PDF-")) || len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(data, -1)) != pages {
+			t.Errorf("%s has no %d pages: %.100q, %v", name, pages, data, err)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.part"))
 	if err != nil || len(left) > 0 {

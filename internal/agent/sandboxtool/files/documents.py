@@ -11,19 +11,9 @@ import sys
 import zipfile
 from datetime import datetime, timedelta
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
-W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
-R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 OFFICE = {"docx": "paragraphs and tables", "xlsx": "sheets", "pptx": "slides"}
 UNPACKED = 20  # times the largest file: what a document may unpack to
-
-
-class Refused(Exception):
-    pass
 
 
 class Package:
@@ -184,7 +174,7 @@ def xlsx(path, most):
     return [f"# Sheet {name}\n\n{table(rows)}" for name, rows in sheets(path, most)]
 
 
-LACKING = "PDF files cannot be read here: the image has neither pypdf nor pdftotext. Tell the user to add pypdf to packages.pip of the environment, or poppler-utils to packages.apt"
+UNREADABLE = "PDF files cannot be read here: the image has neither pypdf nor pdftotext. Tell the user to add pypdf to packages.pip of the environment, or poppler-utils to packages.apt"
 
 
 def pdf(path, most):
@@ -192,7 +182,7 @@ def pdf(path, most):
         import pypdf
     except ImportError:
         if not shutil.which("pdftotext"):
-            raise Refused(LACKING)
+            raise Refused(UNREADABLE)
         done = subprocess.run(["pdftotext", "-layout", "--", os.path.abspath(path), "-"], capture_output=True, text=True, errors="replace")
         if done.returncode != 0:
             raise Refused(f"{path} cannot be read: {done.stderr.strip()[:300]}")
@@ -244,72 +234,6 @@ def read(call):
     return head + "\n" + text
 
 
-def pack(path, parts):
-    with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as z:
-        for name, text in parts.items():
-            z.writestr(name, '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n' + text)
-
-
-def rels(*targets):
-    base = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
-    return '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">' + "".join(
-        f'<Relationship Id="rId{i}" Type="{base}{kind}" Target="{target}"/>' for i, (kind, target) in enumerate(targets, 1)) + "</Relationships>"
-
-
-def types(**parts):
-    return ('<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-            '<Default Extension="xml" ContentType="application/xml"/>' + "".join(
-                f'<Override PartName="{name}" ContentType="application/vnd.openxmlformats-officedocument.{kind}+xml"/>' for kind, name in parts.items()) + "</Types>")
-
-
-def clean(text):
-    return escape("".join(c for c in text if c >= " " or c == "\t"))
-
-
-def to_docx(text, path):
-    body = []
-    for line in text.splitlines():
-        heading = re.match(r"(#{1,6}) +(.*)", line)
-        style, line = (f'<w:pPr><w:pStyle w:val="Heading{len(heading[1])}"/></w:pPr>', heading[2]) if heading else ("", line)
-        body.append(f'<w:p>{style}<w:r><w:t xml:space="preserve">{clean(line)}</w:t></w:r></w:p>')
-    styles = "".join(
-        f'<w:style w:type="paragraph" w:styleId="Heading{i}"><w:name w:val="heading {i}"/><w:pPr><w:outlineLvl w:val="{i - 1}"/></w:pPr><w:rPr><w:b/><w:sz w:val="{36 - 2 * i}"/></w:rPr></w:style>' for i in range(1, 7))
-    styles = '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/></w:style>' + styles
-    ns = f'xmlns:w="{W[1:-1]}"'
-    pack(path, {
-        "[Content_Types].xml": types(**{"wordprocessingml.document.main": "/word/document.xml", "wordprocessingml.styles": "/word/styles.xml"}),
-        "_rels/.rels": rels(("officeDocument", "word/document.xml")), "word/_rels/document.xml.rels": rels(("styles", "styles.xml")),
-        "word/styles.xml": f"<w:styles {ns}>{styles}</w:styles>", "word/document.xml": f"<w:document {ns}><w:body>{''.join(body)}</w:body></w:document>",
-    })
-
-
-def letters(n):
-    text = ""
-    while n >= 0:
-        text, n = chr(65 + n % 26) + text, n // 26 - 1
-    return text
-
-
-def to_xlsx(text, path):
-    rows = []
-    for i, cells in enumerate(csv.reader(io.StringIO(text)), 1):
-        out = []
-        for k, cell in enumerate(cells):
-            ref = f"{letters(k)}{i}"
-            if re.fullmatch(r"-?(0|[1-9]\d{0,14})(\.\d+)?", cell):
-                out.append(f'<c r="{ref}"><v>{cell}</v></c>')
-            else:
-                out.append(f'<c r="{ref}" t="inlineStr"><is><t xml:space="preserve">{clean(cell)}</t></is></c>')
-        rows.append(f'<row r="{i}">{"".join(out)}</row>')
-    ns = f'xmlns="{S[1:-1]}"'
-    pack(path, {
-        "[Content_Types].xml": types(**{"spreadsheetml.sheet.main": "/xl/workbook.xml", "spreadsheetml.worksheet": "/xl/worksheets/sheet1.xml"}),
-        "_rels/.rels": rels(("officeDocument", "xl/workbook.xml")), "xl/_rels/workbook.xml.rels": rels(("worksheet", "worksheets/sheet1.xml")),
-        "xl/workbook.xml": f'<workbook {ns} xmlns:r="{R[1:-1]}"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
-        "xl/worksheets/sheet1.xml": f"<worksheet {ns}><sheetData>{''.join(rows)}</sheetData></worksheet>",
-    })
-
-
 def plain(call, path):
     if not os.path.isfile(path):
         raise Refused(f"there is no file {path}")
@@ -317,6 +241,20 @@ def plain(call, path):
         raise Refused(f"{path} is larger than {call['most'] >> 20} MiB")
     with open(path, encoding="utf-8-sig", errors="replace", newline="") as f:
         return f.read()
+
+
+PRINTED = ("docx", "xlsx", "pptx", "csv", "md", "txt", "html", "htm")
+
+
+def printed(call, kind, path):
+    """The pages of a document that becomes a PDF file, as Markdown."""
+    if kind in OFFICE:
+        _, parts = document(call, path)
+        return parts if kind != "docx" else ["\n\n".join(parts)]
+    text = plain(call, path)
+    if kind == "csv":
+        return [table(list(csv.reader(io.StringIO(text))))]
+    return [text]
 
 
 def convert(call):
@@ -348,8 +286,12 @@ def convert(call):
             to_docx(plain(call, source), part)
         elif made == ("csv", "xlsx"):
             to_xlsx(plain(call, source), part)
+        elif made[0] in ("md", "txt") and made[1] == "pptx":
+            to_pptx(plain(call, source), part)
+        elif made[1] == "pdf" and made[0] in PRINTED:
+            to_pdf(made[0], source, printed(call, made[0], source), part)
         else:
-            raise Refused(f"{made[0] or 'a file without a kind'} cannot be converted to {made[1] or 'one without a kind'}; possible are pdf, docx, xlsx and pptx to md and txt, xlsx to csv, md and txt to docx, and csv to xlsx")
+            raise Refused(f"{made[0] or 'a file without a kind'} cannot be converted to {made[1] or 'one without a kind'}; possible are pdf, docx, xlsx and pptx to md and txt, xlsx to csv, md and txt to docx and pptx, csv to xlsx, and {', '.join(PRINTED)} to pdf")
         os.replace(part, target)
     finally:
         if os.path.lexists(part):

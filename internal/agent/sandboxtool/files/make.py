@@ -1,0 +1,267 @@
+"""Makes documents: DOCX, XLSX, PPTX and PDF."""
+
+import csv
+import io
+import re
+import subprocess
+import tempfile
+import zipfile
+from urllib.request import pathname2url
+from xml.sax.saxutils import escape
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+PRINT = 50  # seconds that a PDF file may take
+
+
+def pack(path, parts):
+    with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as z:
+        for name, text in parts.items():
+            z.writestr(name, '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n' + text)
+
+
+def rels(*targets):
+    base = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+    return '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">' + "".join(
+        f'<Relationship Id="rId{i}" Type="{base}{kind}" Target="{target}"/>' for i, (kind, target) in enumerate(targets, 1)) + "</Relationships>"
+
+
+def types(*parts):
+    return ('<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            '<Default Extension="xml" ContentType="application/xml"/>' + "".join(
+                f'<Override PartName="{name}" ContentType="application/vnd.openxmlformats-officedocument.{kind}+xml"/>' for kind, name in parts) + "</Types>")
+
+
+def clean(text):
+    return escape("".join(c for c in text if c >= " " or c == "\t"))
+
+
+def to_docx(text, path):
+    body = []
+    for line in text.splitlines():
+        heading = re.match(r"(#{1,6}) +(.*)", line)
+        style, line = (f'<w:pPr><w:pStyle w:val="Heading{len(heading[1])}"/></w:pPr>', heading[2]) if heading else ("", line)
+        body.append(f'<w:p>{style}<w:r><w:t xml:space="preserve">{clean(line)}</w:t></w:r></w:p>')
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="Heading{i}"><w:name w:val="heading {i}"/><w:pPr><w:outlineLvl w:val="{i - 1}"/></w:pPr><w:rPr><w:b/><w:sz w:val="{36 - 2 * i}"/></w:rPr></w:style>' for i in range(1, 7))
+    styles = '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/></w:style>' + styles
+    ns = f'xmlns:w="{W[1:-1]}"'
+    pack(path, {
+        "[Content_Types].xml": types(("wordprocessingml.document.main", "/word/document.xml"), ("wordprocessingml.styles", "/word/styles.xml")),
+        "_rels/.rels": rels(("officeDocument", "word/document.xml")), "word/_rels/document.xml.rels": rels(("styles", "styles.xml")),
+        "word/styles.xml": f"<w:styles {ns}>{styles}</w:styles>", "word/document.xml": f"<w:document {ns}><w:body>{''.join(body)}</w:body></w:document>",
+    })
+
+
+def letters(n):
+    text = ""
+    while n >= 0:
+        text, n = chr(65 + n % 26) + text, n // 26 - 1
+    return text
+
+
+def to_xlsx(text, path):
+    rows = []
+    for i, cells in enumerate(csv.reader(io.StringIO(text)), 1):
+        out = []
+        for k, cell in enumerate(cells):
+            ref = f"{letters(k)}{i}"
+            if re.fullmatch(r"-?(0|[1-9]\d{0,14})(\.\d+)?", cell):
+                out.append(f'<c r="{ref}"><v>{cell}</v></c>')
+            else:
+                out.append(f'<c r="{ref}" t="inlineStr"><is><t xml:space="preserve">{clean(cell)}</t></is></c>')
+        rows.append(f'<row r="{i}">{"".join(out)}</row>')
+    ns = f'xmlns="{S[1:-1]}"'
+    pack(path, {
+        "[Content_Types].xml": types(("spreadsheetml.sheet.main", "/xl/workbook.xml"), ("spreadsheetml.worksheet", "/xl/worksheets/sheet1.xml")),
+        "_rels/.rels": rels(("officeDocument", "xl/workbook.xml")), "xl/_rels/workbook.xml.rels": rels(("worksheet", "worksheets/sheet1.xml")),
+        "xl/workbook.xml": f'<workbook {ns} xmlns:r="{R[1:-1]}"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
+        "xl/worksheets/sheet1.xml": f"<worksheet {ns}><sheetData>{''.join(rows)}</sheetData></worksheet>",
+    })
+
+
+def outline(text):
+    """The slides of a text: a heading begins one, and the lines after it are its points, by their indents."""
+    slides = []
+    for line in text.splitlines():
+        heading = re.match(r"#{1,2} +(.*)", line)
+        if heading:
+            slides.append((heading[1], []))
+        elif line.strip() and not re.fullmatch(r"\s*-{3,}\s*", line):
+            if not slides:
+                slides.append(("", []))
+            indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+            slides[-1][1].append((min(indent // 2, 4), re.sub(r"^\s*([-*+]|\d+\.|#+) +", "", line).strip()))
+    if not slides:
+        raise Refused("it has no text to make slides of")
+    return slides
+
+
+def shape(n, name, place, box, points):
+    at = '<a:xfrm><a:off x="{}" y="{}"/><a:ext cx="{}" cy="{}"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom>'.format(*box) if box else ""
+    text = "".join(f'<a:p><a:pPr lvl="{level}"/><a:r><a:rPr lang="en-US"/><a:t>{clean(words)}</a:t></a:r></a:p>' for level, words in points) or "<a:p/>"
+    return (f'<p:sp><p:nvSpPr><p:cNvPr id="{n}" name="{name}"/><p:cNvSpPr><a:spLocks noGrp="1"/></p:cNvSpPr><p:nvPr><p:ph {place}/></p:nvPr></p:nvSpPr>'
+            f"<p:spPr>{at}</p:spPr><p:txBody><a:bodyPr><a:normAutofit/></a:bodyPr><a:lstStyle/>{text}</p:txBody></p:sp>")
+
+
+def slide(kind, title, points, more="", boxes=(None, None), attributes="", name=""):
+    """The XML of a slide, or of what all slides are made by."""
+    return (f'<p:{kind} xmlns:a="{A[1:-1]}" xmlns:r="{R[1:-1]}" xmlns:p="{P[1:-1]}"{attributes}><p:cSld{name}><p:spTree>'
+            '<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
+            + shape(2, "Title", 'type="title"', boxes[0], title) + shape(3, "Content", 'type="body" idx="1"' if kind != "sld" else 'idx="1"', boxes[1], points)
+            + f"</p:spTree></p:cSld>{more}</p:{kind}>")
+
+
+def theme():
+    colors = dict(dk1="000000", lt1="FFFFFF", dk2="44546A", lt2="E7E6E6", accent1="4472C4", accent2="ED7D31", accent3="A5A5A5", accent4="FFC000",
+                  accent5="5B9BD5", accent6="70AD47", hlink="0563C1", folHlink="954F72")
+    fill = '<a:solidFill><a:schemeClr val="phClr"/></a:solidFill>'
+    font = '<a:latin typeface="Arial"/><a:ea typeface=""/><a:cs typeface=""/>'
+    line = "".join(f'<a:ln w="{w}">{fill}</a:ln>' for w in (6350, 12700, 19050))
+    return (f'<a:theme xmlns:a="{A[1:-1]}" name="Plain"><a:themeElements><a:clrScheme name="Plain">'
+            + "".join(f'<a:{name}><a:srgbClr val="{value}"/></a:{name}>' for name, value in colors.items())
+            + f'</a:clrScheme><a:fontScheme name="Plain"><a:majorFont>{font}</a:majorFont><a:minorFont>{font}</a:minorFont></a:fontScheme>'
+            f'<a:fmtScheme name="Plain"><a:fillStyleLst>{fill * 3}</a:fillStyleLst><a:lnStyleLst>{line}</a:lnStyleLst><a:effectStyleLst>'
+            + "<a:effectStyle><a:effectLst/></a:effectStyle>" * 3 + f"</a:effectStyleLst><a:bgFillStyleLst>{fill * 3}</a:bgFillStyleLst></a:fmtScheme></a:themeElements></a:theme>")
+
+
+def to_pptx(text, path):
+    slides = outline(text)
+    colors = " ".join(f'{a}="{b}"' for a, b in dict(bg1="lt1", tx1="dk1", bg2="lt2", tx2="dk2").items())
+    colors += "".join(f' {c}="{c}"' for c in [f"accent{i}" for i in range(1, 7)] + ["hlink", "folHlink"])
+    points = "".join(f'<a:lvl{i}pPr marL="{342900 * i}" indent="-285750"><a:spcBef><a:spcPts val="600"/></a:spcBef><a:buFont typeface="Arial"/><a:buChar char="&#8226;"/>'
+                     f'<a:defRPr sz="{2600 - 200 * i}"><a:solidFill><a:schemeClr val="tx1"/></a:solidFill></a:defRPr></a:lvl{i}pPr>' for i in range(1, 6))
+    styles = ('<p:txStyles><p:titleStyle><a:lvl1pPr><a:defRPr sz="3600" b="1"><a:solidFill><a:schemeClr val="tx1"/></a:solidFill></a:defRPr></a:lvl1pPr></p:titleStyle>'
+              f"<p:bodyStyle>{points}</p:bodyStyle><p:otherStyle/></p:txStyles>")
+    own = "<p:clrMapOvr><a:masterClrMapping/></p:clrMapOvr>"
+    boxes = ((838200, 365125, 10515600, 1100000), (838200, 1600000, 10515600, 4600000))
+    layouts = '<p:sldLayoutIdLst><p:sldLayoutId id="2147483649" r:id="rId1"/></p:sldLayoutIdLst>'
+    ids = "".join(f'<p:sldId id="{255 + i}" r:id="rId{i + 1}"/>' for i in range(1, len(slides) + 1))
+    parts = {
+        "[Content_Types].xml": types(("presentationml.presentation.main", "/ppt/presentation.xml"), ("presentationml.slideMaster", "/ppt/slideMasters/slideMaster1.xml"),
+                                     ("presentationml.slideLayout", "/ppt/slideLayouts/slideLayout1.xml"), ("theme", "/ppt/theme/theme1.xml"),
+                                     *[("presentationml.slide", f"/ppt/slides/slide{i}.xml") for i in range(1, len(slides) + 1)]),
+        "_rels/.rels": rels(("officeDocument", "ppt/presentation.xml")),
+        "ppt/_rels/presentation.xml.rels": rels(("slideMaster", "slideMasters/slideMaster1.xml"), *[("slide", f"slides/slide{i}.xml") for i in range(1, len(slides) + 1)]),
+        "ppt/presentation.xml": f'<p:presentation xmlns:a="{A[1:-1]}" xmlns:r="{R[1:-1]}" xmlns:p="{P[1:-1]}"><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="rId1"/></p:sldMasterIdLst>'
+                                f'<p:sldIdLst>{ids}</p:sldIdLst><p:sldSz cx="12192000" cy="6858000"/><p:notesSz cx="6858000" cy="9144000"/></p:presentation>',
+        "ppt/slideMasters/_rels/slideMaster1.xml.rels": rels(("slideLayout", "../slideLayouts/slideLayout1.xml"), ("theme", "../theme/theme1.xml")),
+        "ppt/slideMasters/slideMaster1.xml": slide("sldMaster", [], [], f"<p:clrMap {colors}/>{layouts}{styles}", boxes),
+        "ppt/slideLayouts/_rels/slideLayout1.xml.rels": rels(("slideMaster", "../slideMasters/slideMaster1.xml")),
+        "ppt/slideLayouts/slideLayout1.xml": slide("sldLayout", [], [], own, attributes=' type="obj" preserve="1"', name=' name="Title and Content"'),
+        "ppt/theme/theme1.xml": theme(),
+    }
+    for i, (title, points) in enumerate(slides, 1):
+        parts[f"ppt/slides/slide{i}.xml"] = slide("sld", [(0, title)] if title else [], points, own)
+        parts[f"ppt/slides/_rels/slide{i}.xml.rels"] = rels(("slideLayout", "../slideLayouts/slideLayout1.xml"))
+    pack(path, parts)
+
+
+def inline(text):
+    text = escape(text, {'"': "&quot;"})
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    text = re.sub(r"(?<![\w*])\*(?!\s)([^*]+?)\*(?!\w)", r"<i>\1</i>", text)
+    text = re.sub(r"!\[([^\]]*)\]\(([^)\s]+)\)", r'<img alt="\1" src="\2">', text)
+    return re.sub(r"\[([^\]]+)\]\(((?:https?|mailto):[^)\s]+)\)", r'<a href="\2">\1</a>', text)
+
+
+def cells(line):
+    return [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))]
+
+
+def html_of(text):
+    """Markdown as HTML: what agents and the readers here write of it."""
+    out, lines, i = [], text.splitlines(), 0
+    starts = r"```|#{1,6} |\s*([-*+]|\d+\.) |\||>|\s*(-{3,}|\*{3,})\s*$"
+    def block(pattern):
+        nonlocal i
+        first = i
+        while i < len(lines) and re.match(pattern, lines[i]):
+            i += 1
+        return lines[first:i]
+    while i < len(lines):
+        line = lines[i]
+        heading = re.match(r"(#{1,6}) +(.*)", line)
+        if not line.strip():
+            i += 1
+        elif line.startswith("```"):
+            end = next((k for k in range(i + 1, len(lines)) if lines[k].startswith("```")), len(lines))
+            out.append(f"<pre>{escape(chr(10).join(lines[i + 1:end]))}</pre>")
+            i = end + 1
+        elif heading:
+            out.append(f"<h{len(heading[1])}>{inline(heading[2])}</h{len(heading[1])}>")
+            i += 1
+        elif re.fullmatch(r"\s*(-{3,}|\*{3,})\s*", line):
+            out.append("<hr>")
+            i += 1
+        elif line.lstrip().startswith("|"):
+            rows = [cells(r) for r in block(r"\s*\|")]
+            top = len(rows) > 1 and all(re.fullmatch(r":?-+:?", c) for c in rows[1])
+            rows = rows[:1] + rows[2:] if top else rows
+            out.append("<table>" + "".join("<tr>" + "".join(f"<{'th' if top and n == 0 else 'td'}>{inline(c)}" for c in r) for n, r in enumerate(rows)) + "</table>")
+        elif re.match(r"\s*([-*+]|\d+\.) ", line):
+            kind = "ol" if re.match(r"\s*\d", line) else "ul"
+            items = block(r"\s*(\d+\.) " if kind == "ol" else r"\s*[-*+] ")
+            out.append(f"<{kind}>" + "".join("<li>" + inline(re.sub(r"\s*([-*+]|\d+\.) +", "", item, count=1)) for item in items) + f"</{kind}>")
+        elif line.startswith(">"):
+            out.append("<blockquote>" + "<br>".join(inline(q[1:].strip()) for q in block(">")) + "</blockquote>")
+        else:
+            words = [line]
+            i += 1
+            while i < len(lines) and lines[i].strip() and not re.match(starts, lines[i]):
+                words.append(lines[i])
+                i += 1
+            out.append("<p>" + inline(" ".join(words)) + "</p>")
+    return "\n".join(out)
+
+
+SHEET = """body { font: 11pt/1.45 sans-serif } table { border-collapse: collapse } td, th { border: 1px solid #888; padding: 2pt 6pt; text-align: left; vertical-align: top }
+pre { white-space: pre-wrap; background: #f4f4f4; padding: 6pt } img { max-width: 100% } section + section { break-before: page } @page { margin: 2cm }"""
+
+
+def print_page(url, path):
+    """Has the browser print a page."""
+    program = binary()
+    with tempfile.TemporaryDirectory(prefix="atoll-print-") as folder:
+        prepare(f"{folder}/profile")
+        flags = [f"--user-data-dir={folder}/profile", *FLAGS, "--no-pdf-header-footer", f"--print-to-pdf={os.path.abspath(path)}", url]
+        run_maker([program, *flags], folder)
+    if not os.path.isfile(path):
+        raise Refused("the browser could not print it")
+
+
+def run_maker(command, folder):
+    try:
+        done = subprocess.run(command, env={**os.environ, "HOME": folder, "TMPDIR": folder}, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PRINT)
+    except subprocess.TimeoutExpired:
+        raise Refused(f"it took longer than {PRINT} seconds")
+    if done.returncode != 0:
+        raise Refused(f"it could not be made: {done.stderr.strip()[-300:]}")
+
+
+def office(source, path):
+    """Has LibreOffice make a PDF file, which looks as the document does."""
+    with tempfile.TemporaryDirectory(prefix="atoll-office-") as folder:
+        run_maker(["soffice", f"-env:UserInstallation=file://{folder}/profile", "--headless", "--convert-to", "pdf", "--outdir", folder, os.path.abspath(source)], folder)
+        made = f"{folder}/{os.path.splitext(os.path.basename(source))[0]}.pdf"
+        if not os.path.isfile(made):
+            raise Refused("LibreOffice could not read it")
+        shutil.move(made, path)
+
+
+def to_pdf(kind, source, parts, path):
+    """parts are Markdown, each of which begins a page; of an HTML file there are none."""
+    if kind in ("docx", "xlsx", "pptx") and shutil.which("soffice"):
+        return office(source, path)
+    if kind in ("html", "htm"):
+        return print_page("file://" + pathname2url(os.path.abspath(source)), path)
+    base = "file://" + pathname2url(os.path.dirname(os.path.abspath(source))) + "/"
+    body = "".join(f"<section>{html_of(p) if kind != 'txt' else '<pre>' + escape(p) + '</pre>'}</section>" for p in parts)
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as f:
+        f.write(f'<!DOCTYPE html><meta charset="utf-8"><base href="{escape(base)}"><title>{escape(os.path.basename(source))}</title><style>{SHEET}</style>{body}')
+        f.flush()
+        print_page("file://" + f.name, path)
