@@ -2,9 +2,11 @@ package service
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +69,7 @@ func TestWebBrowsing(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(host, path string) string { return "http://" + net.JoinHostPort(host, port) + path }
-	pages := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		switch r.URL.Path {
 		case "/away":
@@ -77,20 +79,39 @@ func TestWebBrowsing(t *testing.T) {
 		default:
 			fmt.Fprintf(w, `<title>Shop</title><h1>Open</h1><a href="/prices">Prices</a> <img src="%s"><p id="p"></p><script>p.textContent = 6 * 7</script>`, at("evil.test", "/x.png"))
 		}
-	})}
+	})
+	pages := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	go func() { _ = pages.Serve(l) }()
 	t.Cleanup(func() { _ = pages.Close() })
-	hosts := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost\n"+address+" shop.test evil.test\n"), 0o600); err != nil {
+	secure := httptest.NewUnstartedServer(handler) // certified for example.com
+	_ = secure.Listener.Close()
+	if secure.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0"); err != nil {
 		t.Fatal(err)
 	}
-	s := atolltest.Start(t, atolltest.Options{Hosts: hosts, Env: []string{noPool, "ATOLL_IMAGE=host", "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_NETWORK_ALLOW=" + address}})
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	_, securePort, err := net.SplitHostPort(secure.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, ca := filepath.Join(t.TempDir(), "hosts"), filepath.Join(t.TempDir(), "ca.pem")
+	for path, text := range map[string]string{
+		hosts: "127.0.0.1 localhost\n" + address + " shop.test evil.test example.com\n",
+		ca:    string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := atolltest.Start(t, atolltest.Options{Hosts: hosts, Env: []string{
+		noPool, "ATOLL_IMAGE=host", "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_NETWORK_ALLOW=" + address, "ATOLL_SANDBOX_CA_BUNDLE=" + ca,
+	}})
 	addModel(t, s, "reader", planner(t).URL, "tools", "vision")
 	key := s.Tenant(t, "readers", "enterprise")
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/readers"
 	s.Must(t, admin, http.MethodPatch, base, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{"image": "host", "permissions": map[string]any{
-		"network":    map[string]any{"enabled": true, "allowed_hosts": []string{"shop.test"}, "allowed_cidrs": []string{address + "/32"}},
+		"network":    map[string]any{"enabled": true, "allowed_hosts": []string{"shop.test", "example.com"}, "allowed_cidrs": []string{address + "/32"}},
 		"filesystem": map[string]any{"writable_paths": []string{"/home/user", "/tmp"}}, "process": map[string]any{"max_processes": 20}, // as in the profile standard
 	}}).Into(t, http.StatusOK, nil)
 
@@ -107,12 +128,12 @@ func TestWebBrowsing(t *testing.T) {
 		t.Errorf("a page is shown as %s", results[0])
 	}
 	// The browser is still there in the next turn, in which as many pages can be opened again.
-	_, shown := browses(t, s, key, session, open(at("shop.test", "/prices")), toolStep{"screenshot_page", map[string]any{"file_path": "prices.png"}})
+	_, shown := browses(t, s, key, session, open("https://"+net.JoinHostPort("example.com", securePort)+"/prices"), toolStep{"screenshot_page", map[string]any{"file_path": "prices.png"}})
 	if !strings.Contains(shown, "Saved as prices.png") || !strings.Contains(shown, "data:image/png;base64,") {
 		t.Errorf("the model is shown %.300s", shown)
 	}
 	results, _ = browses(t, s, key, session, toolStep{"read_page", map[string]any{}}, toolStep{"run_code", map[string]string{"language": "bash", "code": "ls -l prices.png; pgrep -c -f remote-debugging-pipe"}})
-	if !strings.Contains(results[0], at("shop.test", "/prices")) || !strings.Contains(results[1], "prices.png\n") {
+	if !strings.Contains(results[0], "https://example.com:") || !strings.Contains(results[0], "Tea | 3.50") || !strings.Contains(results[1], "prices.png\n") {
 		t.Errorf("in the next turn: %s", results)
 	}
 	narrow := browser(t, s, key, map[string]any{"allowed_domains": []string{"example.com"}, "screenshots": false})
