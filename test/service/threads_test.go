@@ -3,9 +3,11 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +32,8 @@ func coordinating(t *testing.T) *httptest.Server {
 				turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + one[0], Name: "handoff_to_" + one[0], Arguments: []string{string(task)}}})
 			}
 			return turn, true
+		case said == "ask" && result == "":
+			return scriptedmodel.Ask("call_1", "handoff_to_asker", `{"task": "weather"}`), true
 		case said == "words":
 			turn := scriptedmodel.Say("")
 			turn.Blocks[0].Text, turn.Pace = strings.SplitAfter(strings.Repeat("a word ", 20), "word "), 100*time.Millisecond
@@ -48,7 +52,49 @@ func TestPublishedClientOnThreads(t *testing.T) {
 	key := s.Tenant(t, "threads", "enterprise")
 	lendModel(t, s, "threads", coordinating(t).URL, model.Capabilities...)
 	out := python(t, filepath.Join("clients", "threads_client.py"), "ATOLL_URL="+s.URL, "ATOLL_KEY="+key, "ATOLL_MODEL=threads")
-	if said := strings.Join(strings.Fields(out), " "); said != "coordinator session threads events refused" {
+	if said := strings.Join(strings.Fields(out), " "); said != "coordinator session threads events refused waits" {
 		t.Errorf("it said %q", said)
+	}
+}
+
+// TestKilledWait kills the server while a call of an agent that work was handed to waits, and after it
+// was answered: the agent goes on in the next server, in the same thread, and its program runs once.
+func TestKilledWait(t *testing.T) {
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		said, result := conversation(r.Body)
+		if strings.HasPrefix(said, "hand on ") && result == "" {
+			task, err := json.Marshal(map[string]string{"task": strings.TrimPrefix(said, "hand on ")})
+			return scriptedmodel.Ask("call_1", "handoff_to_worker", string(task)), err == nil
+		}
+		return obey(said, result)
+	}})
+	t.Cleanup(p.Close)
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	k := &talker{t, line, line.now().Tenant(t, "waits", "pro"), ""}
+	addModel(t, line.now(), "scripted", p.URL)
+	k.begin(map[string]any{"slug": "worker", "tools": []any{map[string]string{"type": "sandbox"}}, "tool_policy": map[string]any{"require_confirmation": []string{"sandbox"}}})
+	k = k.begin(map[string]any{"slug": "lead", "multiagent": map[string]any{"context_sharing": "full"}, "handoffs": []any{map[string]string{"agent_id": "worker", "name": "Worker"}}})
+	const code = "open('ran', 'a').write('x')\nimport time\ntime.sleep(3)\nprint('ran', open('ran').read())"
+	waits := k.send(message("hand on run "+code), "requires_action", "").RequiresAction
+	if len(waits) != 1 || waits[0].Name != "run_code" || waits[0].Needs != "tool_confirmation" {
+		t.Fatalf("%+v", waits)
+	}
+	line.next(syscall.SIGKILL)
+	answer := map[string]any{"type": "tool_confirmation", "tool_use_id": waits[0].ToolUseID, "approve": true}
+	a, err := line.now().Call(t.Context(), k.key, http.MethodPost, k.path+"/events", answer, http.Header{"Prefer": {"respond-async"}})
+	if err != nil || a.Status != http.StatusAccepted {
+		t.Fatalf("%v, %+v", err, a)
+	}
+	underWay(t, k)
+	line.next(syscall.SIGKILL)
+	k.until("idle")
+	all := k.events("&order=desc")
+	if all[0].StopReason.Type != "end_turn" || !strings.Contains(all[2].Content, "ran x") || strings.Contains(all[2].Content, "ran xx") {
+		t.Errorf("%s, %s", all[0].raw, all[2].raw)
+	}
+	var page struct{ Data []struct{ Status string } }
+	line.now().Must(t, k.key, http.MethodGet, k.path+"/threads", nil).Into(t, http.StatusOK, &page)
+	if len(page.Data) != 1 || page.Data[0].Status != "idle" {
+		t.Errorf("%+v", page)
 	}
 }

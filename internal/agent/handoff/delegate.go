@@ -65,6 +65,9 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	if of := c.Request.Thread; of != nil {
 		thread.Parent = of.ID
 	}
+	if c.Resumes != nil {
+		return h.resume(ctx, c, o, r, thread)
+	}
 	switch {
 	case len(o.Chain) > agent.MaxDepth:
 		return said(c, "The work was not handed on: hand-offs go no deeper. Do it yourself.", true), nil
@@ -90,17 +93,43 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	}
 	q.Thread.ID, q.Thread.Session, q.Thread.Chain, q.Thread.Member = thread.ID, c.Run.Session, o.Chain, member
 	q.Input = append(q.Input, model.Text(model.User, task))
-	q.CacheKey, q.Publish, q.Limits.Duration, q.Limits.Session = thread.ID, true, milliseconds(o.Timeout), share(c)
+	return nil, h.start(ctx, c, o, r, q)
+}
+
+// resume begins the run that goes on with a thread which waited for the client.
+func (h *Handoffs) resume(ctx context.Context, c *loop.Call, o *options, r *run.Run, thread *session.Thread) (*loop.Outcome, error) {
+	q, err := h.Composer.Compose(ctx, &Ask{Run: r, Chain: o.Chain, To: o.To, Mode: agent.Orchestrator})
+	var kept *run.Kept
+	if err == nil {
+		thread.ID = c.Resumes.Thread
+		kept, err = h.Threads.ResumeThread(ctx, thread)
+	}
+	if why, refused := refusal(ctx, err); refused {
+		return said(c, o.To.Name+" could not go on with its work: "+why, true), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.Thread = &run.Thread{ID: thread.ID, Session: c.Run.Session, Chain: o.Chain, Member: o.To, Until: thread.Events}
+	if err := kept.Onto(q, c.Resumes.Answers); err != nil {
+		return nil, err
+	}
+	return nil, h.start(ctx, c, o, r, q)
+}
+
+// start begins a run that does work for a call.
+func (h *Handoffs) start(ctx context.Context, c *loop.Call, o *options, r *run.Run, q *run.Request) error {
+	q.CacheKey, q.Publish, q.Limits.Duration, q.Limits.Session = q.Thread.ID, true, milliseconds(o.Timeout), share(c)
 	if c.Claim != nil {
 		if err := c.Claim(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// A run that is on record is driven: it must not be left half begun.
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTime)
 	defer cancel()
-	_, err = h.Runs.Begin(own, r, q, 0, nil)
-	return nil, err
+	_, err := h.Runs.Begin(own, r, q, 0, nil)
+	return err
 }
 
 // share is what a hand-off has of the session's budget: an even part, beside others.
@@ -170,6 +199,9 @@ func (h *Handoffs) outcome(ctx context.Context, c *loop.Call, o *options, id run
 	}
 	if s.End == nil {
 		return nil, fmt.Errorf("the run %s has ended without an end", id)
+	}
+	if s.End.Status == run.RequiresAction {
+		return &loop.Outcome{Held: s.Held(), Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil
 	}
 	text := lastText(s)
 	told := run.ThreadEnd{Status: s.End.Status, Reason: s.End.Reason, Text: text}

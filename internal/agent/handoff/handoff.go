@@ -9,7 +9,6 @@ package handoff
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +38,7 @@ type Runs interface {
 type Threads interface {
 	OpenThread(ctx context.Context, t *session.Thread, most int) error
 	CloseThread(ctx context.Context, t *session.Thread) error
+	ResumeThread(ctx context.Context, t *session.Thread) (*run.Kept, error)
 }
 
 // Composer makes what a member of a turn is asked, without a conversation.
@@ -72,9 +72,6 @@ var (
 
 // options are the run.Tool.Options of a tool here.
 type options struct {
-	// Refuses is why the calls of a tool are not made; "" for one that hands on.
-	Refuses string `json:",omitzero"`
-
 	To      run.Member    `json:",omitzero"`
 	Chain   []run.Member  `json:",omitempty"` // from the session's agent to the one that has the tool
 	Mode    agent.Mode    `json:",omitzero"`
@@ -121,9 +118,6 @@ func (h *Handoffs) Show(c *loop.Call) (*run.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Refuses != "" {
-		return nil, errors.New(o.Refuses)
-	}
 	if _, err := read(o.Mode, c.Call.Arguments); err != nil {
 		return nil, err
 	}
@@ -145,6 +139,9 @@ func (h *Handoffs) Opens(c *loop.Call) *run.Opens {
 	task, err := read(o.Mode, c.Call.Arguments)
 	if err != nil {
 		return nil
+	}
+	if c.Resumes != nil {
+		return &run.Opens{ID: c.Resumes.Thread, Member: o.To, Task: task, Again: true}
 	}
 	return &run.Opens{ID: run.ThreadOf(run.ChildOf(c.Run.ID, c.Number)), Member: o.To, Task: task}
 }
@@ -248,13 +245,6 @@ func about(mode agent.Mode, to *agent.Handoff) string {
 		}
 	}
 	return text
-}
-
-// Refuse has the calls of a tool refused, with the reason for the model.
-func Refuse(t *run.Tool, why string) {
-	t.Options, _ = json.Marshal(options{Refuses: why}) // of a text: never fails
-	t.Handler, t.Approve, t.Serial, t.Beside, t.Window, t.Uncounted, t.Shown = Handler, false, false, 0, false, true, false
-	t.Server, t.RemoteName = "", ""
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -38,7 +38,7 @@ func (d *drive) calls(pending []run.Pending) error {
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
-		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Request: d.state.Request, Tool: p.Tool}
+		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Request: d.state.Request, Tool: p.Tool, Resumes: p.Resumes}
 		d.describe(makes[i], sets, pending)
 		if d.state.Request.PlaceFiles && p.Tool != nil && d.state.Fresh(p.Tool.Handler, p.Number) {
 			makes[i].Files = d.state.Request.Files()
@@ -300,7 +300,7 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 	}
 	out.Result.CallID = p.Call.ID
 	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Notes: out.Notes, Ends: out.Ends, Used: d.uses(p, out),
-		Below: out.Below, Left: out.Left, Moves: out.Moves}, nil
+		Below: out.Below, Held: out.Held, Left: out.Left, Moves: out.Moves}, nil
 }
 
 const outcomeUnknown = "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects"

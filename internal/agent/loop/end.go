@@ -28,7 +28,7 @@ func (d *drive) endOthers() error {
 		if d.mine[p.Number] || p.Unclaimed || !ok {
 			continue
 		}
-		c := &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: true, Request: d.state.Request, Tool: p.Tool}
+		c := &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: true, Request: d.state.Request, Tool: p.Tool, Resumes: p.Resumes}
 		it, err := d.show(&p, c)
 		if err != nil {
 			continue // it was not made

@@ -98,6 +98,9 @@ type Call struct {
 	Moves int
 	// Conversation is that of the run, up to the answer which asked for the call.
 	Conversation []model.Item
+	// Resumes has the call go on with work that it handed on, and that waited for the client; nil for
+	// one that begins.
+	Resumes *run.Resumed
 	// Ask asks the run's model something that is no part of the conversation, as Check.Ask does.
 	Ask func(ctx context.Context, name string, q model.Request) (*Reply, error)
 	// Files are those of the run's input that the tools have not been given yet, by name.
@@ -118,8 +121,9 @@ type Outcome struct {
 	Refused bool
 	// Uses are calls of other tools that the call made, by what they are counted as.
 	Uses map[string]int
-	// Below, Left and Moves are as in run.Called.
+	// Below, Held, Left and Moves are as in run.Called.
 	Below run.Spent
+	Held  []run.Held
 	Left  *run.ThreadEnd
 	Moves *run.Move
 }

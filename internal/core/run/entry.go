@@ -89,6 +89,9 @@ type Called struct {
 	Below Spent `json:",omitzero"`
 	// Left is how the thread was left that the call has opened; nil for none.
 	Left *ThreadEnd `json:",omitzero"`
+	// Held are calls of the thread that the call has opened which wait for the client: the call has
+	// no result then, and waits with them.
+	Held []Held `json:",omitempty"`
 	// Moves has the conversation go on with another agent; nil for the same one.
 	Moves *Move `json:",omitzero"`
 }

@@ -40,11 +40,13 @@ type Approved struct {
 	Call     string // id of a call in Request.Input that has no result
 	Approval string // id of the item that asked for it
 	Told     int64  `json:",omitzero"` // Told.Seq of the call, in a turn
+	// Resumes is set for a call that has handed work on which waited for the client.
+	Resumes *Resumed `json:",omitzero"`
 }
 
 // client reports whether the next step is the client's: to make the call, or to approve it.
 func (p *Pending) client() bool {
-	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved)
+	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved || len(p.held) > 0)
 }
 
 // Approves reports whether the client is to say if the call may be made, and not to make it.
@@ -59,7 +61,7 @@ func (s *State) resume(approved []Approved) bool {
 		}
 		c := s.Conversation[at].Call
 		s.asks++
-		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true, Told: a.Told})
+		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true, Told: a.Told, Resumes: a.Resumes})
 		s.resumed = max(s.resumed, at+1)
 		s.stop = model.StopToolCalls
 	}

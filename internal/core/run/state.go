@@ -77,7 +77,12 @@ type Pending struct {
 	// Opens is the thread that the call opens with its claim; nil for none.
 	Opens *Opens
 
+	// Resumes has a call go on that has handed work on; nil for one that begins.
+	Resumes *Resumed
+
 	index    int // in State.Output of its item; -1 without one
+	held     []Held
+	heldAt   int64 // Told.Seq of the first of held
 	result   *model.Result
 	approved bool
 }
@@ -119,7 +124,7 @@ func (s *State) apply(e *Entry) bool {
 			q := *e.Begun
 			q.Input = slices.Clone(s.Earlier)
 			for _, a := range t.Answers {
-				if a.Result != nil {
+				if a.Result != nil && a.Thread == "" {
 					q.Input = append(q.Input, model.Item{Result: a.Result})
 				}
 			}
@@ -256,6 +261,10 @@ func (s *State) called(c *Called) bool {
 	if p == nil || c.Result.CallID != c.Call {
 		return false
 	}
+	if p.held = c.Held; len(p.held) > 0 {
+		s.Below = s.Below.Plus(c.Below)
+		return true
+	}
 	p.result = &c.Result
 	s.Windows += c.Windows
 	if s.ends == nil {
@@ -367,7 +376,7 @@ func (s *State) AllUsage() model.Usage { return s.Usage.Plus(s.Below.Usage) }
 // Cut returns the calls that have begun and have no result.
 func (s *State) Cut() (calls []Pending) {
 	for _, p := range s.pending {
-		if p.Begun && p.result == nil && p.Tool != nil && p.Tool.Handler != "" {
+		if p.Begun && p.result == nil && len(p.held) == 0 && p.Tool != nil && p.Tool.Handler != "" {
 			calls = append(calls, p)
 		}
 	}

@@ -20,6 +20,10 @@ type Thread struct {
 	// Summary is what the thread is told of the conversation that it came from; nil for nothing,
 	// or for all of it, which is in Request.Input then.
 	Summary *Summary `json:",omitzero"`
+	// Until is Told.Seq of the last event of a thread that goes on after it has waited for the client,
+	// and Answers are the client's; 0 for one that begins.
+	Until   int64    `json:",omitzero"`
+	Answers []Answer `json:",omitempty"`
 }
 
 // Member is a version of an agent that has a part in a turn.
@@ -42,6 +46,8 @@ type Opens struct {
 	ID     string
 	Member Member
 	Task   string // that it is sent
+	// Again says that the thread was open before.
+	Again bool `json:",omitzero"`
 }
 
 // ThreadEnd is how a thread was left.
@@ -96,6 +102,9 @@ type ToldThread struct {
 }
 
 func (o *Opens) tell(of int64) []Told {
+	if o.Again {
+		return nil
+	}
 	return []Told{
 		{Kind: ToldOpened, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member}},
 		{Kind: ToldSent, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member, Text: o.Task}},
@@ -116,6 +125,9 @@ func (o *Opens) tellEnd(of int64, e *ThreadEnd) (out []Told) {
 // tellThread returns the events that a thread begins with.
 func (s *State) tellThread() (out []Told) {
 	t := s.Request.Thread
+	if s.told = t.Until; t.Until > 0 {
+		out = TellAnswers(1, s.Began, t.Answers)
+	}
 	if t.Summary != nil {
 		out = append(out, Told{Kind: ToldSummary, Thread: &ToldThread{Text: t.Summary.Text}, Spent: &Spent{t.Summary.Usage, t.Summary.Cost.Total}})
 	}

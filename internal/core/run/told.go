@@ -42,6 +42,12 @@ type Answer struct {
 	Decision *Decision `json:",omitzero"`
 	// Expired says that the client gave none in time.
 	Expired bool `json:",omitzero"`
+	// Thread, Member and In are where the call was made, as in Wait.
+	Thread string `json:",omitzero"`
+	Member Member `json:",omitzero"`
+	In     int64  `json:",omitzero"`
+	// Gone says that Of is a hand-off whose thread is given up, and Result what came of it.
+	Gone bool `json:",omitzero"`
 }
 
 // Decision says whether a call may be made.
@@ -97,7 +103,7 @@ type Told struct {
 	Total      *Total       `json:",omitzero"` // of the session, with the turn
 	Failed     bool         `json:",omitzero"` // of an answer: there is none, or not all of it
 	Status     *ToldState   `json:",omitzero"`
-	Thread     *ToldThread  `json:",omitzero"` // that work was handed to
+	Thread     *ToldThread  `json:",omitzero"` // that work was handed to, or that made a call which waits
 	Speaker    *Member      `json:",omitzero"` // who speaks from then on
 }
 
@@ -153,6 +159,16 @@ type Wait struct {
 	Call    string // its id
 	Tool    string
 	Approve bool // it waits for a decision, and otherwise for its result
+
+	Arguments string `json:"-"`
+	// Thread is the one that made the call, "" for the run itself, Member works there, and In is Told.Seq of the call there.
+	// Of is then the event that tells of it, Call and Hand are the id and Told.Seq of the hand-off that
+	// waits with it, and Child is the thread of that.
+	Thread string `json:",omitzero"`
+	Member Member `json:",omitzero"`
+	In     int64  `json:",omitzero"`
+	Hand   int64  `json:",omitzero"`
+	Child  string `json:",omitzero"`
 }
 
 // Sort is a kind of event, and whose it is where that differs: "message/user",
@@ -213,17 +229,21 @@ func (t *Told) Begins() bool {
 }
 
 // Talk reports whether t is a part of the conversation.
-func (t *Told) Talk() bool { return t.Item != nil && !t.Cut }
+func (t *Told) Talk() bool { return t.Item != nil && !t.Cut && t.Thread == nil }
 
 // TellAnswers returns the events of answers, of which the first has a Seq.
 func TellAnswers(seq int64, at time.Time, answers []Answer) (out []Told) {
 	for i := range answers {
 		a := &answers[i]
+		var thread *ToldThread
+		if a.Thread != "" {
+			thread = &ToldThread{ID: a.Thread, Member: a.Member}
+		}
 		if a.Decision != nil {
-			out = append(out, Told{Kind: ToldDecision, Of: a.Of, Decision: a.Decision})
+			out = append(out, Told{Kind: ToldDecision, Of: a.Of, Decision: a.Decision, Thread: thread})
 		}
 		if a.Result != nil {
-			out = append(out, Told{Kind: ToldResult, Of: a.Of, Item: &model.Item{Result: a.Result}, Tool: &ToldTool{Server: a.Server, Client: a.Decision == nil}})
+			out = append(out, Told{Kind: ToldResult, Of: a.Of, Item: &model.Item{Result: a.Result}, Thread: thread, Tool: &ToldTool{Server: a.Server, Client: a.Decision == nil && !a.Gone}})
 		}
 	}
 	return numbered(seq, at, out)
@@ -288,6 +308,10 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 		}
 	case e.Called != nil:
 		p := s.asking(e.Called.Call)
+		if len(p.held) > 0 {
+			out = s.tellHeld(p)
+			break
+		}
 		if p.Opens != nil && e.Called.Left != nil {
 			out = p.Opens.tellEnd(p.Told, e.Called.Left)
 		}
@@ -348,9 +372,7 @@ func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 
 func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	status := &ToldState{End: end.Status, Reason: end.Reason, Outcome: s.carried(end)}
-	for _, p := range s.Waiting() {
-		status.Waits = append(status.Waits, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves()})
-	}
+	status.Waits = s.Waits()
 	if end.Status == Cancelled {
 		out = append(out, Told{Kind: ToldInterrupt})
 	}

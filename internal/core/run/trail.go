@@ -78,13 +78,14 @@ type Trace struct {
 	Session string // of which the run is a turn, or works for one; "" for none
 	Thread  string // of the session that Told is of; "" for its own events
 	Told    []Told
+	Kept    *Kept // of a thread that waits for the client from then on
 }
 
 // Add adds what another entry leaves.
 func (t *Trace) Add(o Trace) {
 	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
 	if o.Session != "" {
-		t.Session, t.Thread, t.Told = o.Session, o.Thread, append(t.Told, o.Told...)
+		t.Session, t.Thread, t.Told, t.Kept = o.Session, o.Thread, append(t.Told, o.Told...), o.Kept
 	}
 }
 
@@ -98,7 +99,7 @@ func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
 // Record adds an entry, as Apply does, and returns what it leaves.
 func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	var t Trace
-	if e.Begun != nil && e.Begun.Turn != nil {
+	if e.Begun != nil && e.Begun.Turn != nil { // threads hear of answers that were given to a turn
 		t.Rows = AnswerRows(r.Tenant, r.Environment, r.Sandbox, e.Begun.Turn.Answers)
 	}
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
@@ -129,6 +130,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	if len(told) > 0 {
 		t.Session, t.Thread = s.of()
 		t.Told = told
+	}
+	if e.Ended != nil && t.Thread != "" && e.Ended.Status == RequiresAction {
+		t.Kept = &Kept{s.Conversation, s.Waits()}
 	}
 	return t, err
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -45,21 +46,37 @@ const (
 // Call is a call of the last turn that waits for the client.
 type Call struct {
 	run.Wait
-	Approved bool // the client has allowed it, and has to answer others yet
+	// Approved says that the client has allowed it, and has to answer others yet; of a call of a
+	// thread, that the client has answered it.
+	Approved bool
 }
 
 // Expire are the answers to calls that the client did not answer in time.
 func Expire(calls []Call) (answers []run.Answer) {
 	const why = "This call has expired: it was not answered in time, so it was not made."
 	for _, c := range calls {
+		if c.Thread != "" && c.Approved {
+			continue
+		}
 		a := run.Answer{
-			Of: c.Of, Call: c.Call, Tool: c.Tool, Expired: true,
+			Of: c.Of, Call: c.Call, Tool: c.Tool, Expired: true, Thread: c.Thread, Member: c.Member, In: c.In,
 			Result: &model.Result{CallID: c.Call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: why}}},
 		}
 		if c.Approve {
 			a.Decision = &run.Decision{Reason: "expired"}
 		}
 		answers = append(answers, a)
+	}
+	return append(answers, GoneWith(calls, why)...)
+}
+
+// GoneWith are the results of hand-offs whose threads are given up, as their calls are.
+func GoneWith(calls []Call, why string) (answers []run.Answer) {
+	for _, c := range calls {
+		if c.Thread == "" || slices.ContainsFunc(answers, func(a run.Answer) bool { return a.Of == c.Hand }) {
+			continue
+		}
+		answers = append(answers, run.Answer{Of: c.Hand, Call: c.Call, Gone: true, Result: &model.Result{CallID: c.Call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: why}}}})
 	}
 	return answers
 }

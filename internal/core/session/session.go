@@ -183,6 +183,9 @@ type Store interface {
 	OpenThread(ctx context.Context, t *Thread, most int) error
 	// CloseThread ends a thread whose run has not begun.
 	CloseThread(ctx context.Context, t *Thread) error
+	// ResumeThread has a thread go on that waits for the client, in t.Turn, and sets t.Events; again is no
+	// error until it has ended, and ErrThreadEnded then.
+	ResumeThread(ctx context.Context, t *Thread) (*run.Kept, error)
 	// Threads returns a page of threads, newest first.
 	Threads(ctx context.Context, t tenant.ID, id ID, f ThreadFilter) (page []Thread, next string, err error)
 	Thread(ctx context.Context, t tenant.ID, id ID, thread string) (*Thread, error)

@@ -25,7 +25,7 @@ type Thread struct {
 	Events    int64     // Seq of the last one
 	Used      run.Spent // once it has ended, with that of threads below it
 	CreatedAt time.Time
-	EndedAt   time.Time // zero while it runs
+	EndedAt   time.Time // zero while it runs or waits
 	// ArchivedAt is when the client put it aside; zero for one that it did not. Archived ones are
 	// listed, too.
 	ArchivedAt time.Time
@@ -57,8 +57,9 @@ type ThreadStatus string
 // Statuses of threads.
 const (
 	ThreadRunning    ThreadStatus = "running"
-	ThreadIdle       ThreadStatus = "idle"       // it came to its end
-	ThreadTerminated ThreadStatus = "terminated" // it was ended, or has failed
+	ThreadWaits      ThreadStatus = "requires_action" // calls of it, or below it, wait for the client
+	ThreadIdle       ThreadStatus = "idle"            // it came to its end
+	ThreadTerminated ThreadStatus = "terminated"      // it was ended, or has failed
 )
 
 // ErrThreadEnded refuses a thread that was there before, and what came of it is gone.

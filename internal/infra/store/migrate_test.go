@@ -145,7 +145,7 @@ var fixtures = map[int64]string{
 	33: `UPDATE environments SET packages = '{"pip":["six==1.17.0"]}' WHERE id = 'env_1';
 		INSERT INTO package_builds (ref, executor, image, state, log, updated_at) VALUES ('packages:1', 'exe_1', 'packages-1', 'failed', '["no"]', 1700000000000000)`,
 	34: `INSERT INTO files (id, tenant, about, bytes, state, created_at) VALUES ('file_1', 'ten_1', '', 5, 'there', 1700000000000000)`,
-	35: `UPDATE session_threads SET archived_at = 1700000000000001`,
+	35: `UPDATE session_threads SET archived_at = 1700000000000001, kept = 'sealed'`,
 }
 
 // checks find each fixture again.
@@ -188,7 +188,7 @@ var checks = map[int64]string{
 		JOIN runs r ON r.id = h.turn AND r.top = 'run_0' WHERE h.status = 'running' AND h.ended_at IS NULL`,
 	33: `SELECT count(*) FROM environments e JOIN package_builds b ON b.state = 'failed' WHERE e.packages = '{"pip":["six==1.17.0"]}' AND b.executor = 'exe_1'`,
 	34: `SELECT count(*) FROM files WHERE bytes = 5 AND state = 'there' AND expires_at IS NULL`,
-	35: `SELECT count(*) FROM session_threads WHERE archived_at = 1700000000000001`,
+	35: `SELECT count(*) FROM session_threads WHERE archived_at = 1700000000000001 AND kept IS NOT NULL`,
 }
 
 // TestUpgrade opens databases of earlier versions. One has lived through all of them, and has what

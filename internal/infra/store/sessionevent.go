@@ -159,7 +159,21 @@ func (s *sessions) Calls(ctx context.Context, t tenant.ID, id session.ID) ([]ses
 		c.Approve, c.Approved = approve == 1, answered == 1
 		return c, err
 	})
-	return all, s.db.read.wrap("read the calls that wait", err)
+	if err != nil || len(all) == 0 {
+		return all, s.db.read.wrap("read the calls that wait", err)
+	}
+	// The end of the turn says which of them were made in threads.
+	ends, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.ToldStatus))
+	for i := range all {
+		for j := range ends {
+			for _, w := range ends[j].Status.Waits {
+				if w.Of == all[i].Of {
+					all[i].Wait = w
+				}
+			}
+		}
+	}
+	return all, err
 }
 
 func (s *sessions) Expired(ctx context.Context, limit int) ([]session.Session, error) {
@@ -214,6 +228,11 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		if err := noteAnswers(ctx, b, v.ID, answers, done); err != nil {
 			return err
 		}
+		if done {
+			if err := endWaiting(ctx, b, string(v.ID), "", now); err != nil {
+				return err
+			}
+		}
 		if err := s.db.notify(ctx, b.Tx, v.Notice(told)); err != nil {
 			return err
 		}
@@ -232,7 +251,7 @@ func noteAnswers(ctx context.Context, b *batch, id session.ID, answers []run.Ans
 	}
 	for _, a := range answers {
 		query := `DELETE FROM session_calls WHERE session = ? AND seq = ?`
-		if a.Result == nil {
+		if a.Result == nil || a.Thread != "" { // a thread reads its answer when it goes on
 			query = `UPDATE session_calls SET answered = 1 WHERE session = ? AND seq = ?`
 		}
 		if err := b.later(ctx, query, string(id), a.Of); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ const threadColumns = `h.seq, h.id, h.session, s.tenant, h.turn, h.parent, h.age
 const threadFrom = ` FROM session_threads h JOIN sessions s ON s.id = h.session `
 
 func threadPlace(id string) string { return "session_threads/name/" + id }
+
+func keptPlace(id string) string { return "session_threads/kept/" + id }
 
 // threadRow is a thread with its place in lists.
 type threadRow struct {
@@ -105,6 +108,38 @@ func endThreads(ctx context.Context, b *batch, turn run.ID, at time.Time) error 
 		string(session.ThreadTerminated), micros(at), string(turn), string(session.ThreadRunning))
 }
 
+// endWaiting ends the threads that wait for the client, but those of a turn.
+func endWaiting(ctx context.Context, b *batch, of string, but run.ID, at time.Time) error {
+	return b.later(ctx, `UPDATE session_threads SET status = ?, ended_at = ?, kept = NULL WHERE session = ? AND status = ? AND turn <> ?`,
+		string(session.ThreadTerminated), micros(at), of, string(session.ThreadWaits), string(but))
+}
+
+func (s *sessions) ResumeThread(ctx context.Context, v *session.Thread) (*run.Kept, error) {
+	kept := &run.Kept{}
+	return kept, s.db.write.wrap("go on with a thread", s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `UPDATE session_threads SET status = ?, turn = ? WHERE id = ? AND session = (SELECT id FROM sessions WHERE tenant = ? AND id = ?) AND kept IS NOT NULL AND (status = ? OR status = ? AND turn = ?)`,
+			string(session.ThreadRunning), string(v.Turn), v.ID, v.Tenant, string(v.Session), string(session.ThreadWaits), string(session.ThreadRunning), string(v.Turn))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return session.ErrThreadEnded
+		}
+		var sealed []byte
+		if err := t.row(ctx, `SELECT events, kept FROM session_threads WHERE id = ?`, v.ID).Scan(&v.Events, &sealed); err != nil {
+			return err
+		}
+		packed, err := s.db.seal.OpenFor(v.Tenant, sealed, keptPlace(v.ID))
+		if err == nil {
+			packed, err = entryReader.DecodeAll(packed, nil)
+		}
+		if err != nil {
+			return about(err, "what a thread goes on with", v.ID)
+		}
+		return json.Unmarshal(packed, kept)
+	}))
+}
+
 // tellThread adds the events of a run to its thread, which ends with the last one.
 func tellThread(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
 	last := s.told[len(s.told)-1]
@@ -120,8 +155,12 @@ func tellThread(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error 
 		if (&run.ThreadEnd{Status: end.End, Reason: end.Reason}).Ended() {
 			status = session.ThreadTerminated
 		}
-		query = `UPDATE session_threads SET events = ?, status = ?, ended_at = ?, used_input = ?, used_output = ?, used_cost = ? WHERE id = ?`
-		args = []any{last.Seq, string(status), micros(last.At), used.Usage.Input, used.Usage.Output, int64(used.Cost), s.thread}
+		ended := micros(last.At)
+		query = `UPDATE session_threads SET events = ?, status = ?, ended_at = CAST(? AS BIGINT), kept = ?, used_input = used_input + ?, used_output = used_output + ?, used_cost = used_cost + ? WHERE id = ?`
+		args = []any{last.Seq, string(status), ended, nil, used.Usage.Input, used.Usage.Output, int64(used.Cost), s.thread}
+		if s.kept != nil {
+			args[1], args[2], args[3] = string(session.ThreadWaits), nil, s.kept
+		}
 	}
 	if err := b.later(ctx, query, args...); err != nil {
 		return err
@@ -176,8 +215,8 @@ func (s *sessions) ArchiveThread(ctx context.Context, t tenant.ID, id session.ID
 		if err != nil {
 			return err
 		}
-		n, err := x.exec(ctx, `UPDATE session_threads SET archived_at = ? WHERE id = ? AND session = (SELECT id FROM sessions WHERE tenant = ? AND id = ?) AND status <> ? AND archived_at IS NULL`,
-			micros(now), thread, t, string(id), string(session.ThreadRunning))
+		n, err := x.exec(ctx, `UPDATE session_threads SET archived_at = ? WHERE id = ? AND session = (SELECT id FROM sessions WHERE tenant = ? AND id = ?) AND ended_at IS NOT NULL AND archived_at IS NULL`,
+			micros(now), thread, t, string(id))
 		if err != nil {
 			return err
 		}

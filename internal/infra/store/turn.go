@@ -100,6 +100,7 @@ type sealedTrace struct {
 	session string
 	thread  string // "" for the session's own events
 	told    []sealedTold
+	kept    []byte // what the thread goes on with; nil for one that waits for nothing
 }
 
 // sealTrace returns nil for traces that no session has a part of.
@@ -109,7 +110,18 @@ func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
 			continue
 		}
 		told, err := db.sealTold(of, cmp.Or(left[i].Thread, left[i].Session), left[i].Told)
-		return &sealedTrace{left[i].Session, left[i].Thread, told}, err
+		if err != nil {
+			return nil, err
+		}
+		out := &sealedTrace{session: left[i].Session, thread: left[i].Thread, told: told}
+		if left[i].Kept != nil {
+			plain, err := json.Marshal(left[i].Kept)
+			if err != nil {
+				return nil, fmt.Errorf("store: what thread %s goes on with: %w", out.thread, err)
+			}
+			out.kept = db.seal.SealFor(of, entryWriter.EncodeAll(plain, nil), keptPlace(out.thread))
+		}
+		return out, nil
 	}
 	return nil, nil
 }
@@ -146,6 +158,13 @@ func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTra
 			return err
 		}
 		if err := endThreads(ctx, b, id, last.At); err != nil {
+			return err
+		}
+		but := id
+		if len(end.Waits) == 0 {
+			but = ""
+		}
+		if err := endWaiting(ctx, b, s.session, but, last.At); err != nil {
 			return err
 		}
 		waits := 0

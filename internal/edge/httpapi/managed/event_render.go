@@ -43,6 +43,9 @@ func eventOf(of session.ID, e *session.Event) Event {
 	if e.Of > 0 {
 		about = sessionapi.EventID(of, e.Of)
 	}
+	if t := e.Thread; t != nil && (e.Kind == run.ToldCall || e.Kind == run.ToldResult || e.Kind == run.ToldDecision) {
+		out.SessionThreadID = t.ID // the call was made there
+	}
 	switch e.Kind {
 	case run.ToldMessage:
 		switch out.Type = "agent.message"; e.Item.Message.Role {

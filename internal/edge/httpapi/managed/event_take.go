@@ -136,13 +136,13 @@ func (of contents) batch(raw []jsontext.Value, path string, types []string, leas
 		case userInterrupt:
 			b.Interrupt = true
 		case userConfirmation:
-			a := sessionapi.Answer{Of: *in.ToolUseID, Approve: new(*in.Result == "allow")}
+			a := sessionapi.Answer{Of: *in.ToolUseID, Thread: in.thread(), Approve: new(*in.Result == "allow")}
 			if in.DenyMessage != nil {
 				a.Reason = *in.DenyMessage
 			}
 			b.Answers = append(b.Answers, a)
 		case userResult:
-			b.Answers = append(b.Answers, sessionapi.Answer{Of: *in.CustomToolUseID, Parts: parts, Failed: in.IsError != nil && *in.IsError})
+			b.Answers = append(b.Answers, sessionapi.Answer{Of: *in.CustomToolUseID, Thread: in.thread(), Parts: parts, Failed: in.IsError != nil && *in.IsError})
 		}
 	}
 	if len(messages) == 0 {
@@ -168,6 +168,14 @@ func decode(path string, text jsontext.Value, into any) error {
 		return httpapi.Invalid("%s: %s", path, strings.TrimPrefix(err.Error(), path+" "))
 	}
 	return nil
+}
+
+// thread is the thread that a client says that the call was made in.
+func (in *EventFields) thread() string {
+	if in.Thread == nil {
+		return ""
+	}
+	return *in.Thread
 }
 
 // check refuses what an event of its type cannot have.
@@ -200,8 +208,8 @@ func (in *EventFields) check(path string) error {
 		return httpapi.Invalid("%s.content has no meaning in an event of the type %s", path, *in.Type)
 	case len(in.Content) == 0 && *in.Type != userResult && says || len(in.Content) > maxEvents:
 		return httpapi.Invalid("%s.content must have 1 to %d blocks", path, maxEvents)
-	case in.Thread != nil:
-		return httpapi.Invalid("%s.session_thread_id is not supported by this version: leave it out", path)
+	case in.Thread != nil && *in.Type != userConfirmation && *in.Type != userResult:
+		return httpapi.Invalid("%s.session_thread_id is not supported by this version in an event of the type %s: leave it out", path, *in.Type)
 	case in.DenyMessage != nil && *in.Result == "allow":
 		return httpapi.Invalid("%s.deny_message has a meaning with the result deny only", path)
 	case in.DenyMessage != nil && len(*in.DenyMessage) > session.MaxReason:

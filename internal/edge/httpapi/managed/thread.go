@@ -16,8 +16,8 @@ import (
 )
 
 // threadStatuses are the states of threads that this form knows. None is rescheduled here.
-var threadStatuses = map[string]session.ThreadStatus{
-	"running": session.ThreadRunning, "idle": session.ThreadIdle, "terminated": session.ThreadTerminated, "rescheduling": "",
+var threadStatuses = map[string][]session.ThreadStatus{
+	"running": {session.ThreadRunning}, "idle": {session.ThreadIdle, session.ThreadWaits}, "terminated": {session.ThreadTerminated}, "rescheduling": nil,
 }
 
 func (d *Door) threads() []httpapi.Operation {
@@ -96,8 +96,11 @@ func (d *Door) listThreads(c *httpapi.Call) (out httpapi.Page[Thread], err error
 	r := &renderer{d, c, map[string]*agent.Agent{}}
 	f := session.ThreadFilter{}
 	asked := values(c, "statuses")
+	if len(asked) > 0 {
+		f.Statuses = []session.ThreadStatus{}
+	}
 	for _, name := range asked {
-		f.Statuses = append(f.Statuses, threadStatuses[name])
+		f.Statuses = append(f.Statuses, threadStatuses[name]...)
 	}
 	left := int(c.Int("limit"))
 	switch cursor {
@@ -213,7 +216,7 @@ func (f *threadForm) render(e *session.Event) Event {
 		out.Type, out.SessionThreadID, out.AgentName = "session.thread_status_running", f.t.ID, f.t.Name
 		if end := (&run.ThreadEnd{Status: e.Status.End, Reason: e.Status.Reason}); !e.Status.Running {
 			out.Type = "session.thread_status_idle"
-			if end.Ended() {
+			if len(e.Status.Waits) == 0 && end.Ended() {
 				out.Type, out.StopReason, out.Code = "session.thread_status_terminated", nil, endCode(end)
 			}
 		}

@@ -70,6 +70,9 @@ func (r *renderer) thread(t *session.Thread) (out Thread, err error) {
 		ID: t.ID, Type: "session_thread", SessionID: string(t.Session), ParentThreadID: &parent, Agent: threadAgentOf(a), Status: string(t.Status),
 		CreatedAt: t.CreatedAt, UpdatedAt: t.Changed(), Name: t.Name,
 	}
+	if t.Status == session.ThreadWaits {
+		out.Status = "idle"
+	}
 	end := t.EndedAt
 	if end.IsZero() {
 		end = time.Now()

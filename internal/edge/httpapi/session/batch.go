@@ -26,6 +26,7 @@ type Batch struct {
 // came to.
 type Answer struct {
 	Of      string // id of the event of the call
+	Thread  string // in which the call was made; "" for what Of says
 	Approve *bool  // nil for what it came to
 	Reason  string // why it may not be made
 	Parts   []model.Part
@@ -163,7 +164,10 @@ func (h *Handlers) restart(c *httpapi.Call, s *session.Session, t *response.Turn
 // before the turn has come to its end.
 func (h *Handlers) settled(c *httpapi.Call, s *session.Session, answers []Answer) (*session.Session, error) {
 	for i := range answers {
-		e, err := h.call(c, s, answers[i].Of)
+		if _, own := EventSeq(s.ID, answers[i].Of); !own {
+			continue // of a thread: the end of the turn says whether it waits
+		}
+		e, err := h.call(c, s, nil, &answers[i])
 		if err != nil {
 			return nil, err
 		}
@@ -183,14 +187,24 @@ func (h *Handlers) settled(c *httpapi.Call, s *session.Session, answers []Answer
 	return now, err
 }
 
-// call finds the event of a call by its id.
-func (h *Handlers) call(c *httpapi.Call, s *session.Session, id string) (*session.Event, error) {
-	if seq, ok := EventSeq(s.ID, id); ok && seq <= s.Events {
+// call finds the event of a call that is answered. One of those that wait and were made in threads
+// may be named by its event in the thread, too.
+func (h *Handlers) call(c *httpapi.Call, s *session.Session, waiting []session.Call, a *Answer) (*session.Event, error) {
+	seq, ok := EventSeq(s.ID, a.Of)
+	for i := range waiting {
+		if w := &waiting[i]; w.Thread != "" && EventID(session.ID(w.Thread), w.In) == a.Of {
+			seq, ok = w.Of, true
+		}
+	}
+	if ok && seq <= s.Events {
 		found, err := h.Store.After(c.Context(), s.Tenant, s.ID, seq-1, 1)
 		if err != nil {
 			return nil, err
 		}
 		if len(found) > 0 && found[0].Kind == run.ToldCall {
+			if of := found[0].Thread; a.Thread != "" && (of == nil || of.ID != a.Thread) {
+				return nil, httpapi.Invalid("session_thread_id is not the thread that made the call: leave it out")
+			}
 			return &found[0], nil
 		}
 	}

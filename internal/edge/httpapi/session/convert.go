@@ -73,9 +73,9 @@ func turnOf(s *session.Session, state *run.State) SessionTurn {
 	if last := state.Evaluation(); last != nil {
 		out.Evaluation = evaluationOf(s.ID, last)
 	}
-	for _, p := range state.Waiting() {
-		w := waitOf(s.ID, run.Wait{Of: p.Told, Tool: p.Call.Name, Approve: p.Approves()})
-		w.Arguments = &p.Call.Arguments
+	for _, of := range state.Waits() {
+		w := waitOf(s.ID, of)
+		w.Arguments = &of.Arguments
 		out.RequiresAction = append(out.RequiresAction, w)
 	}
 	return out
@@ -91,7 +91,7 @@ func waitingFor(s *session.Session, calls []session.Call) SessionTurn {
 }
 
 func waitOf(id session.ID, w run.Wait) WaitingCall {
-	out := WaitingCall{ToolUseID: EventID(id, w.Of), Name: w.Tool, Needs: "tool_result"}
+	out := WaitingCall{ToolUseID: EventID(id, w.Of), Name: w.Tool, Needs: "tool_result", ThreadID: httpapi.OrNull(w.Thread)}
 	if w.Approve {
 		out.Needs = "tool_confirmation"
 	}
@@ -150,7 +150,10 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 }
 
 func (out *SessionEvent) thread(t *run.ToldThread) {
-	if out.Content = httpapi.OrNull(t.Text); t.ID != "" {
+	if t.Text != "" {
+		out.Content = &t.Text
+	}
+	if t.ID != "" {
 		out.Thread = &EventThread{&t.ID, t.Member.Agent, t.Member.Version, t.Member.Name}
 	}
 	if out.Type == string(run.ToldTerminated) && t.Status != "" {

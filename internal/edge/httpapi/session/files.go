@@ -99,35 +99,23 @@ func (h *Handlers) fileContent(c *httpapi.Call) error {
 	return h.Turns.ServeFile(c, u, errNoFile())
 }
 
-// sharedFile finds a file that the agent of s has shared.
+// sharedFile finds a file that an agent of s has shared.
 func (h *Handlers) sharedFile(ctx context.Context, s *session.Session, fileID string) (*sandboxtool.FileUse, error) {
 	of := sandboxtool.RunOf(fileID)
 	if of == "" {
 		return nil, errNoFile()
 	}
-	f := session.EventFilter{Page: agent.Page{Limit: 100}, Run: of, Kinds: []run.ToldKind{run.ToldFile}}
-	thread, err := h.Store.Thread(ctx, s.Tenant, s.ID, run.ThreadOf(of)) // of work that was handed on
-	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return nil, err
-	}
-	within := err == nil
-	for {
-		var page []session.Event
-		var next string
-		if within {
-			page, next, err = h.Store.ThreadEvents(ctx, thread, f)
-		} else {
-			page, next, err = h.Store.Events(ctx, s.Tenant, s.ID, f)
-		}
+	for p := (agent.Page{Limit: 100}); ; {
+		page, next, err := h.Store.Tree(ctx, s.Tenant, s.ID, run.ToldFile, p)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page {
-			if u := shared(&page[i]); u.FileID == fileID {
+			if u := shared(&page[i].Event); page[i].Run == of && u.FileID == fileID {
 				return &u, nil
 			}
 		}
-		if f.Cursor = next; next == "" {
+		if p.Cursor = next; next == "" {
 			return nil, errNoFile()
 		}
 	}

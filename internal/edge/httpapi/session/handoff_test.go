@@ -16,7 +16,8 @@ import (
 
 // obey is a model whose instructions are its name. It does what the last message of the user
 // says: "do A x; B y then C z" calls A and B side by side, and when it has their results, C. Other
-// texts, and what came of the last calls, it says. Asked for a summary it gives one.
+// texts, and what came of the last calls, it says. In what it hands on, "%" stands for "then", and "@"
+// for "%". Asked for a summary it gives one.
 func obey(q model.Request) []model.Delta {
 	used := model.Delta{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}
 	say := func(text string) []model.Delta {
@@ -60,7 +61,7 @@ func obey(q model.Request) []model.Delta {
 				if strings.Contains(string(t.Parameters), `"task"`) {
 					key = "task"
 				}
-				text, _ := json.Marshal(map[string]string{key: strings.NewReplacer("(", "do ", ")", "", "+", "; ").Replace(arg)})
+				text, _ := json.Marshal(map[string]string{key: strings.NewReplacer("(", "do ", ")", "", "+", "; ", "@", "%", "%", " then ").Replace(arg)})
 				arguments = string(text)
 			}
 		}
@@ -188,7 +189,17 @@ func TestOrchestrator(t *testing.T) {
 func TestRights(t *testing.T) {
 	k := lead(t, `,"tool_policy":{"deny_list":["read_file"],"require_confirmation":["run_code"]},"multiagent":{"context_sharing":"full"}`)
 	turn := k.say("do handoff_to_a (read_file+run_code+write_file+theirs+glob)")
-	for _, part := range []string{`there is no tool "read_file"`, "A call of this tool needs the user's approval", "This tool is the user's to answer", "did glob"} {
+	var waits []string
+	for _, w := range turn.RequiresAction {
+		waits = append(waits, w.Name)
+	}
+	if turn.Status != "requires_action" || !slices.Equal(waits, []string{"run_code", "write_file", "theirs"}) {
+		t.Fatalf("%+v %+v", turn, turn.Error)
+	}
+	k.post(200, denies(turn.RequiresAction[0].ToolUseID))
+	k.post(200, denies(turn.RequiresAction[1].ToolUseID))
+	turn = k.post(200, gives(turn.RequiresAction[2].ToolUseID))
+	for _, part := range []string{`there is no tool "read_file"`, "The user did not allow this call", "mine", "did glob"} {
 		if !strings.Contains(turn.Content, part) {
 			t.Errorf("%q lacks %q", turn.Content, part)
 		}

@@ -23,7 +23,6 @@ type part struct {
 	hands    agent.Multiagent
 	handoffs []agent.Handoff
 	chain    []run.Member // the agents that the turn came by, itself last
-	thread   bool         // it works for another agent, and the client does not hear of it
 }
 
 func memberOf(a *agent.Agent, name string) run.Member {
@@ -72,7 +71,7 @@ func (h *Handlers) peer(ctx context.Context, of *agent.Agent, who run.Member) (*
 // worker is the part of an agent that work was handed to by a chain of others. How many hand-offs
 // there are in a turn is for the first of them to say.
 func (h *Handlers) worker(ctx context.Context, of tenant.ID, chain []run.Member, to run.Member) (*part, error) {
-	p, most := &part{thread: true}, 0
+	p, most := &part{}, 0
 	for _, m := range append(append([]run.Member{}, chain...), to) {
 		a, err := h.Agents.At(ctx, of, m.Agent, m.Version)
 		if err != nil {
@@ -123,24 +122,10 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {
 				return err
 			}
-			if rule(q); p.thread {
-				alone(q)
-			}
+			rule(q)
 			return nil
 		},
 	}, nil
-}
-
-// alone has an agent work without the client: calls that wait for it are refused.
-func alone(q *run.Request) {
-	for i := range q.Tools {
-		switch t := &q.Tools[i]; {
-		case t.Handler == "":
-			handoff.Refuse(t, "This tool is the user's to answer, who does not hear of work that was handed on. Do without it, or say in your answer what is needed.")
-		case t.Approve:
-			handoff.Refuse(t, "A call of this tool needs the user's approval, which cannot be asked for in work that was handed on. Do without it, or say in your answer what is needed.")
-		}
-	}
 }
 
 // Compose implements handoff.Composer.

@@ -43,7 +43,14 @@ func (o ofThread) look(ctx context.Context) (run.ID, bool, error) {
 	if err != nil || !now.EndedAt.IsZero() {
 		return "", err == nil, err
 	}
-	return run.OfThread(now.ID), false, nil
+	if now.Status != session.ThreadRunning {
+		return "", false, nil
+	}
+	last, err := o.store.ThreadAfter(ctx, now, now.Events-1, 1)
+	if err != nil || len(last) == 0 {
+		return run.OfThread(now.ID), false, err
+	}
+	return last[0].Run, false, nil // a thread that has waited goes on in another run
 }
 
 func (o ofThread) after(ctx context.Context, seq int64, limit int) ([]session.Event, error) {

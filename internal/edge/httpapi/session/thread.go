@@ -20,7 +20,7 @@ type SessionThread struct {
 	AgentID      string     `json:"agent_id"`
 	AgentVersion int        `json:"agent_version"`
 	Name         string     `json:"name" doc:"Of the hand-off."`
-	Status       string     `json:"status" enum:"running,idle,terminated" doc:"idle: it came to its end. terminated: it was ended, or has failed."`
+	Status       string     `json:"status" enum:"running,requires_action,idle,terminated" doc:"requires_action: calls of it, or of a thread below it, wait for the client. idle: it came to its end. terminated: it was ended, or has failed."`
 	Events       int64      `json:"events" doc:"Number of the last one."`
 	Usage        TurnUsage  `json:"usage" doc:"Once it has ended, with that of threads below it."`
 	CreatedAt    time.Time  `json:"created_at"`

@@ -215,9 +215,10 @@ func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer,
 		return nil, err
 	}
 	answered := map[int64]bool{}
+	given := make([]*run.Answer, len(calls)) // to calls of threads
 	for i := range answers {
 		a := &answers[i]
-		e, err := h.call(c, s, a.Of)
+		e, err := h.call(c, s, calls, a)
 		if err != nil {
 			return nil, err
 		}
@@ -232,13 +233,21 @@ func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer,
 		if call.Approve != (a.Approve != nil) {
 			return nil, fault.New(fault.Conflict, "the call waits for another answer: a call of a tool of yours for a tool_result, any other for a tool_confirmation")
 		}
-		answered[e.Seq], call.Approved = true, a.Approve != nil && *a.Approve
-		t.Answers = append(t.Answers, a.to(call, e, c.Caller.Key.ID))
+		answered[e.Seq], call.Approved = true, call.Thread != "" || a.Approve != nil && *a.Approve
+		told := a.to(call, e, c.Caller.Key.ID)
+		t.Answers, given[at] = append(t.Answers, told), &told
 	}
-	for _, w := range calls {
+	for i, w := range calls {
 		switch {
-		case w.Approved:
+		case w.Approved && w.Thread == "":
 			t.Approved = append(t.Approved, run.Approved{Call: w.Call, Approval: EventID(s.ID, w.Of), Told: w.Of})
+		case w.Approved && given[i] == nil:
+			if given[i], err = h.before(c, s, &w); err != nil {
+				return nil, err
+			}
+			fallthrough
+		case w.Approved:
+			t.Approved = run.Resume(t.Approved, &w.Wait, given[i])
 		case !answered[w.Of]:
 			left = append(left, w)
 		}
@@ -249,20 +258,53 @@ func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer,
 	return left, err
 }
 
+// before is the answer that the client gave to a call of a thread while others waited.
+func (h *Handlers) before(c *httpapi.Call, s *session.Session, w *session.Call) (*run.Answer, error) {
+	out, after := &run.Answer{Of: w.Of, Call: w.Call, Tool: w.Tool, Thread: w.Thread, Member: w.Member, In: w.In}, w.Of
+	for {
+		page, err := h.Store.After(c.Context(), s.Tenant, s.ID, after, readPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			e := &page[i]
+			if after = e.Seq; e.Of != w.Of {
+				continue
+			}
+			if out.Decision == nil {
+				out.Decision = e.Decision
+			}
+			if e.Item != nil && e.Item.Result != nil {
+				out.Result = e.Item.Result
+			}
+			if e.Tool != nil {
+				out.Server = e.Tool.Server
+			}
+		}
+		if len(page) < readPage {
+			return out, nil
+		}
+	}
+}
+
 // to is the answer to a call, whose event is e.
 func (a *Answer) to(call *session.Call, e *session.Event, key string) run.Answer {
-	out := run.Answer{Of: call.Of, Call: call.Call, Tool: call.Tool}
+	out := run.Answer{Of: call.Of, Call: call.Call, Tool: call.Tool, Thread: call.Thread, Member: call.Member, In: call.In}
+	made := call.Call
+	if e.Item != nil && e.Item.Call != nil {
+		made = e.Item.Call.ID // of a thread; Call is that of its hand-off
+	}
 	if e.Tool != nil {
 		out.Server = e.Tool.Server
 	}
 	switch {
 	case a.Approve == nil:
-		out.Result = &model.Result{CallID: call.Call, Failed: a.Failed, Parts: a.Parts}
+		out.Result = &model.Result{CallID: made, Failed: a.Failed, Parts: a.Parts}
 	case *a.Approve:
 		out.Decision = &run.Decision{Approve: true, Key: key}
 	default:
 		out.Decision = &run.Decision{Key: key, Reason: a.Reason}
-		out.Result = refused(call.Call, a.Reason)
+		out.Result = refused(made, a.Reason)
 	}
 	return out
 }
@@ -310,7 +352,10 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 	}
 	var answers []run.Answer
 	for _, w := range calls {
-		e, err := h.call(c, s, EventID(s.ID, w.Of))
+		if w.Thread != "" && w.Approved {
+			continue
+		}
+		e, err := h.call(c, s, calls, &Answer{Of: EventID(s.ID, w.Of)})
 		if err != nil {
 			return 0, err
 		}
@@ -321,6 +366,7 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 		}
 		answers = append(answers, answer)
 	}
+	answers = append(answers, session.GoneWith(calls, why)...)
 	if err := h.Store.Answer(c.Context(), s, answers, true); err != nil {
 		return 0, err
 	}

@@ -124,6 +124,7 @@ type WaitingCall struct {
 	Name      string  `json:"name"`
 	Arguments *string `json:"arguments,omitzero"`
 	Needs     string  `json:"needs" enum:"tool_confirmation,tool_result" doc:"The type of the event that answers it."`
+	ThreadID  *string `json:"thread_id,omitzero" doc:"The thread that made the call, if it is of work that was handed on."`
 }
 
 // TurnError says why a turn did not complete.

@@ -94,3 +94,26 @@ for error, says_so, call in (
     except error as e:
         assert says_so in str(e), e
 print("refused")
+
+# A call of an agent that work was handed to waits for the client, in the primary thread, too.
+WEATHER = {"type": "custom", "name": "get_weather", "description": "Tells the weather.", "input_schema": {"type": "object", "properties": {}}}
+asker = agents.create(name="Asker", model=MODEL, tools=[WEATHER])
+lead = agents.create(name="Second", model=MODEL, multiagent={"type": "coordinator", "agents": [asker.id]})
+session = sessions.create(agent=lead.id, environment_id="main")
+with sessions.events.stream(session.id) as stream:
+    sessions.events.send(session.id, events=[says("ask")])
+    for e in stream:
+        if e.type == "agent.custom_tool_use":
+            use = e
+        elif e.type == "session.status_idle" and e.stop_reason.type == "requires_action":
+            assert e.stop_reason.event_ids == [use.id] and use.session_thread_id and use.name == "get_weather", (e, use)
+            (waiting,) = [t for t in threads.list(session.id) if t.parent_thread_id]
+            assert waiting.id == use.session_thread_id and waiting.status == "idle" and waiting.usage is None, waiting
+            result = {"type": "user.custom_tool_result", "custom_tool_use_id": use.id, "content": [{"type": "text", "text": "snow"}]}
+            (sent,) = sessions.events.send(session.id, events=[result]).data
+            assert sent.session_thread_id == use.session_thread_id, sent
+        elif e.type == "session.status_idle":
+            break
+assert said(list(sessions.events.list(session.id, types=["agent.message"]))[-1]) == "The result is The result is snow"
+assert [t.status for t in threads.list(session.id)] == ["idle", "idle"]
+print("waits")

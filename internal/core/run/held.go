@@ -1,0 +1,119 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Held is a call of a thread that waits for the client. So do the calls by which work was handed
+// on, down to that thread.
+type Held struct {
+	Thread string // that made it
+	Member Member // who works there
+	In     int64  // Told.Seq of it in Thread
+	Call   *model.Call
+	Tool   *ToldTool
+}
+
+// Resumed has a call go on that has handed work on: its thread, with the client's answers to all
+// calls in it, and below it, that waited.
+type Resumed struct {
+	Thread  string
+	Answers []Answer
+}
+
+// Kept is what a thread that waits for the client goes on with.
+type Kept struct {
+	Items []model.Item // what was said in it
+	Waits []Wait
+}
+
+// Held returns the calls of a thread, and below it, that wait for the client.
+func (s *State) Held() (out []Held) {
+	for _, p := range s.Waiting() {
+		if len(p.held) > 0 {
+			out = append(out, p.held...)
+		} else if t := s.Request.Thread; t != nil {
+			out = append(out, Held{Thread: t.ID, Member: t.Member, In: p.Told, Call: p.Call, Tool: toldTool(p.Tool)})
+		}
+	}
+	return out
+}
+
+// Waits returns what a run that has ended waits for: its own calls, and those of threads below it.
+func (s *State) Waits() (out []Wait) {
+	for _, p := range s.Waiting() {
+		if len(p.held) == 0 {
+			out = append(out, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves(), Arguments: p.Call.Arguments})
+		}
+		for i := range p.held {
+			h := &p.held[i]
+			w := Wait{Of: p.heldAt + int64(i), Call: p.Call.ID, Tool: h.Call.Name, Approve: h.Tool == nil || !h.Tool.Client, Arguments: h.Call.Arguments, Thread: h.Thread, Member: h.Member, In: h.In, Hand: p.Told}
+			if p.Opens != nil {
+				w.Child = p.Opens.ID
+			}
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// tellHeld returns the events by which readers hear of calls that wait in threads.
+func (s *State) tellHeld(p *Pending) (out []Told) {
+	p.heldAt = s.told + 1
+	for i := range p.held {
+		h := &p.held[i]
+		out = append(out, Told{Kind: ToldCall, Item: &model.Item{Call: h.Call}, Tool: h.Tool, Thread: &ToldThread{ID: h.Thread, Member: h.Member}})
+	}
+	return out
+}
+
+// of reports whether a is an answer to what w waits for. own is the thread whose run waits.
+func (a *Answer) of(w *Wait, own string) bool {
+	if w.Thread == "" {
+		return a.Thread == own && a.In == w.Of
+	}
+	return a.Thread == w.Thread && a.In == w.In
+}
+
+// Resume adds to approved the calls that a run begins with because w was answered: those of a
+// thread go on with their hand-off.
+func Resume(approved []Approved, w *Wait, a *Answer) []Approved {
+	if w.Thread == "" {
+		return append(approved, Approved{Call: w.Call, Told: w.Of})
+	}
+	at := slices.IndexFunc(approved, func(o Approved) bool { return o.Call == w.Call && o.Resumes != nil })
+	if at < 0 {
+		at, approved = len(approved), append(approved, Approved{Call: w.Call, Told: w.Hand, Resumes: &Resumed{Thread: w.Child}})
+	}
+	approved[at].Resumes.Answers = append(approved[at].Resumes.Answers, *a)
+	return approved
+}
+
+// Onto has a request that is asked of the agent of a thread go on where the thread waited, with
+// answers to all that it waited for.
+func (k *Kept) Onto(q *Request, answers []Answer) error {
+	q.Input = slices.Clone(k.Items)
+	for i := range k.Waits {
+		w := &k.Waits[i]
+		at := slices.IndexFunc(answers, func(a Answer) bool { return a.of(w, q.Thread.ID) })
+		if at < 0 {
+			return fmt.Errorf("thread %s: call %d that waits has no answer", q.Thread.ID, w.Of)
+		}
+		told := answers[at]
+		told.Of, told.Call = w.Of, w.Call
+		if w.Thread == "" {
+			told.Thread, told.In = "", 0
+		}
+		q.Thread.Answers = append(q.Thread.Answers, told)
+		if w.Thread == "" && told.Result != nil {
+			q.Input = append(q.Input, model.Item{Result: told.Result})
+			continue
+		}
+		q.Approved = Resume(q.Approved, w, &answers[at])
+	}
+	q.Before = len(q.Input)
+	return nil
+}
