@@ -3538,7 +3538,7 @@ type SessionThread struct {
 	ParentThreadID *string `json:"parent_thread_id"`
 	SessionID      string  `json:"session_id"`
 
-	// Status idle: it came to its end. terminated: it was ended, or has failed.
+	// Status requires_action: calls of it, or of a thread below it, wait for the client. idle: it came to its end. terminated: it was ended, or has failed.
 	Status string    `json:"status"`
 	TurnID string    `json:"turn_id"`
 	Type   string    `json:"type"`
@@ -4191,6 +4191,9 @@ type WaitingCall struct {
 
 	// Needs The type of the event that answers it.
 	Needs string `json:"needs"`
+
+	// ThreadID The thread that made the call, if it is of work that was handed on.
+	ThreadID *string `json:"thread_id,omitempty"`
 
 	// ToolUseID The id of the event tool_use.
 	ToolUseID string `json:"tool_use_id"`
