@@ -33,6 +33,7 @@ func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("queue", func(t *testing.T) { s, r := open(t); queue(t, s, r) })
 	t.Run("threads", func(t *testing.T) { s, r := open(t); threads(t, s, r) })
 	t.Run("orphans", func(t *testing.T) { s, r := open(t); orphans(t, s, r) })
+	t.Run("held", func(t *testing.T) { s, r := open(t); held(t, s, r) })
 	t.Run("fair queue", func(t *testing.T) { s, _ := open(t); fair(t, s) })
 	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }

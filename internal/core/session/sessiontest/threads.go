@@ -159,7 +159,7 @@ func (n *turn) hand(number int, to run.Member) (*turn, run.Trace, error) {
 	id := run.ChildOf(n.run.ID, number)
 	child := &turn{talk: n.talk, run: &run.Run{ID: id, Tenant: n.run.Tenant, Session: n.run.Session, Top: n.run.ID, Keep: time.Hour}, state: run.NewState(id)}
 	q := run.Request{
-		Models: []string{"m"}, Input: []model.Item{model.Text(model.User, "before"), model.Text(model.User, "task")}, Before: 1,
+		Models: []string{"m"}, Tools: tools, Input: []model.Item{model.Text(model.User, "before"), model.Text(model.User, "task")}, Before: 1,
 		Thread: &run.Thread{ID: run.ThreadOf(id), Session: n.run.Session, Member: to, Summary: &run.Summary{Text: "before", Model: "m", Usage: model.Usage{Input: 7, Output: 2}, Cost: model.Cost{Total: 1}}},
 	}
 	first := []run.Entry{{Seq: 1, At: time.Now(), Begun: &q}}
