@@ -7,6 +7,7 @@ const (
 	fastPath = systrap + "metrics.go"
 	attached = systrap + "subprocess_linux.go"
 	features = "pkg/cpuid/static_amd64.go"
+	clocks   = "pkg/sentry/kernel/timekeeper.go"
 )
 
 // filters builds ahead what changes below make use of.
@@ -58,6 +59,39 @@ func attachedThreadRules(defaultAction seccomp.Action) ([]bpf.Instruction, error
 	if instrs := readySysmsg(stubStart); instrs != nil {
 		return instrs
 	}
+`},
+
+	// Programs read the time by themselves once the kernel has looked at its clocks
+	// twice. It looks again after 10 ms, not after a second in which each reading is a
+	// system call; after that as always.
+	{clocks, `	t.updaterState.Store(updaterParked)
+	if t.refs.Load() != 0 {
+		t.timer.Reset(sentrytime.ApproxUpdateInterval)
+`, `	t.updaterState.Store(updaterParked)
+	t.updates = 0
+	if t.refs.Load() != 0 {
+		t.timer.Reset(t.interval())
+`},
+	{clocks, "\t\t\tt.timer.Reset(sentrytime.ApproxUpdateInterval)\n\t\t\tt.update(true)\n", "\t\t\tt.timer.Reset(t.interval())\n\t\t\tt.update(true)\n"},
+	{clocks, "func (t *Timekeeper) update(parked bool) {\n", `func (t *Timekeeper) update(parked bool) {
+	t.updates++
+`},
+	{clocks, "// startUpdater starts an update goroutine", `// interval is how long it takes until the next update.
+//
+// updateMu must be held.
+func (t *Timekeeper) interval() time.Duration {
+	if t.updates == 0 {
+		return 10 * time.Millisecond
+	}
+	return sentrytime.ApproxUpdateInterval
+}
+
+// startUpdater starts an update goroutine`},
+	{clocks, "type Timekeeper struct {\n", `type Timekeeper struct {
+	// updates is how many there were since the updater was started. It is
+	// protected by updateMu.
+	updates int ` + "`state:\"nosave\"`" + `
+
 `},
 
 	// The processor is asked for each of 200 features by an instruction that a virtual
