@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/vfork"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -84,7 +85,7 @@ func (a *daemon) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = a.fork(u, cmd, files.of(), q.Terminal != nil, q.OpenFiles)
+	err = a.fork(u, cmd, files, q.Terminal != nil, q.OpenFiles)
 	files.close()
 	if err != nil {
 		u.discard()
@@ -107,9 +108,19 @@ func validID(id string) bool {
 }
 
 // fork makes the process.
-func (a *daemon) fork(u *pump, cmd *wire.Command, files []uintptr, terminal bool, openFiles int) error {
+func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, openFiles int) error {
+	if !confine.Needed(&a.rules) && !terminal && openFiles > 0 {
+		n := uint64(openFiles)
+		pid, pidfd, ok, err := vfork.Start(&vfork.Program{
+			Path: cmd.Path, Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Files: files, UID: wire.UID, GID: wire.GID, OpenFiles: unix.Rlimit{Cur: n, Max: n},
+		})
+		if ok {
+			u.pid, u.fds[endOf] = pid, pidfd
+			return unstarted(cmd.Path, err)
+		}
+	}
 	attr := &syscall.ProcAttr{
-		Dir: cmd.Dir, Env: cmd.Env, Files: files,
+		Dir: cmd.Dir, Env: cmd.Env, Files: files.of(),
 		Sys: &syscall.SysProcAttr{
 			Setsid: true, Setctty: terminal,
 			Credential: &syscall.Credential{Uid: wire.UID, Gid: wire.GID, Groups: []uint32{wire.GID}},
