@@ -15,7 +15,6 @@ type follower struct {
 	gone bool  // guarded by mu; it does not read any more
 	said bool  // guarded by mu; the host has said something meanwhile
 	deaf bool  // guarded by mu; the process does not read what it is told, and lives
-	late bool  // guarded by mu; nothing came soon
 
 	ends   bool // the process may say that it is enough
 	enough bool // and has
@@ -189,30 +188,9 @@ func (c *peer) converse(q *proto.Converse) bool {
 	return !said || c.last(proto.Closing{})
 }
 
-// soonTime is how long the answer to a converse may wait for the first output, to go to
-// the host together with it.
-const soonTime = 5 * time.Millisecond
-
-// awaitSoon waits for output, but not for long.
-func (f *follower) awaitSoon() {
-	timer := time.AfterFunc(soonTime, func() {
-		f.mu.Lock()
-		f.late = true
-		f.changed.Broadcast()
-		f.mu.Unlock()
-	})
-	defer timer.Stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for !f.late && !f.gone && !f.said && f.exit == nil && f.at >= f.ring.last {
-		f.changed.Wait()
-	}
-}
-
 // pass sends output until the end of the process, which it returns, until the host
 // says something, or the process turns out deaf. It reports whether the host is there.
 func (c *peer) pass(f *follower) (exit *proto.Exit, said, ok bool) {
-	f.awaitSoon()
 	for {
 		exit, more := f.put(c.Conn)
 		if exit != nil || f.enough {
