@@ -15,12 +15,12 @@ func (s *Server) openTools(context.Context) (err error) {
 		return err
 	}
 	s.executeCode = tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: s.caps})
-	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions(), Files: s.files, Skills: s.db})
+	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions(), Files: s.files, Skills: s.db, Web: s.bus.Web(), Log: s.log})
 	s.mcpClient.StartBy(&sandboxmcp.Starter{Set: s.tools, Callers: s.authority})
 	return nil
 }
 
 // pool gives agents the named sandboxes of their sessions.
 func (s *Server) pool() *pooltool.Pool {
-	return &pooltool.Pool{Set: s.tools, Callers: s.authority, Keeper: s.gateway}
+	return &pooltool.Pool{Set: s.tools, Callers: s.authority, Keeper: s.gateway, Ledger: s.db.Usage(), Services: s.web.Services()}
 }

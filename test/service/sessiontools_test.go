@@ -2,10 +2,12 @@ package service
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"maps"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"syscall"
@@ -155,4 +157,79 @@ rm -f SKILL.md 2>/dev/null || echo kept; mv /skills/report /skills/other 2>/dev/
 	restricted := map[string]any{"permissions": map[string]any{"filesystem": map[string]any{"writable_paths": []string{"/home/user", "/tmp"}}}}
 	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/named-skills/environments/main", restricted).Into(t, http.StatusOK, nil)
 	t.Run("read-only", func(t *testing.T) { check(t, k.on(t).begin(agent)) })
+}
+
+// TestNamedWeb: commands of an agent in named sandboxes call the services of the web without a
+// network, as code of the other sandbox does, and each call is counted. One that goes on when the
+// server is killed reaches the next server.
+func TestNamedWeb(t *testing.T) {
+	asked := make(chan string, 100)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query().Get("q")
+		if strings.HasPrefix(r.URL.Query().Get("q"), "slow") {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"query":"","results":[{"title":"Found","url":"https://example.org/","content":"x"}],"unresponsive_engines":[]}`)
+	}))
+	defer slow.Close()
+	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+slow.URL, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
+	s := line.now()
+	k := &talker{t, line, s.Tenant(t, "named-web", "enterprise"), ""}
+	addModel(t, s, "scripted", planner(t).URL, "tools")
+	// A session's searches are held to the network of its environment.
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/named-web", map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	network := map[string]any{"permissions": map[string]any{"network": map[string]any{"enabled": true}}}
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/named-web/environments/main", network).Into(t, http.StatusOK, nil)
+	helper := k.begin(map[string]any{"tools": []any{map[string]string{"type": "sandboxes"}}})
+	const search = `atoll-web search -n 1 atolls | jq -r '.[0].title'; `
+	for _, name := range []string{"default", "two"} {
+		if said := helper.plans("completed", toolStep{"shell", in(name, sh(search+"echo $ATOLL_WEB_TOKEN > token"))}); !strings.Contains(said, "Found\n") {
+			t.Errorf("in %s it says %q\n%s", name, said, line.now().Log())
+		}
+	}
+	if said := helper.plans("completed", toolStep{"shell", sh("ATOLL_WEB_TOKEN=$(cat token) atoll-web search x 2>&1 || echo refused")}); !strings.Contains(said, "refused") {
+		t.Errorf("with the token of a call that has ended it says %q", said)
+	}
+	var out struct{ Stdout string }
+	if helper.uses("shell", sh("echo $ATOLL_WEB_URL"), http.StatusOK, &out); out.Stdout != "\n" {
+		t.Errorf("the client's command has the URL %q", out.Stdout)
+	}
+	helper.asleep(2)
+	if said := helper.plans("completed", toolStep{"shell", sh(search)}); !strings.Contains(said, "Found\n") {
+		t.Errorf("after sleep it says %q", said)
+	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	const code = `import atoll_web, time
+try: atoll_web.search("slow")
+except Exception as e: print("broken off")
+for _ in range(100):
+    try: print(atoll_web.search("last")[0]["title"]); break
+    except Exception as e: time.sleep(0.1)
+`
+	text, err := json.Marshal([]toolStep{{"write_file", map[string]any{"path": "a.py", "content": code}}, {"shell", sh("python3 a.py")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := line.now().Call(t.Context(), k.key, http.MethodPost, helper.path+"/events", message(string(text)), http.Header{"Prefer": {"respond-async"}}); err != nil {
+		t.Fatal(err)
+	}
+	for q := ""; !strings.HasPrefix(q, "slow"); {
+		select {
+		case q = <-asked:
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing is searched for\n%s", line.now().Log())
+		}
+	}
+	line.next(syscall.SIGKILL)
+	helper.until("idle")
+	events := helper.events("&types=message")
+	if said := events[len(events)-1].Content; !strings.Contains(said, "broken off\nFound\n") {
+		t.Errorf("after the server was killed it says %q\n%s", said, line.now().Log())
+	}
+	if used := calls(t, line.now(), k.key); used["web_search"] != 4 {
+		t.Errorf("charged are %v", used)
+	}
 }

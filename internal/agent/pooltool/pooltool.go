@@ -64,6 +64,9 @@ type Pool struct {
 	Set     Set
 	Callers Callers
 	Keeper  sandboxtool.Keeper // of files that are shared
+	// Ledger has the calls that programs make of Services of the web; there are none without.
+	Ledger   sandboxtool.Ledger
+	Services []string
 }
 
 var (
@@ -128,7 +131,7 @@ func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err != nil {
 		return h.refused(ctx, c, err)
 	}
-	by, err := callerOf(c, &p)
+	by, err := h.callerOf(c, &p)
 	if err != nil {
 		return h.refused(ctx, c, err)
 	}
@@ -136,12 +139,20 @@ func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return h.refused(ctx, c, err)
 	}
 	out, err := h.make(work, c, by)
+	uses, failed := h.uses(context.WithoutCancel(ctx), c, by)
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), loop.ErrLeft) { // it was ended with its run
+		return &loop.Outcome{Uses: uses}, errors.Join(context.Cause(ctx), failed)
+	}
 	if err != nil {
-		return h.refused(ctx, c, err)
+		out, err = h.refused(ctx, c, err)
+	}
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	out.Uses = uses
 	return out, nil
 }
 
@@ -168,20 +179,24 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, nil
 	}
 	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	var by *tools.Caller
 	if err == nil {
-		var by *tools.Caller
-		if by, err = callerOf(c, &p); err == nil {
+		if by, err = h.callerOf(c, &p); err == nil {
 			err = h.Set.EndCommand(ctx, by, sandboxOf(c))
 		}
 	}
-	if fault.KindOf(err) != fault.Internal { // it is not there, cannot be reached, or is not the caller's any more
+	if err != nil && fault.KindOf(err) != fault.Internal { // it is not there, cannot be reached, or is not the caller's any more
 		err = nil
 	}
-	return nil, err
+	if by == nil || by.Web == nil || err != nil {
+		return nil, err
+	}
+	uses, err := h.uses(ctx, c, by)
+	return &loop.Outcome{Uses: uses}, err
 }
 
 // callerOf is the caller of the tools that a call is made for.
-func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
+func (h *Pool) callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 	if !p.May(tenant.ScopeTools) {
 		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)
 	}
@@ -190,6 +205,7 @@ func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
 	}
 	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, Skills: sandboxtool.Folders(c.Request)}
+	h.giveWeb(c, by)
 	if followed(c) {
 		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}
 	}

@@ -18,13 +18,17 @@ type Ledger interface {
 	Made(ctx context.Context, tenant, traceID string, since, before time.Time) (bool, error)
 }
 
+// RunsCode reports whether a tool is the one that runs code.
+func RunsCode(t *run.Tool) bool { return t.Handler == Handler && t.Name == RunCode }
+
 // modules are the functions of the image's module atoll_web, by the services that they call.
 var modules = []struct{ service, function string }{
 	{web.SearchName, "search(query)"}, {web.PeopleName, "people(query)"}, {web.FetchName, "fetch(url)"},
 }
 
-// Tell tells the model which services of the web its code can call.
-func Tell(tools []run.Tool, services []string) {
+// Tell tells the model which services of the web its code can call, in the descriptions of the
+// tools that run some.
+func Tell(tools []run.Tool, services []string, runs func(*run.Tool) bool) {
 	var can []string
 	for _, m := range modules {
 		if slices.Contains(services, m.service) {
@@ -35,7 +39,7 @@ func Tell(tools []run.Tool, services []string) {
 		return
 	}
 	for i := range tools {
-		if tools[i].Handler == Handler && tools[i].Name == RunCode {
+		if runs(&tools[i]) {
 			tools[i].Description += " Python code can use the web without a network: import atoll_web, which has " + strings.Join(can, ", ") +
 				"; help(atoll_web) says what they return. In a shell, atoll-web does the same."
 		}
@@ -50,7 +54,13 @@ func (s *Sandbox) calls(ctx context.Context, e *execution.Execution) (map[string
 	if s.Ledger == nil {
 		return nil, nil
 	}
-	calls, err := s.Ledger.Calls(ctx, e.Tenant, e.TraceID, e.CreatedAt.Add(-skew), e.CompletedAt.Add(skew))
+	return Charged(ctx, s.Ledger, e.Tenant, e.TraceID, e.CreatedAt, e.CompletedAt)
+}
+
+// Charged counts the calls of services of the web that were charged under a trace id, between
+// two times.
+func Charged(ctx context.Context, l Ledger, tenant, traceID string, from, to time.Time) (map[string]int, error) {
+	calls, err := l.Calls(ctx, tenant, traceID, from.Add(-skew), to.Add(skew))
 	if err != nil {
 		return nil, err
 	}

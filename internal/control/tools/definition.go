@@ -46,6 +46,9 @@ type Caller struct {
 	// Command is about the process of shell and of File; the zero value for one that only its
 	// caller knows.
 	Command Command
+	// Web lets programs of shell and execute_code call the services of the web; nil if they do
+	// not. Its token is shell's.
+	Web *execution.WebAccess
 	// Skills are those whose folders its sandboxes have.
 	Skills []execution.SkillRef
 }

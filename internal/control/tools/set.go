@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -41,6 +42,8 @@ type SetConfig struct {
 	Sessions    Sessions         // nil where there are none with agents
 	Files       Files            // that sessions have copies of; nil where there are none
 	Skills      execution.Skills // whose folders callers have; nil where there are none
+	Web         execution.Web    // makes the calls of programs; nil where they make none
+	Log         *slog.Logger
 }
 
 // Set is the tools that a model can be given, ready to be called.
@@ -50,6 +53,7 @@ type Set struct {
 	mounts  mounts
 
 	equipment equipment
+	entrances entrances
 }
 
 // NewSet returns the tools.

@@ -44,8 +44,13 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		}
 		work, end := context.WithTimeoutCause(ctx, timeout+c.set.overdue, errOverdue)
 		defer end()
+		env, leave, err := c.offerWeb(work, h)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		run, err := c.start(work, h, process.Spec{
-			Shell: *in.Command, Dir: *in.WorkingDir, Timeout: timeout, Lossless: true,
+			Shell: *in.Command, Dir: *in.WorkingDir, Env: env, Timeout: timeout, Lossless: true,
 		})
 		if err != nil {
 			return err

@@ -54,6 +54,7 @@ type Input struct {
 	Turn     string               // calls of the same agent and turn share a sandbox
 	Template string               // of the agent; it must have opted in
 	Skills   []execution.SkillRef // whose folders the sandbox has
+	Web      *execution.WebAccess // as in Caller, but for the token
 }
 
 // Result is what an agent is told.
@@ -124,9 +125,13 @@ func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (
 		return out, nil
 	}
 
-	e, err := t.cfg.Runner.Execute(ctx, p, req, gateway.Call{
+	c := gateway.Call{
 		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network, Skills: in.Skills,
-	})
+	}
+	if in.Web != nil {
+		c.Web, c.WebLeft, c.Held = true, in.Web.Left, in.Web.Held
+	}
+	e, err := t.cfg.Runner.Execute(ctx, p, req, c)
 	switch {
 	case err == nil, e != nil && e.Status == execution.Cancelled:
 		return t.result(ctx, e)

@@ -3,6 +3,7 @@ package execution
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/base32"
 	"fmt"
 	"maps"
 	"regexp"
@@ -57,7 +58,14 @@ type Request struct {
 
 // NewTraceID returns an unguessable trace id, of 100 random bits. The contract's own
 // client takes at most 20 characters after the prefix.
-func NewTraceID() string { return "trc_" + strings.ToLower(rand.Text()[:20]) }
+func NewTraceID() string { return tracePrefix + strings.ToLower(rand.Text()[:20]) }
+
+// TraceIDOf returns the trace id that stands for a digest of at least 13 bytes.
+func TraceIDOf(digest []byte) string {
+	return tracePrefix + strings.ToLower(base32.StdEncoding.EncodeToString(digest)[:20])
+}
+
+const tracePrefix = "trc_"
 
 // Policy is what the caller's environment and plan add to and allow in a
 // request.

@@ -33,6 +33,11 @@ type Ports interface {
 	// to be listened on; a port on which nothing listens is a NotFound fault. CloseWrite of
 	// the connection ends one direction alone. ctx is for connecting only.
 	Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error)
+	// Accept waits for a connection that a program makes to a port at 127.0.0.1, where the
+	// sandbox listens while it is asked, and some seconds more. A NotFound fault says that none
+	// came. ctx is for the wait only. A sandbox that an earlier version made cannot do it: an
+	// Invalid fault.
+	Accept(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error)
 }
 
 // Handle is the use of a sandbox by one caller. While one is open the sandbox does not

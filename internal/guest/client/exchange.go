@@ -56,6 +56,8 @@ func (p Timeouts) answerTimeout(q *proto.Request) time.Duration {
 		return p.Work
 	case q.Connect != nil:
 		return p.Silence + time.Duration(q.Connect.Wait)
+	case q.Accept != nil:
+		return p.Silence + time.Duration(q.Accept.Wait)
 	}
 	return p.Silence
 }

@@ -99,6 +99,19 @@ func (e *Events) Next() (file.Event, error) {
 // something was started in the sandbox, or told what to do, in the last half minute.
 func (c *Client) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
 	x, _, err := c.begin(ctx, proto.Request{Connect: &proto.Connect{Port: port, Wait: int64(max(wait, 0))}})
+	return raw(ctx, x, err)
+}
+
+// Accept waits for a connection that a program makes to a port of the loopback interface, on
+// which the guest daemon listens while it is asked, and for some seconds more. A NotFound fault
+// says that none came. ctx is for the wait only.
+func (c *Client) Accept(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	x, _, err := c.begin(ctx, proto.Request{Accept: &proto.Accept{Port: port, Wait: int64(max(wait, 0))}})
+	return raw(ctx, x, err)
+}
+
+// raw is the connection that an exchange has become.
+func raw(ctx context.Context, x *exchange, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}

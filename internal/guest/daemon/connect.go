@@ -18,6 +18,11 @@ func (c *peer) connect(q *proto.Connect) bool {
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
+	return c.carry(port)
+}
+
+// carry answers that there is a connection, and carries its bytes from then on.
+func (c *peer) carry(port *os.File) bool {
 	if !c.reply(proto.Reply{}, nil) || c.Waiting() { // nothing comes before the answer
 		port.Close()
 		return false

@@ -42,6 +42,7 @@ type daemon struct {
 	told     atomic.Int64 // when something was started, or told what to do, in ns since 1970
 	relay    func() (*relay, error)
 	awaiting atomic.Int32 // requests for ports that nothing listens on yet
+	doors    doors
 }
 
 // Run serves the hosts that come, one after the other, until the sandbox ends. It

@@ -74,6 +74,8 @@ func (c *peer) handle(q *proto.Request) bool {
 		return c.watch(q.Watch)
 	case q.Connect != nil:
 		return c.connect(q.Connect)
+	case q.Accept != nil:
+		return c.accept(q.Accept)
 	}
 	defer c.files.Add(-1)
 	if c.files.Add(1) > maxFiles {

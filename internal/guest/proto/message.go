@@ -48,6 +48,7 @@ type Request struct {
 	Survey  *Path    `json:"survey,omitempty"`
 	Adopt   *Path    `json:"adopt,omitempty"`   // then End when the folder is made, with an Error if it is not
 	Connect *Connect `json:"connect,omitempty"` // then bytes without frames, both ways
+	Accept  *Accept  `json:"accept,omitempty"`  // likewise
 }
 
 // Adopted is the name of a folder that is to be adopted, where the answer says.
@@ -178,6 +179,13 @@ type Create struct {
 type Connect struct {
 	Port uint16 `json:"port"`
 	Wait int64  `json:"wait,omitempty"` // ns for something to begin to listen, where something was started lately
+}
+
+// Accept is a request for a connection that a program makes to a port of the loopback interface,
+// on which the guest daemon listens while such requests come.
+type Accept struct {
+	Port uint16 `json:"port"`
+	Wait int64  `json:"wait"` // ns
 }
 
 // Reply answers a request. With an Error nothing else is set, and the exchange is

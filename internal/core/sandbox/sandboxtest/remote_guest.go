@@ -162,8 +162,16 @@ func (g remoteGuest) Listening(ctx context.Context) (ports []netip.AddrPort, err
 }
 
 func (g remoteGuest) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	return g.connection(ctx, "Connect", port, wait)
+}
+
+func (g remoteGuest) Accept(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	return g.connection(ctx, "Accept", port, wait)
+}
+
+func (g remoteGuest) connection(ctx context.Context, method string, port uint16, wait time.Duration) (net.Conn, error) {
 	dialing, connected := context.WithCancel(ctx)
-	l, err := g.open(dialing, "Connect", args{port, wait})
+	l, err := g.open(dialing, method, args{port, wait})
 	if err != nil {
 		connected()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -91,7 +92,7 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 		return nil, nil, err
 	}
 	if caller.May(tenant.ScopeTools) && !in.noWeb {
-		sandboxtool.Tell(q.Tools, h.Services)
+		sandboxtool.Tell(q.Tools, h.Services, func(t *run.Tool) bool { return sandboxtool.RunsCode(t) || pooltool.RunsCode(t) })
 	}
 	for _, name := range q.Models {
 		if _, _, err := h.Models.Use(ctx, caller.Tenant.ID, name); err != nil {

@@ -1,4 +1,4 @@
-package executor
+package door
 
 import (
 	"bufio"
@@ -25,9 +25,8 @@ func (w *webs) CallWeb(_ context.Context, c execution.WebCall) (execution.WebAns
 	return execution.WebAnswer{Status: http.StatusTooManyRequests, RetryAfter: "7\r\nX: y", Body: []byte(`{"a":1}`)}, w.err
 }
 
-func newWebCalls(w execution.Web) *webCalls {
-	x := &Executor{cfg: Config{Web: w, Log: slog.New(slog.DiscardHandler)}}
-	return &webCalls{x: x, job: &execution.Job{TraceID: "trc_1", Tenant: "ten_1", Web: &execution.WebAccess{Key: "key_1", Token: "secret"}}}
+func newDoor(w execution.Web) *Door {
+	return &Door{Calls: w, TraceID: "trc_1", Tenant: "ten_1", Access: &execution.WebAccess{Key: "key_1", Token: "secret"}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // response reads what was answered to a request.
@@ -44,9 +43,9 @@ func response(t *testing.T, b []byte) (*http.Response, string) {
 	return r, string(body)
 }
 
-func TestWebCalls(t *testing.T) {
+func TestCalls(t *testing.T) {
 	w := &webs{}
-	calls := newWebCalls(w)
+	calls := newDoor(w)
 	for request, want := range map[string]string{
 		"GET /search HTTP/1.1\r\nHost: a\r\n\r\n":                                                         "405 method_not_allowed",
 		"POST /v1/responses HTTP/1.1\r\nHost: a\r\n\r\n":                                                  "404 not_found",
@@ -59,7 +58,7 @@ func TestWebCalls(t *testing.T) {
 		"":                       "400 validation_error",
 		"POST  HTTP/1.1\r\n\r\n": "400 validation_error",
 	} {
-		r, body := response(t, calls.serve(t.Context(), []byte(request)))
+		r, body := response(t, calls.Serve(t.Context(), []byte(request)))
 		if status, code, _ := strings.Cut(want, " "); !strings.HasPrefix(r.Status, status) || !strings.Contains(body, `"error":"`+code+`"`) {
 			t.Errorf("%q: %s %s", request, r.Status, body)
 		}
@@ -69,7 +68,7 @@ func TestWebCalls(t *testing.T) {
 	}
 	for _, path := range []string{"/search", "/v1/search?x=y", "/fetch", "/v1/fetch"} {
 		request := "POST " + path + " HTTP/1.1\r\nHost: a\r\nauthorization: bearer  secret \r\nContent-Length: 2\r\n\r\n{}"
-		r, body := response(t, calls.serve(t.Context(), []byte(request)))
+		r, body := response(t, calls.Serve(t.Context(), []byte(request)))
 		if r.StatusCode != http.StatusTooManyRequests || body != `{"a":1}` || r.Header.Get("Retry-After") != "7  X: y" || r.Header.Get("X") != "" {
 			t.Errorf("%s: %s %v %s", path, r.Status, r.Header, body)
 		}
@@ -80,50 +79,46 @@ func TestWebCalls(t *testing.T) {
 	}
 	good := []byte("POST /search HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nContent-Length: 2\r\n\r\n{}")
 	w.err = fault.New(fault.Unavailable, "no gateway")
-	if r, body := response(t, calls.serve(t.Context(), good)); r.StatusCode != http.StatusBadGateway || !strings.Contains(body, "no gateway") {
+	if r, body := response(t, calls.Serve(t.Context(), good)); r.StatusCode != http.StatusBadGateway || !strings.Contains(body, "no gateway") {
 		t.Errorf("without a gateway: %s %s", r.Status, body)
 	}
 	w.err = fault.New(fault.Internal, "secret detail")
-	if r, body := response(t, calls.serve(t.Context(), good)); r.StatusCode != http.StatusBadGateway || strings.Contains(body, "detail") {
+	if r, body := response(t, calls.Serve(t.Context(), good)); r.StatusCode != http.StatusBadGateway || strings.Contains(body, "detail") {
 		t.Errorf("after a failure: %s %s", r.Status, body)
 	}
 	w.err = nil
-	calls.calls.Store(maxWebCalls - 1)
+	calls.made.Store(maxCalls - 1)
 	for _, made := range []int{7, 7} {
-		calls.serve(t.Context(), good)
+		calls.Serve(t.Context(), good)
 		if len(w.made) != made {
 			t.Errorf("%d calls were made", len(w.made))
 		}
 	}
 }
 
-func TestWebVariables(t *testing.T) {
-	job := execution.Job{Web: &execution.WebAccess{Token: "secret"}, Env: map[string]string{"A": "b"}}
-	env := webEnv(&job)
-	if len(job.Env) != 1 || env["A"] != "b" || env["ATOLL_WEB_URL"] != "http://127.0.0.1:980" || env["PERPLEXITY_BASE_URL"] != env["ATOLL_WEB_URL"] || env["PERPLEXITY_API_KEY"] != "secret" || env["ATOLL_WEB_TOKEN"] != "secret" {
+func TestVariables(t *testing.T) {
+	of := map[string]string{"A": "b"}
+	env := Env(of, "secret", func(string) bool { return false })
+	if len(of) != 1 || env["A"] != "b" || env["ATOLL_WEB_URL"] != "http://127.0.0.1:980" || env["PERPLEXITY_BASE_URL"] != env["ATOLL_WEB_URL"] || env["PERPLEXITY_API_KEY"] != "secret" || env["ATOLL_WEB_TOKEN"] != "secret" {
 		t.Errorf("got %v", env)
 	}
-	for _, own := range []execution.Job{
-		{Web: job.Web, Env: map[string]string{"PERPLEXITY_API_KEY": "mine"}},
-		{Web: job.Web, BaseEnv: map[string]string{"PERPLEXITY_API_KEY": "mine"}},
-		{Web: job.Web, BaseEnv: map[string]string{"PERPLEXITY_BASE_URL": "http://mine"}},
-	} {
-		env := webEnv(&own)
-		if v := env["PERPLEXITY_API_KEY"]; v == "secret" || env["PERPLEXITY_BASE_URL"] == "http://127.0.0.1:980" || env["ATOLL_WEB_TOKEN"] != "secret" {
-			t.Errorf("got %v of %v", env, own)
+	for _, own := range []string{"PERPLEXITY_API_KEY", "PERPLEXITY_BASE_URL"} {
+		env := Env(nil, "secret", func(name string) bool { return name == own })
+		if env["PERPLEXITY_API_KEY"] != "" || env["PERPLEXITY_BASE_URL"] != "" || env["ATOLL_WEB_TOKEN"] != "secret" {
+			t.Errorf("got %v where %s is set", env, own)
 		}
 	}
 }
 
-// FuzzWebCalls: whatever a program sends, it gets one HTTP response, and no call is made
+// FuzzCalls: whatever a program sends, it gets one HTTP response, and no call is made
 // without its token.
-func FuzzWebCalls(f *testing.F) {
+func FuzzCalls(f *testing.F) {
 	f.Add([]byte("POST /search HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("POST /fetch HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"))
 	f.Add([]byte("POST http://b/search HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer\x00secret\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, request []byte) {
 		w := &webs{}
-		r, _ := response(t, newWebCalls(w).serve(t.Context(), request))
+		r, _ := response(t, newDoor(w).Serve(t.Context(), request))
 		if len(w.made) > 0 && !bytes.Contains(request, []byte("secret")) || len(w.made) == 0 && r.StatusCode < 400 {
 			t.Errorf("%q made %+v and got %s", request, w.made, r.Status)
 		}
