@@ -25,7 +25,9 @@ const thought = time.Second
 
 // provider is a scripted provider in this process. The user's first word says what a model
 // does: "say" something; "call N" the sandbox N times, one after the other, "think N" the
-// same with a second before each answer; "wait" says nothing for an hour.
+// same with a second before each answer; "wait" says nothing for an hour. "fan" hands work to
+// all workers at once, "slowest" to the last one; "work N" runs a program between two answers,
+// which take N ms together.
 type provider struct {
 	base   string
 	server *http.Server
@@ -68,6 +70,15 @@ func (p *provider) next(r scriptedmodel.Request) (turn scriptedmodel.Turn, ok bo
 	switch words[0] {
 	case "wait":
 		turn.Wait = time.Hour
+	case "fan", "slowest":
+		if results == 0 {
+			turn.Blocks = handed(words[0] == "fan")
+		}
+	case "work":
+		if results == 0 {
+			turn = scriptedmodel.Ask("call_work", "run_code", `{"language":"python","code":"print(1)"}`)
+		}
+		turn.Wait = time.Duration(count) * time.Millisecond / 2
 	case "call", "think":
 		if results < count {
 			turn = scriptedmodel.Ask(fmt.Sprint("call_", results), "run_code", `{"language":"python","code":"print(1)"}`)
@@ -86,6 +97,18 @@ func (p *provider) next(r scriptedmodel.Request) (turn scriptedmodel.Turn, ok bo
 		}
 	}
 	return turn, true
+}
+
+// handed are calls that hand work to the workers, or to the last of them alone.
+func handed(all bool) (calls []scriptedmodel.Block) {
+	for i, ms := range workTimes {
+		if all || i == len(workTimes)-1 {
+			calls = append(calls, scriptedmodel.Block{Call: &scriptedmodel.Call{
+				ID: fmt.Sprint("call_", i), Name: fmt.Sprint("handoff_to_", workName, i), Arguments: []string{fmt.Sprintf(`{"task":"work %d"}`, ms)},
+			}})
+		}
+	}
+	return calls
 }
 
 // asked is the question in a request, and the number of results in it.
