@@ -51,7 +51,7 @@ func (d *doors) wait(c *peer, q *proto.Accept) (*os.File, error) {
 	if err := listener.SetReadDeadline(time.Now().Add(time.Duration(q.Wait))); err != nil {
 		return nil, err
 	}
-	defer c.watchOut(func() { listener.SetReadDeadline(past) })() //nolint:errcheck // it waits to its end then
+	defer c.watchOut(func() { _ = listener.SetReadDeadline(past) })() // or it waits to its end
 	raw, err := listener.SyscallConn()
 	if err != nil {
 		return nil, err
