@@ -79,7 +79,7 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 16},
 	}}
 	if s.Data == "" {
-		if s.Data, err = newData(); err != nil {
+		if s.Data, err = NewData(); err != nil {
 			return nil, err
 		}
 		s.remove = true
@@ -125,8 +125,8 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, s.WaitReady(ctx)
 }
 
-// newData makes a data folder that holds the tests' image by a link.
-func newData() (string, error) {
+// NewData makes a data folder that holds the tests' image by a link.
+func NewData() (string, error) {
 	img, err := ImageDir()
 	if err != nil {
 		return "", err

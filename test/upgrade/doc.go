@@ -2,7 +2,9 @@
 // are opened, brought up to date and read by the current code.
 //
 // testdata has a folder for each schema version, with a SQLite file and a
-// PostgreSQL dump that the code of that version filled. After adding a migration run
+// PostgreSQL dump that the code of that version filled, and from 34 on the data folder of a
+// server in which agents, sessions, vaults and files were made by HTTP. After adding a migration,
+// and make build, run
 //
 //	go test ./test/upgrade -update
 //
