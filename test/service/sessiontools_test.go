@@ -98,7 +98,7 @@ func (k *talker) pushSkill(files map[string]string) {
 		if err != nil {
 			k.Fatal(err)
 		}
-		io.WriteString(part, files[name]) //nolint:errcheck // a buffer takes all
+		_, _ = io.WriteString(part, files[name]) // a buffer takes all
 	}
 	if err := form.Close(); err != nil {
 		k.Fatal(err)
