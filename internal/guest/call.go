@@ -27,6 +27,17 @@ func (c *Client) Warm(ctx context.Context, spec WarmSpec) error {
 	return c.call(ctx, "warm", wire.Warm, m.Append(nil))
 }
 
+// Renew ends all that is left of the program that ran, and returns when an interpreter
+// waits for the next one in namespaces and files of its own. Nothing of the one shows in
+// the other. After an error the sandbox is to be destroyed.
+func (c *Client) Renew(ctx context.Context, spec RenewSpec) error {
+	m := wire.RenewMessage{
+		WarmMessage: wire.WarmMessage{Command: spec.Command.wire(), Site: spec.Site, Preload: spec.Preload},
+		Root:        uint64(max(spec.Root, 0)), Tmp: uint64(max(spec.Tmp, 0)), Shm: uint64(max(spec.Shm, 0)), Inodes: uint64(max(spec.Inodes, 0)),
+	}
+	return c.call(ctx, "renew", wire.Renew, m.Append(nil))
+}
+
 // maxRule bounds what a guest says of the rule that ended a run, in bytes.
 const maxRule = 4 << 10
 

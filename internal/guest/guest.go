@@ -102,6 +102,13 @@ type WarmSpec struct {
 	Preload []string
 }
 
+// RenewSpec describes the next interpreter, and how much its program may write.
+type RenewSpec struct {
+	WarmSpec
+	Root, Tmp, Shm int64 // bytes
+	Inodes         int   // files, in each of the three
+}
+
 // File is put in place before a program starts, owned by the unprivileged user, or by root
 // below /skills; its parents are made. Whatever has its name is replaced.
 type File struct {

@@ -70,6 +70,8 @@ type Warm struct {
 	// Settle says that the hook of a restored interpreter can map its memory in before the
 	// program comes.
 	Settle bool
+	// Fork says that the hook can fork an interpreter for each of several programs.
+	Fork bool
 	// Looked lists what the interpreter has looked for in the home before it came to the
 	// hook, separated by spaces. Where one of them is there, the program gets an
 	// interpreter of its own. A path that ends in "*" stands for all that begin so.

@@ -32,7 +32,7 @@ var table = []Language{
 			"NUMEXPR_* NPY_* NUMPY_* PANDAS_* PYARROW_* ARROW_* MPLCONFIGDIR MPLBACKEND MATPLOTLIBRC " +
 			"XDG_* VIRTUAL_ENV __PYVENV_LAUNCHER__",
 		Warm: Warm{
-			Hook: "warm.py", FD: 3, LastWord: true, Settle: true,
+			Hook: "warm.py", FD: 3, LastWord: true, Settle: true, Fork: true,
 			// It looks for its user's packages. npm has a folder beside them.
 			Looked: ".local/lib/python*",
 		},

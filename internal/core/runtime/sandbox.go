@@ -138,6 +138,9 @@ type Spec struct {
 	// Network connects the sandbox; nil leaves it without any device.
 	Network *Network
 	Traces  bool // the guest looks at what programs execute
+	// Shared lets the guest keep several programs apart in it, that come one after
+	// another: guest.Client.Renew.
+	Shared bool
 	// Guest is another image of the guest than the runtime's, for a checkpoint of
 	// a sandbox that had it; "" for the runtime's.
 	Guest string

@@ -136,6 +136,8 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, s.enter(m.Fill))
+	case wire.Renew:
+		s.renew(id, p)
 	case wire.Protect:
 		var m wire.ProtectMessage
 		if !m.Decode(p) {

@@ -83,13 +83,20 @@ func (w *warmed) prepareSite(m *wire.WarmMessage, control int) ([]string, error)
 	// Python would note down in the module that executes this.
 	file := `'` + hooks + `/` + w.hook.Hook + `'`
 	line := `import sys; exec("with open(` + file + `, 'rb') as f: code = f.read()\nexec(compile(code, ` + file + `, 'exec'), {'inode': ` +
-		strconv.FormatUint(st.Ino, 10) + `, 'made': made, 'preload': '` + strings.Join(m.Preload, " ") + `'})", {"made": ` + strconv.Quote(made) + "})\n"
+		strconv.FormatUint(st.Ino, 10) + `, 'made': made, 'fork': ` + python(w.fork) + `, 'preload': '` + strings.Join(m.Preload, " ") + `'})", {"made": ` + strconv.Quote(made) + "})\n"
 	_, err = unix.Write(fd, []byte(line))
 	if e := unix.Close(fd); err == nil {
 		err = e
 	}
 	w.site.restore()
 	return m.Env, step("write "+path, err)
+}
+
+func python(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
 }
 
 // siteTimes are the times of the site folder. Python lists a folder again when

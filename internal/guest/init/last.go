@@ -39,7 +39,9 @@ func (s *supervisor) listen(r *run) {
 	r.usage.Maxrss = undigit(word[:digits])
 	r.usage.Utime = unix.NsecToTimeval(undigit(word[digits:2*digits]) * 10_000)
 	s.ended(r)
-	s.parting = append(s.parting, r.pid)
+	if !r.forked { // else it is not process 1's to reap
+		s.parting = append(s.parting, r.pid)
+	}
 }
 
 func undigit(b []byte) (n int64) {

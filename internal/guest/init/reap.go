@@ -13,6 +13,11 @@ func (s *supervisor) reapRun(r *run) {
 	if r.ended {
 		return
 	}
+	if r.forked {
+		r.status, r.usage = s.forks.ended()
+		s.ended(r)
+		return
+	}
 	if pid, _ := raw.Reap(r.pid, &r.status, &r.usage); pid == r.pid {
 		s.ended(r)
 	}

@@ -63,7 +63,7 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		s.refuse(id, err)
 		return
 	}
-	if err := writeFiles(m.Files, s.home); err != nil {
+	if err := s.within(func() error { return writeFiles(m.Files, s.home) }); err != nil {
 		s.refuse(id, err)
 		return
 	}
@@ -92,7 +92,7 @@ func (s *supervisor) program(r *run) error {
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
 		is := hookState{restored: s.restored, moved: s.moved, stdin: len(m.Stdin) > 0}
-		if m.Warm && w.fits(&m.Command) && s.offerStdin(m.Stdin) == nil && w.release(&m.Command, is) == nil {
+		if m.Warm && s.fits(w, m) && w.release(&m.Command, is) == nil {
 			r.warm, r.lastWord, r.control = true, w.hook.LastWord, w.control[0]
 			s.began(r, w.process)
 			return nil
@@ -111,10 +111,23 @@ func (s *supervisor) program(r *run) error {
 	return err
 }
 
+// fits reports whether the interpreter that waits can become a run's program, and has
+// what that reads ready for it.
+func (s *supervisor) fits(w *warmed, m *wire.RunMessage) bool {
+	return s.within(func() error {
+		if !w.fits(&m.Command) {
+			return errUnfit
+		}
+		return s.offerStdin(m.Stdin)
+	}) == nil
+}
+
+const errUnfit = failure("the interpreter that waits is another")
+
 // began notes the process of a run. An interpreter that still waits is not looked
 // after by a timer: its pidfd tells of its end.
 func (s *supervisor) began(r *run, p process) {
-	s.dirty = true
+	s.dirty = s.own == nil // what it leaves behind is its init's
 	r.process = p
 	r.streams[0] = stream{pipe: pipe{fd: p.stdout}, typ: wire.Stdout, left: -1}
 	r.streams[1] = stream{pipe: pipe{fd: p.stderr}, typ: wire.Stderr, left: -1}
@@ -200,7 +213,9 @@ func (s *supervisor) settle() {
 func (s *supervisor) finish(r *run) {
 	s.broke(r)
 	s.closeDoor(r.id)
-	s.withdrawStdin()
+	if s.own == nil { // else it goes with them
+		s.withdrawStdin()
+	}
 	if r.note >= 0 {
 		raw.Close(r.note)
 	}
@@ -219,7 +234,8 @@ func (s *supervisor) finish(r *run) {
 	}
 	m.Blocked = r.blocked
 	if m.Code != 0 {
-		m.DiskFull, m.TasksFull = diskFull(), tasksFull(s.limits.Processes)
+		m.TasksFull = tasksFull(s.limits.Processes)
+		s.within(func() error { m.DiskFull = diskFull(); return nil })
 	}
 	s.out.put(wire.Exit, r.id, m.Append(nil))
 	for i := range r.streams {

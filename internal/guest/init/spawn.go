@@ -19,6 +19,8 @@ type process struct {
 	stdout int
 	stderr int
 	note   int // says which rule was broken, -1 where nothing traces it
+
+	forked bool // its parent is the fork server
 }
 
 // rootPrograms says that programs of this sandbox run as uid 0. It is set before
@@ -95,7 +97,17 @@ func outputs() (o, e pair, err error) {
 
 // spawn starts a command in a session of its own. extra are the child's
 // descriptors by number: others than the outputs. Without a 0 it reads /dev/null.
-func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ process, err error) {
+func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (process, error) {
+	return s.spawnAs(wire.UID, c, env, extra)
+}
+
+// spawnRoot is spawn for what is no program: it has process 1's user and capabilities,
+// and is outside of namespaces of programs.
+func (s *supervisor) spawnRoot(c *wire.Command, env []string, extra map[int]int) (process, error) {
+	return s.spawnAs(0, c, env, extra)
+}
+
+func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra map[int]int) (_ process, err error) {
 	if err := s.limit(c.Limits); err != nil {
 		return process{}, err
 	}
@@ -141,16 +153,17 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 		Files: files,
 		Sys: &syscall.SysProcAttr{
 			Setsid:     true,
-			Credential: &syscall.Credential{Uid: wire.UID, Gid: wire.GID, Groups: []uint32{wire.GID}},
+			Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: []uint32{uid}},
 			PidFD:      &p.pidfd,
 		},
 	}
-	if confine.Needed(&s.rules) {
+	switch {
+	case confine.Needed(&s.rules):
 		err = s.launch(c, attr, &p)
-	} else if p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr); err == syscall.EPERM {
-		// A user namespace may forbid setgroups; the guest has no group to drop then.
-		attr.Sys.Credential.NoSetGroups = true
-		p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr)
+	case s.own != nil && uid != 0:
+		p.pid, err = s.own.fork(c.Path, c.Argv, attr)
+	default:
+		p.pid, err = forkExec(c.Path, c.Argv, attr)
 	}
 	if err != nil {
 		unix.Close(o[0])

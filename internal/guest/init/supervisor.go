@@ -55,6 +55,11 @@ type supervisor struct {
 	host uint64 // nonce of the host that greeted last
 	door *door  // of the run that may ask the host; nil when there is none
 
+	own      *namespaces // of the program that runs or comes next; nil where all is the sandbox's
+	forks    *forkServer // makes the interpreters that wait in own; nil when there is none
+	unforked bool        // a fork server could not be started
+	mounts   int         // process 1's own mount namespace, once there are others; else -1
+
 	daemon    *guestDaemon // nil when there is none
 	hadDaemon bool         // there was one, so programs are its to start
 
@@ -84,7 +89,7 @@ func Run(version string) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{poller: p, version: version, home: -1, machine: -1, generation: -1, readOnly: [len(readOnly)]int{-1, -1}, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
+	s := &supervisor{poller: p, version: version, home: -1, mounts: -1, machine: -1, generation: -1, readOnly: [len(readOnly)]int{-1, -1}, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
 	for {
 		s.turn()
 	}

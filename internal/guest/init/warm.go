@@ -21,6 +21,7 @@ type warmed struct {
 	ready   bool
 	control pair     // the hook reads from it what changes for the run
 	note    int      // the hook says on it that it waits
+	fork    bool     // it is to be a fork server
 	undo    []string // files and folders made for the start, in this order
 	site    siteTimes
 }
@@ -69,7 +70,11 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 		return nil, err
 	}
 	w := &warmed{cmd: m.Command, hook: &l.Warm, control: control, note: note[0]}
-	env, err := w.prepare(m, control[0])
+	var env []string
+	err = s.within(func() error {
+		env, err = w.prepare(m, control[0])
+		return err
+	})
 	if err == nil {
 		w.process, err = s.spawn(&m.Command, env, map[int]int{l.Warm.FD: control[0], l.Warm.FD + 1: note[1]})
 	}
@@ -77,7 +82,7 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 	if err != nil {
 		control.close()
 		unix.Close(w.note)
-		w.cleanUp()
+		s.cleanUp(w)
 		return nil, err
 	}
 	return w, nil
@@ -104,7 +109,7 @@ func (s *supervisor) heard(w *warmed) {
 	n, _ := raw.Read(w.note, b)
 	if n > 0 && b[0] == 'R' {
 		w.ready = true
-		w.cleanUp()
+		s.cleanUp(w)
 		if err := s.seal(); err != nil {
 			s.warm = nil
 			s.reply(w.request, err)
@@ -211,8 +216,15 @@ func (s *supervisor) discard(w *warmed) {
 			unix.Close(fd)
 		}
 	}
-	w.cleanUp()
+	s.cleanUp(w)
 	s.dirty = true
+}
+
+// cleanUp is w.cleanUp where the interpreter is.
+func (s *supervisor) cleanUp(w *warmed) {
+	if len(w.undo) > 0 || w.site.path != "" {
+		_ = s.within(func() error { w.cleanUp(); return nil }) // else they are gone
+	}
 }
 
 // cleanUp removes what the start needed, so that the program finds no trace.

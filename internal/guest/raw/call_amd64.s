@@ -43,3 +43,59 @@ ok:
 	MOVQ	AX, r1+56(FP)
 	MOVQ	$0, err+64(FP)
 	RET
+
+// func begin(flags, stack, steps, status uintptr) (pid uintptr, err unix.Errno)
+TEXT ·begin(SB), NOSPLIT, $0-48
+	MOVQ	flags+0(FP), DI
+	MOVQ	stack+8(FP), SI
+	MOVQ	steps+16(FP), R12
+	MOVQ	status+24(FP), R13
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
+	BYTE	$0xb8; LONG $56; BYTE $0x0f; BYTE $0x05 // clone
+	TESTQ	AX, AX
+	JEQ	step
+	CMPQ	AX, $0xfffffffffffff001
+	JLS	began
+	NEGQ	AX
+	MOVQ	$-1, pid+32(FP)
+	MOVQ	AX, err+40(FP)
+	RET
+began:
+	MOVQ	AX, pid+32(FP)
+	MOVQ	$0, err+40(FP)
+	RET
+
+// The child has a stack of its own, and nothing else of what Go needs.
+step:
+	MOVQ	0(R12), AX
+	TESTQ	AX, AX
+	JLT	back
+	MOVQ	8(R12), DI
+	MOVQ	16(R12), SI
+	MOVQ	24(R12), DX
+	MOVQ	32(R12), R10
+	MOVQ	40(R12), R8
+	MOVQ	48(R12), R9
+	LEAQ	calls<>(SB), CX
+	LEAQ	(CX)(AX*8), CX
+	CALL	CX
+	CMPQ	AX, $0xfffffffffffff001
+	JHI	failed
+	ADDQ	$56, R12
+	JMP	step
+back:
+	SUBQ	$56, R12
+	JMP	step
+failed:
+	CMPQ	56(R12), $0
+	JLT	again // the last one may fail
+	NEGQ	AX
+	MOVQ	AX, 0(R13)
+	MOVQ	R12, 8(R13)
+	MOVL	$1, DI
+	BYTE	$0xb8; LONG $231; BYTE $0x0f; BYTE $0x05 // exit_group
+again:
+	ADDQ	$56, R12
+	JMP	step

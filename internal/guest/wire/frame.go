@@ -81,6 +81,7 @@ const (
 	StartDaemon                 // ID: request
 	Protect                     // ID: request
 	Answer                      // ID: run; to an Ask of it
+	Renew                       // ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.

@@ -103,9 +103,34 @@ func (m *WarmMessage) Append(b []byte) []byte {
 // Decode reports whether p was a whole message.
 func (m *WarmMessage) Decode(p []byte) bool {
 	r := reader{b: p}
-	m.Command.take(&r)
+	m.take(&r)
+	return r.done()
+}
+
+func (m *WarmMessage) take(r *reader) {
+	m.Command.take(r)
 	m.Site = r.string()
 	m.Preload = r.list()
+}
+
+// RenewMessage ends all that is left of a program, and asks for an interpreter that waits
+// for the next one in namespaces of its own.
+type RenewMessage struct {
+	WarmMessage
+	Root, Tmp, Shm uint64 // bytes that may be written to /, /tmp and /dev/shm
+	Inodes         uint64 // files that may be made in each of them
+}
+
+func (m *RenewMessage) Append(b []byte) []byte {
+	b = m.WarmMessage.Append(b)
+	return putUint(putUint(putUint(putUint(b, m.Root), m.Tmp), m.Shm), m.Inodes)
+}
+
+// Decode reports whether p was a whole message.
+func (m *RenewMessage) Decode(p []byte) bool {
+	r := reader{b: p}
+	m.WarmMessage.take(&r)
+	m.Root, m.Tmp, m.Shm, m.Inodes = r.uint(), r.uint(), r.uint(), r.uint()
 	return r.done()
 }
 

@@ -126,6 +126,7 @@ var messages = []interface {
 	&HelloMessage{Min: 1, Max: 300},
 	&WelcomeMessage{Protocol: 1, Version: "v", Warm: "python", Runs: []uint64{1, 1 << 63}},
 	&WarmMessage{Command: command, Site: "/s", Preload: []string{"numpy"}},
+	&RenewMessage{WarmMessage: WarmMessage{Command: command, Site: "/s", Preload: []string{"numpy"}}, Root: 1, Tmp: 2, Shm: 3, Inodes: 4},
 	&AskMessage{Host: 1, Number: 2, Request: []byte("POST / HTTP/1.1\r\n\r\n")},
 	&AnswerMessage{Number: 2, Response: []byte("HTTP/1.1 200 OK\r\n\r\n")},
 	&RunMessage{Command: command, Warm: true, Timeout: 5, Output: 6, Files: []File{{Path: "/p", Mode: 0o644, Data: []byte("d\x00")}, {Path: "/q", Data: []byte{}}}},

@@ -358,15 +358,8 @@ func (m *Maker) Open(ctx context.Context, id runtime.ID, language execution.Lang
 // dial opens the connection to the guest of an instance, and checks both. That is done
 // here, because no caller waits for a sandbox that is made ahead.
 func (m *Maker) dial(ctx context.Context, key Key, inst runtime.Instance) (*Sandbox, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() { // ends with ctx
-		select {
-		case <-inst.Done():
-			cancel(errors.New("the sandbox ended before its guest was ready"))
-		case <-ctx.Done():
-		}
-	}()
+	ctx, stop := whileAlive(ctx, inst)
+	defer stop()
 	c, err := guest.Dial(ctx, inst.Channel())
 	if err != nil {
 		return nil, err
@@ -382,6 +375,19 @@ func (m *Maker) dial(ctx context.Context, key Key, inst runtime.Instance) (*Sand
 		s.unfit = held.Check()
 	}
 	return s, nil
+}
+
+// whileAlive is ctx until the instance has ended.
+func whileAlive(ctx context.Context, inst runtime.Instance) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with ctx
+		select {
+		case <-inst.Done():
+			cancel(errors.New("the sandbox ended before its guest was ready"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // imports reports whether Python code seems to import one of the modules. It

@@ -31,6 +31,7 @@ type Sandbox struct {
 	env      map[string]string // what its programs find, a request's own left out
 	unfit    error             // why it must not run a caller's code
 	kills    int               // for want of memory, before the program that runs now
+	shared   Key               // what MakeShared was asked for
 	memory   int64             // bytes it took when it was ready; 0 if that was not measured
 }
 

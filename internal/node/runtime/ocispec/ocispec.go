@@ -36,6 +36,9 @@ func New(spec runtime.Spec, rootDir string) *specs.Spec {
 	if spec.Traces || spec.Sockets {
 		caps = append(slices.Clone(caps), "CAP_SYS_PTRACE")
 	}
+	if spec.Shared {
+		caps = append(slices.Clone(caps), "CAP_SYS_CHROOT", "CAP_SYS_PTRACE") // to enter namespaces of programs
+	}
 	s := &specs.Spec{
 		Version: specs.Version,
 		Root:    &specs.Root{Path: rootDir},
