@@ -28,6 +28,7 @@ type envFlags struct {
 	profile, permissions         string
 	network                      networkFlags
 	asRoot                       bool
+	isolation                    string
 	apt, pip, npm                []string
 }
 
@@ -51,6 +52,7 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.StringArrayVar(&f.npm, "npm", nil, "npm package, likewise, such as left-pad@1.3.0")
 	f.network.addFlags(flags)
 	flags.BoolVar(&f.asRoot, "root", false, "run programs as root of their sandbox, for apt and its like")
+	flags.StringVar(&f.isolation, "isolation", "", "run: a kernel for each execution; key: one after another for those of a key (run)")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "root")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "allow")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "deny")
@@ -88,6 +90,7 @@ func (f *envFlags) change() (sdk.EnvironmentChange, error) {
 		return c, err
 	}
 	c.Packages = f.packages()
+	c.Isolation = ifGiven(f.cmd, "isolation", &f.isolation)
 	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
 	if c.Permissions, err = f.rules(); err != nil {
 		return c, err
@@ -255,6 +258,7 @@ func (r *remote) showEnv(e sdk.Environment) error {
 		row(w, "processes", l.Processes)
 		row(w, "open files", l.OpenFiles)
 		row(w, "inodes", humanize.Comma(l.Inodes))
+		row(w, "isolation", e.Isolation)
 		showPermissions(w, e.Permissions)
 		for _, of := range []struct {
 			name string

@@ -28,6 +28,7 @@ and can be neither changed nor removed.`,
 		threads          int64
 		timeout          time.Duration
 		streaming, async bool
+		keyIsolation     bool
 		sandboxes        int64
 		sandboxMemory    string
 		sandboxDisk      string
@@ -54,6 +55,7 @@ and can be neither changed nor removed.`,
 			setIfGiven(set, "concurrency", &b.Concurrency, &f.concurrency)
 			setIfGiven(set, "streaming", &b.Streaming, &f.streaming)
 			setIfGiven(set, "async", &b.Async, &f.async)
+			setIfGiven(set, "key-isolation", &b.KeyIsolation, &f.keyIsolation)
 			setIfGiven(set, "max-threads", &b.MaxThreads, &f.threads)
 			setIfGiven(set, "max-sandboxes", &b.MaxSandboxes, &f.sandboxes)
 			setIfGiven(set, "max-snapshots", &b.MaxSnapshots, &f.snapshots)
@@ -97,6 +99,7 @@ and can be neither changed nor removed.`,
 	flags.DurationVar(&f.timeout, "max-timeout", 0, "longest execution; 0 for the server's own bound")
 	flags.BoolVar(&f.streaming, "streaming", false, "whether output can be streamed")
 	flags.BoolVar(&f.async, "async", false, "whether executions can be asynchronous, with webhooks")
+	flags.BoolVar(&f.keyIsolation, "key-isolation", false, "whether environments may have executions of one key share a kernel")
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
 	flags.Int64Var(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
 	flags.StringVar(&f.threadSize, "max-thread-size", "0", "files of a thread, such as 1GiB; 0 for no bound")
@@ -143,7 +146,7 @@ func planBounds(ctx context.Context, c *sdk.Client, name string) (sdk.PlanBounds
 		Async: &p.Async, Concurrency: &p.Concurrency, MaxCPU: &p.MaxCPU, MaxMemory: &p.MaxMemory, MaxOutput: &p.MaxOutput,
 		MaxSandboxDisk: &p.MaxSandboxDisk, MaxSandboxLife: &p.MaxSandboxLife, MaxSandboxMemory: &p.MaxSandboxMemory, MaxSandboxes: &p.MaxSandboxes,
 		MaxSnapshotSize: &p.MaxSnapshotSize, MaxSnapshots: &p.MaxSnapshots, MaxThreadSize: &p.MaxThreadSize, MaxThreads: &p.MaxThreads,
-		MaxTimeout: &p.MaxTimeout, MaxOutputs: &p.MaxOutputs, Streaming: &p.Streaming,
+		MaxTimeout: &p.MaxTimeout, MaxOutputs: &p.MaxOutputs, Streaming: &p.Streaming, KeyIsolation: &p.KeyIsolation,
 		MaxRequestRate: &p.MaxRequestRate, MaxKeyRequestRate: &p.MaxKeyRequestRate, MaxUploadRate: &p.MaxUploadRate, MaxKeyUploadRate: &p.MaxKeyUploadRate,
 		MaxResponseRate: &p.MaxResponseRate, MaxKeyResponseRate: &p.MaxKeyResponseRate, MaxTokenRate: &p.MaxTokenRate, MaxKeyTokenRate: &p.MaxKeyTokenRate,
 	}, nil
@@ -193,6 +196,7 @@ func (r *remote) showPlan(p sdk.Plan) error {
 		row(w, "timeout", timeoutBound(p.MaxTimeout))
 		row(w, "streaming", onOff(p.Streaming))
 		row(w, "async", onOff(p.Async))
+		row(w, "key isolation", onOff(p.KeyIsolation))
 		row(w, "output", bytesText(p.MaxOutput))
 		row(w, "threads", bound(float64(p.MaxThreads)))
 		row(w, "thread size", memoryBound(p.MaxThreadSize))

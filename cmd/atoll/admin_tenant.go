@@ -17,6 +17,7 @@ type tenantFlags struct {
 	plan, tier          string
 	sandbox, disabled   bool
 	network, root       bool
+	keyIsolation        bool
 	budget              float64
 	costBudget          float64
 	redactionOff        []string
@@ -33,6 +34,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
 	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
 	flags.BoolVar(&f.root, "root", false, "whether its environments may run programs as root of their sandbox")
+	flags.BoolVar(&f.keyIsolation, "key-isolation", false, "whether its environments may have executions of one key share a kernel")
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
 	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no bound")
 	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
@@ -50,6 +52,7 @@ func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
 		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), MonthlyCost: ifGiven(f.cmd, "budget-usd", &f.costBudget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
 		NetworkEnabled: ifGiven(f.cmd, "network", &f.network), RootEnabled: ifGiven(f.cmd, "root", &f.root),
+		KeyIsolationEnabled: ifGiven(f.cmd, "key-isolation", &f.keyIsolation),
 	}
 	for name, cap := range map[string]struct {
 		text  string
@@ -90,7 +93,7 @@ run code.`,
 			}
 			t, err := c.CreateTenant(ctx, sdk.NewTenant{
 				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, MonthlyCost: change.MonthlyCost, AuditDays: change.AuditDays,
-				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, Caps: change.Caps,
+				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, KeyIsolationEnabled: change.KeyIsolationEnabled, Caps: change.Caps,
 			})
 			if err != nil {
 				return err
@@ -152,6 +155,7 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 		row(w, "sandbox", onOff(t.SandboxEnabled))
 		row(w, "network", onOff(t.NetworkEnabled))
 		row(w, "root", onOff(t.RootEnabled))
+		row(w, "key isolation", onOff(t.KeyIsolationEnabled))
 		row(w, "budget", budget(t.MonthlyCredits))
 		row(w, "budget in USD", budget(t.MonthlyCost))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))

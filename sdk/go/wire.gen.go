@@ -498,8 +498,11 @@ type CodeValue struct {
 // ConfigChange defines model for ConfigChange.
 type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
-	BaseTemplate *string         `json:"base_template,omitempty"`
-	Packages     *PackagesChange `json:"packages,omitempty"`
+	BaseTemplate *string `json:"base_template,omitempty"`
+
+	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+	Isolation *string         `json:"isolation,omitempty"`
+	Packages  *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
 	PermissionProfile *string            `json:"permission_profile,omitempty"`
@@ -827,10 +830,13 @@ type Environment struct {
 	EnvVars   map[string]string `json:"env_vars"`
 
 	// ID env_ and 16 hexadecimal digits.
-	ID     string `json:"id"`
-	Image  string `json:"image"`
-	Limits Limits `json:"limits"`
-	Name   string `json:"name"`
+	ID    string `json:"id"`
+	Image string `json:"image"`
+
+	// Isolation What executions share: nothing, or with others of their key a kernel.
+	Isolation string `json:"isolation"`
+	Limits    Limits `json:"limits"`
+	Name      string `json:"name"`
 
 	// PackageBuild How far packages are installed; null without packages, and in lists.
 	PackageBuild *PackageBuild `json:"package_build"`
@@ -853,10 +859,13 @@ type EnvironmentChange struct {
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Image A name from atoll image list.
-	Image    *string         `json:"image,omitempty"`
-	Limits   *LimitsChange   `json:"limits,omitempty"`
-	Name     *string         `json:"name,omitempty"`
-	Packages *PackagesChange `json:"packages,omitempty"`
+	Image *string `json:"image,omitempty"`
+
+	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+	Isolation *string         `json:"isolation,omitempty"`
+	Limits    *LimitsChange   `json:"limits,omitempty"`
+	Name      *string         `json:"name,omitempty"`
+	Packages  *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Begins anew with the rules of a profile, which permissions then change.
 	PermissionProfile *string            `json:"permission_profile,omitempty"`
@@ -875,8 +884,11 @@ type EnvironmentChange struct {
 // EnvironmentConfig defines model for EnvironmentConfig.
 type EnvironmentConfig struct {
 	// BaseTemplate null for an image that the operator chose.
-	BaseTemplate *string  `json:"base_template"`
-	Packages     Packages `json:"packages"`
+	BaseTemplate *string `json:"base_template"`
+
+	// Isolation What executions share: nothing, or with others of their key a kernel.
+	Isolation string   `json:"isolation"`
+	Packages  Packages `json:"packages"`
 
 	// PermissionProfile The profile that permissions started from; null for none.
 	PermissionProfile *string     `json:"permission_profile"`
@@ -1076,6 +1088,9 @@ type Execution struct {
 	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
 	Hint string `json:"hint,omitempty"`
 
+	// Isolation run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
+	Isolation *string `json:"isolation"`
+
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
 	Language string `json:"language"`
@@ -1150,6 +1165,9 @@ type ExecutionSummary struct {
 
 	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
 	Hint string `json:"hint,omitempty"`
+
+	// Isolation run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
+	Isolation *string `json:"isolation"`
 
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
@@ -2105,6 +2123,9 @@ type NewTenant struct {
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
 
+	// KeyIsolationEnabled Whether its environments may have isolation key.
+	KeyIsolationEnabled *bool `json:"key_isolation_enabled,omitempty"`
+
 	// MonthlyCost US dollars; 0 for no budget.
 	MonthlyCost *float64 `json:"monthly_cost,omitempty"`
 
@@ -2470,6 +2491,9 @@ type Plan struct {
 	// Concurrency Executions at the same time; 0 for no bound.
 	Concurrency int64 `json:"concurrency"`
 
+	// KeyIsolation Whether environments may have isolation key.
+	KeyIsolation bool `json:"key_isolation"`
+
 	// MaxCPU Cores of a sandbox; 0 for no bound.
 	MaxCPU float64 `json:"max_cpu"`
 
@@ -2540,6 +2564,7 @@ type Plan struct {
 type PlanBounds struct {
 	Async              *bool    `json:"async,omitempty"`
 	Concurrency        *int64   `json:"concurrency,omitempty"`
+	KeyIsolation       *bool    `json:"key_isolation,omitempty"`
 	MaxCPU             *float64 `json:"max_cpu,omitempty"`
 	MaxKeyRequestRate  *int64   `json:"max_key_request_rate,omitempty"`
 	MaxKeyResponseRate *int64   `json:"max_key_response_rate,omitempty"`
@@ -3763,6 +3788,9 @@ type Tenant struct {
 	// ID ten_ and 16 hexadecimal digits.
 	ID string `json:"id"`
 
+	// KeyIsolationEnabled Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own.
+	KeyIsolationEnabled bool `json:"key_isolation_enabled"`
+
 	// MonthlyCost Budget of a calendar month (UTC) for what responses cost, in US dollars; 0 for none.
 	MonthlyCost float64 `json:"monthly_cost"`
 
@@ -3792,6 +3820,9 @@ type TenantChange struct {
 
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
+
+	// KeyIsolationEnabled Whether its environments may have isolation key.
+	KeyIsolationEnabled *bool `json:"key_isolation_enabled,omitempty"`
 
 	// MonthlyCost US dollars; 0 for no budget.
 	MonthlyCost *float64 `json:"monthly_cost,omitempty"`

@@ -30,10 +30,14 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
 		Permissions: permissions(p, c.Network),
+		Isolation:   p.Isolation(),
 		Mounts:      mounts,
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
 		Redact:      g.rules(&p.Tenant),
+	}
+	if job.Isolation == execution.IsolationKey {
+		job.Key = p.Key.ID
 	}
 	if e.Thread != "" {
 		job.Thread = &execution.Thread{ID: e.Thread, State: e.ThreadState, Quota: p.Plan.MaxThreadSize}

@@ -144,9 +144,10 @@ type Execution struct {
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
 	Files         OutputFiles
-	Kept          int64 // bytes of both streams and of Files that are kept; 0 in records of versions that did not count them
-	Start         Start // "" while running, and when nothing was run
-	Windows       int   // as Result.Windows
+	Kept          int64     // bytes of both streams and of Files that are kept; 0 in records of versions that did not count them
+	Start         Start     // "" while running, and when nothing was run
+	Windows       int       // as Result.Windows
+	Isolation     Isolation // likewise; "" of versions that did not know it
 	WebhookStatus WebhookStatus
 }
 

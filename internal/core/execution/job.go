@@ -25,6 +25,9 @@ type Job struct {
 	Limits  runtime.Limits    // of the sandbox
 	BaseEnv map[string]string // the environment's variables, known before any request
 
+	Isolation Isolation `json:",omitempty"` // "" for IsolationRun
+	Key       string    `json:",omitempty"` // id of the key, where its executions may share a kernel
+
 	Permissions runtime.Permissions // of the environment
 	Thread      *Thread             // whose home the program gets; nil for none
 	Mounts      []storage.Mount     // with the credentials that they need
@@ -92,8 +95,9 @@ type Result struct {
 	StartedAt                        time.Time
 	CompletedAt                      time.Time
 	PeakMemory                       int64
-	Start                            Start // "" with NotStarted
-	Reused                           bool  // an earlier job of the same turn had made the sandbox
+	Start                            Start     // "" with NotStarted
+	Reused                           bool      // an earlier job of the same turn had made the sandbox
+	Isolation                        Isolation `json:",omitempty"` // "" with NotStarted
 	// Windows is how many windows of the turn's sandbox began with this job: one when it
 	// made the sandbox or found the last window over, and each one that it ran into.
 	Windows int

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
@@ -21,6 +22,7 @@ type EnvironmentChange struct {
 	Permissions PermissionsChange
 	Template    *string // sets Image as well
 	Timeout     *time.Duration
+	Isolation   *execution.Isolation
 	Packages    PackagesChange
 }
 
@@ -210,6 +212,9 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 		e.Timeout = *c.Timeout
 	}
 	if err := changePermissions(t, e, c.Permissions); err != nil {
+		return err
+	}
+	if err := a.changeIsolation(ctx, t, e, c); err != nil {
 		return err
 	}
 	if a.cfg.CheckNetwork != nil && c.Permissions != (PermissionsChange{}) {

@@ -95,6 +95,7 @@ func (p Plan) policy() [][2]string {
 		field("max_timeout", p.MaxTimeout),
 		field("streaming", p.Streaming),
 		field("async", p.Async),
+		field("key_isolation", p.KeyIsolation),
 		field("max_output", p.MaxOutput),
 		field("max_threads", p.MaxThreads),
 		field("max_thread_size", p.MaxThreadSize),

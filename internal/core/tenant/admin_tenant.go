@@ -35,7 +35,9 @@ type TenantChange struct {
 	Caps           *CapOverrides // both at once
 	NetworkEnabled *bool
 	RootEnabled    *bool
-	Disabled       *bool
+
+	KeyIsolationEnabled *bool
+	Disabled            *bool
 }
 
 // CapOverrides are a tenant's own caps for execute_code; nil for the server's.
@@ -176,6 +178,7 @@ func (c TenantChange) apply(t *Tenant) error {
 	set(&t.AuditDays, c.AuditDays)
 	set(&t.NetworkEnabled, c.NetworkEnabled)
 	set(&t.RootEnabled, c.RootEnabled)
+	set(&t.KeyIsolationEnabled, c.KeyIsolationEnabled)
 	if c.RedactionOff != nil {
 		t.RedactionOff = slices.Compact(slices.Sorted(slices.Values(*c.RedactionOff)))
 	}
@@ -218,6 +221,7 @@ func (t *Tenant) policy() [][2]string {
 		{"sandbox_enabled", strconv.FormatBool(t.SandboxEnabled)},
 		{"network_enabled", strconv.FormatBool(t.NetworkEnabled)},
 		{"root_enabled", strconv.FormatBool(t.RootEnabled)},
+		{"key_isolation_enabled", strconv.FormatBool(t.KeyIsolationEnabled)},
 		{"monthly_credits", strconv.FormatFloat(t.MonthlyCredits, 'f', -1, 64)},
 		{"monthly_cost", strconv.FormatFloat(t.MonthlyCost, 'f', -1, 64)},
 		{"redaction_off", strings.Join(t.RedactionOff, ",")},

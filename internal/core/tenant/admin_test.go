@@ -203,6 +203,7 @@ key_1 tier:  -> standard
 key_1 sandbox_enabled:  -> true
 key_1 network_enabled:  -> false
 key_1 root_enabled:  -> false
+key_1 key_isolation_enabled:  -> false
 key_1 monthly_credits:  -> 0
 key_1 monthly_cost:  -> 0
 key_1 audit_days:  -> 30
@@ -255,6 +256,7 @@ key_1 concurrency:  -> 0
 key_1 max_timeout:  -> 0s
 key_1 streaming:  -> false
 key_1 async:  -> false
+key_1 key_isolation:  -> false
 key_1 max_output:  -> 1048576
 key_1 max_threads:  -> 0
 key_1 max_thread_size:  -> 0
@@ -281,6 +283,7 @@ key_4 concurrency: 0 ->
 key_4 max_timeout: 0s -> 
 key_4 streaming: true -> 
 key_4 async: false -> 
+key_4 key_isolation: false -> 
 key_4 max_output: 1048576 -> 
 key_4 max_threads: 0 -> 
 key_4 max_thread_size: 0 -> 

@@ -54,8 +54,10 @@ type Tenant struct {
 	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
 	NetworkEnabled bool     // whether its environments may have a network
 	RootEnabled    bool     // whether its environments may run programs as root of their sandbox
-	CreatedAt      time.Time
-	DisabledAt     *time.Time // its keys are refused from then on
+	// KeyIsolationEnabled says whether its environments may have IsolationKey.
+	KeyIsolationEnabled bool
+	CreatedAt           time.Time
+	DisabledAt          *time.Time // its keys are refused from then on
 }
 
 // Plan bounds what a tenant may use. Zero means no bound where that is said.
@@ -67,6 +69,7 @@ type Plan struct {
 	MaxTimeout    time.Duration // 0 for the server's own
 	Streaming     bool
 	Async         bool  // webhook delivery
+	KeyIsolation  bool  // environments may have execution.IsolationKey
 	MaxOutput     int64 // bytes of each stream that are kept whole
 	MaxThreads    int   // threads at the same time; 0 for no bound
 	MaxThreadSize int64 // bytes of a thread's files; 0 for no bound
@@ -103,12 +106,12 @@ func Plans() []Plan {
 			MaxResponseRate: 60, MaxKeyResponseRate: 30, MaxTokenRate: 200_000, MaxKeyTokenRate: 100_000,
 		},
 		{
-			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, MaxOutputs: 500 * GiB, BuiltIn: true,
+			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, KeyIsolation: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, MaxOutputs: 500 * GiB, BuiltIn: true,
 			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour, MaxSnapshots: 100, MaxSnapshotSize: 500 * GiB,
 			MaxRequestRate: 5000, MaxKeyRequestRate: 2500, MaxUploadRate: 500 << 20, MaxKeyUploadRate: 250 << 20,
 			MaxResponseRate: 5000, MaxKeyResponseRate: 2500, MaxTokenRate: 10_000_000, MaxKeyTokenRate: 5_000_000,
 		},
-		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
+		{Name: "enterprise", Streaming: true, Async: true, KeyIsolation: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}
 }
 
@@ -128,6 +131,7 @@ type Environment struct {
 	Profile     string        // the rules that Permissions began with; "" for none
 	Template    string        // the base_template that Image was asked for as; "" for none
 	Timeout     time.Duration // longest run, and that of a request which names none; 0 for the plan's
+	Isolation   string        // execution.Isolation; "" for IsolationRun
 	AllowMCP    bool          // agents' MCP servers are asked also where the network does not allow their hosts
 
 	Packages requirement.Set // that Image has in this environment, in its normal form

@@ -25,7 +25,7 @@ func fullJob() execution.Job {
 		TraceID: "trc_0123", Tenant: "ten_1", Code: "print('ä\x00')", Language: execution.Node, Timeout: 90 * time.Second,
 		Env:   map[string]string{"A": "1", "B": ""},
 		Input: execution.Input{Args: []string{"a", ""}, Stdin: []byte("\x00\xff"), Files: map[string][]byte{"a/b": {0}, "c": nil}, Outputs: []string{"out/"}}, Image: "default", Limits: runtime.DefaultLimits(),
-		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
+		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", Isolation: execution.IsolationKey, Key: "key_1", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
 		Secrets: []string{"s1", ""}, BoundSecrets: []execution.BoundSecret{{Placeholder: "atoll-bound-0", Value: "s1", Hosts: []string{"api.example.com"}}, {}}, Redact: []string{"jwt"},
 		Permissions: runtime.Permissions{
 			Network: runtime.NetworkPolicy{
@@ -53,7 +53,7 @@ func fullResult() execution.Result {
 		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77, Kept: 1 << 41, Hint: "open the network",
-		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true, Windows: 2,
+		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true, Isolation: execution.IsolationKey, Windows: 2,
 		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
 		Traffic: execution.Traffic{
 			BytesIn: 1 << 40, BytesOut: 3, Hosts: []string{"a.example", "b.example"},
@@ -177,7 +177,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		return b
 	}
 	want := fullResult()
-	want.NotStarted, want.Hint, want.Files, want.Kept, want.Windows = false, "", execution.OutputFiles{}, 0, 0
+	want.NotStarted, want.Hint, want.Files, want.Kept, want.Windows, want.Isolation = false, "", execution.OutputFiles{}, 0, 0, ""
 	old := read("result.v1")
 	if got, err := decodeEntry(old); err != nil || !reflect.DeepEqual(*got.end, want) {
 		t.Errorf("%+v, %v", got.end, err)
@@ -188,12 +188,13 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
+	job.Isolation, job.Key = "", ""
 	job.Permissions.Process.Root, job.Window, job.Web, job.Skills, job.Files = false, 0, nil, nil, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}
 	want = fullResult()
-	want.Kept, want.Windows = 0, 0 // nor these
+	want.Kept, want.Windows, want.Isolation = 0, 0, "" // nor these
 	if got, err := decodeEntry(read("result.v5")); err != nil || !reflect.DeepEqual(*got.end, want) {
 		t.Errorf("%+v, %v", got.end, err)
 	}

@@ -53,7 +53,7 @@ func endOf(r *execution.Result, at time.Time) execution.Execution {
 	return execution.Execution{
 		Status: r.Status, ExitCode: r.ExitCode, Error: r.Error, Hint: r.Hint, NotStarted: r.NotStarted,
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		Stored: r.Stored, OutputTruncated: r.OutputTruncated, LastSeq: r.LastSeq, PeakMemory: r.PeakMemory, Start: r.Start, Windows: r.Windows, Files: r.Files, Kept: r.Kept, CompletedAt: at,
+		Stored: r.Stored, OutputTruncated: r.OutputTruncated, LastSeq: r.LastSeq, PeakMemory: r.PeakMemory, Start: r.Start, Isolation: r.Isolation, Windows: r.Windows, Files: r.Files, Kept: r.Kept, CompletedAt: at,
 	}
 }
 

@@ -29,6 +29,7 @@ var environmentTable = newTable("environments",
 	col("base_template", all, func(r *environmentRow) any { return textAt(&r.Template) }),
 	col("timeout", all, func(r *environmentRow) any { return durationAt(&r.Timeout) }),
 	col("packages", all, func(r *environmentRow) any { return packagesAt(&r.Packages) }),
+	col("isolation", all, func(r *environmentRow) any { return textAt(&r.Isolation) }),
 	col("allow_mcp", all, func(r *environmentRow) any { return boolAt(&r.AllowMCP) }),
 	col("created_at", fixed, func(r *environmentRow) any { return timeAt(&r.CreatedAt) }),
 )

@@ -58,6 +58,7 @@ var executionTable = newTable("executions",
 	col("peak_memory", read|update, func(r *executionRow) any { return &r.PeakMemory }),
 	col("kept", read|update, func(r *executionRow) any { return &r.Kept }),
 	col("windows", read|update, func(r *executionRow) any { return &r.Windows }),
+	col("isolation", read|update, func(r *executionRow) any { return &r.Isolation }),
 	col("start", read|update, func(r *executionRow) any { return &r.Start }),
 	col("files", read|update, func(r *executionRow) any { return filesAt(&r.Files) }),
 	// Servers of the version before read it.

@@ -146,6 +146,10 @@ var fixtures = map[int64]string{
 		INSERT INTO package_builds (ref, executor, image, state, log, updated_at) VALUES ('packages:1', 'exe_1', 'packages-1', 'failed', '["no"]', 1700000000000000)`,
 	34: `INSERT INTO files (id, tenant, about, bytes, state, created_at) VALUES ('file_1', 'ten_1', '', 5, 'there', 1700000000000000)`,
 	35: `UPDATE session_threads SET archived_at = 1700000000000001, kept = 'sealed'`,
+	36: `UPDATE environments SET isolation = 'key' WHERE id = 'env_1';
+		UPDATE executions SET isolation = 'key';
+		UPDATE tenants SET key_isolation_enabled = TRUE WHERE id = 'ten_1';
+		UPDATE plans SET key_isolation = TRUE WHERE name = 'old'`,
 }
 
 // checks find each fixture again.
@@ -189,6 +193,8 @@ var checks = map[int64]string{
 	33: `SELECT count(*) FROM environments e JOIN package_builds b ON b.state = 'failed' WHERE e.packages = '{"pip":["six==1.17.0"]}' AND b.executor = 'exe_1'`,
 	34: `SELECT count(*) FROM files WHERE bytes = 5 AND state = 'there' AND expires_at IS NULL`,
 	35: `SELECT count(*) FROM session_threads WHERE archived_at = 1700000000000001 AND kept IS NOT NULL`,
+	36: `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant JOIN plans p ON p.name = 'old' JOIN executions x ON x.isolation = e.isolation
+		WHERE e.isolation = 'key' AND t.key_isolation_enabled AND p.key_isolation`,
 }
 
 // TestUpgrade opens databases of earlier versions. One has lived through all of them, and has what

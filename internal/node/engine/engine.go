@@ -76,6 +76,7 @@ type Engine struct {
 	version   guestVersion
 	room      *bucket.Room
 	standby   *standby
+	shared    *sharedKernels
 
 	background context.Context // ends with the engine
 	stop       context.CancelFunc
@@ -119,6 +120,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	}
 	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
 	e.background, e.stop = context.WithCancel(context.Background())
+	e.shared = newShared(e)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -143,6 +145,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.tasks.Go(func() { e.forgetUnused(e.background) })
+	e.tasks.Go(func() { e.shared.expire(e.background) })
 	return e, nil
 }
 
@@ -254,6 +257,13 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 		tool := *job
 		tool.Language, tool.Code = env.maker.Some(job.Language), ""
 		job = &tool
+	}
+	if e.shares(env, job) {
+		c, why, err := e.claimShared(ctx, env, fresh, job)
+		if !errors.Is(err, errApart) {
+			return c, why, err
+		}
+		e.keepApart(env, job, err)
 	}
 	if stores && !e.mountsLate(env, job) {
 		c, err := e.claimMounted(ctx, env, job)

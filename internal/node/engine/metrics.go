@@ -23,6 +23,9 @@ type metrics struct {
 	idle     *prometheus.GaugeVec
 	target   *prometheus.GaugeVec
 
+	sharedClaims *prometheus.CounterVec
+	sharedIdle   prometheus.Gauge
+
 	mu    sync.Mutex
 	sizes map[warm.Key]size // guarded by mu; by kind
 	sums  map[warm.Key]size // guarded by mu; of an image's kinds of one sort
@@ -59,13 +62,31 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		target: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "atoll_pool_target", Help: "Warm sandboxes that are to be kept ready, demand considered.",
 		}, poolLabels),
+		sharedClaims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_shared_kernel_claims_total", Help: "Executions in kernels that others of their key share, by whether one was there (hit) or had to be made (miss).",
+		}, []string{"result"}),
+		sharedIdle: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "atoll_shared_kernels_idle", Help: "Kernels that wait for the next execution of their key.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target} {
+	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target, m.sharedClaims, m.sharedIdle} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
+	for _, result := range []string{"hit", "miss"} {
+		m.sharedClaims.WithLabelValues(result)
+	}
 	return m, nil
+}
+
+// shared counts a claim of a kernel that executions of a key share.
+func (m *metrics) shared(hit bool) {
+	result := "miss"
+	if hit {
+		result = "hit"
+	}
+	m.sharedClaims.WithLabelValues(result).Inc()
 }
 
 // show has the figures of a kind exist before anything happens, so that a first claim

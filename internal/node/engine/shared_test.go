@@ -1,37 +1,303 @@
 package engine
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
-	"os"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/node/warm"
+	"github.com/atoll-run/atoll/internal/node/executor"
 )
 
-func TestShared(t *testing.T) {
-	e := start(t, folder(t), nil)
-	j := job(func(j *execution.Job) { j.Language = execution.Language(os.Getenv("L")) })
-	env, _, err := e.use(j)
-	if err != nil { t.Fatal(err) }
-	defer e.unuse(env)
-	key := env.maker.Key(j.Language, "", false, false)
-	var sb *warm.Sandbox
-	at := time.Now()
-	sb, err = env.maker.MakeShared(t.Context(), key)
-	if err != nil { t.Fatal(err) }
-	defer sb.Destroy(t.Context())
-	t.Log("made", time.Since(at))
-	code, _ := os.ReadFile(os.Getenv("F"))
-	for i := range 6 {
-		at = time.Now()
-		if err := sb.Renew(t.Context()); err != nil { t.Fatal(err) }
-		t.Log("renewed", time.Since(at))
-		at = time.Now()
-		var b strings.Builder
-		out, err := sb.Run(t.Context(), execution.Program{ID: uint64(i+1), Language: j.Language, Code: string(code), Timeout: time.Minute, MaxBytes: 10000},
+// ofKey is a job whose key's executions share kernels.
+func ofKey(language execution.Language, code string) *execution.Job {
+	return job(func(j *execution.Job) {
+		j.Language, j.Code = language, code
+		j.Tenant, j.Key, j.Isolation = "ten_1", "key_1", execution.IsolationKey
+	})
+}
+
+// shared runs a job that may share a kernel, and returns that kernel's folder.
+func shared(t *testing.T, e *Engine, j *execution.Job, timeout time.Duration) (folder, out string, end execution.Outcome) {
+	t.Helper()
+	c, _, err := e.Claim(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.(executor.Shared); !ok {
+		t.Fatalf("%T is not shared", c)
+	}
+	defer func() {
+		if err := c.Destroy(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	end, err = c.Run(t.Context(), execution.Program{ID: uint64(time.Now().UnixNano()), Language: j.Language, Code: j.Code, Timeout: timeout, MaxBytes: 100_000},
 		func(_ execution.Stream, p []byte) { b.Write(p) })
-		t.Logf("ran %s %v %+v\n%s", time.Since(at), err, out, b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Folder(), b.String(), end
+}
+
+// litter leaves behind whatever a program can, and says what of it failed.
+const litter = `
+import ctypes, os, signal, socket, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+for folder in "/tmp", "/dev/shm", "/home/user", "/var/tmp":
+    os.makedirs(folder + "/left/deep", exist_ok=True)
+    open(folder + "/left/file", "w").write("x" * 100000)
+    os.symlink("/etc/passwd", folder + "/main.link")
+    os.mkfifo(folder + "/fifo")
+os.environ["LEFT"] = "yes"
+assert libc.shmget(0x1234, 4096, 0o1666) >= 0
+assert libc.msgget(0x1234, 0o1666) >= 0
+assert libc.semget(0x1234, 1, 0o1666) >= 0
+libc.mq_open(b"/left", os.O_CREAT | os.O_RDWR, 0o666, None)
+memory = os.memfd_create("left")
+os.ftruncate(memory, 1 << 20)
+names = []
+for address in "\0left", "/tmp/socket":
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(address)
+    s.listen()
+    names.append(s)
+# Sockets that hold each other in messages are in nobody's table.
+a, b = socket.socketpair(socket.AF_UNIX)
+socket.send_fds(a, [b"x"], [names[0].fileno(), a.fileno(), b.fileno()])
+server = socket.socket()
+server.bind(("0.0.0.0", 8080))
+server.listen()
+client = socket.create_connection(("127.0.0.1", 8080))
+server.accept()[0].close()
+os.nice(5)
+os.umask(0o077)
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+signal.setitimer(signal.ITIMER_REAL, 100)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for flag in False, True:
+    if os.fork() == 0:
+        os.setsid()
+        if flag and os.fork():
+            os._exit(0)
+        for n in range(3):
+            os.close(n)
+        for n in range(1, 65):
+            if n not in (9, 19):
+                try:
+                    signal.signal(n, signal.SIG_IGN)
+                except (OSError, ValueError):
+                    pass
+        while True:
+            open("/tmp/alive", "a").write("x")
+            time.sleep(0.001)
+end = time.process_time() + 0.2
+while time.process_time() < end:
+    pass
+print("left", flush=True)
+os._exit(0)
+`
+
+// look prints what it finds of another program.
+const look = `
+import ctypes, os, resource, signal, socket, sys, time
+used = time.process_time()
+libc = ctypes.CDLL(None, use_errno=True)
+found = []
+def must(what, fine):
+    if not fine:
+        found.append(what)
+for folder in "/tmp", "/dev/shm", "/var/tmp":
+    must(folder + " has " + repr(os.listdir(folder)), not os.listdir(folder))
+must("home has " + repr(os.listdir(".")), os.listdir(".") == ["main.py"])
+must("LEFT", "LEFT" not in os.environ and b"LEFT" not in open("/proc/self/environ", "rb").read())
+must("shm", libc.shmget(0x1234, 0, 0) < 0)
+must("msg", libc.msgget(0x1234, 0) < 0)
+must("sem", libc.semget(0x1234, 0, 0) < 0)
+must("mq", libc.mq_open(b"/left", os.O_RDWR) < 0)
+must("processes " + repr(os.listdir("/proc")), sorted(int(n) for n in os.listdir("/proc") if n.isdigit()) == [1, os.getpid()])
+must("descriptors", sorted(os.listdir("/proc/self/fd"))[:3] == ["0", "1", "2"] and len(os.listdir("/proc/self/fd")) == 4)
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect("\0left")
+    must("an abstract socket answers", False)
+except ConnectionRefusedError:
+    pass
+s.bind("\0left")
+t = socket.socket()
+must("a port answers", t.connect_ex(("127.0.0.1", 8080)) != 0)
+t.close()
+t = socket.socket()
+t.bind(("0.0.0.0", 8080))  # fails where an earlier connection still waits for its end
+must("nice", os.nice(0) == 0)
+must("umask", os.umask(0o022) == 0o022)
+must("files %r" % (resource.getrlimit(resource.RLIMIT_NOFILE),), resource.getrlimit(resource.RLIMIT_NOFILE) == (1024, 1024))
+must("cpu limit", resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY)
+must("timer", signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0))
+must("handler", signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+must("time used %r" % used, used < 0.15)
+must("children's time", resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime == 0)
+must("uid", os.getresuid() == (1000,) * 3 and os.getresgid() == (1000,) * 3 and os.getgroups() == [1000])
+status = dict(line.rstrip().split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+must("capabilities", all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")) and status["NoNewPrivs"] == "1")
+for pid in 1, -1:
+    try:
+        os.kill(pid, 0)
+        must("%d can be signalled" % pid, pid < 0)
+    except (PermissionError, ProcessLookupError):
+        pass
+for path in "/proc/1/environ", "/proc/1/mem", "/proc/1/fd", "/proc/1/root/tmp", "/proc/1/cwd":
+    try:
+        os.listdir(path) if path.endswith(("fd", "tmp", "cwd")) else open(path, "rb").read(1)
+        must(path, False)
+    except OSError:
+        pass
+for ns in "mnt", "pid", "net", "ipc", "uts":
+    try:
+        libc.setns(os.open("/proc/1/ns/" + ns, os.O_RDONLY), 0) == 0 and must("setns " + ns, False)
+    except OSError:
+        pass
+must("old root", not any("/tmp/root" in line or line.split()[1].startswith("/tmp/") for line in open("/proc/self/mounts")))
+print("found", found)
+`
+
+func TestProgramsOfAKeyFindNothingOfEachOther(t *testing.T) {
+	e := start(t, folder(t), nil)
+	first := ""
+	for i := range 3 {
+		dir, out, end := shared(t, e, ofKey(execution.Python, litter), time.Minute)
+		if out != "left\n" || end.ExitCode != 0 {
+			t.Fatalf("run %d printed %q, %+v", i, out, end)
+		}
+		next, out, end := shared(t, e, ofKey(execution.Python, look), time.Minute)
+		if out != "found []\n" || end.ExitCode != 0 {
+			t.Errorf("after run %d: %s %+v", i, out, end)
+		}
+		if first == "" {
+			first = dir
+		}
+		if dir != first || next != first {
+			t.Errorf("the kernel is not the one of the first run")
+		}
+	}
+}
+
+func TestOtherLanguagesOfAKeyFindNothingOfEachOther(t *testing.T) {
+	e := start(t, folder(t), nil)
+	for language, code := range map[execution.Language]string{
+		execution.Bash: `ls -A /tmp /dev/shm /home/user | tr '\n' ' '; ls /proc | grep -c '^[0-9]'; id -u
+			echo x > /tmp/left; echo x > /dev/shm/left; echo x > left; (setsid sleep 1000 >/dev/null 2>&1 &)`,
+		execution.Node: `const fs = require('fs');
+			console.log(fs.readdirSync('/tmp'), fs.readdirSync('/dev/shm'), fs.readdirSync('.'), fs.readdirSync('/proc').filter(n => /^\d+$/.test(n)), process.getuid());
+			for (const f of ['/tmp/left', '/dev/shm/left', 'left']) fs.writeFileSync(f, 'x');
+			require('child_process').spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref();`,
+	} {
+		t.Run(string(language), func(t *testing.T) {
+			dir, before, _ := shared(t, e, ofKey(language, code), time.Minute)
+			for range 2 {
+				next, out, end := shared(t, e, ofKey(language, code), time.Minute)
+				if out != before || strings.Contains(out, "left") || end.ExitCode != 0 {
+					t.Errorf("it printed %q %+v, and before %q", out, end, before)
+				}
+				if next != dir {
+					t.Error("the kernel is another")
+				}
+			}
+		})
+	}
+}
+
+func TestKeysAndEnvironmentsDoNotShareKernels(t *testing.T) {
+	e := start(t, folder(t), nil)
+	dir, _, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute)
+	for name, change := range map[string]func(*execution.Job){
+		"tenant":    func(j *execution.Job) { j.Tenant = "ten_2" },
+		"key":       func(j *execution.Job) { j.Key = "key_2" },
+		"variables": func(j *execution.Job) { j.BaseEnv = map[string]string{"A": "b"} },
+		"limits":    func(j *execution.Job) { j.Limits.Processes = 77 },
+		"language":  func(j *execution.Job) { j.Language, j.Code = execution.Bash, "echo 1" },
+	} {
+		j := ofKey(execution.Python, "print(1)")
+		change(j)
+		other, out, _ := shared(t, e, j, time.Minute)
+		if other == dir || out != "1\n" {
+			t.Errorf("another %s: the kernel is the same, or it printed %q", name, out)
+		}
+	}
+	if again, _, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute); again != dir {
+		t.Error("the same key has another kernel")
+	}
+}
+
+func TestAProgramThatDoesNotEndByItselfTakesItsKernelAlong(t *testing.T) {
+	e := start(t, folder(t), nil)
+	for name, c := range map[string]struct {
+		code  string
+		ended func(execution.Outcome) bool
+	}{
+		"time-out": {"import time; time.sleep(100)", func(o execution.Outcome) bool { return o.TimedOut }},
+		"memory":   {"b = []\nwhile True: b.append(bytearray(1 << 24))", func(o execution.Outcome) bool { return o.OOM }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute)
+			dir, _, end := shared(t, e, ofKey(execution.Python, c.code), 3*time.Second)
+			if dir != before || !c.ended(end) {
+				t.Fatalf("it ended so: %+v", end)
+			}
+			next, out, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute)
+			if next == dir || out != "1\n" {
+				t.Errorf("the next program printed %q, in the same kernel: %t", out, next == dir)
+			}
+		})
+	}
+}
+
+func TestLimitsHoldForEachProgramOfAKey(t *testing.T) {
+	e := start(t, folder(t), nil)
+	for range 2 {
+		j := ofKey(execution.Python, `
+import os, errno, functools; print = functools.partial(print, flush=True)
+try:
+    open("/tmp/a", "wb").write(b"x" * (200 << 20))
+except OSError as e:
+    print(errno.errorcode[e.errno])
+n = 0
+try:
+    while True:
+        if os.fork() == 0:
+            import time; time.sleep(100)
+        n += 1
+except OSError as e:
+    print(errno.errorcode[e.errno], n)
+os._exit(7)
+`)
+		j.Limits.Processes = 20
+		_, out, end := shared(t, e, j, time.Minute)
+		if !strings.HasPrefix(out, "ENOSPC\nEAGAIN 1") || end.ExitCode != 7 || !end.DiskFull || !end.ProcessesFull {
+			t.Errorf("it printed %q, %+v", out, end)
+		}
+	}
+}
+
+func TestWhatReachesFurtherHasAKernelOfItsOwn(t *testing.T) {
+	e := start(t, folder(t), nil)
+	j := ofKey(execution.Bash, "echo 1")
+	j.Permissions.Process.NoExec = true
+	c, _, err := e.Claim(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.(executor.Shared); ok {
+		t.Error("a program with rules shares a kernel")
+	}
+	if got := finish(t, c, j); got != "1\n" {
+		t.Errorf("it printed %q", got)
 	}
 }

@@ -59,6 +59,14 @@ type Flusher interface {
 	Flush(ctx context.Context) error
 }
 
+// Shared is a Claimed whose kernel other executions of its key had before, or get after
+// it was destroyed.
+type Shared interface {
+	Isolation() execution.Isolation
+	// Spoil has no other execution get the kernel.
+	Spoil()
+}
+
 // Binder is a Claimed whose secrets that are bound to hosts can be replaced.
 type Binder interface {
 	Bind([]execution.BoundSecret) error

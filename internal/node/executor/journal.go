@@ -36,17 +36,18 @@ const (
 
 // jobRecord begins a journal.
 type jobRecord struct {
-	Job     execution.Job
-	Secrets [][]byte // the job's, which may be any bytes
-	Run     uint64   // the run's number in its sandbox
-	Created time.Time
-	Started time.Time
-	Start   execution.StartReason
-	Warm    bool `json:",omitempty"` // instead of Start, by the version before
-	Reused  bool
-	Window  window              `json:",omitzero"` // as task has them
-	Windows int                 `json:",omitzero"`
-	Trace   map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
+	Job       execution.Job
+	Secrets   [][]byte // the job's, which may be any bytes
+	Run       uint64   // the run's number in its sandbox
+	Created   time.Time
+	Started   time.Time
+	Start     execution.StartReason
+	Warm      bool `json:",omitempty"` // instead of Start, by the version before
+	Reused    bool
+	Isolation execution.Isolation `json:",omitempty"`
+	Window    window              `json:",omitzero"` // as task has them
+	Windows   int                 `json:",omitzero"`
+	Trace     map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
 }
 
 // start says how the sandbox was got.

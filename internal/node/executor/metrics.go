@@ -22,6 +22,7 @@ type metrics struct {
 	executions *prometheus.CounterVec
 	starts     *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
+	isolations *prometheus.CounterVec
 	takeovers  *prometheus.CounterVec
 	journalled prometheus.Counter
 	cuts       prometheus.Counter
@@ -42,6 +43,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_execution_seconds", Help: "Time from when an execution was taken on to its end.",
 			Buckets: []float64{.002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 4, 16, 60, 600, 3600},
 		}, []string{"language"}),
+		isolations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_execution_isolations_total", Help: "Executions that were run, by isolation: run (a kernel of their own) or key (one that others of their key had as well).",
+		}, []string{"isolation"}),
 		takeovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_takeovers_total", Help: "Runs that an earlier process left, by what became of them.",
 		}, []string{"result"}),
@@ -61,7 +65,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_thread_saves_total", Help: "Homes of threads after their programs had ended, by what came of them: saved or failed.",
 		}, []string{"result"}),
 	}
-	for _, c := range []prometheus.Collector{m.executions, m.starts, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
+	for _, c := range []prometheus.Collector{m.executions, m.starts, m.duration, m.isolations, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -86,6 +90,9 @@ func (m *metrics) zero() {
 			}
 		}
 	}
+	for _, isolation := range execution.Isolations {
+		m.isolations.WithLabelValues(string(isolation))
+	}
 	for _, result := range []string{takeoverResumed, takeoverEnded, takeoverStarted, takeoverFailed, takeoverUnreadable} {
 		m.takeovers.WithLabelValues(result)
 	}
@@ -100,6 +107,9 @@ func (m *metrics) ended(job *execution.Job, r *execution.Result, reason executio
 		start = "none"
 	} else {
 		m.starts.WithLabelValues(start, string(reason)).Inc()
+		if r.Isolation != "" {
+			m.isolations.WithLabelValues(string(r.Isolation)).Inc()
+		}
 	}
 	m.executions.WithLabelValues(string(job.Language), string(r.Status), start).Inc()
 	m.duration.WithLabelValues(string(job.Language)).Observe(r.CompletedAt.Sub(created).Seconds())

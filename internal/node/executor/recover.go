@@ -131,7 +131,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		return err
 	}
 	t := &task{
-		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, origin: rec.Trace,
+		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, isolation: rec.Isolation, origin: rec.Trace,
 		window: rec.Window, windows: rec.Windows, done: make(chan struct{}),
 	}
 	p := x.presence // only this goroutine sets it

@@ -25,22 +25,24 @@ type task struct {
 	span   trace.Span          // ctx's: all that is done for the job here
 	origin map[string][]string // headers of the trace that the job came with
 
-	done    chan struct{} // closed when the Result is stored, or nothing more happens here
-	created time.Time
-	started time.Time
-	start   execution.StartReason
-	reused  bool    // an earlier job of the turn had made the sandbox
-	window  window  // of the turn's sandbox, as the job found or began it
-	windows int     // 1 if it began it
-	turn    *turn   // nil for a sandbox that is used once
-	sandbox Claimed // from when it is the task's until it was given up
-	home    Home    // of the job's thread; likewise
-	told    bool    // the Result is stored
-	letGo   bool    // the next process has the run
-	waits   bool    // it is in the file of waiting jobs
+	done      chan struct{} // closed when the Result is stored, or nothing more happens here
+	created   time.Time
+	started   time.Time
+	start     execution.StartReason
+	isolation execution.Isolation // of the sandbox
+	reused    bool                // an earlier job of the turn had made the sandbox
+	window    window              // of the turn's sandbox, as the job found or began it
+	windows   int                 // 1 if it began it
+	turn      *turn               // nil for a sandbox that is used once
+	sandbox   Claimed             // from when it is the task's until it was given up
+	home      Home                // of the job's thread; likewise
+	told      bool                // the Result is stored
+	letGo     bool                // the next process has the run
+	waits     bool                // it is in the file of waiting jobs
 
 	skills []execution.SkillFile // that the turn's sandbox has not yet
 
+	retried  bool // see again
 	homeAway bool // the home is where the sandbox finds it
 }
 
@@ -119,32 +121,63 @@ func (t *task) claim() (err error) {
 	span.Set(trace.String("atoll.start", string(t.start.Start())), trace.String("atoll.start_reason", string(t.start)))
 	span.Fail(err)
 	span.End()
+	t.isolation = execution.IsolationRun
+	if s, ok := t.sandbox.(Shared); ok {
+		t.isolation = s.Isolation()
+	}
 	return err
 }
 
-// execute runs the job in its sandbox.
+// execute runs the job in its sandbox, or in another one if nothing was run because the
+// kernel that it was to share had broken.
 func (t *task) execute() {
+	for why := t.attempt(); why != nil; why = t.attempt() {
+		t.x.cfg.Log.Warn("a kernel that executions of a key share has broken; the job gets another", "trace_id", t.job.TraceID, "error", why)
+		t.retried = true
+		t.discard()
+		if err := t.claim(); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
+}
+
+// retries reports whether the job may have another sandbox, once.
+func (t *task) retries() bool {
+	_, shared := t.sandbox.(Shared)
+	return shared && !t.retried && t.ctx.Err() == nil
+}
+
+// attempt runs the job in its sandbox. An error is why that is to be done in another one.
+func (t *task) attempt() error {
 	out, err := t.prepare()
+	if err != nil && t.retries() {
+		return err
+	}
 	if err != nil {
 		t.x.cfg.Log.Error("a sandbox was not fit to run code", "trace_id", t.job.TraceID, "error", err)
 		t.discard()
 		t.store(execution.Result{Status: execution.Blocked, Error: "provisioning: " + shown(err), NotStarted: true, Kind: fault.KindOf(err)})
-		return
+		return nil
 	}
 	defer out.close()
 	t.started = time.Now()
 	t.openWindow()
 	run := rand.Uint64() | 1
-	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Window: t.window, Windows: t.windows, Trace: t.origin})
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Isolation: t.isolation, Window: t.window, Windows: t.windows, Trace: t.origin})
 	if err != nil {
 		t.discard()
 		t.refuse(fmt.Errorf("begin the journal: %w", err))
-		return
+		return nil
 	}
 	t.begun()
 	out.start(j)
 	outcome, err := t.runProgram(run, out)
+	if err != nil && !errors.Is(err, execution.ErrLetGo) && t.retries() && j.clear() == nil {
+		return err
+	}
 	t.settle(out, outcome, err)
+	return nil
 }
 
 // runProgram runs the program, in its thread's home if it has one.
@@ -268,6 +301,9 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 		if err := out.journal.clear(); err != nil {
 			t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
 			lost = true // not to be used again
+			if s, ok := t.sandbox.(Shared); ok {
+				s.Spoil()
+			}
 		}
 	}
 	if err := out.answer.remove(); err != nil {
@@ -307,7 +343,7 @@ func (t *task) store(r execution.Result) bool {
 	if r.NotStarted {
 		r.ExitCode = -1
 	} else {
-		r.Start = t.start.Start()
+		r.Start, r.Isolation = t.start.Start(), t.isolation
 	}
 	t.span.Set(trace.String("atoll.status", string(r.Status)), trace.Int("atoll.exit_code", int64(r.ExitCode)),
 		trace.String("atoll.start", string(r.Start)), trace.Bool("atoll.reused", r.Reused))

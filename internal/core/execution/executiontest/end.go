@@ -44,12 +44,12 @@ func testEnd(t *testing.T, o Opened) {
 	r := execution.Result{
 		TraceID: e.TraceID, Status: execution.OOM, ExitCode: 137, Error: "memory limit of 512 MiB exceeded",
 		Stdout: []byte("out"), Stderr: []byte("err"), StdoutBytes: 1 << 40, StderrBytes: 3, StdoutTruncated: true, StderrTruncated: true,
-		Stored: true, OutputTruncated: true, LastSeq: 12, CompletedAt: e.CreatedAt.Add(1234567 * time.Microsecond), PeakMemory: 1 << 33, Start: execution.StartWarm, Hint: "open the network",
+		Stored: true, OutputTruncated: true, LastSeq: 12, CompletedAt: e.CreatedAt.Add(1234567 * time.Microsecond), PeakMemory: 1 << 33, Start: execution.StartWarm, Isolation: execution.IsolationKey, Hint: "open the network",
 	}
 	want := *e
 	want.Status, want.ExitCode, want.Error, want.Stdout, want.Stderr = r.Status, r.ExitCode, r.Error, r.Stdout, r.Stderr
 	want.StdoutBytes, want.StderrBytes, want.StdoutTruncated, want.StderrTruncated = r.StdoutBytes, r.StderrBytes, true, true
-	want.Stored, want.OutputTruncated, want.LastSeq, want.CompletedAt, want.PeakMemory, want.Start, want.Hint = true, true, 12, r.CompletedAt, r.PeakMemory, execution.StartWarm, r.Hint
+	want.Stored, want.OutputTruncated, want.LastSeq, want.CompletedAt, want.PeakMemory, want.Start, want.Isolation, want.Hint = true, true, 12, r.CompletedAt, r.PeakMemory, execution.StartWarm, execution.IsolationKey, r.Hint
 
 	var asked *execution.Execution
 	got, first, err := o.Store.Conclude(t.Context(), r, func(e *execution.Execution) execution.Consequences {

@@ -18,7 +18,7 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 		ID: tenant.NewID("env"), Tenant: a.ID, Name: "full", Image: "default", Limits: runtime.DefaultLimits(),
 		Env: map[string]string{"A": "1", "B": "é\n\""}, Secrets: map[string]string{"TOKEN": "s3cret", "EMPTY": ""}, CreatedAt: now(),
 		Bound:   map[string]tenant.Binding{"TOKEN": {Hosts: []string{"api.example.com", "*.example.com"}, Placeholder: "p"}},
-		Profile: "restricted", Template: "tpl_x", Timeout: 90 * time.Second,
+		Profile: "restricted", Template: "tpl_x", Isolation: "key", Timeout: 90 * time.Second,
 		Permissions: runtime.Permissions{
 			Network:    runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}, AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, BlockedPorts: []uint16{22}},
 			Filesystem: runtime.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},

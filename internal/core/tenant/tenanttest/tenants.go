@@ -16,7 +16,7 @@ func testTenants(t *testing.T, s tenant.Store) {
 	daily, hourly, disabled := int64(0), int64(7), now().Add(time.Hour)
 	full := tenant.Tenant{
 		ID: tenant.NewID("ten"), Name: "zebra", Plan: "free", SandboxEnabled: true, Tier: tenant.Standard, MonthlyCredits: 12.5,
-		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true, RootEnabled: true,
+		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true, RootEnabled: true, KeyIsolationEnabled: true,
 	}
 	must(t, s.CreateTenant(ctx, full))
 	plain := Tenant(t, s, "ant")
@@ -104,11 +104,11 @@ func testRegulated(t *testing.T, s tenant.Store) {
 	})
 	wantKind(t, "regulated with a sandbox", err, fault.Invalid)
 	got, err := s.ChangeTenant(t.Context(), a.ID, func(v *tenant.Tenant) ([]tenant.PolicyEvent, error) {
-		v.Tier, v.SandboxEnabled, v.NetworkEnabled, v.RootEnabled = tenant.Regulated, false, true, true
+		v.Tier, v.SandboxEnabled, v.NetworkEnabled, v.RootEnabled, v.KeyIsolationEnabled = tenant.Regulated, false, true, true, true
 		return nil, nil
 	})
 	must(t, err)
-	if got.Tier != tenant.Regulated || !got.NetworkEnabled || !got.RootEnabled {
+	if got.Tier != tenant.Regulated || !got.NetworkEnabled || !got.RootEnabled || !got.KeyIsolationEnabled {
 		t.Errorf("got %v", got.Tier)
 	}
 }
@@ -136,7 +136,7 @@ func testEvents(t *testing.T, s tenant.Store) {
 func testPlans(t *testing.T, s tenant.Store) {
 	ctx := t.Context()
 	wantSame(t, get[[]tenant.Plan](t)(s.Plans(ctx)), tenant.Plans())
-	own := tenant.Plan{Name: "own", MaxCPU: 0.5, MaxMemory: 1 << 33, Concurrency: 3, MaxTimeout: 90 * time.Second, Streaming: true, Async: true, MaxOutput: 1 << 40, MaxThreads: 7, MaxThreadSize: 1 << 33, MaxOutputs: 1 << 34,
+	own := tenant.Plan{Name: "own", MaxCPU: 0.5, MaxMemory: 1 << 33, Concurrency: 3, MaxTimeout: 90 * time.Second, Streaming: true, Async: true, KeyIsolation: true, MaxOutput: 1 << 40, MaxThreads: 7, MaxThreadSize: 1 << 33, MaxOutputs: 1 << 34,
 		MaxSandboxes: 8, MaxSandboxMemory: 1 << 34, MaxSandboxDisk: 1 << 35, MaxSandboxLife: 36 * time.Hour, MaxSnapshots: 9, MaxSnapshotSize: 1 << 36,
 		MaxRequestRate: 11, MaxKeyRequestRate: 12, MaxUploadRate: 1 << 37, MaxKeyUploadRate: 1 << 38}
 	must(t, s.PutPlan(ctx, own))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
@@ -23,6 +24,7 @@ type Environment struct {
 	CreatedAt   time.Time           `json:"created_at"`
 
 	Permissions environment.Permissions `json:"permissions"`
+	Isolation   string                  `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
 	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 
 	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far packages are installed; null without packages, and in lists."`
@@ -42,12 +44,14 @@ type EnvironmentChange struct {
 
 	PermissionProfile *string                        `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
 	Permissions       *environment.PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
+	Isolation         *string                        `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules."`
 	Packages          *environment.PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
 func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Variables: variablesChange(c.EnvVars, c.Secrets, c.Unset, c.SecretHosts)}
 	out.Limits, out.Packages = c.Limits.Domain(), c.Packages.Domain()
+	out.Isolation = (*execution.Isolation)(c.Isolation)
 	var err error
 	out.Permissions, err = c.Permissions.Domain()
 	if c.PermissionProfile != nil {
@@ -96,6 +100,6 @@ func environmentOf(e tenant.Environment) Environment {
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: environment.LimitsOf(e.Limits), EnvVars: env,
 		Secrets: secrets, SecretHosts: hostsWire(e.Bound), CreatedAt: e.CreatedAt,
-		Permissions: environment.RulesOf(&e), Packages: environment.PackagesOf(&e.Packages),
+		Permissions: environment.RulesOf(&e), Isolation: environment.IsolationOf(&e), Packages: environment.PackagesOf(&e.Packages),
 	}
 }

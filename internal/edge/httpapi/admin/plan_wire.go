@@ -16,6 +16,7 @@ type Plan struct {
 	MaxTimeout       int64   `json:"max_timeout" doc:"Seconds; 0 for the server's own bound."`
 	Streaming        bool    `json:"streaming"`
 	Async            bool    `json:"async" doc:"Webhook delivery."`
+	KeyIsolation     bool    `json:"key_isolation" doc:"Whether environments may have isolation key."`
 	MaxOutput        int64   `json:"max_output" doc:"Bytes of each stream that are kept whole."`
 	MaxThreads       int     `json:"max_threads" doc:"Threads that the tenant may have; 0 for no bound."`
 	MaxThreadSize    int64   `json:"max_thread_size" doc:"Bytes of a thread's files; 0 for no bound."`
@@ -46,6 +47,7 @@ type PlanBounds struct {
 	MaxTimeout       *wire.Seconds `json:"max_timeout,omitzero" minimum:"0" maximum:"2592000"`
 	Streaming        *bool         `json:"streaming,omitzero"`
 	Async            *bool         `json:"async,omitzero"`
+	KeyIsolation     *bool         `json:"key_isolation,omitzero"`
 	MaxOutput        *int64        `json:"max_output,omitzero" minimum:"65536" maximum:"1099511627776" default:"104857600"`
 	MaxThreads       *int          `json:"max_threads,omitzero" minimum:"0" maximum:"10000000"`
 	MaxThreadSize    *int64        `json:"max_thread_size,omitzero" minimum:"0" maximum:"17592186044416"`
@@ -73,6 +75,7 @@ func (b PlanBounds) domain(name string) tenant.Plan {
 	assign(&out.Concurrency, b.Concurrency)
 	assign(&out.Streaming, b.Streaming)
 	assign(&out.Async, b.Async)
+	assign(&out.KeyIsolation, b.KeyIsolation)
 	assign(&out.MaxOutput, b.MaxOutput)
 	assign(&out.MaxThreads, b.MaxThreads)
 	assign(&out.MaxThreadSize, b.MaxThreadSize)
@@ -107,7 +110,7 @@ func assign[T any](field *T, value *T) {
 
 func planOf(p tenant.Plan) Plan {
 	return Plan{
-		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.MaxOutputs,
+		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.KeyIsolation, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.MaxOutputs,
 		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize,
 		p.MaxRequestRate, p.MaxKeyRequestRate, p.MaxUploadRate, p.MaxKeyUploadRate,
 		p.MaxResponseRate, p.MaxKeyResponseRate, p.MaxTokenRate, p.MaxKeyTokenRate, p.BuiltIn,

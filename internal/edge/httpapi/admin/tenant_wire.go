@@ -20,6 +20,7 @@ type Tenant struct {
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
 	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
 	RootEnabled    bool         `json:"root_enabled" doc:"Whether its environments may run programs as root of their sandbox. While this is false, those that do run them as the ordinary user, in sandboxes that are made from then on."`
+	KeyIsolation   bool         `json:"key_isolation_enabled" doc:"Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own."`
 	CreatedAt      time.Time    `json:"created_at"`
 	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
 }
@@ -42,6 +43,7 @@ type TenantChange struct {
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
 	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
 	RootEnabled    *bool         `json:"root_enabled,omitzero" doc:"Whether its environments may run programs as root of their sandbox."`
+	KeyIsolation   *bool         `json:"key_isolation_enabled,omitzero" doc:"Whether its environments may have isolation key."`
 	Disabled       *bool         `json:"disabled,omitzero" doc:"Whether its keys are refused."`
 }
 
@@ -55,6 +57,7 @@ func (c TenantChange) domain() tenant.TenantChange {
 	out := tenant.TenantChange{
 		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits, MonthlyCost: c.MonthlyCost,
 		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled, RootEnabled: c.RootEnabled,
+		KeyIsolationEnabled: c.KeyIsolation,
 	}
 	if c.Tier != nil {
 		tier := tenant.Tier(*c.Tier)
@@ -71,5 +74,6 @@ func tenantOf(t tenant.Tenant) Tenant {
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits, MonthlyCost: t.MonthlyCost,
 		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
 		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
+		KeyIsolation: t.KeyIsolationEnabled,
 	}
 }

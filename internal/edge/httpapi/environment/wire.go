@@ -3,6 +3,7 @@ package environment
 import (
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -25,6 +26,7 @@ type EnvironmentConfig struct {
 	Resources         Resources   `json:"resources"`
 	PermissionProfile *string     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
 	Permissions       Permissions `json:"permissions"`
+	Isolation         string      `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
 	Packages          Packages    `json:"packages" doc:"Packages that are installed in the image."`
 }
 
@@ -54,6 +56,7 @@ type ConfigChange struct {
 	Resources         *ResourcesChange   `json:"resources,omitzero"`
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
 	Permissions       *PermissionsChange `json:"permissions,omitzero"`
+	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules."`
 	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
@@ -89,7 +92,7 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 			out.Timeout = new(time.Duration(*r.Timeout) * time.Second)
 		}
 	}
-	out.Packages = c.Packages.Domain()
+	out.Packages, out.Isolation = c.Packages.Domain(), (*execution.Isolation)(c.Isolation)
 	out.Permissions, err = c.Permissions.Domain()
 	if c.PermissionProfile != nil {
 		profile := tenant.Profile(*c.PermissionProfile)
@@ -98,9 +101,17 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 	return out, err
 }
 
+// IsolationOf is what executions of an environment share.
+func IsolationOf(e *tenant.Environment) string {
+	if e.Isolation == "" {
+		return string(execution.IsolationRun)
+	}
+	return e.Isolation
+}
+
 func environmentOf(e tenant.Environment) OwnEnvironment {
 	out := OwnEnvironment{ID: e.ID, Name: e.Name, CreatedAt: e.CreatedAt, Config: EnvironmentConfig{
-		Type: "cloud", Permissions: RulesOf(&e), Packages: PackagesOf(&e.Packages),
+		Type: "cloud", Permissions: RulesOf(&e), Isolation: IsolationOf(&e), Packages: PackagesOf(&e.Packages),
 		Resources: Resources{CPU: e.Limits.CPU, MemoryMB: e.Limits.Memory >> 20},
 	}}
 	if e.Template != "" {

@@ -28,6 +28,7 @@ type ExecutionSummary struct {
 	StdoutTruncated       *bool      `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
 	StderrTruncated       *bool      `json:"stderr_truncated" doc:"Likewise for stderr."`
 	Start                 *string    `json:"start" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen."`
+	Isolation             *string    `json:"isolation" enum:"run,key" doc:"run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted."`
 	OutputFiles
 }
 
@@ -72,6 +73,9 @@ func summarize(e *execution.Execution, coded bool) ExecutionSummary {
 	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, e.Duration().Milliseconds(), &ended
 	if e.Start != "" {
 		s.Start = (*string)(&e.Start)
+	}
+	if e.Isolation != "" {
+		s.Isolation = (*string)(&e.Isolation)
 	}
 	s.OutputTruncated, s.StdoutTruncated, s.StderrTruncated = &e.OutputTruncated, &e.StdoutTruncated, &e.StderrTruncated
 	return s
