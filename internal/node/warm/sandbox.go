@@ -180,6 +180,9 @@ func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]in
 		out.StdoutBytes, out.StderrBytes = counted[0], counted[1]
 	}
 	s.account(ctx, &out, w.oom)
+	if s.shared != (Key{}) && !out.OOM {
+		out.PeakMemory = result.PeakRSS // the group's is that of all its programs
+	}
 	span.Set(trace.Int("atoll.exit_code", int64(out.ExitCode)), trace.Int("atoll.stdout_bytes", out.StdoutBytes), trace.Int("atoll.stderr_bytes", out.StderrBytes),
 		trace.Bool("atoll.warmed", result.Warm), trace.Int("atoll.cpu_ms", result.CPU.Milliseconds()), trace.Bool("atoll.timed_out", out.TimedOut), trace.Bool("atoll.out_of_memory", out.OOM), trace.Bool("atoll.lost", out.Lost))
 	return out, nil
