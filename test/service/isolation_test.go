@@ -29,7 +29,7 @@ func TestIsolationKey(t *testing.T) {
 	s.Must(t, admin, http.MethodPatch, tenant, map[string]any{"key_isolation_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, env, isolation).Into(t, http.StatusOK, nil)
 
-	get := func(key, method, path string, body, into any) {
+	get := func(key, method, path string, body, into any) http.Header {
 		a, err := s.Call(t.Context(), key, method, path, body, nil)
 		if err == nil && a.Status != http.StatusOK {
 			err = fmt.Errorf("HTTP %d: %s", a.Status, a.Body)
@@ -39,21 +39,20 @@ func TestIsolationKey(t *testing.T) {
 		}
 		if err != nil {
 			t.Error(err)
+			return nil
 		}
+		return a.Header
 	}
 	// isolated runs a program, and returns which isolation its record has.
 	isolated := func(n int) string {
-		var out struct {
-			TraceID string `json:"trace_id"`
-			Stdout  string
-		}
+		var out struct{ Stdout string }
 		code := fmt.Sprintf("import os, time\nassert os.listdir('/tmp') == [], os.listdir('/tmp')\nopen('/tmp/%d', 'w').close()\ntime.sleep(0.05)\nprint(%d, sorted(os.listdir('/tmp')))", n, n)
-		get(key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": code, "language": "python"}, &out)
+		header := get(key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": code, "language": "python"}, &out)
 		if want := fmt.Sprintf("%d ['%d']\n", n, n); out.Stdout != want {
 			t.Errorf("program %d printed %q", n, out.Stdout)
 		}
 		var e struct{ Isolation string }
-		get(key, http.MethodGet, "/v1/executions/"+out.TraceID, nil, &e)
+		get(key, http.MethodGet, "/v1/executions/"+header.Get("X-Trace-Id"), nil, &e)
 		return e.Isolation
 	}
 	var clients sync.WaitGroup

@@ -135,9 +135,10 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 		files[to] = uintptr(fd)
 	}
 	p := process{pidfd: -1, note: -1, stdout: o[0], stderr: e[0]}
-	if !confine.Needed(&s.rules) && s.limits.OpenFiles != 0 {
+	outside := s.own == nil || uid == 0 // of namespaces of programs
+	if outside && !confine.Needed(&s.rules) && s.limits.OpenFiles != 0 {
 		n := s.limits.OpenFiles
-		v := &vfork.Program{Path: c.Path, Argv: c.Argv, Env: env, Dir: c.Dir, UID: wire.UID, GID: wire.GID, OpenFiles: unix.Rlimit{Cur: n, Max: n}}
+		v := &vfork.Program{Path: c.Path, Argv: c.Argv, Env: env, Dir: c.Dir, UID: uid, GID: uid, OpenFiles: unix.Rlimit{Cur: n, Max: n}}
 		for _, fd := range files {
 			v.Files = append(v.Files, int(fd)) // -1 stays what it is
 		}
@@ -160,7 +161,7 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 	switch {
 	case confine.Needed(&s.rules):
 		err = s.launch(c, attr, &p)
-	case s.own != nil && uid != 0:
+	case !outside:
 		p.pid, err = s.own.fork(c.Path, c.Argv, attr)
 	default:
 		p.pid, err = forkExec(c.Path, c.Argv, attr)

@@ -76,7 +76,9 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	suite(t, open(t, atolltest.S3(t)), 10)
+	// A bucket has no folders. Those in which the test's server keeps it are no matter of ours, and
+	// it refuses an object now and then while one goes.
+	suite(t, open(t, atolltest.S3(t)), 0)
 }
 
 func files(t *testing.T, dir string) (all []string) {
