@@ -16,7 +16,8 @@ import (
 )
 
 // TestKilledServerBesideAnother kills one of two servers on the same records and bus while
-// it drives responses in model calls and sandbox calls. The other one takes them on when
+// it drives responses in model calls and sandbox calls, and a session's turn with three agents at
+// work for it. The other one takes them on when
 // their leases end, and those who read their streams through it notice nothing but a pause.
 func TestKilledServerBesideAnother(t *testing.T) {
 	t.Parallel() // it waits for a minute until the calls of a lost machine are given up
@@ -46,6 +47,7 @@ func TestKilledServerBesideAnother(t *testing.T) {
 	p := &plodder{moments: m, pace: 20 * time.Millisecond}
 	addModel(t, survivor, "plodder", p.serve(t).URL)
 
+	hand := handedOn(t, victim, survivor)
 	const n = 8
 	var readers sync.WaitGroup
 	followers := make([]*follower, n)
@@ -86,6 +88,7 @@ func TestKilledServerBesideAnother(t *testing.T) {
 	killed := time.Now()
 	readers.Wait()
 	talk()
+	hand()
 
 	began := map[string]int{}
 	for _, rows := range responseTrail(t, survivor) {

@@ -45,13 +45,21 @@ func coordinating(t *testing.T) *httptest.Server {
 	return p
 }
 
-// TestPublishedClientOnThreads drives Anthropic's client as it is published through a coordinator and
-// the threads of its session.
+// TestPublishedClientOnThreads drives Anthropic's clients as they are published through a coordinator
+// and the threads of its session, and that for TypeScript through all that sessions are made from.
 func TestPublishedClientOnThreads(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "threads", "enterprise")
 	lendModel(t, s, "threads", coordinating(t).URL, model.Capabilities...)
-	out := python(t, filepath.Join("clients", "threads_client.py"), "ATOLL_URL="+s.URL, "ATOLL_KEY="+key, "ATOLL_MODEL=threads")
+	env := []string{"ATOLL_URL=" + s.URL, "ATOLL_KEY=" + key, "ATOLL_MODEL=threads", "ATOLL_ASK=both"}
+	admin, tenant := s.AdminKey(t), "/v1/admin/tenants/threads"
+	s.Must(t, admin, http.MethodPatch, tenant, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	var owner struct{ Key string }
+	s.Must(t, admin, http.MethodPost, tenant+"/keys", map[string]any{"name": "owner", "environment": "main", "scopes": []string{"execute", "read", "environments"}}).Into(t, http.StatusCreated, &owner)
+	if said := program(t, filepath.Join("clients", "managed_resources.mjs"), append(env, "ATOLL_OWNER="+owner.Key)...); said != "agents\nenvironments\nskills\nfiles\nvaults\nthreads\nend\n" {
+		t.Errorf("the client for TypeScript said %q", said)
+	}
+	out := python(t, filepath.Join("clients", "threads_client.py"), env...)
 	if said := strings.Join(strings.Fields(out), " "); said != "coordinator session threads events refused waits" {
 		t.Errorf("it said %q", said)
 	}
