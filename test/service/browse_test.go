@@ -83,26 +83,8 @@ func TestWebBrowsing(t *testing.T) {
 	pages := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	go func() { _ = pages.Serve(l) }()
 	t.Cleanup(func() { _ = pages.Close() })
-	secure := httptest.NewUnstartedServer(handler) // certified for example.com
-	_ = secure.Listener.Close()
-	if secure.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0"); err != nil {
-		t.Fatal(err)
-	}
-	secure.StartTLS()
-	t.Cleanup(secure.Close)
-	_, securePort, err := net.SplitHostPort(secure.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	hosts, ca := filepath.Join(t.TempDir(), "hosts"), filepath.Join(t.TempDir(), "ca.pem")
-	for path, text := range map[string]string{
-		hosts: "127.0.0.1 localhost\n" + address + " shop.test evil.test example.com\n",
-		ca:    string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})),
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	securePort, ca := secureSite(t, address, handler)
+	hosts := hostsFile(t, address, "shop.test", "evil.test", "example.com")
 	s := atolltest.Start(t, atolltest.Options{Hosts: hosts, Env: []string{
 		noPool, "ATOLL_IMAGE=host", "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_NETWORK_ALLOW=" + address, "ATOLL_SANDBOX_CA_BUNDLE=" + ca,
 	}})
@@ -157,4 +139,38 @@ func TestWebBrowsing(t *testing.T) {
 	if results, _ := browses(t, bare, key, browser(t, bare, key, map[string]any{}), open("http://shop.test/")); !strings.Contains(results[0], "add chromium to packages.apt") {
 		t.Errorf("without a browser: %s", results)
 	}
+}
+
+// secureSite serves example.com by TLS at an address of the machine. It returns the port, and the file
+// of the certificate to trust.
+func secureSite(t *testing.T, address string, handler http.Handler) (port, ca string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler) // certified for example.com
+	_ = s.Listener.Close()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port, ca
+}
+
+// hostsFile is what a server is given for /etc/hosts: names of an address.
+func hostsFile(t *testing.T, address string, names ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(path, []byte("127.0.0.1 localhost\n"+address+" "+strings.Join(names, " ")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -85,5 +86,50 @@ func TestVaultInSandbox(t *testing.T) {
 	s.Must(t, key, http.MethodPost, credentials+"/"+credential.ID+"/archive", nil).Into(t, http.StatusOK, nil)
 	if got := run(`echo "it is <$SHOP_TOKEN>"; cat $HOME/kept`); !strings.Contains(got, "it is <>") || !strings.Contains(got, "first") {
 		t.Errorf("without the credential the program says %q", got)
+	}
+}
+
+// TestVaultReachesHost: a host gets the secret of a vault in the place of its placeholder, from the
+// sessions that have the vault alone.
+func TestVaultReachesHost(t *testing.T) {
+	got := make(chan string, 4)
+	address := machine(t)
+	port, ca := secureSite(t, address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+		fmt.Fprint(w, "welcome")
+	}))
+	s := atolltest.Start(t, atolltest.Options{Hosts: hostsFile(t, address, "example.com"), Env: []string{
+		noPool, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_NETWORK_ALLOW=" + address, "ATOLL_SANDBOX_CA_BUNDLE=" + ca,
+	}})
+	s.Tenant(t, "sender", "enterprise")
+	admin, base := s.AdminKey(t), "/v1/admin/tenants/sender"
+	s.Must(t, admin, http.MethodPatch, base, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{"permissions": map[string]any{
+		"network": map[string]any{"enabled": true, "allowed_hosts": []string{"example.com"}, "allowed_cidrs": []string{address + "/32"}},
+	}}).Into(t, http.StatusOK, nil)
+	var owner, agent, vault struct{ ID, Key string }
+	s.Must(t, admin, http.MethodPost, base+"/keys", map[string]any{"name": "owner", "environment": "main", "scopes": []string{"execute", "read", "environments"}}).Into(t, http.StatusCreated, &owner)
+	lendModel(t, s, "sending", planner(t).URL, "tools")
+	s.Must(t, owner.Key, http.MethodPost, "/v1/vaults", map[string]any{"display_name": "v"}).Into(t, http.StatusCreated, &vault)
+	s.Must(t, owner.Key, http.MethodPost, "/v1/vaults/"+vault.ID+"/credentials", map[string]any{"auth": map[string]any{
+		"type": "host_secret", "secret_name": "SHOP_TOKEN", "secret_value": "the-secret-of-the-shop", "hosts": []string{"example.com"},
+	}}).Into(t, http.StatusCreated, nil)
+	s.Must(t, owner.Key, http.MethodPost, "/v1/agents", map[string]any{"name": "Sender", "model": map[string]string{"name": "sending"}, "tools": []any{map[string]string{"type": "sandbox"}}}).Into(t, http.StatusCreated, &agent)
+	code := "import os, urllib.request\nrequest = urllib.request.Request('https://example.com:" + port + "/', headers={'Authorization': 'Bearer ' + os.environ.get('SHOP_TOKEN', 'none')})\nprint(urllib.request.urlopen(request).read())"
+	steps, err := json.Marshal([]toolStep{{"run_code", map[string]any{"language": "python", "code": code}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, vaults := range map[string][]string{"Bearer the-secret-of-the-shop": {vault.ID}, "Bearer none": {}} {
+		var session struct{ ID string }
+		var turn struct{ Content string }
+		s.Must(t, owner.Key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "vault_ids": vaults}).Into(t, http.StatusCreated, &session)
+		s.Must(t, owner.Key, http.MethodPost, "/v1/sessions/"+session.ID+"/events", map[string]string{"type": "message", "content": string(steps)}).Into(t, http.StatusOK, &turn)
+		if !strings.Contains(turn.Content, "welcome") || strings.Contains(turn.Content, "the-secret") {
+			t.Fatalf("the program says %s", turn.Content)
+		}
+		if header := <-got; header != want {
+			t.Errorf("the host is sent %q, want %q", header, want)
+		}
 	}
 }
