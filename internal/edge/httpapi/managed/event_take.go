@@ -128,7 +128,7 @@ func (of contents) batch(raw []jsontext.Value, path string, types []string, leas
 			b.messages = append(b.messages, message{*in.Type, parts})
 			messages = append(messages, map[string]any{"type": "message", "role": role, "content": wired})
 		case userOutcome:
-			if b.Outcome, err = in.outcome(at); err != nil {
+			if b.Outcome, err = of.outcome(in, at); err != nil {
 				return nil, err
 			}
 			b.messages = append(b.messages, message{kind: userOutcome})

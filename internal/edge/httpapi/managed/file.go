@@ -49,7 +49,7 @@ func (of contents) within(most int) contents {
 func (d *Door) contents(c *httpapi.Call) contents {
 	var read contents = func(path, id string) (*upload.File, []byte, error) {
 		if d.Files == nil {
-			return nil, nil, httpapi.Invalid("%s.type must be base64 or url: this server has no files", path)
+			return nil, nil, httpapi.Invalid("%s.type must not be file: this server has no files", path)
 		}
 		f, err := d.Files.Files.Get(c.Context(), c.Caller.Tenant.ID, id)
 		if fault.KindOf(err) == fault.NotFound {

@@ -3,6 +3,9 @@ package managed
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -44,18 +47,37 @@ type OutcomeEvaluation struct {
 }
 
 // outcome reads the outcome that an event defines.
-func (in *EventFields) outcome(path string) (*sessionapi.Outcome, error) {
-	r := &RubricFields{}
-	if err := decode(path+".rubric", in.Rubric, r); err != nil {
+func (of contents) outcome(in *EventFields, path string) (*sessionapi.Outcome, error) {
+	rubric, err := of.rubric(in.Rubric, path+".rubric")
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case *r.Type != "text":
-		return nil, httpapi.Invalid("%s.rubric.type must be text: others are not supported by this version", path)
-	case r.Content == nil || strings.TrimSpace(*r.Content) == "" || r.FileID != nil:
-		return nil, httpapi.Invalid("%s.rubric must have content that says something, and no more, with the type text", path)
+	return sessionapi.NewOutcome(path+".", *in.Description, rubric, in.MaxIterations)
+}
+
+// rubric reads what an outcome is graded by. That of a file is the text it has now: later it may be
+// gone, or another one's.
+func (of contents) rubric(raw jsontext.Value, path string) (string, error) {
+	r := &RubricFields{}
+	if err := decode(path, raw, r); err != nil {
+		return "", err
 	}
-	return sessionapi.NewOutcome(path+".", *in.Description, *r.Content, in.MaxIterations)
+	switch {
+	case *r.Type == "file" && r.FileID != nil && r.Content == nil:
+		_, data, err := of(path, *r.FileID)
+		switch {
+		case err != nil:
+			return "", err
+		case !utf8.Valid(data) || strings.TrimSpace(string(data)) == "":
+			return "", httpapi.Invalid("%s.file_id must be a file of text, in UTF-8", path)
+		}
+		return string(data), nil
+	case *r.Type == "text" && r.FileID == nil && r.Content != nil && strings.TrimSpace(*r.Content) != "":
+		return *r.Content, nil
+	case *r.Type != "text" && *r.Type != "file":
+		return "", httpapi.Invalid("%s.type must be text or file", path)
+	}
+	return "", httpapi.Invalid("%s must have content that says something with the type text, a file_id with the type file, and no more", path)
 }
 
 // outcome renders what a client has defined. What this form cannot say of a check and a grader is

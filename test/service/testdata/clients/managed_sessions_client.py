@@ -160,7 +160,8 @@ def custom_tools(client, session):
 
 def outcome(client, session):
     """The agent works until a grader is content, and each evaluation is an event."""
-    define = {"type": "user.define_outcome", "description": "say draft", "rubric": {"type": "text", "content": "Is it better?"}, "max_iterations": 2}
+    rubric = client.beta.files.upload(file=("rubric.md", b"Is it better?", "text/markdown"))
+    define = {"type": "user.define_outcome", "description": "say draft", "rubric": {"type": "file", "file_id": rubric.id}, "max_iterations": 2}
     seen = turn(client.beta.sessions.events, session, define)
     assert seen[0].type == "user.define_outcome" and seen[0].rubric.content == "Is it better?" and seen[0].max_iterations == 2, seen[0]
     spans = [e for e in seen if e.type.startswith("span.outcome")]
@@ -253,7 +254,7 @@ def refused(client, session):
         (anthropic.NotFoundError, "vault_ids[0]", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
         (anthropic.BadRequestError, "initial_events", lambda: client.beta.sessions.create(agent=agent, environment_id="main", initial_events=[{"type": "user.interrupt"}])),
-        (anthropic.BadRequestError, "rubric.type", lambda: calls.send(session.id, events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "file", "file_id": "file_1"}}])),
+        (anthropic.BadRequestError, "rubric.file_id", lambda: calls.send(session.id, events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "file", "file_id": "file_1"}}])),
         (anthropic.BadRequestError, "session_thread_id", lambda: calls.send(session.id, events=[{"type": "user.interrupt", "session_thread_id": "sthr_1"}])),
         (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "user.tool_result", "tool_use_id": "x"}])),
         (anthropic.NotFoundError, "call", lambda: calls.send(session.id, events=[result, says("say no")])),
