@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestIsolationKey runs programs of a key that share kernels, several at a time, and
@@ -72,4 +76,55 @@ func TestIsolationKey(t *testing.T) {
 	if got := isolated(99); got != "run" {
 		t.Errorf("without the tenant's leave the record says isolation %q", got)
 	}
+}
+
+// TestIsolationKeyKilled kills the server while a program of a key runs and kernels wait for the next
+// ones. The next server takes the program on, and the end of the test counts what is left.
+func TestIsolationKeyKilled(t *testing.T) {
+	line := newSuccession(t)
+	key, admin := line.now().Tenant(t, "evaluators", "enterprise"), line.now().AdminKey(t)
+	const tenant = "/v1/admin/tenants/evaluators"
+	line.now().Must(t, admin, http.MethodPatch, tenant, map[string]any{"key_isolation_enabled": true}).Into(t, http.StatusOK, nil)
+	line.now().Must(t, admin, http.MethodPatch, tenant+"/environments/main", map[string]any{"isolation": "key"}).Into(t, http.StatusOK, nil)
+	type record struct {
+		Status, Isolation string
+		Stdout            *string
+	}
+	run := func(code string) {
+		t.Helper()
+		a := line.now().Must(t, key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": code})
+		var r record
+		line.now().Must(t, key, http.MethodGet, "/v1/executions/"+a.Header.Get("X-Trace-Id"), nil).Into(t, http.StatusOK, &r)
+		if a.Status != http.StatusOK || r.Isolation != "key" || r.Status != "success" {
+			t.Errorf("%d %s: %+v", a.Status, a.Body, r)
+		}
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() { run("import time; time.sleep(0.5)") })
+	}
+	both.Wait()
+	var began struct {
+		ID string `json:"trace_id"`
+	}
+	a, err := line.now().Call(t.Context(), key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "import time\nprint('begun', flush=True)\ntime.sleep(3)\nprint('ended')"}, http.Header{"Prefer": {"respond-async"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Into(t, http.StatusAccepted, &began)
+	path := "/v1/executions/" + began.ID
+	at := func(s *atolltest.Server) (r record) {
+		s.Must(t, key, http.MethodGet, path, nil).Into(t, http.StatusOK, &r)
+		return r
+	}
+	atolltest.Until(t, time.Minute, "the program runs", func() bool { return at(line.now()).Status == "running" })
+	line.next(syscall.SIGKILL)
+	if err := line.now().WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	atolltest.Until(t, time.Minute, "the program ends", func() bool { return at(line.now()).Status != "running" })
+	if r := at(line.now()); r.Status != "success" || r.Stdout == nil || *r.Stdout != "begun\nended\n" || r.Isolation != "key" {
+		t.Errorf("%+v", r)
+	}
+	run("print(1)")
 }
