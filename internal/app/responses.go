@@ -51,7 +51,11 @@ func (s *Server) openRuns(context.Context) error {
 	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
 	s.openPrograms()
 	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
-	hands := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions()}
+	hands := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions(), LetGo: func(ctx context.Context, r *run.Run) {
+		if err := s.letGo(ctx, r); err != nil {
+			s.log.WarnContext(ctx, "cannot end the sandbox of work that was handed on", "run", string(r.ID), "error", err)
+		}
+	}}
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,

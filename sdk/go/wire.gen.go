@@ -138,6 +138,9 @@ type AgentMultiagent struct {
 	// Parallel Of orchestrator: up to 8 of them work side by side. false if left out.
 	Parallel *bool `json:"parallel,omitempty"`
 
+	// Sandbox Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+	Sandbox *string `json:"sandbox,omitempty"`
+
 	// TimeoutPerHandoffMS Of orchestrator: 60000 if left out.
 	TimeoutPerHandoffMS *int64 `json:"timeout_per_handoff_ms,omitempty"`
 }

@@ -59,6 +59,9 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	if c.Run.Top != "" {
 		r.Top = c.Run.Top
 	}
+	if o.Own {
+		r.Sandbox = ownSandbox(c, id)
+	}
 	thread := &session.Thread{
 		ID: run.ThreadOf(id), Session: session.ID(c.Run.Session), Tenant: c.Run.Tenant, Turn: r.Top, Agent: agent.ID(member.Agent), Version: member.Version, Name: member.Name,
 	}
@@ -94,6 +97,21 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	q.Thread.ID, q.Thread.Session, q.Thread.Chain, q.Thread.Member = thread.ID, c.Run.Session, o.Chain, member
 	q.Input = append(q.Input, model.Text(model.User, task))
 	return nil, h.start(ctx, c, o, r, q)
+}
+
+// ownSandbox names the sandbox of a thread, which is the same in all of its runs.
+func ownSandbox(c *loop.Call, id run.ID) string {
+	if c.Resumes != nil {
+		id = run.OfThread(c.Resumes.Thread)
+	}
+	return run.SandboxOf(id)
+}
+
+// letGo ends the sandbox of a thread that has ended, if it had one of its own.
+func (h *Handoffs) letGo(ctx context.Context, c *loop.Call, o *options, id run.ID) {
+	if o.Own {
+		h.LetGo(ctx, &run.Run{ID: id, Tenant: c.Run.Tenant, Key: c.Run.Key, Environment: c.Run.Environment, Sandbox: ownSandbox(c, id)})
+	}
 }
 
 // resume begins the run that goes on with a thread which waited for the client.
@@ -180,7 +198,11 @@ func (h *Handoffs) end(ctx context.Context, c *loop.Call, id run.ID) (*loop.Outc
 	if err != nil {
 		return nil, err
 	}
-	return &loop.Outcome{Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil
+	o, err := optionsOf(c.Tool)
+	if err == nil {
+		h.letGo(ctx, c, &o, id)
+	}
+	return &loop.Outcome{Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, err
 }
 
 // End implements loop.Ender.
@@ -203,6 +225,7 @@ func (h *Handoffs) outcome(ctx context.Context, c *loop.Call, o *options, id run
 	if s.End.Status == run.RequiresAction {
 		return &loop.Outcome{Held: s.Held(), Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil
 	}
+	h.letGo(ctx, c, o, id)
 	text := lastText(s)
 	told := run.ThreadEnd{Status: s.End.Status, Reason: s.End.Reason, Text: text}
 	why := ""

@@ -62,6 +62,8 @@ type Handoffs struct {
 	}
 	Threads  Threads
 	Composer Composer
+	// LetGo ends the sandbox of a run that no other has, or leaves it to its window where that fails.
+	LetGo func(ctx context.Context, r *run.Run)
 }
 
 var (
@@ -76,6 +78,7 @@ type options struct {
 	Chain   []run.Member  `json:",omitempty"` // from the session's agent to the one that has the tool
 	Mode    agent.Mode    `json:",omitzero"`
 	Sharing agent.Sharing `json:",omitzero"`
+	Own     bool          `json:",omitzero"` // a sandbox of its own
 	Timeout int64         `json:",omitzero"` // milliseconds
 	Most    int           `json:",omitzero"` // hand-offs of a turn
 }
@@ -208,7 +211,7 @@ func Give(q *run.Request, hands agent.Multiagent, to []agent.Handoff, chain []ru
 	for i := range to {
 		one := &to[i]
 		name := agent.HandoffTool(one.Name, i+1)
-		o := options{To: run.Member{Agent: string(one.Agent), Version: one.Version, Name: one.Name}, Chain: chain, Mode: hands.Mode, Sharing: hands.Sharing, Timeout: hands.TimeoutMS, Most: hands.MaxDelegations}
+		o := options{To: run.Member{Agent: string(one.Agent), Version: one.Version, Name: one.Name}, Chain: chain, Mode: hands.Mode, Sharing: hands.Sharing, Own: hands.OwnSandbox, Timeout: hands.TimeoutMS, Most: hands.MaxDelegations}
 		sealed, err := json.Marshal(o)
 		if err != nil {
 			return err

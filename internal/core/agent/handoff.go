@@ -45,6 +45,7 @@ type Multiagent struct {
 	MaxDelegations int // of a turn, over the whole tree
 	Parallel       bool
 	Sharing        Sharing
+	OwnSandbox     bool  `json:",omitzero"` // an agent that is waited for has the tool sandbox to itself
 	TimeoutMS      int64 `json:",omitzero"` // of each hand-off to wait for; 0 in a swarm
 }
 
@@ -110,6 +111,8 @@ func (m *Multiagent) check() error {
 		return invalid("multiagent.context_sharing must be full in a swarm: the peers have the conversation in common")
 	case m.Mode == Swarm && m.Parallel:
 		return invalid("multiagent.parallel must be false in a swarm: one peer speaks at a time")
+	case m.Mode == Swarm && m.OwnSandbox:
+		return invalid("multiagent.sandbox must be shared in a swarm: the peers have the conversation in common")
 	case m.Mode == Swarm && m.TimeoutMS != 0:
 		return invalid("multiagent.timeout_per_handoff_ms must be left out in a swarm: no agent waits for the peer")
 	case m.Mode == Orchestrator && (m.TimeoutMS < MinTimeoutMS || m.TimeoutMS > MaxTimeoutMS):

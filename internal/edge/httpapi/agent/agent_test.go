@@ -115,6 +115,7 @@ func TestRefusals(t *testing.T) {
 		"skills[0] must be the name":                                              `"skills": [7]`,
 		"tools[0].name: update_plan":                                              `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
 		"multiagent.parallel must be false in a swarm":                            `"multiagent": {"mode": "swarm", "parallel": true}`,
+		"multiagent.sandbox must be shared in a swarm":                            `"multiagent": {"mode": "swarm", "sandbox": "own"}`,
 		"multiagent.context_sharing must be full in a swarm":                      `"multiagent": {"mode": "swarm", "context_sharing": "summary"}`,
 		"multiagent.timeout_per_handoff_ms must be left out in a swarm":           `"multiagent": {"mode": "swarm", "timeout_per_handoff_ms": 1000}`,
 		"multiagent.timeout_per_handoff_ms must be between":                       `"multiagent": {"timeout_per_handoff_ms": 99}`,
@@ -375,7 +376,7 @@ func TestHandoffs(t *testing.T) {
 		return `{"name": "` + name + `", "slug": "` + name + `", "description": "d of ` + name + `", "model": {"name": "m"}` + more + `}`
 	}
 	ask("POST", "/v1/agents", level("zero", ""), 201, `"handoffs":[],"multiagent":null`)
-	a := ask("POST", "/v1/agents", level("one", `, "handoffs": [{"agent_id": "zero", "trigger": "always"}], "multiagent": {"parallel": true}`), 201, `"context_sharing":"summary","timeout_per_handoff_ms":60000`)
+	a := ask("POST", "/v1/agents", level("one", `, "handoffs": [{"agent_id": "zero", "trigger": "always"}], "multiagent": {"parallel": true}`), 201, `"context_sharing":"summary","timeout_per_handoff_ms":60000,"sandbox":"shared"`)
 	if h := a.Handoffs[0]; *h.Name != "zero" || *h.Description != "d of zero" || *h.AgentVersion != 1 || *h.Trigger != "always" {
 		t.Errorf("%+v", h)
 	}

@@ -59,6 +59,8 @@ func (h *Handlers) Handoff(c *httpapi.Call, path string, in *AgentHandoff, befor
 	return out, nil
 }
 
+const sharedSandbox, ownSandbox = "shared", "own"
+
 // domain has what is left out as it is by itself; nil where all of it is.
 func (in *AgentMultiagent) domain() *agent.Multiagent {
 	if *in == (AgentMultiagent{}) {
@@ -73,6 +75,7 @@ func (in *AgentMultiagent) domain() *agent.Multiagent {
 	if in.ContextSharing != nil {
 		out.Sharing = agent.Sharing(*in.ContextSharing)
 	}
+	out.OwnSandbox = in.Sandbox != nil && *in.Sandbox == ownSandbox
 	return &out
 }
 
@@ -87,6 +90,12 @@ func multiagentOf(in *agent.Multiagent) *AgentMultiagent {
 	out := &AgentMultiagent{Mode: new(string(in.Mode)), MaxDelegations: &in.MaxDelegations, Parallel: &in.Parallel, ContextSharing: new(string(in.Sharing))}
 	if in.TimeoutMS > 0 {
 		out.TimeoutMS = &in.TimeoutMS
+	}
+	switch {
+	case in.OwnSandbox:
+		out.Sandbox = new(ownSandbox)
+	case in.Mode == agent.Orchestrator:
+		out.Sandbox = new(sharedSandbox)
 	}
 	return out
 }

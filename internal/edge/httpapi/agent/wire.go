@@ -113,6 +113,7 @@ type AgentMultiagent struct {
 	Parallel       *bool   `json:"parallel,omitzero" doc:"Of orchestrator: up to 8 of them work side by side. false if left out."`
 	ContextSharing *string `json:"context_sharing,omitzero" enum:"full,summary" doc:"What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other."`
 	TimeoutMS      *int64  `json:"timeout_per_handoff_ms,omitzero" minimum:"100" maximum:"86400000" doc:"Of orchestrator: 60000 if left out."`
+	Sandbox        *string `json:"sandbox,omitzero" enum:"shared,own" doc:"Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out."`
 }
 
 // Agent is a version of an agent.

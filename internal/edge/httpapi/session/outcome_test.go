@@ -301,7 +301,8 @@ func TestManagedOutcome(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for body, says := range map[string]string{
-		strings.Replace(define, `"type": "text", "content": "Is it kind?"`, `"type": "file", "file_id": "file_1"`, 1): "events[0].rubric.type must be text",
+		strings.Replace(define, `"type": "text", "content": "Is it kind?"`, `"type": "file", "file_id": "file_1"`, 1): "events[0].rubric.type must not be file: this server has no files",
+		strings.Replace(define, `"type": "text"`, `"type": "grader"`, 1):                                              "events[0].rubric.type must be text or file",
 		strings.Replace(define, `"content": "Is it kind?"`, `"content": ""`, 1):                                       "events[0].rubric must have content",
 		strings.Replace(define, `{"type": "text", "content": "Is it kind?"}`, `null`, 1):                              "events[0].rubric",
 		strings.Replace(define, `, "max_iterations": null`, `, "max_iterations": 50`, 1):                              "events[0].max_iterations must be between 1 and 20",
