@@ -105,7 +105,7 @@ func TestAdministration(t *testing.T) {
 	s.Must(200, "PATCH", "/v1/admin/tenants/acme", `{"tier":"regulated"}`)
 	s.Must(409, "PATCH", "/v1/admin/tenants/acme", `{"sandbox_enabled":true}`)
 	events := s.Must(200, "GET", "/v1/admin/tenants/acme/policy-events", "")["data"].([]any)
-	if last := events[len(events)-1].(map[string]any); len(events) != 16 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
+	if last := events[len(events)-1].(map[string]any); len(events) != 17 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
 		t.Errorf("got %v", events)
 	}
 	usage := s.Must(200, "GET", "/v1/admin/tenants/acme/usage", "")
