@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,11 +71,11 @@ func TestThreadStream(t *testing.T) {
 	path := k.path + "/threads/" + k.threads()[0].ID + "/events/stream"
 	lines := k.open(path + "?deltas=true")
 	var text strings.Builder
+	var once sync.Once
 	for lines.Scan() {
 		text.WriteString(lines.Text() + "\n")
-		if lines.Text() == "event: status" && answer != nil { // it is at work
-			close(answer)
-			answer = nil
+		if lines.Text() == "event: status" {
+			once.Do(func() { close(answer) }) // it is at work
 		}
 	}
 	got, ids := frames(text.String())
