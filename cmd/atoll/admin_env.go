@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -200,7 +201,7 @@ shown again.`,
 					return err
 				}
 			}
-			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil && in.Packages == nil {
+			if reflect.ValueOf(in).IsZero() {
 				return errNothing
 			}
 			conclude, err := r.allowTenant(ctx, c, args[0], network, change.asRoot)

@@ -122,6 +122,9 @@ func TestAdminCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.says("env create acme e --cpu 2 --memory 1GiB --var A=1 --secret-env API_TOKEN --secret-file B="+secret, "memory 1GiB", `variable A="1"`, "secret API_TOKEN", "secret B")
+	o.says("tenant set acme --key-isolation", "key isolation on")
+	o.says("env set acme e --isolation key", "isolation key")
+	o.says("env set acme e --isolation run", "isolation run")
 	if out := o.says("env set acme e --unset B --secret-env C=API_TOKEN --processes 99", "secret C", "processes 99"); strings.Contains(out, "secret B") || strings.Contains(out, "length") {
 		t.Errorf("got\n%s", out)
 	}
