@@ -7,7 +7,8 @@ type Preset struct {
 }
 
 // Presets lists the package registries that a network policy can be opened for by
-// name. No name here can be that of a host: none has a dot.
+// name: the public hosts that their package managers ask when nothing else is configured.
+// A mirror is allowed by its host. No name here can be that of a host: none has a dot.
 var Presets = []Preset{
 	{"pypi", []string{"pypi.org", "files.pythonhosted.org"}},
 	{"npm", []string{"registry.npmjs.org"}},
