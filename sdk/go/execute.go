@@ -29,7 +29,7 @@ func (c *Client) FollowExecution(ctx context.Context, traceID string) (*Events, 
 }
 
 func (c *Client) events(ctx context.Context, method, path string, in any) (*Events, error) {
-	res, err := c.send(ctx, method, path, nil, in, mediaNDJSON) // Events.Close closes it
+	res, err := c.send(ctx, method, path, nil, in, mediaNDJSON) //nolint:bodyclose // Events.Close closes it
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *Client) ResponseFile(ctx context.Context, id, file string, w io.Writer)
 }
 
 func (c *Client) responseEvents(ctx context.Context, method, path string, query url.Values, in any) (*ResponseEvents, error) {
-	res, err := c.send(ctx, method, path, query, in, "text/event-stream") // ResponseEvents.Close closes it
+	res, err := c.send(ctx, method, path, query, in, "text/event-stream") //nolint:bodyclose // ResponseEvents.Close closes it
 	if err != nil {
 		return nil, err
 	}

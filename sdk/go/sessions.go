@@ -118,7 +118,7 @@ func (c *Client) FollowSession(ctx context.Context, id, after string) (*SessionS
 	if after != "" {
 		query.Set("after", after)
 	}
-	res, err := c.send(ctx, http.MethodGet, under(sessionsPath, id, "events", "stream"), query, nil, "text/event-stream") // SessionStream.Close closes it
+	res, err := c.send(ctx, http.MethodGet, under(sessionsPath, id, "events", "stream"), query, nil, "text/event-stream") //nolint:bodyclose // SessionStream.Close closes it
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 func (c *Client) Terminal(ctx context.Context, ref SandboxRef, q url.Values) (*websocket.Conn, error) {
 	q.Set("session", ref.Session)
 	target := "ws" + strings.TrimPrefix(c.base, "http") + ref.path("terminal") + "?" + q.Encode()
-	// the library says that there is nothing to close
+	//nolint:bodyclose // the library says that there is nothing to close
 	conn, res, err := websocket.Dial(ctx, target, &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: http.Header{"Authorization": {"Bearer " + c.key}},
 	})

@@ -94,7 +94,7 @@ func openArchive(ctx context.Context, source string) (*archive, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the image archive's URL cannot be asked for")
 	}
-	res, err := client.Do(req) // the archive has it, and closes it
+	res, err := client.Do(req) //nolint:bodyclose // the archive has it, and closes it
 	if err != nil {
 		if f, ok := errors.AsType[*fault.Error](err); ok { // of redirects
 			return nil, f
