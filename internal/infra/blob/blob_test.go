@@ -37,7 +37,7 @@ func open(t *testing.T, url string) *Store {
 
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "blobs")
-	suite(t, open(t, "file://"+dir), 200)
+	suite(t, open(t, "file://"+dir), 200, func(i, n int) string { return fmt.Sprintf("v/%d/x%d", n%20, i) })
 	if left := files(t, dir); len(left) != 0 {
 		t.Errorf("files are left: %v", left)
 	}
@@ -76,9 +76,9 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	// A bucket has no folders. Those in which the test's server keeps it are no matter of ours, and
-	// it refuses an object now and then while one goes.
-	suite(t, open(t, atolltest.S3(t)), 0)
+	// Each has a prefix of its own: the test's server keeps a bucket in folders, and refuses an
+	// object now and then while the folder goes that another one was the last in.
+	suite(t, open(t, atolltest.S3(t)), 10, func(i, n int) string { return fmt.Sprintf("v%d/%d/x", i, n%20) })
 }
 
 func files(t *testing.T, dir string) (all []string) {
@@ -108,8 +108,9 @@ func get(t *testing.T, s *Store, name string, offset, limit int64) string {
 	return string(b)
 }
 
-// suite is what every store does; rounds is how often folders come and go.
-func suite(t *testing.T, s *Store, rounds int) {
+// suite is what every store does. Folders come and go in so many rounds: in each, each of eight puts and
+// deletes what in says.
+func suite(t *testing.T, s *Store, rounds int, in func(i, round int) string) {
 	ctx := t.Context()
 	big := make([]byte, 12<<20+17) // more than a part of an upload
 	for i := range big {
@@ -195,11 +196,11 @@ func suite(t *testing.T, s *Store, rounds int) {
 	for i := range 8 { // folders come and go
 		wg.Go(func() {
 			for n := range rounds {
-				name := fmt.Sprintf("v/%d/x", n%20)
-				if err := s.Put(ctx, name+fmt.Sprint(i), strings.NewReader("x")); err != nil {
+				name := in(i, n)
+				if err := s.Put(ctx, name, strings.NewReader("x")); err != nil {
 					t.Error(err)
 				}
-				if err := s.Delete(ctx, name+fmt.Sprint(i)); err != nil {
+				if err := s.Delete(ctx, name); err != nil {
 					t.Error(err)
 				}
 			}
