@@ -48,11 +48,13 @@
   }
 
   document.body.style.display = "";
+  // All of the page is laid out and painted before it answers.
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
 
   // Search finds an operation by words of its summary.
   const button = [...document.querySelectorAll("button")].find((b) => /search/i.test(b.textContent));
   button.click();
-  const input = await until(() => document.querySelector("[role=dialog] input"), 60000); // all of the page is laid out first
+  const input = await until(() => document.querySelector("[role=dialog] input"));
   if (!input) wrong.push("search does not open");
   else {
     input.value = "unpack a tar";
