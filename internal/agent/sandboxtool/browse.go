@@ -158,8 +158,8 @@ func opened(c *loop.Call) (n int) {
 	return n
 }
 
-func pageAnswer(ctx context.Context, s *Sandbox, e *execution.Execution, a *programAnswer) (*loop.Outcome, error) {
-	out := &loop.Outcome{Result: result(web.Strangers+a.Text, false)}
+func pageAnswer(ctx context.Context, s *Sandbox, e *execution.Execution, text string) (*loop.Outcome, error) {
+	out := &loop.Outcome{Result: result(web.Strangers+text, false)}
 	if len(e.Files.Files) == 0 {
 		return out, nil
 	}

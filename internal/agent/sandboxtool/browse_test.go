@@ -2,7 +2,6 @@ package sandboxtool
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -29,7 +28,7 @@ func browsing(config string) run.Request {
 }
 
 func TestPageTools(t *testing.T) {
-	w := &world{of: browsing(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: answered(execution.Success, `{"text": "a page"}`)}
+	w := &world{of: browsing(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: answered(execution.Success, "{}\na page")}
 	out, err := w.do(t, skill.OpenPageTool, `{"url": "https://example.com/"}`)
 	if err != nil || toldIn(out) != web.Strangers+"a page" || out.Result.Failed || len(out.Result.Parts) != 1 {
 		t.Errorf("%+v, %v", out, err)
@@ -61,7 +60,7 @@ func TestPageTools(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 
-	w = &world{of: browsing(""), end: answered(execution.Success, `{"text": "Saved."}`), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
+	w = &world{of: browsing(""), end: answered(execution.Success, "{}\nSaved."), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
 	w.end.Files.Files = []execution.OutputFile{{Name: picture, Bytes: 108}}
 	out, err = w.do(t, skill.ScreenshotTool, `{}`)
 	if err != nil || len(out.Result.Parts) != 2 || out.Result.Parts[1].MediaType != "image/png" || !bytes.Equal(out.Result.Parts[1].Data, w.file) || w.asked.Outputs[0] != picture {
@@ -75,7 +74,7 @@ func TestPageTools(t *testing.T) {
 	if out, err := w.do(t, skill.ScreenshotTool, `{}`); err != nil || !strings.Contains(toldIn(out), "not shown") {
 		t.Errorf("%+v, %v", out, err)
 	}
-	w.end = answered(execution.Failed, `{"refused": "it was not loaded"}`)
+	w.end = answered(execution.Failed, "{\"failed\":true}\nit was not loaded")
 	w.end.Hint = "allow it"
 	if out, err := w.do(t, skill.OpenPageTool, `{"url": "http://a.example"}`); err != nil || toldIn(out) != "It was not done: it was not loaded\nHint: allow it" || !out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
@@ -127,6 +126,7 @@ func TestBrowser(t *testing.T) {
 	page("/{$}", "text/html", shop)
 	page("/frame", "text/html", "of a frame")
 	page("/long", "text/html", strings.Repeat("<p>All work and no play.</p>", 100))
+	page("/titled", "text/html", "<title>"+strings.Repeat("long ", 1<<17)+"</title>words")
 	page("/file", "application/zip", "PK")
 	page("/paper", "application/pdf", "%PDF-1.4")
 	mux.HandleFunc("/other", func(w http.ResponseWriter, r *http.Request) {
@@ -163,19 +163,7 @@ func TestBrowser(t *testing.T) {
 				call[k] = v
 			}
 		}
-		in, err := json.Marshal(call)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "python3", "-c", browser)
-		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(in)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "SSL_CERT_FILE=" + ca}
-		out, err := cmd.Output() // it exits with 1 where a page was not reached
-		var answer struct{ Text, Refused string }
-		if json.Unmarshal(out, &answer) != nil {
-			t.Fatalf("%v: %s %v", call["do"], out, err)
-		}
-		return answer.Text, answer.Refused
+		return answerOf(t, runs(t, browser, dir, call, "SSL_CERT_FILE="+ca)) // it exits with 1 where a page was not reached
 	}
 	t.Cleanup(func() { // the process that was left behind, and the browser
 		do(object{"do": "read", "idle": 0})
@@ -214,6 +202,7 @@ func TestBrowser(t *testing.T) {
 		{object{"do": "open", "url": s.URL + "/long", "room": 30}, "[characters 1 to 23 of "},
 		{object{"do": "read", "room": 30, "start": 24}, numbers + "All work and no play.\n[the rest begins at start 47]"},
 		{object{"do": "read", "start": 9999}, "!the page has "},
+		{object{"do": "open", "url": s.URL + "/titled"}, "words"},
 		{object{"do": "open", "url": s.URL + "/file"}, "!" + s.URL + "/file is no page"},
 		{object{"do": "read"}, "!no page is open"},
 		{object{"do": "open", "url": s.URL + "/paper"}, "!" + s.URL + "/paper is application/pdf"},
@@ -233,6 +222,19 @@ func TestBrowser(t *testing.T) {
 			delete(c.call, "script")
 			t.Errorf("%v: %q, refused %q; want %q", c.call, text, refused, c.want)
 		}
+	}
+	for _, noise := range []string{"", "{", "noise\n"} { // of others, who may go at once
+		c, err := net.Dial("unix", "@atoll-browser"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(noise)); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close()
+	}
+	if text, refused := do(object{"do": "read"}); !strings.Contains(text, "outside") {
+		t.Errorf("after noise: %q, refused %q", text, refused)
 	}
 	for name, kind := range map[string]string{"screenshots/1.png": "image/png", "x/whole.jpg": "image/jpeg", picture: "image/jpeg"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || http.DetectContentType(data) != kind {

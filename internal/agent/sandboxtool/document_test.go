@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,7 +20,7 @@ func filing(config string) run.Request {
 }
 
 func TestDocumentTools(t *testing.T) {
-	w := &world{of: filing(`{"formats": ["pdf"], "max_file_mb": 2}`), end: answered(execution.Success, `{"text": "a page"}`)}
+	w := &world{of: filing(`{"formats": ["pdf"], "max_file_mb": 2}`), end: answered(execution.Success, "{}\na page")}
 	out, err := w.do(t, skill.ReadDocumentTool, `{"file_path": "a.pdf", "first": 2}`)
 	if err != nil || toldIn(out) != "a page" || out.Result.Failed || out.Item != nil {
 		t.Errorf("%+v, %v", out, err)
@@ -34,7 +33,7 @@ func TestDocumentTools(t *testing.T) {
 		e    execution.Execution
 		told string
 	}{
-		{answered(execution.Success, `{"refused": "there is no file a.pdf"}`), "It was not done: there is no file a.pdf"},
+		{answered(execution.Success, "{\"failed\":true}\nthere is no file a.pdf"), "It was not done: there is no file a.pdf"},
 		{answered(execution.Success, "noise"), "It failed: the sandbox could not do it"},
 		{answered(execution.Failed, ""), "It failed: the sandbox could not do it"},
 		{answered(execution.Timeout, ""), "It was ended: it took longer than 10s."},
@@ -59,10 +58,6 @@ func TestDocumentTools(t *testing.T) {
 
 // TestDocuments runs the program itself with this machine's Python.
 func TestDocuments(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal("this machine has no python3: make test-deps installs it")
-	}
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -76,19 +71,7 @@ func TestDocuments(t *testing.T) {
 				call[k] = v
 			}
 		}
-		in, err := json.Marshal(call)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), python, "-c", documents)
-		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(in)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
-		out, err := cmd.Output()
-		var answer struct{ Text, Refused string }
-		if err != nil || json.Unmarshal(out, &answer) != nil {
-			t.Fatalf("%v: %s %v", call, out, err)
-		}
-		return answer.Text, answer.Refused
+		return answerOf(t, runs(t, documents, dir, call))
 	}
 	type object = map[string]any
 	write("a.md", "# Top\n\n<&> \x01ü\n")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -18,22 +17,17 @@ import (
 )
 
 // program is a program of ours in Python that does the calls of a skill's tools in the
-// sandbox. It reads a call as JSON and writes a programAnswer.
+// sandbox. It reads a call as JSON and writes a filetool.Answer.
 type program struct {
 	of   string // the skill
 	code string
 	// input adds to a call what the program has to know, and says how long it may take.
 	input func(c *loop.Call, config json.RawMessage, p execution.Policy, call map[string]any) (time.Duration, error)
-	// answer makes an outcome of what was done; nil for the text as it is.
-	answer func(ctx context.Context, s *Sandbox, e *execution.Execution, a *programAnswer) (*loop.Outcome, error)
+	// answer makes an outcome of what was done, and of the program's text; nil for the text as it is.
+	answer func(ctx context.Context, s *Sandbox, e *execution.Execution, text string) (*loop.Outcome, error)
 	// outputs are the files that the program leaves for answer, by tool.
 	outputs map[string][]string
 }
-
-type programAnswer struct{ Text, Refused string }
-
-// maxAnswer bounds the bytes of an answer.
-const maxAnswer = 8 * maxDocument
 
 // programTool is a tool of a skill that is done by a program.
 type programTool struct {
@@ -123,33 +117,27 @@ func (t *programTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *
 	if e.Status == execution.Timeout {
 		return &loop.Outcome{Result: result(fmt.Sprintf("It was ended: it took longer than %s.", e.Timeout), true)}, nil
 	}
-	in, err := s.Runner.Whole(ctx, e, execution.Stdout)
-	var said string
-	switch {
-	case fault.KindOf(err) == fault.NotFound: // its time has passed
-	case err != nil:
+	a, err := s.answer(ctx, e)
+	if err != nil {
 		return nil, err
-	default:
-		if said, _, err = text(in, maxAnswer); err != nil {
-			return nil, fmt.Errorf("read the answer of %s: %w", e.TraceID, err)
-		}
 	}
-	var a programAnswer
-	switch err := json.Unmarshal([]byte(said), &a); {
-	case err == nil && a.Refused != "":
+	switch {
+	case a != nil && a.Failed:
+		_, why := a.Split()
 		if e.Hint != "" {
-			a.Refused += "\nHint: " + e.Hint
+			why += "\nHint: " + e.Hint
 		}
-		return &loop.Outcome{Result: result("It was not done: "+a.Refused, true)}, nil
-	case err != nil || e.Status != execution.Success:
+		return &loop.Outcome{Result: result("It was not done: "+why, true)}, nil
+	case a == nil || e.Status != execution.Success:
 		why := e.Error
 		if why == "" {
 			why = "the sandbox could not do it"
 		}
 		return &loop.Outcome{Result: result("It failed: "+why, true)}, nil
 	}
+	_, said := a.Split()
 	if t.answer != nil {
-		return t.answer(ctx, s, e, &a)
+		return t.answer(ctx, s, e, said)
 	}
-	return &loop.Outcome{Result: result(a.Text, false)}, nil
+	return &loop.Outcome{Result: result(said, false)}, nil
 }

@@ -1,4 +1,4 @@
-"""Drives a headless Chromium over its DevTools protocol. The call is JSON on stdin, the answer JSON on stdout.
+"""Drives a headless Chromium over its DevTools protocol. The call is JSON on stdin.
 
 The first call leaves a process behind, which has the browser and serves the calls after it by a socket. Both end
 with the sandbox, or when no call has come for a while.
@@ -21,6 +21,7 @@ START = 40  # seconds that the browser may take to start
 ANSWER = 20  # seconds that it may take for what does not load a page
 QUIET = 2  # seconds that a loaded page may go on loading
 WHOLE = 4 << 20  # characters of a page that are looked at
+LINE = 2000  # characters of a title, or of the URL beside it
 TALLEST = 8000  # pixels of a picture
 LARGE = 1 << 20  # bytes of a picture, above which it is no PNG unless it has to be
 CLOSED = "no page is open: open one first"
@@ -137,7 +138,8 @@ class Browser:
             if self.allows(url):
                 self.send("Fetch.continueRequest", {"requestId": p["requestId"]}, session)
             else:
-                self.kept.append(host_of(url))
+                host = host_of(url)
+                self.kept = [h for h in self.kept if h != host][-19:] + [host]
                 self.send("Fetch.failRequest", {"requestId": p["requestId"], "errorReason": "BlockedByClient"}, session)
         elif method == "Network.requestWillBeSent" and len(self.asked) < 5000:
             self.asked[p["requestId"]] = host_of(p["request"]["url"])
@@ -249,7 +251,7 @@ class Browser:
 
     def head(self, page):
         status = f", status {self.status}" if self.status not in (None, 200) else ""
-        return f"{page['title'] or '(no title)'}\n{page['url']}{status}\n"
+        return f"{page['title'][:LINE] or '(no title)'}\n{page['url'][:LINE]}{status}\n"
 
     def read(self, call, note=""):
         page = self.text()
@@ -261,7 +263,7 @@ class Browser:
             line = text.rfind("\n", first + call["room"] // 2, end)
             end = line + 1 if line >= 0 else end
         told = self.head(page) + note
-        for host in dict.fromkeys(self.kept):
+        for host in self.kept:
             told += f"[a part of it, or a way on, at {host} is not among the allowed_domains]\n"
         for host, why in list(self.failed.items())[:5]:
             if host not in self.kept:
@@ -376,8 +378,11 @@ def keep(listener):
             peer, _ = listener.accept()
             with peer:
                 peer.settimeout(ANSWER)
-                stream = peer.makefile("rwb")
-                call = json.loads(stream.readline())
+                try:
+                    call = json.loads(peer.makefile("rb").readline())
+                except (OSError, ValueError):  # it is no call, or who made it has gone
+                    continue
+                gone = False
                 try:
                     if browser is None and call["do"] != "open":
                         raise Refused(CLOSED)
@@ -389,10 +394,13 @@ def keep(listener):
                 except Refused as e:
                     answer = {"refused": str(e)}
                 except Gone as e:
-                    stream.write(json.dumps({"refused": f"the browser has ended: {e}"}).encode() + b"\n")
+                    answer, gone = {"refused": f"the browser has ended: {e}"}, True
+                try:
+                    peer.sendall(json.dumps(answer).encode() + b"\n")
+                except OSError:  # who made it has gone
+                    pass
+                if gone:
                     return
-                stream.write(json.dumps(answer).encode() + b"\n")
-                stream.flush()
             until = time.monotonic() + call["idle"]
     except Gone:
         pass
@@ -485,8 +493,7 @@ def main():
         answer = {"refused": str(e)}
     except OSError as e:
         answer = {"refused": f"{e.filename or 'the browser'}: {e.strerror or e}"}
-    json.dump(answer, sys.stdout)
-    sys.stdout.flush()
+    say(answer.get("refused") or answer["text"], failed="refused" in answer)
     if answer.get("unreached"):  # so that the run has failed, and is told what the network refused
         print(answer["refused"], file=sys.stderr)
         sys.exit(1)

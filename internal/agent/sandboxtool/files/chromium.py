@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 
 DIRECT = ["/usr/lib/chromium/chromium"]  # what Debian's launcher runs, whose own settings are for desktops
 NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
@@ -21,6 +22,12 @@ FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gp
 
 class Refused(Exception):
     pass
+
+
+def say(text, failed=False):
+    """Answers a call as package filetool has it: the text follows as it is, so that what covers secrets finds them."""
+    sys.stdout.buffer.write(json.dumps({"failed": failed}).encode() + b"\n" + text.encode(errors="surrogatepass"))
+    sys.stdout.buffer.flush()
 
 
 def binary():

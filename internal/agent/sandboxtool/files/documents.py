@@ -1,4 +1,4 @@
-"""Reads, converts and organizes documents. The call is JSON on stdin, the answer JSON on stdout."""
+"""Reads, converts and organizes documents. The call is JSON on stdin."""
 
 import csv
 import io
@@ -344,14 +344,14 @@ def move_all(moves):
 def main():
     call = json.load(sys.stdin)
     try:
-        answer = {"text": {"read": read, "convert": convert, "organize": organize}[call["do"]](call)}
+        return say({"read": read, "convert": convert, "organize": organize}[call["do"]](call))
     except Refused as e:
-        answer = {"refused": str(e)}
+        why = str(e)
     except OSError as e:
-        answer = {"refused": f"{e.filename or 'a file'}: {e.strerror or e}"}
+        why = f"{e.filename or 'a file'}: {e.strerror or e}"
     except (ValueError, KeyError, IndexError, RecursionError, MemoryError, zipfile.BadZipFile, EOFError) as e:
-        answer = {"refused": f"the document cannot be read: {type(e).__name__}: {e}"}
-    json.dump(answer, sys.stdout)
+        why = f"the document cannot be read: {type(e).__name__}: {e}"
+    say(why, failed=True)
 
 
 main()
