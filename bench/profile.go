@@ -70,13 +70,13 @@ func (b *bench) traced(ctx context.Context, o rig.Options) (_ *profiled, err err
 
 // end stops it. Afterwards all of its spans are there.
 func (p *profiled) end() error {
+	var err error
 	if p.watch != nil {
-		p.watch.End()
+		err = p.watch.End()
 		p.watch = nil
 	}
-	var err error
 	if p.pool != nil {
-		err = p.Stop()
+		err = errors.Join(err, p.Stop())
 		p.pool = nil
 	}
 	return errors.Join(err, p.spans.Close())

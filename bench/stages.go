@@ -106,7 +106,7 @@ type stage struct {
 
 // medianStages returns the medians of each step, in the order of the first run; one that
 // some run lacks is left out. The same name may come twice. A run begins with its first
-// step. used is the processor time that was used until a time; nil leaves it out.
+// step. used is the processor time that was used until a time.
 func medianStages(runs [][]step, used func(time.Time) time.Duration) []stage {
 	type key struct {
 		name string
@@ -132,9 +132,7 @@ func medianStages(runs [][]step, used func(time.Time) time.Duration) []stage {
 				continue
 			}
 			of.at, of.took = append(of.at, st.begin.Sub(run[0].begin)), append(of.took, st.end.Sub(st.begin))
-			if used != nil {
-				of.cpu = append(of.cpu, used(st.end)-used(st.begin))
-			}
+			of.cpu = append(of.cpu, used(st.end)-used(st.begin))
 		}
 	}
 	var stages []stage

@@ -39,7 +39,7 @@ func (s *Server) CPUSoFar() (time.Duration, error) {
 type Watch struct {
 	group string
 	stop  chan struct{}
-	done  chan struct{}
+	done  chan error
 	at    []time.Time // of readings
 	used  []time.Duration
 }
@@ -56,7 +56,7 @@ func (s *Server) WatchSandboxes() (*Watch, error) {
 	if len(all) == 0 || all[0].Group == "" {
 		return nil, errors.New("the sandboxes have no control groups, so what they use cannot be told")
 	}
-	w := &Watch{group: filepath.Dir(all[0].Group), stop: make(chan struct{}), done: make(chan struct{})}
+	w := &Watch{group: filepath.Dir(all[0].Group), stop: make(chan struct{}), done: make(chan error, 1)}
 	if err := w.read(); err != nil {
 		return nil, err
 	}
@@ -65,16 +65,17 @@ func (s *Server) WatchSandboxes() (*Watch, error) {
 }
 
 func (w *Watch) run() {
-	defer close(w.done)
 	tick := time.NewTicker(between)
 	defer tick.Stop()
 	for {
 		select {
 		case <-w.stop:
+			w.done <- nil
 			return
 		case <-tick.C:
-			if w.read() != nil {
-				return // UsedAt goes on from the last reading
+			if err := w.read(); err != nil {
+				w.done <- err
+				return
 			}
 		}
 	}
@@ -88,10 +89,10 @@ func (w *Watch) read() error {
 	return err
 }
 
-// End stops reading.
-func (w *Watch) End() {
+// End stops reading. After an error some of what was used is not known.
+func (w *Watch) End() error {
 	close(w.stop)
-	<-w.done
+	return <-w.done
 }
 
 // UsedAt is what had been used at a time, once the Watch has ended: between two

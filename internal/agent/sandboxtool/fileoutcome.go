@@ -47,6 +47,10 @@ func (t *fileTool) request(c *loop.Call, p execution.Policy) (execution.Request,
 	if err != nil {
 		return execution.Request{}, err
 	}
+	return t.requestOf(call, p)
+}
+
+func (t *fileTool) requestOf(call *filetool.Call, p execution.Policy) (execution.Request, error) {
 	code, err := encode(call)
 	req := execution.Request{
 		Code: code, Language: execution.Languages[0], Timeout: min(fileTime, p.DefaultTimeout()), Metadata: map[string]string{"tool": t.use},

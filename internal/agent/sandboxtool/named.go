@@ -122,14 +122,14 @@ type Keeper interface {
 
 // Keep keeps the file that a call shares. A call that is made again keeps it once.
 func (n Named) Keep(ctx context.Context, k Keeper, p *tenant.Principal, c *loop.Call, call *filetool.Call, traceID string, r io.Reader, secrets []string) (*execution.Execution, error) {
-	code, err := encode(call)
+	req, err := n.of.requestOf(call, k.Policy(p))
 	if err != nil {
 		return nil, err
 	}
-	e, err := k.Keep(ctx, p, execution.Request{
-		TraceID: traceID, Code: code, Language: execution.Languages[0], Timeout: min(fileTime, k.Policy(p).DefaultTimeout()),
-		Metadata: map[string]string{"tool": n.of.use}, Input: execution.Input{Tool: true, Outputs: []string{stored(call)}},
-	}, gateway.Call{Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: keyOf(c)}, r, secrets)
+	req.TraceID = traceID
+	e, err := k.Keep(ctx, p, req, gateway.Call{
+		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: keyOf(c),
+	}, r, secrets)
 	if err != nil {
 		return nil, err
 	}

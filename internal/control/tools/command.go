@@ -58,6 +58,15 @@ func (c *call) start(ctx context.Context, h sandbox.Handle, spec process.Spec) (
 	return h.Guest().Follow(ctx, cmd.Process, 0)
 }
 
+// abandoned is the error of a command that was not followed to its end. It ends one whose caller
+// has gone; other ends, such as that of the server, leave it to its timeout.
+func abandoned(ctx context.Context, h sandbox.Handle, run process.Output, err error) error {
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
+		return err
+	}
+	return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Info().ID))
+}
+
 // forget drops what is kept of the oldest Commands that have ended.
 func forget(ctx context.Context, g sandbox.Guest) error {
 	all, err := g.Processes(ctx)

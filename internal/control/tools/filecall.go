@@ -107,14 +107,11 @@ func (c *call) file(ctx context.Context, h sandbox.Handle, fc *filetool.Call) (*
 	}
 	defer run.Close()
 	if err := c.tell(work, h, run.Info().ID, text); err != nil {
-		return nil, err
+		return nil, abandoned(ctx, h, run, err)
 	}
 	said, err := answer(run, covers)
-	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		return nil, errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Info().ID))
-	}
 	if err != nil {
-		return nil, err
+		return nil, abandoned(ctx, h, run, err)
 	}
 	exit := run.Exit()
 	if err := h.Killed(ctx, exit); err != nil {

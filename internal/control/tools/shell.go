@@ -56,13 +56,8 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 			return err
 		}
 		defer run.Close()
-		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-			// The caller has gone. Other ends, such as that of the server, leave
-			// the command to its timeout.
-			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Info().ID))
-		}
-		if err != nil {
-			return err
+		if out, err = c.gather(run, covers); err != nil {
+			return abandoned(ctx, h, run, err)
 		}
 		return h.Killed(ctx, run.Exit())
 	})
