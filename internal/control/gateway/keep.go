@@ -91,5 +91,8 @@ func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string
 	if end.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnrecorded, end.err)
 	}
+	if len(end.execution.Files.Files) == 0 { // it was ended meanwhile, as lost
+		return end.execution, g.cfg.Outputs.Delete(ctx, blob)
+	}
 	return end.execution, nil
 }

@@ -120,6 +120,7 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 	}
 	// It may have ended well, with the record of that still on its way.
 	r, err := g.cfg.Log.Result(ctx, e.TraceID)
+	known := err == nil
 	if err != nil {
 		if !errors.Is(err, execution.ErrNoLog) {
 			return err
@@ -132,9 +133,14 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 			r = g.finish(ctx, e, execution.Failed, lostReason, true)
 		}
 	}
-	if c := g.conclude(ctx, *r, false); c.err != nil {
+	c := g.conclude(ctx, *r, false)
+	if c.err != nil {
 		return c.err
 	}
 	delete(l.missing, e.TraceID)
+	if !known && len(c.execution.Files.Files) == 0 {
+		// Its files may be there, of a process that did not live to record them.
+		return g.cfg.Outputs.Delete(ctx, execution.FilesName(e.Tenant, e.TraceID))
+	}
 	return nil
 }
