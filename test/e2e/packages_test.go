@@ -27,7 +27,11 @@ type packagedEnvironment struct {
 // installed returns an environment whose packages are installed by then, or cannot be.
 func installed(t *testing.T, s *atolltest.Server, path, want string) (e packagedEnvironment) {
 	t.Helper()
-	s.Must(t, s.AdminKey(t), http.MethodGet, path, nil).Into(t, http.StatusOK, &e)
+	atolltest.Until(t, time.Minute, "what the log says of the packages is recorded", func() bool {
+		e = packagedEnvironment{}
+		s.Must(t, s.AdminKey(t), http.MethodGet, path, nil).Into(t, http.StatusOK, &e)
+		return e.PackageBuild == nil || e.PackageBuild.State != "building"
+	})
 	if e.PackageBuild == nil || e.PackageBuild.State != want {
 		t.Fatalf("%s is not %s: %+v", path, want, e.PackageBuild)
 	}

@@ -266,20 +266,29 @@ func packages(t *testing.T, version string) []byte {
 	return packed
 }
 
-// TestServerKilledWhileCodeSearches: the call that was under way is answered with an error,
-// the program goes on with the next server, and what is counted is what was charged.
-func TestServerKilledWhileCodeSearches(t *testing.T) {
-	asked := make(chan string, 100)
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Query().Get("q")
-		if strings.HasPrefix(r.URL.Query().Get("q"), "slow") {
+// slowSearch is a search engine that says what it is asked, and answers nothing that begins
+// with "slow".
+func slowSearch(t *testing.T) (url string, asked <-chan string) {
+	t.Helper()
+	queries := make(chan string, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query().Get("q")
+		queries <- q
+		if strings.HasPrefix(q, "slow") {
 			<-r.Context().Done()
 			return
 		}
 		_, _ = io.WriteString(w, `{"query":"","results":[{"title":"Found","url":"https://example.org/","content":"x"}],"unresponsive_engines":[]}`)
 	}))
-	defer slow.Close()
-	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+slow.URL, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	t.Cleanup(s.Close)
+	return s.URL, queries
+}
+
+// TestServerKilledWhileCodeSearches: the call that was under way is answered with an error,
+// the program goes on with the next server, and what is counted is what was charged.
+func TestServerKilledWhileCodeSearches(t *testing.T) {
+	url, asked := slowSearch(t)
+	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+url, "ATOLL_MODEL_ALLOW=127.0.0.1")
 	i := newInsider(t, line.now(), atolltest.Key, "killed")
 	i.server = line.now
 	q := map[string]any{"model": i.model, "background": true, "tools": []any{map[string]any{"type": "sandbox"}}, "input": `run 

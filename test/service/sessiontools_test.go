@@ -7,7 +7,6 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"syscall"
@@ -163,17 +162,8 @@ rm -f SKILL.md 2>/dev/null || echo kept; mv /skills/report /skills/other 2>/dev/
 // network, as code of the other sandbox does, and each call is counted. One that goes on when the
 // server is killed reaches the next server.
 func TestNamedWeb(t *testing.T) {
-	asked := make(chan string, 100)
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Query().Get("q")
-		if strings.HasPrefix(r.URL.Query().Get("q"), "slow") {
-			<-r.Context().Done()
-			return
-		}
-		_, _ = io.WriteString(w, `{"query":"","results":[{"title":"Found","url":"https://example.org/","content":"x"}],"unresponsive_engines":[]}`)
-	}))
-	defer slow.Close()
-	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+slow.URL, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
+	url, asked := slowSearch(t)
+	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+url, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
 	s := line.now()
 	k := &talker{t, line, s.Tenant(t, "named-web", "enterprise"), ""}
 	addModel(t, s, "scripted", planner(t).URL, "tools")
