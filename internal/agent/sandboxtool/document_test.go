@@ -79,6 +79,7 @@ func TestDocuments(t *testing.T) {
 	write("page.html", "<h1>A page</h1><script>document.body.append('by a script')</script>")
 	write("a.csv", "n,x\n1.5,\"a,b\"\n007,\n")
 	write("broken.docx", "x")
+	write("b.csv.part", "of the user")
 	for _, c := range []struct {
 		call object
 		want string
@@ -130,8 +131,11 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s has no %d pages: %.100q, %v", name, pages, data, err)
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*.part"))
+	left, err := filepath.Glob(filepath.Join(dir, ".atoll-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %q", left)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "b.csv.part")); err != nil || string(data) != "of the user" {
+		t.Errorf("a file beside that which is made has %q, %v", data, err)
 	}
 }

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from datetime import datetime, timedelta
 from xml.etree import ElementTree
@@ -267,9 +268,10 @@ def convert(call):
             raise Refused(f"there is {target} already; choose another name, or set overwrite")
         if os.path.samefile(source, target):
             raise Refused("a document cannot be converted to itself")
-    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-    part = target + ".part"
-    try:
+    folder = os.path.dirname(target) or "."
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".atoll-convert-") as beside:
+        part = f"{beside}/part"
         if made[1] in ("md", "txt") and made[0] in READERS:
             _, parts = document(call, source)
             with open(part, "x", encoding="utf-8") as f:
@@ -293,9 +295,6 @@ def convert(call):
         else:
             raise Refused(f"{made[0] or 'a file without a kind'} cannot be converted to {made[1] or 'one without a kind'}; possible are pdf, docx, xlsx and pptx to md and txt, xlsx to csv, md and txt to docx and pptx, csv to xlsx, and {', '.join(PRINTED)} to pdf")
         os.replace(part, target)
-    finally:
-        if os.path.lexists(part):
-            os.unlink(part)
     return f"Converted {source} to {target}, {os.path.getsize(target)} bytes."
 
 
