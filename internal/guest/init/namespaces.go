@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -20,46 +19,20 @@ import (
 // 1 ends.
 type namespaces struct {
 	init  *raw.Process
-	pidfd int
-	held  []any // what the steps of init point at
+	pidfd int // of init; -1 once it has ended
 }
 
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET
 
-// steps are the system calls of an init, with what they point at.
-type steps struct {
-	list []raw.Step
-	held []any
-	err  error
-}
-
-func (t *steps) add(call uintptr, args ...uintptr) {
-	var step raw.Step
-	step[0] = call
-	copy(step[1:], args)
-	t.list = append(t.list, step)
-}
-
-// text returns the address of a string; that of "" is 0.
-func (t *steps) text(s string) uintptr {
-	if s == "" {
-		return 0
-	}
-	p, err := unix.BytePtrFromString(s)
-	if err != nil {
-		t.err = err
-		return 0
-	}
-	t.held = append(t.held, p)
-	return uintptr(unsafe.Pointer(p))
-}
+// steps are the system calls of an init.
+type steps struct{ raw.Steps }
 
 func (t *steps) mount(source, target, kind string, flags uintptr, data string) {
-	t.add(unix.SYS_MOUNT, t.text(source), t.text(target), t.text(kind), flags, t.text(data))
+	t.Add(unix.SYS_MOUNT, t.Text(source), t.Text(target), t.Text(kind), flags, t.Text(data))
 }
 
 func (t *steps) mkdir(path string, mode uintptr) {
-	t.add(unix.SYS_MKDIRAT, raw.CWD, t.text(path), mode)
+	t.Add(unix.SYS_MKDIRAT, raw.CWD, t.Text(path), mode)
 }
 
 // The folders of /tmp, while it still is init's own, that the new root is made from.
@@ -98,10 +71,10 @@ func (t *steps) prepareRoot(m *wire.RenewMessage) error {
 	}
 	t.mount("tmpfs", newRoot+"/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+size(m.Tmp))
 	// The old root comes to lie on the new one's /tmp, and goes from there.
-	t.add(unix.SYS_PIVOT_ROOT, t.text(newRoot), t.text(newRoot+"/tmp"))
-	t.add(unix.SYS_CHDIR, t.text("/"))
-	t.add(unix.SYS_UMOUNT2, t.text("/tmp"), unix.MNT_DETACH)
-	return t.err
+	t.Add(unix.SYS_PIVOT_ROOT, t.Text(newRoot), t.Text(newRoot+"/tmp"))
+	t.Add(unix.SYS_CHDIR, t.Text("/"))
+	t.Add(unix.SYS_UMOUNT2, t.Text("/tmp"), unix.MNT_DETACH)
+	return t.Err()
 }
 
 // begin makes namespaces with an init that has made their root.
@@ -114,37 +87,31 @@ func beginNamespaces(m *wire.RenewMessage) (_ *namespaces, err error) {
 	t := &steps{}
 	// A signal's handler would be Go's. What the program leaves to init ends without it.
 	blocked, ignore := new(^uint64(0)), &[4]uint64{1} // SIG_IGN
-	t.held = append(t.held, blocked, ignore)
-	t.add(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(blocked)), 0, 8)
-	t.add(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(ignore)), 0, 8)
-	t.add(unix.SYS_CLOSE_RANGE, 0, uintptr(done[1]-1), 0)
-	t.add(unix.SYS_CLOSE_RANGE, uintptr(done[1]+1), ^uintptr(0)>>32, 0)
+	t.Add(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, raw.Address(&t.Steps, blocked), 0, 8)
+	t.Add(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), raw.Address(&t.Steps, ignore), 0, 8)
+	t.Add(unix.SYS_CLOSE_RANGE, 0, uintptr(done[1]-1), 0)
+	t.Add(unix.SYS_CLOSE_RANGE, uintptr(done[1]+1), ^uintptr(0)>>32, 0)
 	if err := t.prepareRoot(m); err != nil {
 		raw.Close(done[1])
 		return nil, err
 	}
-	word := []byte{'R'}
-	t.held = append(t.held, word)
-	t.add(unix.SYS_WRITE, uintptr(done[1]), uintptr(unsafe.Pointer(&word[0])), 1)
-	t.add(unix.SYS_CLOSE, uintptr(done[1]))
-	t.add(unix.SYS_PPOLL)
-	init, err := raw.Begin(newNamespaces, t.list)
+	t.Add(unix.SYS_WRITE, uintptr(done[1]), t.Text("R"), 1)
+	t.Add(unix.SYS_CLOSE, uintptr(done[1]))
+	t.Add(unix.SYS_PPOLL)
+	init, err := raw.Begin(newNamespaces, &t.Steps)
 	raw.Close(done[1])
 	if err != nil {
 		return nil, step("make namespaces", err)
 	}
-	n := &namespaces{init: init, pidfd: -1, held: t.held}
+	n := &namespaces{init: init, pidfd: init.FD}
 	if got, _ := raw.Read(done[0], make([]byte, 1)); got != 1 {
 		at, why := init.Failed()
 		n.kill()
+		raw.Close(n.pidfd)
 		if why == nil {
 			why = failure("its init ended")
 		}
 		return nil, step("make namespaces, at step "+strconv.Itoa(at), why)
-	}
-	if n.pidfd, err = unix.PidfdOpen(init.PID, 0); err != nil {
-		n.kill()
-		return nil, step("pidfd_open", err)
 	}
 	return n, nil
 }
@@ -180,7 +147,7 @@ func (n *namespaces) end(keep int) error {
 		raw.Close(n.pidfd)
 		n.pidfd = -1
 	}
-	runtime.KeepAlive(n.held)
+	runtime.KeepAlive(n.init)
 	return nil
 }
 

@@ -44,16 +44,13 @@ ok:
 	MOVQ	$0, err+64(FP)
 	RET
 
-// func begin(flags, stack, steps, status uintptr) (pid uintptr, err unix.Errno)
+// func begin(args, size, steps, status uintptr) (pid uintptr, err unix.Errno)
 TEXT ·begin(SB), NOSPLIT, $0-48
-	MOVQ	flags+0(FP), DI
-	MOVQ	stack+8(FP), SI
+	MOVQ	args+0(FP), DI
+	MOVQ	size+8(FP), SI
 	MOVQ	steps+16(FP), R12
 	MOVQ	status+24(FP), R13
-	XORL	DX, DX
-	XORL	R10, R10
-	XORL	R8, R8
-	BYTE	$0xb8; LONG $56; BYTE $0x0f; BYTE $0x05 // clone
+	BYTE	$0xb8; LONG $435; BYTE $0x0f; BYTE $0x05 // clone3
 	TESTQ	AX, AX
 	JEQ	step
 	CMPQ	AX, $0xfffffffffffff001

@@ -1,15 +1,12 @@
 #include "textflag.h"
 
-// func begin(flags, stack, steps, status uintptr) (pid uintptr, err unix.Errno)
+// func begin(args, size, steps, status uintptr) (pid uintptr, err unix.Errno)
 TEXT ·begin(SB), NOSPLIT, $0-48
-	MOVD	flags+0(FP), R0
-	MOVD	stack+8(FP), R1
+	MOVD	args+0(FP), R0
+	MOVD	size+8(FP), R1
 	MOVD	steps+16(FP), R19
 	MOVD	status+24(FP), R20
-	MOVD	$0, R2
-	MOVD	$0, R3
-	MOVD	$0, R4
-	MOVD	$220, R8 // clone
+	MOVD	$435, R8 // clone3
 	SVC
 	CBZ	R0, step
 	CMN	$4095, R0

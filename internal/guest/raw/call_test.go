@@ -2,6 +2,7 @@ package raw
 
 import (
 	"os"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -49,5 +50,95 @@ func TestCallsAreTheKernels(t *testing.T) {
 	}
 	if _, err := Read(-1, b); err != unix.EBADF {
 		t.Errorf("read(2) of no descriptor is %v, not %v", err, unix.EBADF)
+	}
+}
+
+// TestExec executes a program, and tells which call of several failed.
+func TestExec(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	all, before := ^uint64(0), uint64(0)
+	for _, c := range []struct {
+		path, says string
+		close      uintptr
+		at         int
+		want       error
+	}{
+		{"/bin/sh", "said\n", uintptr(w.Fd()) + 1000, 1, unix.EBADF},
+		{"/bin/sh", "said\n", 2, -1, nil},
+		{"/nothing", "", 2, 3, unix.ENOENT},
+	} {
+		s := &Steps{}
+		mask := new(uint64)
+		s.Add(unix.SYS_DUP3, w.Fd(), 1, 0)
+		s.Add(unix.SYS_CLOSE, c.close)
+		s.Add(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, Address(s, mask), 0, 8)
+		s.Add(unix.SYS_EXECVE, s.Text(c.path), s.Texts([]string{"sh", "-c", "echo said"}), s.Texts(nil))
+		runtime.LockOSThread()
+		unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&before)), 8, 0, 0)
+		p, err := Exec(s)
+		unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&before)), 0, 8, 0, 0)
+		runtime.UnlockOSThread()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, why := p.Failed(); at != c.at || why != c.want {
+			t.Errorf("%s: step %d failed with %v", c.path, at, why)
+		}
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(p.FD)
+		b := make([]byte, 16)
+		if c.at < 0 {
+			if n, err := r.Read(b); string(b[:n]) != c.says || err != nil || status.ExitStatus() != 0 {
+				t.Errorf("%s: it wrote %q: %v, %v", c.path, b[:n], err, status)
+			}
+		}
+	}
+	s := &Steps{}
+	s.Add(unix.SYS_CHDIR, s.Text("a\x00b"))
+	if _, err := Exec(s); err != unix.EINVAL {
+		t.Errorf("a path that cannot be is %v", err)
+	}
+}
+
+// TestBegin has a process wait until it is killed, and another end at a call that fails.
+func TestBegin(t *testing.T) {
+	for _, c := range []struct {
+		fd uintptr
+		at int
+	}{{1 << 20, 0}, {0, -1}} {
+		s := &Steps{}
+		mask := ^uint64(0)
+		s.Add(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, Address(s, &mask), 0, 8)
+		if c.at >= 0 {
+			s = &Steps{}
+			s.Add(unix.SYS_CLOSE, c.fd)
+		}
+		s.Add(unix.SYS_PPOLL)
+		p, err := Begin(0, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.at < 0 {
+			if err := unix.PidfdSendSignal(p.FD, unix.SIGKILL, nil, 0); err != nil {
+				t.Error(err)
+			}
+		}
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(p.FD)
+		at, why := p.Failed()
+		if at != c.at || c.at >= 0 && why != unix.EBADF || status.Signaled() != (c.at < 0) {
+			t.Errorf("step %d failed with %v; %v", at, why, status)
+		}
 	}
 }
