@@ -18,7 +18,7 @@ const errConfined = failure("the rules of this sandbox were given already, or pr
 // starts now has them under its feet; they become read-only with seal, since
 // process 1 still writes there to start an interpreter.
 func (s *supervisor) confine(m *wire.ConfineMessage) error {
-	if s.confined || s.warm != nil || len(s.runs) > 0 || s.dirty {
+	if s.confined || s.warm != nil || len(s.runs) > 0 || s.dirty || s.own != nil {
 		return errConfined
 	}
 	s.confined, s.rules, rootPrograms = true, *m, m.Root

@@ -34,6 +34,17 @@ func TestLongestRuleDecides(t *testing.T) {
 	}
 }
 
+// TestNamespacesStay refuses what would start programs outside of the namespaces that there are.
+func TestNamespacesStay(t *testing.T) {
+	s := &supervisor{own: &namespaces{}}
+	if err := s.confine(&wire.ConfineMessage{NoExec: true}); err != errConfined || s.confined {
+		t.Errorf("rules are answered with %v", err)
+	}
+	if err := s.startDaemon(&wire.StartDaemonMessage{}); err != errHasRuns {
+		t.Errorf("a guest daemon is answered with %v", err)
+	}
+}
+
 func TestMountTable(t *testing.T) {
 	got := parseMounts("1 0 0:1 / / rw - overlay none rw\n2 1 0:2 / /tmp/a\\040b\\134 ro,nosuid,noexec - tmpfs none rw\nshort\n")
 	want := []mountPoint{{path: "/"}, {path: `/tmp/a b\`, flags: unix.MS_NOSUID | unix.MS_NOEXEC}}

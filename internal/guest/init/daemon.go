@@ -40,7 +40,7 @@ func (s *supervisor) callDaemon(m *wire.StartDaemonMessage) error {
 func (s *supervisor) startDaemon(m *wire.StartDaemonMessage) error {
 	var st unix.Stat_t
 	switch {
-	case len(s.runs) > 0:
+	case len(s.runs) > 0, s.own != nil: // it would start programs outside of the namespaces
 		return errHasRuns
 	case unix.Stat(wire.DaemonMount, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return errNoDaemonMount
