@@ -63,14 +63,14 @@ func TestExec(t *testing.T) {
 	defer w.Close()
 	all, before := ^uint64(0), uint64(0)
 	for _, c := range []struct {
-		path, says string
-		close      uintptr
-		at         int
-		want       error
+		path  string
+		close uintptr
+		at    int
+		want  error
 	}{
-		{"/bin/sh", "said\n", uintptr(w.Fd()) + 1000, 1, unix.EBADF},
-		{"/bin/sh", "said\n", 2, -1, nil},
-		{"/nothing", "", 2, 3, unix.ENOENT},
+		{"/bin/sh", w.Fd() + 1000, 1, unix.EBADF},
+		{"/bin/sh", 2, -1, nil},
+		{"/nothing", 2, 3, unix.ENOENT},
 	} {
 		s := &Steps{}
 		mask := new(uint64)
@@ -96,7 +96,7 @@ func TestExec(t *testing.T) {
 		unix.Close(p.FD)
 		b := make([]byte, 16)
 		if c.at < 0 {
-			if n, err := r.Read(b); string(b[:n]) != c.says || err != nil || status.ExitStatus() != 0 {
+			if n, err := r.Read(b); string(b[:n]) != "said\n" || err != nil || status.ExitStatus() != 0 {
 				t.Errorf("%s: it wrote %q: %v, %v", c.path, b[:n], err, status)
 			}
 		}
