@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -29,6 +30,7 @@ type environment struct {
 	maker     *warm.Maker
 	release   func() error // of the image
 	templates string       // folder
+	apart     sync.Map     // of warm.Key: kinds whose programs do not share kernels, whatever their isolation
 
 	users int       // guarded by Engine.mu; claims under way
 	used  time.Time // guarded by Engine.mu

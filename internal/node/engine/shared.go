@@ -16,7 +16,7 @@ import (
 
 // sharedKey is what programs have in common that may follow one another in a kernel.
 type sharedKey struct {
-	environment envKey
+	environment *environment // not its name: another of that may be made of another image
 	tenant, key string
 	kind        warm.Key
 }
@@ -48,14 +48,13 @@ type sharedKernel struct {
 // sharedKernels has the kernels that no claim has.
 type sharedKernels struct {
 	engine *Engine
-	apart  sync.Map // of apartKey: kinds whose programs have kernels of their own
 
 	mu      sync.Mutex
-	closed  bool                          // guarded by mu
-	idle    map[sharedKey][]*sharedKernel // guarded by mu; the one that was used last comes last
-	count   int                           // guarded by mu; of idle
-	pending map[sharedKey]int             // guarded by mu; are being made ready again
-	waiters map[sharedKey][]chan *sharedKernel
+	closed  bool                               // guarded by mu
+	idle    map[sharedKey][]*sharedKernel      // guarded by mu; the one that was used last comes last
+	count   int                                // guarded by mu; of idle
+	pending map[sharedKey]int                  // guarded by mu; are being made ready again
+	waiters map[sharedKey][]chan *sharedKernel // guarded by mu
 }
 
 func newShared(e *Engine) *sharedKernels {
@@ -66,7 +65,7 @@ func newShared(e *Engine) *sharedKernels {
 
 // claimShared returns a kernel in which programs of the job's key have run, or a new one.
 func (e *Engine) claimShared(ctx context.Context, env *environment, fresh bool, job *execution.Job) (executor.Claimed, execution.StartReason, error) {
-	key := sharedKey{env.key, job.Tenant, job.Key, env.maker.Key(job.Language, job.Code, false, false)}
+	key := sharedKey{env, job.Tenant, job.Key, env.maker.Key(job.Language, job.Code, false, false)}
 	k, err := e.shared.take(ctx, key)
 	if err != nil {
 		return nil, "", err
@@ -95,21 +94,16 @@ func (e *Engine) shares(env *environment, job *execution.Job) bool {
 	if !job.Shares() || e.host.shared {
 		return false
 	}
-	_, apart := e.shared.apart.Load(apartKey{env.key, env.maker.Key(job.Language, job.Code, false, false)})
+	_, apart := env.apart.Load(env.maker.Key(job.Language, job.Code, false, false))
 	return !apart
 }
 
 // keepApart has jobs as this one have kernels of their own from now on.
 func (e *Engine) keepApart(env *environment, job *execution.Job, err error) {
 	kind := env.maker.Key(job.Language, job.Code, false, false)
-	if _, known := e.shared.apart.LoadOrStore(apartKey{env.key, kind}, true); !known {
+	if _, known := env.apart.LoadOrStore(kind, true); !known {
 		e.cfg.Log.Warn("executions of a key get kernels of their own", "kind", kind.String(), "error", err)
 	}
-}
-
-type apartKey struct {
-	environment envKey
-	kind        warm.Key
 }
 
 // makeShared makes a kernel, ready for its first program.
@@ -173,7 +167,7 @@ func (s *sharedKernels) take(ctx context.Context, key sharedKey) (*sharedKernel,
 		err = context.Cause(ctx)
 	}
 	s.mu.Lock()
-	s.waiters[key] = slices.DeleteFunc(s.waiters[key], func(c chan *sharedKernel) bool { return c == wait })
+	s.waiting(key, slices.DeleteFunc(s.waiters[key], func(c chan *sharedKernel) bool { return c == wait }))
 	s.mu.Unlock()
 	select {
 	case k := <-wait: // it came at the same time
@@ -288,18 +282,29 @@ func (s *sharedKernels) waiting(key sharedKey, list []chan *sharedKernel) {
 	}
 }
 
-// evict ends the kernel that has been idle for longest. s.mu is held.
+// evict ends an idle kernel, if there is one. s.mu is held.
 func (s *sharedKernels) evict() {
+	if k := s.dispensable(); k != nil {
+		s.remove(k.key, 0)
+		s.engine.tasks.Go(func() { s.end(k) })
+	}
+}
+
+// dispensable returns the kernel that has been idle for longest of the tenant that has
+// the most: a tenant with many keys does not cost others theirs. s.mu is held.
+func (s *sharedKernels) dispensable() *sharedKernel {
+	count, most := map[string]int{}, 0
+	for key, list := range s.idle {
+		count[key.tenant] += len(list)
+		most = max(most, count[key.tenant])
+	}
 	var oldest *sharedKernel
-	for _, list := range s.idle {
-		if oldest == nil || list[0].since.Before(oldest.since) {
+	for key, list := range s.idle {
+		if count[key.tenant] == most && (oldest == nil || list[0].since.Before(oldest.since)) {
 			oldest = list[0]
 		}
 	}
-	if oldest != nil {
-		s.remove(oldest.key, 0)
-		s.engine.tasks.Go(func() { s.end(oldest) })
-	}
+	return oldest
 }
 
 // expire ends kernels that have been idle for sharedIdle, until ctx ends, and then all.

@@ -260,6 +260,66 @@ func TestAProgramThatDoesNotEndByItselfTakesItsKernelAlong(t *testing.T) {
 	}
 }
 
+func TestAKernelThatBreaksWhileItWaitsIsReplaced(t *testing.T) {
+	e := start(t, folder(t), nil)
+	dir, _, _ := shared(t, e, ofKey(execution.Bash, "echo 1"), time.Minute)
+	var waits *sharedKernel
+	e.shared.mu.Lock()
+	for _, list := range e.shared.idle {
+		waits = list[0]
+	}
+	e.shared.mu.Unlock()
+	if waits == nil || e.folder(waits.ID()) != dir {
+		t.Fatalf("%v waits", waits)
+	}
+	if err := e.Remove(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	<-waits.Done()
+	next, out, end := shared(t, e, ofKey(execution.Bash, "echo 1"), time.Minute)
+	if next == dir || out != "1\n" || end.ExitCode != 0 {
+		t.Errorf("the next program printed %q %+v, in the same kernel: %t", out, end, next == dir)
+	}
+	if again, _, _ := shared(t, e, ofKey(execution.Bash, "echo 1"), time.Minute); again != next {
+		t.Error("the kernel that came instead is not kept")
+	}
+}
+
+// TestATenantWithManyKernelsMakesRoom has the kernel go that was idle for longest of the
+// tenant that has the most, though one of another's was idle for longer.
+func TestATenantWithManyKernelsMakesRoom(t *testing.T) {
+	s := newShared(nil)
+	if k := s.dispensable(); k != nil {
+		t.Errorf("%v goes of none", k)
+	}
+	now := time.Now()
+	add := func(tenant, key string, ages ...time.Duration) {
+		k := sharedKey{tenant: tenant, key: key}
+		for _, age := range ages {
+			s.idle[k] = append(s.idle[k], &sharedKernel{key: k, since: now.Add(-age)})
+		}
+	}
+	add("few", "key_1", 50*time.Second, 40*time.Second)
+	add("many", "key_2", 20*time.Second, 10*time.Second)
+	add("many", "key_3", 30*time.Second)
+	if k := s.dispensable(); k == nil || k.key.key != "key_3" {
+		t.Errorf("%+v goes", k)
+	}
+}
+
+// TestAClaimThatWaitedInVainLeavesNothing waits for a kernel that is not made ready in time.
+func TestAClaimThatWaitedInVainLeavesNothing(t *testing.T) {
+	s := newShared(nil)
+	key := sharedKey{tenant: "ten_1", key: "key_1"}
+	s.pending[key] = 1
+	if k, err := s.take(t.Context(), key); k != nil || err != nil {
+		t.Errorf("%v, %v", k, err)
+	}
+	if len(s.waiters) > 0 {
+		t.Errorf("%v are left", s.waiters)
+	}
+}
+
 func TestLimitsHoldForEachProgramOfAKey(t *testing.T) {
 	e := start(t, folder(t), nil)
 	for range 2 {

@@ -62,6 +62,7 @@ type options struct {
 	detach             bool
 	bus                *bus.Bus       // instead of a fileLog
 	blobs              executor.Blobs // nil is a folder
+	sandboxes          func(executor.Sandboxes) executor.Sandboxes
 }
 
 func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
@@ -104,8 +105,12 @@ func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
 	if o.blobs == nil {
 		o.blobs = folder(filepath.Join(dir, "blobs"))
 	}
+	var sandboxes executor.Sandboxes = m.engine
+	if o.sandboxes != nil {
+		sandboxes = o.sandboxes(sandboxes)
+	}
 	m.Executor, err = executor.New(executor.Config{
-		Outputs: filepath.Join(dir, "state", engine.Server, "outputs"), Sandboxes: m.engine, Writer: writer, Blobs: o.blobs, Log: log, Registry: m.metrics,
+		Outputs: filepath.Join(dir, "state", engine.Server, "outputs"), Sandboxes: sandboxes, Writer: writer, Blobs: o.blobs, Log: log, Registry: m.metrics,
 		Concurrency: o.concurrency, Queue: o.queue, TurnIdle: o.turnIdle, Detach: o.detach,
 		Homes: engine.Threads{Cache: m.homes.cache}, HomeFree: 1 << 30,
 	})
