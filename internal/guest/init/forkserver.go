@@ -34,13 +34,8 @@ const errForkServer = failure("the fork server ended")
 // in the sandbox meanwhile.
 func (s *supervisor) startForkServer(m *wire.WarmMessage) (*forkServer, error) {
 	l := language.Get(language.Name(m.Language))
-	control, err := newPipe()
+	control, note, err := hookPipes()
 	if err != nil {
-		return nil, err
-	}
-	note, err := newPipe()
-	if err != nil {
-		control.close()
 		return nil, err
 	}
 	w := &warmed{cmd: m.Command, hook: &l.Warm, fork: true}
@@ -90,13 +85,8 @@ func (f *forkServer) serves(m *wire.WarmMessage) bool {
 
 // fork returns an interpreter of its own namespaces, which will say that it waits.
 func (f *forkServer) fork(own *namespaces) (_ *warmed, err error) {
-	control, err := newPipe()
+	control, note, err := hookPipes()
 	if err != nil {
-		return nil, err
-	}
-	note, err := newPipe()
-	if err != nil {
-		control.close()
 		return nil, err
 	}
 	o, e, err := outputs()

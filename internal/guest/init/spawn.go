@@ -65,6 +65,17 @@ func newPipe() (p pair, err error) {
 	return p, step("pipe", err)
 }
 
+// hookPipes makes the pipes between process 1 and an interpreter's hook.
+func hookPipes() (control, note pair, err error) {
+	if control, err = newPipe(); err != nil {
+		return control, note, err
+	}
+	if note, err = newPipe(); err != nil {
+		control.close()
+	}
+	return control, note, err
+}
+
 func (p pair) close() {
 	unix.Close(p[0])
 	unix.Close(p[1])

@@ -60,13 +60,8 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 	if l.Warm.Hook == "" {
 		return nil, failure("no such language: " + m.Language)
 	}
-	control, err := newPipe()
+	control, note, err := hookPipes()
 	if err != nil {
-		return nil, err
-	}
-	note, err := newPipe()
-	if err != nil {
-		control.close()
 		return nil, err
 	}
 	w := &warmed{cmd: m.Command, hook: &l.Warm, control: control, note: note[0]}
