@@ -125,18 +125,13 @@ const endTime = 2 * time.Second
 const errAlive = failure("processes of the last program do not end")
 
 // end ends everything in the namespaces, and returns when no process of it is left.
-// keep is the process that makes interpreters, which is not among them.
-func (n *namespaces) end(keep int) error {
+// keep is the process that makes interpreters, which is not among them. Those that are
+// process 1's own children, such as a main process that gave its last word, are there
+// until reap takes them.
+func (n *namespaces) end(keep int, reap func()) error {
 	n.kill()
-	var status unix.WaitStatus
-	var usage unix.Rusage
-	reaped := false
 	for began := time.Now(); ; nap(100 * time.Microsecond) {
-		if !reaped {
-			got, err := raw.Reap(n.init.PID, &status, &usage)
-			reaped = got == n.init.PID || err == unix.ECHILD
-		}
-		if reaped && !anyBut(keep) {
+		if reap(); !anyBut(keep) {
 			break
 		}
 		if time.Since(began) > endTime {

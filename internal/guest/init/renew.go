@@ -95,7 +95,7 @@ func (s *supervisor) endProgram() error {
 	if s.forks != nil {
 		keep = s.forks.pid
 	}
-	if err := s.own.end(keep); err != nil {
+	if err := s.own.end(keep, s.reap); err != nil {
 		return err
 	}
 	s.own, s.parting, s.dirty = nil, nil, false

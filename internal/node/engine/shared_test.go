@@ -215,6 +215,23 @@ func TestOtherLanguagesOfAKeyFindNothingOfEachOther(t *testing.T) {
 	}
 }
 
+// TestShortProgramsOfAKeyShareAKernel runs programs whose interpreters tell that they end before
+// they do.
+func TestShortProgramsOfAKeyShareAKernel(t *testing.T) {
+	e := start(t, folder(t), nil)
+	for language, code := range map[execution.Language]string{
+		execution.Python: "print(1)", execution.Node: "console.log(1)", execution.Bash: "echo 1",
+	} {
+		dir, _, _ := shared(t, e, ofKey(language, code), time.Minute)
+		for range 3 {
+			next, out, end := shared(t, e, ofKey(language, code), time.Minute)
+			if next != dir || out != "1\n" || end.ExitCode != 0 {
+				t.Errorf("%s: it printed %q %+v, in the same kernel: %t", language, out, end, next == dir)
+			}
+		}
+	}
+}
+
 func TestKeysAndEnvironmentsDoNotShareKernels(t *testing.T) {
 	e := start(t, folder(t), nil)
 	dir, _, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute)
