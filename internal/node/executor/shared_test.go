@@ -3,11 +3,16 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"io"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // breaking has the kernels of its first claims break before their programs begin.
@@ -72,4 +77,41 @@ func TestABrokenKernelCostsNoExecution(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stores keeps blobs, but for one time at which it breaks down.
+type stores struct {
+	executor.Blobs
+	broken atomic.Bool
+}
+
+func (s *stores) Put(ctx context.Context, name string, r io.Reader) error {
+	if s.broken.Load() {
+		panic("no blob is stored")
+	}
+	return s.Blobs.Put(ctx, name, r)
+}
+
+// TestABrokenJobTakesItsKernelAlong has a job break down after its program has ended, while its
+// journal still has it. Until then the files of its key's programs come from the kernel they share.
+func TestABrokenJobTakesItsKernelAlong(t *testing.T) {
+	dir := folderFor(t)
+	blobs := &stores{Blobs: folder(filepath.Join(dir, "blobs"))}
+	m := start(t, dir, options{blobs: blobs})
+	ofKey := func() execution.Result {
+		j := job("open('out', 'x').write('1')")
+		j.Key, j.Isolation, j.Input.Outputs = "key", execution.IsolationKey, []string{"out"}
+		return m.run(t, j)
+	}
+	for _, start := range []execution.Start{execution.StartCold, execution.StartWarm} {
+		if r := ofKey(); r.Start != start || r.Status != execution.Success || len(r.Files.Files) != 1 {
+			t.Errorf("%+v", r)
+		}
+		atolltest.Until(t, 20*time.Second, "the kernel waits", func() bool { return m.count(t, "atoll_shared_kernels_idle") == 1 })
+	}
+	blobs.broken.Store(true)
+	if r := ofKey(); r.Status != execution.Failed || r.NotStarted {
+		t.Errorf("%+v", r)
+	}
+	atolltest.Until(t, 20*time.Second, "the kernel goes", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
 }

@@ -301,9 +301,7 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 		if err := out.journal.clear(); err != nil {
 			t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
 			lost = true // not to be used again
-			if s, ok := t.sandbox.(Shared); ok {
-				s.Spoil()
-			}
+			t.spoil()
 		}
 	}
 	if err := out.answer.remove(); err != nil {
@@ -418,6 +416,13 @@ func (t *task) discard() {
 	t.sandbox = nil
 }
 
+// spoil has no other execution get the sandbox's kernel.
+func (t *task) spoil() {
+	if s, ok := t.sandbox.(Shared); ok {
+		s.Spoil()
+	}
+}
+
 // detach leaves the sandbox, with the run's journal, to the next process.
 func (t *task) detach() {
 	t.letGo = true
@@ -433,6 +438,7 @@ func (t *task) end() {
 	if v := recover(); v != nil {
 		x.cfg.Log.Error("a job broke down", "trace_id", t.job.TraceID, "panic", v, "stack", string(debug.Stack()))
 		if t.sandbox != nil {
+			t.spoil() // its journal may have the job
 			t.discard()
 		}
 		if !t.told && !t.letGo {
