@@ -41,14 +41,15 @@ func (h *Handoffs) delegate(ctx context.Context, c *loop.Call, o *options, task 
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Runs.Wait(ctx, c.Run.Tenant, id); err != nil {
-		if ctx.Err() == nil || errors.Is(context.Cause(ctx), loop.ErrLeft) {
-			return nil, err // the process that goes on with the run waits for it
-		}
-		out, failed := h.end(context.WithoutCancel(ctx), c, id)
-		return out, errors.Join(context.Cause(ctx), failed)
+	var out *loop.Outcome
+	if err = h.Runs.Wait(ctx, c.Run.Tenant, id); err == nil {
+		out, err = h.outcome(ctx, c, o, id)
 	}
-	return h.outcome(ctx, c, o, id)
+	if err == nil || ctx.Err() == nil || errors.Is(context.Cause(ctx), loop.ErrLeft) {
+		return out, err // after an error the process that goes on with the run waits for it
+	}
+	out, failed := h.end(context.WithoutCancel(ctx), c, o, id)
+	return out, errors.Join(context.Cause(ctx), failed)
 }
 
 // begin begins the run that does the work. The outcome is that of a call that was not made; nil
@@ -110,6 +111,8 @@ func ownSandbox(c *loop.Call, id run.ID) string {
 // letGo ends the sandbox of a thread that has ended, if it had one of its own.
 func (h *Handoffs) letGo(ctx context.Context, c *loop.Call, o *options, id run.ID) {
 	if o.Own {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
 		h.LetGo(ctx, &run.Run{ID: id, Tenant: c.Run.Tenant, Key: c.Run.Key, Environment: c.Run.Environment, Sandbox: ownSandbox(c, id)})
 	}
 }
@@ -123,6 +126,7 @@ func (h *Handoffs) resume(ctx context.Context, c *loop.Call, o *options, r *run.
 		kept, err = h.Threads.ResumeThread(ctx, thread)
 	}
 	if why, refused := refusal(ctx, err); refused {
+		h.letGo(ctx, c, o, r.ID)
 		return said(c, o.To.Name+" could not go on with its work: "+why, true), nil
 	}
 	if err != nil {
@@ -177,13 +181,15 @@ func refusal(ctx context.Context, err error) (why string, refused bool) {
 	return err.Error(), true
 }
 
-// end ends a run that does work for one that ends, and all that it has handed on.
-func (h *Handoffs) end(ctx context.Context, c *loop.Call, id run.ID) (*loop.Outcome, error) {
+// end ends a run that does work for one that ends, and all that it has handed on. The run may have
+// ended before, with calls that wait for the client.
+func (h *Handoffs) end(ctx context.Context, c *loop.Call, o *options, id run.ID) (*loop.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	err := h.Runs.Cancel(ctx, c.Run.Tenant, id)
 	switch fault.KindOf(err) {
-	case fault.NotFound: // it has not begun
+	case fault.NotFound: // it has not begun; its thread may have, and waited
+		h.letGo(ctx, c, o, id)
 		return &loop.Outcome{}, nil
 	case fault.Conflict: // it has ended
 		err = nil
@@ -198,19 +204,17 @@ func (h *Handoffs) end(ctx context.Context, c *loop.Call, id run.ID) (*loop.Outc
 	if err != nil {
 		return nil, err
 	}
-	o, err := optionsOf(c.Tool)
-	if err == nil {
-		h.letGo(ctx, c, &o, id)
-	}
-	return &loop.Outcome{Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, err
+	h.letGo(ctx, c, o, id)
+	return &loop.Outcome{Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil
 }
 
 // End implements loop.Ender.
 func (h *Handoffs) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	if !h.Claims(c) {
-		return nil, nil
+	o, err := optionsOf(c.Tool)
+	if err != nil || o.Mode != agent.Orchestrator {
+		return nil, err
 	}
-	return h.end(ctx, c, run.ChildOf(c.Run.ID, c.Number))
+	return h.end(ctx, c, &o, run.ChildOf(c.Run.ID, c.Number))
 }
 
 // outcome is what a run came to that has ended.

@@ -233,6 +233,9 @@ func (d *drive) end(e *run.End) error {
 	if err := d.endOthers(); err != nil {
 		return err
 	}
+	if err := d.endPaused(e); err != nil {
+		return err
+	}
 	d.settle(e)
 	if err := d.add(run.Entry{Ended: e}); err != nil {
 		return err

@@ -383,6 +383,17 @@ func (s *State) Cut() (calls []Pending) {
 	return calls
 }
 
+// Paused returns the calls that have handed work on which waits for the client, or which has waited
+// and is yet to go on.
+func (s *State) Paused() (calls []Pending) {
+	for _, p := range s.pending {
+		if p.result == nil && (len(p.held) > 0 || p.Resumes != nil && (!p.Begun || p.Unclaimed)) {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
 // Waiting returns the calls of a run that has ended which wait for the client.
 func (s *State) Waiting() (calls []Pending) {
 	for _, p := range s.pending {

@@ -172,6 +172,9 @@ func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, eve
 		if err == nil && n > 0 {
 			_, err = t.exec(ctx, `DELETE FROM session_queue WHERE session = ?`, string(of))
 			if err == nil {
+				_, err = t.exec(ctx, endWaits, string(session.ThreadTerminated), now, string(of), string(session.ThreadWaits), "")
+			}
+			if err == nil {
 				err = bereave(ctx, t, id, of)
 			}
 			if err == nil {

@@ -108,9 +108,11 @@ func endThreads(ctx context.Context, b *batch, turn run.ID, at time.Time) error 
 		string(session.ThreadTerminated), micros(at), string(turn), string(session.ThreadRunning))
 }
 
+const endWaits = `UPDATE session_threads SET status = ?, ended_at = ?, kept = NULL WHERE session = ? AND status = ? AND turn <> ?`
+
 // endWaiting ends the threads that wait for the client, but those of a turn.
 func endWaiting(ctx context.Context, b *batch, of string, but run.ID, at time.Time) error {
-	return b.later(ctx, `UPDATE session_threads SET status = ?, ended_at = ?, kept = NULL WHERE session = ? AND status = ? AND turn <> ?`,
+	return b.later(ctx, endWaits,
 		string(session.ThreadTerminated), micros(at), of, string(session.ThreadWaits), string(but))
 }
 

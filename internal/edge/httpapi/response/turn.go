@@ -175,13 +175,24 @@ func (h *Handlers) Follow(ctx context.Context, t tenant.ID, id run.ID, first boo
 // Leave removes what a session that is deleted or archived had: the records of the turns of
 // deleted ones, and its sandbox.
 func (h *Handlers) Leave(c *httpapi.Call, of *session.Session) {
+	h.free(c, of, "", of.Sandbox)
+	h.free(c, of, string(of.Agent), string(of.ID))
+	ctx := context.WithoutCancel(c.Context())
+	if err := h.Loop.Expire(ctx); err != nil {
+		c.Log().WarnContext(ctx, "the turns of a session stay for a while", "session", of.ID, "error", err)
+	}
+}
+
+// Free ends a sandbox of a session.
+func (h *Handlers) Free(c *httpapi.Call, of *session.Session, sandbox string) {
+	h.free(c, of, "", sandbox)
+}
+
+func (h *Handlers) free(c *httpapi.Call, of *session.Session, agent, turn string) {
 	ctx := context.WithoutCancel(c.Context())
 	caller := *c.Caller
 	caller.Environment.ID = of.Environment
-	if err := errors.Join(h.Files.EndTurn(ctx, &caller, "", of.Sandbox), h.Files.EndTurn(ctx, &caller, string(of.Agent), string(of.ID))); err != nil {
-		c.Log().WarnContext(ctx, "the sandbox of a session stays for a while", "session", of.ID, "error", err)
-	}
-	if err := h.Loop.Expire(ctx); err != nil {
-		c.Log().WarnContext(ctx, "the turns of a session stay for a while", "session", of.ID, "error", err)
+	if err := h.Files.EndTurn(ctx, &caller, agent, turn); err != nil {
+		c.Log().WarnContext(ctx, "a sandbox of a session stays for a while", "session", of.ID, "error", err)
 	}
 }

@@ -218,10 +218,15 @@ func (h *Handlers) archive(c *httpapi.Call) (out Session, err error) {
 	if err != nil {
 		return out, err
 	}
+	left, err := h.waiting(c, s)
+	if err != nil {
+		return out, err
+	}
 	if s, err = h.Store.Archive(c.Context(), s.Tenant, s.ID, event(c, s.ID, "archived")); err != nil {
 		return out, err
 	}
 	h.ended(c, s)
+	h.free(c, s, left)
 	return sessionOf(s), nil
 }
 
@@ -230,10 +235,15 @@ func (h *Handlers) remove(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
+	left, err := h.waiting(c, s)
+	if err != nil {
+		return err
+	}
 	if err := h.Store.Delete(c.Context(), s.Tenant, s.ID, event(c, s.ID, "deleted")); err != nil {
 		return err
 	}
 	h.ended(c, s)
+	h.free(c, s, left)
 	return nil
 }
 

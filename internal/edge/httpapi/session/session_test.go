@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
+	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -101,6 +103,33 @@ func (shown) Show(_ context.Context, _ tenant.ID, name string) (model.Record, er
 	return model.Record{Name: name, Spec: model.Spec{Capabilities: model.Capabilities}}, nil
 }
 
+// freed are the names of sandboxes that were ended.
+type freed struct {
+	*gatewaytest.World
+	mu    sync.Mutex
+	names []string // guarded by mu
+}
+
+func (f *freed) letGo(_ context.Context, r *run.Run) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names = append(f.names, r.Sandbox)
+}
+
+// EndTurn implements response.Files.
+func (f *freed) EndTurn(ctx context.Context, _ *tenant.Principal, _, turn string) error {
+	f.letGo(ctx, &run.Run{Sandbox: turn})
+	return nil
+}
+
+// take are the names since it was called before.
+func (f *freed) take() (names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names, f.names = f.names, nil
+	return names
+}
+
 type talk struct {
 	*httpapitest.Server
 	*testing.T
@@ -112,6 +141,7 @@ type talk struct {
 	skills   skill.Store
 	agents   agent.Store
 	db       *store.DB
+	freed    *freed
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
@@ -136,6 +166,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	var api *sessionapi.Handlers
 	var keep skill.Store
 	var records *store.DB
+	free := &freed{}
 	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
 	hooks, err := webhook.New(webhook.Config{})
 	if err != nil {
@@ -144,10 +175,10 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
 		used := &skilltool.Skills{Folders: db.Skills(), Events: db.Sessions()}
-		keep, records = db.Skills(), db
+		keep, records, free.World = db.Skills(), db, s.World
 		remote := remotes(t, db, box)
 		wake := func() {}
-		given := &handoff.Handoffs{Store: db.Runs(), Threads: db.Sessions()}
+		given := &handoff.Handoffs{Store: db.Runs(), Threads: db.Sessions(), LetGo: free.letGo}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
@@ -160,7 +191,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{}), MCP: remote}
+		turns := &response.Handlers{Loop: l, Files: free, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{}), MCP: remote}
 		agents = db.Agents()
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return api.Speak(ctx, q) }, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
@@ -183,7 +214,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, hung, recalled, api, keep, agents, records}
+	k := &talk{s, t, "", ended, hung, recalled, api, keep, agents, records, free}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -66,6 +67,31 @@ func (h *Handlers) Thread(c *httpapi.Call) (*session.Thread, error) {
 		return nil, session.ErrNoThread
 	}
 	return h.Store.Thread(c.Context(), s.Tenant, s.ID, id)
+}
+
+// waiting are the threads of a session that wait for the client.
+func (h *Handlers) waiting(c *httpapi.Call, s *session.Session) (all []session.Thread, err error) {
+	if s.Waits == 0 {
+		return nil, nil
+	}
+	f := session.ThreadFilter{Page: agent.Page{Limit: readPage}, Statuses: []session.ThreadStatus{session.ThreadWaits}}
+	for {
+		page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if f.Cursor = next; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// free ends the sandboxes that threads which have ended had to themselves.
+func (h *Handlers) free(c *httpapi.Call, s *session.Session, ended []session.Thread) {
+	for i := range ended {
+		h.Turns.Free(c, s, run.SandboxOf(run.OfThread(ended[i].ID)))
+	}
 }
 
 // ArchiveThread puts a thread aside that has ended.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -126,6 +128,74 @@ func TestThreadExpires(t *testing.T) {
 	}
 	if turn := k.say("hello"); turn.Content != "Lead: hello" {
 		t.Errorf("%+v %+v", turn, turn.Error)
+	}
+}
+
+// TestOwnSandboxEnds: the sandbox that an agent has to itself stays while it waits, is the same when it
+// goes on, and ends with the work however that ends.
+func TestOwnSandboxEnds(t *testing.T) {
+	k := lead(t, `,"multiagent":{"parallel":true,"context_sharing":"full","sandbox":"own"}`)
+	last := func() (last sessionapi.SessionThread) {
+		t.Helper()
+		for _, one := range k.threads() {
+			if one.Name == "A" {
+				last = one
+			}
+		}
+		return last
+	}
+	waits := func() string {
+		t.Helper()
+		turn := k.say("do handoff_to_a (write_file)")
+		if turn.Status != "requires_action" {
+			t.Fatalf("%+v %+v", turn, turn.Error)
+		}
+		if names := k.freed.take(); len(names) > 0 {
+			t.Errorf("%q ended while calls wait", names)
+		}
+		return turn.RequiresAction[0].ToolUseID
+	}
+	ended := func(by string) {
+		t.Helper()
+		want := run.SandboxOf(run.OfThread(last().ID))
+		if names := k.freed.take(); !slices.Contains(names, want) {
+			t.Errorf("%s: %q ended, without %q", by, names, want)
+		}
+	}
+	if turn := k.post(200, approves(waits())); turn.Status != "completed" {
+		t.Errorf("%+v %+v", turn, turn.Error)
+	}
+	ended("an answer")
+	waits()
+	k.ask(200, "POST", k.path+"/interrupt", "", nil)
+	ended("the end of the wait")
+
+	if w := httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type":"message","content":"do handoff_to_a (write_file); handoff_to_b hang"}`, "Prefer", "respond-async"); w.Code != 202 {
+		t.Fatal(w.Body)
+	}
+	<-k.hung
+	atolltest.Until(t, time.Minute, "one waits while the other one works", func() bool {
+		of := last().ID
+		return slices.ContainsFunc(k.events(""), func(e sessionapi.SessionEvent) bool {
+			return e.Type == "tool_use" && e.Thread != nil && *e.Thread.ThreadID == of
+		})
+	})
+	k.ask(200, "POST", k.path+"/interrupt", "", nil)
+	atolltest.Until(t, time.Minute, "the turn ends", func() bool { return k.session().Status == "idle" })
+	ended("an interrupted turn")
+
+	waits()
+	thread := last()
+	lines := k.open(k.path + "/threads/" + thread.ID + "/events/stream")
+	k.ask(200, "POST", k.path+"/archive", "", nil)
+	ended("the session's end")
+	if now := last(); now.ID != thread.ID || now.Status != "terminated" || now.EndedAt == nil {
+		t.Fatalf("%+v", now)
+	}
+	for lines.Scan() { // the stream ends, too
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -350,6 +350,10 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 	if err != nil {
 		return 0, err
 	}
+	left, err := h.waiting(c, s)
+	if err != nil {
+		return 0, err
+	}
 	var answers []run.Answer
 	for _, w := range calls {
 		if w.Thread != "" && w.Approved {
@@ -372,5 +376,6 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 	}
 	h.Told()
 	h.hub.wake(s.ID)
+	h.free(c, s, left)
 	return int64(len(run.TellAnswers(1, time.Time{}, answers))) + 2, nil
 }
