@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
@@ -41,17 +39,7 @@ func sessionHandoffs(ctx context.Context, b *bench, r *responding) error {
 		if err != nil {
 			return 0, err
 		}
-		begun := time.Now()
-		answer, err := r.Call(ctx, http.MethodPost, session+"/events", map[string]any{"type": "message", "content": word})
-		took := time.Since(begun)
-		var out struct{ Status, Content string }
-		if err == nil {
-			err = json.Unmarshal(answer, &out)
-		}
-		if err == nil && (out.Status != "completed" || out.Content != spoken) {
-			err = fmt.Errorf("the turn is %.600s", answer)
-		}
-		return took, err
+		return r.say(ctx, session, word)
 	}
 	var all, slowest report.Sample
 	for range b.count(10) {

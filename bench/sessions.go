@@ -61,8 +61,13 @@ func says(text string) map[string]any { return map[string]any{"type": "message",
 
 // turn has a turn of a session whose model says something.
 func (r *responding) turn(ctx context.Context, session string) (time.Duration, error) {
+	return r.say(ctx, session, "say")
+}
+
+// say has a turn of a session that a text begins.
+func (r *responding) say(ctx context.Context, session, text string) (time.Duration, error) {
 	begun := time.Now()
-	answer, err := r.Call(ctx, http.MethodPost, session+"/events", says("say"))
+	answer, err := r.Call(ctx, http.MethodPost, session+"/events", says(text))
 	took := time.Since(begun)
 	var out struct{ Status, Content string }
 	if err == nil {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
-	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -29,20 +28,16 @@ func TestKilledHandoffs(t *testing.T) {
 			turn.Wait = 200 * time.Millisecond
 			return turn, true
 		case lead && result == "":
-			turn := scriptedmodel.Turn{Usage: &model.Usage{Input: 10, Output: 5}}
+			var tasks [][2]string
 			for _, who := range []string{"a", "b"} {
 				seconds := 1.5
 				if round == "0" {
 					seconds = 100
 				}
 				code := fmt.Sprintf("open('ran', 'a').write('%s%s ')\nimport time\ntime.sleep(%g)\nprint('%s%s is done')", who, round, seconds, who, round)
-				task, err := json.Marshal(map[string]string{"task": "run " + code})
-				if err != nil {
-					return turn, false
-				}
-				turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + who, Name: "handoff_to_" + who, Arguments: []string{string(task)}}})
+				tasks = append(tasks, [2]string{who, "run " + code})
 			}
-			return turn, true
+			return handOut(tasks...)
 		}
 		return obey(said, result)
 	}})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
-	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -21,15 +20,7 @@ func TestOwnSandboxes(t *testing.T) {
 		if said != "both" || result != "" {
 			return obey(said, result)
 		}
-		turn := scriptedmodel.Turn{Usage: &model.Usage{Input: 10, Output: 5}}
-		for _, who := range []string{"a", "b"} {
-			task, err := json.Marshal(map[string]string{"task": "run " + code})
-			if err != nil {
-				return turn, false
-			}
-			turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + who, Name: "handoff_to_" + who, Arguments: []string{string(task)}}})
-		}
-		return turn, true
+		return handOut([2]string{"a", "run " + code}, [2]string{"b", "run " + code})
 	}})
 	t.Cleanup(p.Close)
 	s := atolltest.Start(t, atolltest.Options{Env: []string{noPool, "ATOLL_MODEL_ALLOW=127.0.0.1"}})
@@ -55,4 +46,34 @@ func TestOwnSandboxes(t *testing.T) {
 	if n := s.Metrics(t).Sum("atoll_turns"); n != 1 {
 		t.Errorf("%v sandboxes are left, one was wanted", n)
 	}
+}
+
+// TestOwnSandboxWaits has an agent with a sandbox of its own wait for the client between two programs:
+// the second one has the first one's file, and the sandbox ends after it.
+func TestOwnSandboxWaits(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{noPool, "ATOLL_MODEL_ALLOW=127.0.0.1"}})
+	addModel(t, s, "scripted", planner(t).URL)
+	k := &talker{t, &succession{TB: t, server: s}, s.Tenant(t, "own", "pro"), ""}
+	k.begin(map[string]any{"slug": "worker", "tools": []any{map[string]string{"type": "sandbox"}}, "tool_policy": map[string]any{"require_confirmation": []string{"write_file"}}})
+	k = k.begin(map[string]any{"slug": "lead", "multiagent": map[string]any{"context_sharing": "full", "sandbox": "own"}, "handoffs": []any{map[string]string{"agent_id": "worker", "name": "Worker"}}})
+	python := func(code string) toolStep {
+		return toolStep{"run_code", map[string]any{"language": "python", "code": code}}
+	}
+	steps := func(all ...toolStep) string {
+		text, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	task := steps(python("open('before', 'w').write('first')"), toolStep{"write_file", map[string]any{"file_path": "between", "content": "second"}}, python("print(open('before').read(), open('between').read())"))
+	waits := k.send(message(steps(toolStep{"handoff_to_worker", map[string]any{"task": task}})), "requires_action", "").RequiresAction
+	if n := s.Metrics(t).Sum("atoll_turns"); len(waits) != 1 || waits[0].Name != "write_file" || n != 1 {
+		t.Fatalf("%+v with %v sandboxes", waits, n)
+	}
+	turn := k.send(map[string]any{"type": "tool_confirmation", "tool_use_id": waits[0].ToolUseID, "approve": true}, "completed", "")
+	if !strings.Contains(turn.Content, "first second") {
+		t.Errorf("after the wait it has %s", turn.Content)
+	}
+	atolltest.Until(t, 30*time.Second, "its sandbox ends", func() bool { return s.Metrics(t).Sum("atoll_turns") == 0 })
 }

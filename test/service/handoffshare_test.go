@@ -1,38 +1,26 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
-	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // handing is a provider whose model hands work to three agents, one of which runs a program.
 func handing(t *testing.T) *httptest.Server {
-	tasks := []string{"say facts", "slow words", "run import time; time.sleep(10); print(6 * 7)"}
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
 		switch {
 		case strings.Contains(fmt.Sprint(r.Body["instructions"]), "Write a summary"):
 			return scriptedmodel.Say("The user wants all three."), true
 		case said == "all three" && result == "":
-			turn := scriptedmodel.Turn{Usage: &model.Usage{Input: 10, Output: 5}}
-			for i, task := range tasks {
-				text, err := json.Marshal(map[string]string{"task": task})
-				if err != nil {
-					return turn, false
-				}
-				turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: fmt.Sprint("call_", i), Name: fmt.Sprint("handoff_to_w", i), Arguments: []string{string(text)}}})
-			}
-			return turn, true
+			return handOut([2]string{"w0", "say facts"}, [2]string{"w1", "slow words"}, [2]string{"w2", "run import time; time.sleep(10); print(6 * 7)"})
 		case said == "slow words":
 			turn := scriptedmodel.Say("words")
 			turn.Wait = 10 * time.Second // until long after the kill
@@ -57,9 +45,8 @@ func handedOn(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		handoffs = append(handoffs, map[string]string{"agent_id": slug, "name": slug})
 	}
 	begun := first.begin(map[string]any{"model": map[string]string{"name": "handing"}, "multiagent": map[string]any{"parallel": true}, "handoffs": handoffs})
-	a, err := victim.Call(t.Context(), begun.key, http.MethodPost, begun.path+"/events", message("all three"), http.Header{"Prefer": {"respond-async"}})
-	if err != nil || a.Status != http.StatusAccepted {
-		t.Fatalf("%v %+v", err, a)
+	if err := beginTurn(t, begun, "all three", &struct{}{}); err != nil {
+		t.Fatal(err)
 	}
 	k := &talker{t, &succession{TB: t, server: survivor}, begun.key, begun.path}
 	opened := make(chan struct{})
@@ -88,9 +75,7 @@ func handedOn(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		if err := <-failed; err != nil {
 			t.Fatal(err)
 		}
-		if got := raws(k.events("")); !slices.Equal(got, raws(told)) {
-			t.Errorf("read again the session has\n%s\nand was told\n%s", strings.Join(got, "\n"), strings.Join(raws(told), "\n"))
-		}
+		k.readAgain(told)
 		kinds := map[string]int{}
 		for _, e := range told {
 			kinds[e.Type]++

@@ -125,9 +125,8 @@ func sessionOf(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 	begun := (&talker{t, &succession{TB: t, server: victim}, atolltest.Key, ""}).begin(map[string]any{
 		"model": map[string]string{"name": "plodder"}, "tools": []any{map[string]string{"type": "sandbox"}},
 	})
-	a, err := victim.Call(t.Context(), begun.key, http.MethodPost, begun.path+"/events", message("shared-session"), http.Header{"Prefer": {"respond-async"}})
-	if err != nil || a.Status != http.StatusAccepted {
-		t.Fatalf("%v %+v", err, a)
+	if err := beginTurn(t, begun, "shared-session", &struct{}{}); err != nil {
+		t.Fatal(err)
 	}
 	k := &talker{t, &succession{TB: t, server: survivor}, begun.key, begun.path}
 	var told []sessionEvent
@@ -142,9 +141,7 @@ func sessionOf(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		if err := <-failed; err != nil {
 			t.Fatal(err)
 		}
-		if got := raws(k.events("")); !slices.Equal(got, raws(told)) {
-			t.Errorf("read again the session has\n%s\nand was told\n%s", strings.Join(got, "\n"), strings.Join(raws(told), "\n"))
-		}
+		k.readAgain(told)
 		calls := map[string]int{}
 		for _, e := range told {
 			calls[e.Type]++
@@ -155,5 +152,13 @@ func sessionOf(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		if last := k.send(message("shared-again"), "completed", ""); last.Error != nil {
 			t.Errorf("the turn after it: %+v", last)
 		}
+	}
+}
+
+// readAgain has a session read again what it told.
+func (k *talker) readAgain(told []sessionEvent) {
+	k.Helper()
+	if got := raws(k.events("")); !slices.Equal(got, raws(told)) {
+		k.Errorf("read again the session has\n%s\nand was told\n%s", strings.Join(got, "\n"), strings.Join(raws(told), "\n"))
 	}
 }

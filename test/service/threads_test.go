@@ -15,6 +15,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
+// handOut is what a model says that hands work to agents side by side: their names, and what they are
+// to do.
+func handOut(tasks ...[2]string) (turn scriptedmodel.Turn, ok bool) {
+	turn.Usage = &model.Usage{Input: 10, Output: 5}
+	for _, one := range tasks {
+		task, err := json.Marshal(map[string]string{"task": one[1]})
+		if err != nil {
+			return turn, false
+		}
+		turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + one[0], Name: "handoff_to_" + one[0], Arguments: []string{string(task)}}})
+	}
+	return turn, true
+}
+
 // coordinating is a provider whose model hands work to two agents after "both".
 func coordinating(t *testing.T) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
@@ -23,17 +37,9 @@ func coordinating(t *testing.T) *httptest.Server {
 		case strings.Contains(fmt.Sprint(r.Body["instructions"]), "Write a summary"):
 			return scriptedmodel.Say("The user wants both."), true
 		case said == "both" && result == "":
-			turn := scriptedmodel.Turn{Usage: &model.Usage{Input: 10, Output: 5}}
-			for _, one := range [][2]string{{"research", "say facts"}, {"writer", "words"}} {
-				task, err := json.Marshal(map[string]string{"task": one[1]})
-				if err != nil {
-					return turn, false
-				}
-				turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + one[0], Name: "handoff_to_" + one[0], Arguments: []string{string(task)}}})
-			}
-			return turn, true
+			return handOut([2]string{"research", "say facts"}, [2]string{"writer", "words"})
 		case said == "ask" && result == "":
-			return scriptedmodel.Ask("call_1", "handoff_to_asker", `{"task": "weather"}`), true
+			return handOut([2]string{"asker", "weather"})
 		case said == "words":
 			turn := scriptedmodel.Say("")
 			turn.Blocks[0].Text, turn.Pace = strings.SplitAfter(strings.Repeat("a word ", 20), "word "), 100*time.Millisecond
@@ -71,8 +77,7 @@ func TestKilledWait(t *testing.T) {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
 		if strings.HasPrefix(said, "hand on ") && result == "" {
-			task, err := json.Marshal(map[string]string{"task": strings.TrimPrefix(said, "hand on ")})
-			return scriptedmodel.Ask("call_1", "handoff_to_worker", string(task)), err == nil
+			return handOut([2]string{"worker", strings.TrimPrefix(said, "hand on ")})
 		}
 		return obey(said, result)
 	}})

@@ -101,7 +101,7 @@ type Stats struct {
 	DurationSeconds float64 `json:"duration_seconds"`
 }
 
-// SessionUsage is what all turns of a session that have ended came to.
+// SessionUsage is what all turns of a session that have ended came to, or a thread with those below it.
 type SessionUsage struct {
 	InputTokens   int64         `json:"input_tokens"`
 	OutputTokens  int64         `json:"output_tokens"`

@@ -10,18 +10,18 @@ import (
 // Thread is a conversation within a session: its own one, which is the primary thread, or that of an
 // agent that was handed work.
 type Thread struct {
-	ID             string       `json:"id"`
-	Type           string       `json:"type"`
-	SessionID      string       `json:"session_id"`
-	ParentThreadID *string      `json:"parent_thread_id"` // nil for the primary thread
-	Agent          ThreadAgent  `json:"agent"`
-	Status         string       `json:"status"`
-	Stats          *ThreadStats `json:"stats"`
-	Usage          *ThreadUsage `json:"usage"` // nil until it has ended
-	WorkflowRunID  *string      `json:"workflow_run_id"`
-	CreatedAt      time.Time    `json:"created_at"`
-	UpdatedAt      time.Time    `json:"updated_at"`
-	ArchivedAt     *time.Time   `json:"archived_at"`
+	ID             string        `json:"id"`
+	Type           string        `json:"type"`
+	SessionID      string        `json:"session_id"`
+	ParentThreadID *string       `json:"parent_thread_id"` // nil for the primary thread
+	Agent          ThreadAgent   `json:"agent"`
+	Status         string        `json:"status"`
+	Stats          *ThreadStats  `json:"stats"`
+	Usage          *SessionUsage `json:"usage"` // nil until it has ended
+	WorkflowRunID  *string       `json:"workflow_run_id"`
+	CreatedAt      time.Time     `json:"created_at"`
+	UpdatedAt      time.Time     `json:"updated_at"`
+	ArchivedAt     *time.Time    `json:"archived_at"`
 	// Ours: the name that the work was handed on by, which events have as agent_name.
 	Name string `json:"name,omitzero"`
 }
@@ -33,27 +33,15 @@ type ThreadStats struct {
 	StartupSeconds  float64 `json:"startup_seconds"`
 }
 
-// ThreadUsage is what a thread came to, with those below it.
-type ThreadUsage struct {
-	InputTokens   int64         `json:"input_tokens"`
-	OutputTokens  int64         `json:"output_tokens"`
-	CacheRead     int64         `json:"cache_read_input_tokens"`
-	CacheCreation CacheCreation `json:"cache_creation"`
-	ActiveSeconds float64       `json:"active_seconds"`
-	ListCost      Amount        `json:"list_cost"`
-	CostUSD       float64       `json:"cost_usd"` // ours: ListCost has whole cents
-}
-
 // primary is the session's own conversation as a thread.
 func (r *renderer) primary(s *session.Session) (out Thread, err error) {
 	v, err := r.session(s)
 	if err != nil {
 		return out, err
 	}
-	usage := ThreadUsage(v.Usage)
 	return Thread{
 		ID: primaryOf(s.ID), Type: "session_thread", SessionID: v.ID, Agent: v.Agent.ThreadAgent, Status: v.Status, Stats: &ThreadStats{v.Stats.ActiveSeconds, v.Stats.DurationSeconds, 0},
-		Usage: &usage, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, ArchivedAt: v.ArchivedAt,
+		Usage: &v.Usage, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, ArchivedAt: v.ArchivedAt,
 	}, nil
 }
 
@@ -80,7 +68,7 @@ func (r *renderer) thread(t *session.Thread) (out Thread, err error) {
 	active := max(end.Sub(t.CreatedAt), 0)
 	out.Stats = &ThreadStats{active.Seconds(), active.Seconds(), 0}
 	if !t.EndedAt.IsZero() {
-		usage := ThreadUsage(usageOf(&run.Total{Spent: t.Used, Active: active}))
+		usage := usageOf(&run.Total{Spent: t.Used, Active: active})
 		out.Usage = &usage
 	}
 	if !t.ArchivedAt.IsZero() {
