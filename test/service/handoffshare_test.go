@@ -44,7 +44,8 @@ func handedOn(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		first.begin(map[string]any{"slug": slug, "model": map[string]string{"name": "handing"}, "tools": []any{map[string]string{"type": "sandbox"}}})
 		handoffs = append(handoffs, map[string]string{"agent_id": slug, "name": slug})
 	}
-	begun := first.begin(map[string]any{"model": map[string]string{"name": "handing"}, "multiagent": map[string]any{"parallel": true}, "handoffs": handoffs})
+	// A call of a machine that is lost ends after a minute, which is all that a hand-off has by default.
+	begun := first.begin(map[string]any{"model": map[string]string{"name": "handing"}, "multiagent": map[string]any{"parallel": true, "timeout_per_handoff_ms": 180_000}, "handoffs": handoffs})
 	if err := beginTurn(t, begun, "all three", &struct{}{}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func handedOn(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 			kinds[e.Type]++
 		}
 		if last := told[len(told)-1]; last.StopReason.Type != "end_turn" || kinds["thread_created"] != 3 || kinds["thread_idle"] != 3 {
-			t.Errorf("the turn ended with %s after %v", last.raw, kinds)
+			t.Errorf("the turn ended with %s after\n%s", last.raw, strings.Join(raws(told), "\n"))
 		}
 		var page struct {
 			Data []struct {
