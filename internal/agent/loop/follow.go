@@ -25,12 +25,10 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 	p := run.Heard()
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var heard atomic.Bool // since it was looked
+	var heard atomic.Int64
 	go l.look(own, t, id, &heard, cancel)
 	err := l.cfg.Events.Follow(own, t, id, func(events []run.Event) error {
-		if !heard.Load() {
-			heard.Store(true)
-		}
+		heard.Add(int64(len(events)))
 		for i := range events {
 			if !p.Apply(&events[i]) {
 				return run.ErrNoEvents
@@ -59,23 +57,27 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 	return err
 }
 
-// look ends a reader's wait when the run has ended and the reader hears nothing more.
-func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.Bool, cancel context.CancelCauseFunc) {
+// look ends a reader's wait when the run has ended, and the reader has heard all that there is.
+func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.Int64, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	final := false
+	before, final := int64(0), false
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
+		n := heard.Load()
 		switch {
-		case heard.Swap(false):
-			final = false
+		case n != before:
+			before, final = n, false
 		case final:
-			cancel(errSilent)
-			return
+			// A reader may be slow: what is there for it to read is told from there.
+			if there, err := l.cfg.Events.Stored(ctx, id); err == nil && there <= n {
+				cancel(errSilent)
+				return
+			}
 		default:
 			r, err := l.cfg.Store.Run(ctx, t, id)
 			final = err == nil && r.Status.Final()

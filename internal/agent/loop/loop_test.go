@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -265,6 +266,30 @@ func TestRun(t *testing.T) {
 	}
 	if missing := p.Missing(s); len(missing) != 0 {
 		t.Errorf("readers were not told of %+v", missing)
+	}
+}
+
+// TestSlowReader: one who reads a run that has ended, more slowly than silence is taken for the end,
+// is told all of it as others are.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	long := say(strings.Repeat(strings.Repeat("x", 100<<10)+" ", 40)) // more than is read at once
+	k := newKit(t, models{"m": script(func(model.Request) ([]model.Delta, error) { return long, nil })})
+	l := k.loop(t, "a", k.store)
+	id, done := k.begin(t, l, request("1"))
+	<-done
+	var slow []run.Event
+	if err := l.Follow(t.Context(), owner, id, func(events []run.Event) error {
+		if len(slow) == 0 {
+			<-time.After(7 * lookEvery / 2)
+		}
+		slow = append(slow, events...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if all := k.events(t, id); !reflect.DeepEqual(slow, all) {
+		t.Errorf("a slow reader was told %d events, and another one %d", len(slow), len(all))
 	}
 }
 

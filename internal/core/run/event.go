@@ -28,6 +28,9 @@ type Reader interface {
 	// too, until ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents when
 	// the first of them are gone.
 	Follow(ctx context.Context, t tenant.ID, id ID, yield func([]Event) error) error
+	// Stored returns how many events of a run there have been, those included that this process has
+	// published so far.
+	Stored(ctx context.Context, id ID) (int64, error)
 }
 
 // ErrNoEvents says that a run has no events, or no more.

@@ -143,18 +143,27 @@ func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
 	return nil
 }
 
-// drop forgets the pipe of a log once all of it is stored.
-func (l *Log) drop(ctx context.Context, id string) {
+// sent waits until all is stored that this process has appended to a log, and returns the log's pipe.
+func (l *Log) sent(ctx context.Context, id string) *pipe {
 	l.mu.Lock()
 	p := l.pipes[id]
 	l.mu.Unlock()
 	if p == nil {
-		return
+		return nil
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for p.sending && p.wait(ctx) {
 	}
-	p.mu.Unlock()
+	return p
+}
+
+// drop forgets the pipe of a log once all of it is stored.
+func (l *Log) drop(ctx context.Context, id string) {
+	p := l.sent(ctx, id)
+	if p == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pipes[id] == p {
@@ -184,6 +193,13 @@ func (r *RunEvents) Follow(ctx context.Context, t tenant.ID, id run.ID, yield fu
 		return yield(events)
 	})
 	return err
+}
+
+// Stored implements run.Reader.
+func (r *RunEvents) Stored(ctx context.Context, id run.ID) (int64, error) {
+	r.log.sent(ctx, string(id))
+	last, err := r.log.Last(ctx, string(id))
+	return last - 1, err // a log begins with 2
 }
 
 func eventPlace(id run.ID, seq int64) string {

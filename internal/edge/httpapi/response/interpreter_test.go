@@ -188,7 +188,11 @@ func TestInterpreterStream(t *testing.T) {
 			t.Errorf("%s, %d bytes of deltas", got, len(said))
 		}
 		if again := httpapitest.Ask(s, "GET", "/v1/responses/"+id+"?stream=true", "").Body.String(); again != live {
-			t.Errorf("read again: %d bytes, and there were %d", len(again), len(live))
+			at := 0
+			for at < min(len(again), len(live)) && again[at] == live[at] {
+				at++
+			}
+			t.Errorf("read again: %d bytes, and there were %d; after %d %q, and there was %q", len(again), len(live), at, again[at:min(at+300, len(again))], live[at:min(at+300, len(live))])
 		}
 	}
 }
