@@ -65,7 +65,7 @@ rest() {
   renice -n 10 "$BASHPID" >/dev/null
   go test -C sdk/go -vet=off -race ./... || status=1
   # shellcheck disable=SC2046
-  go test "${flags[@]}" -timeout 30m -p 1 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -timeout 30m -p 2 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
   flock -u "$lane"
   return "$status"
 }

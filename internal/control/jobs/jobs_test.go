@@ -27,6 +27,7 @@ func wait[T any](t *testing.T, c <-chan T, what string) T {
 }
 
 func TestDelivered(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *engine) {
 		arrived, outcome := make(chan time.Time, 1), make(chan string, 1)
 		c := e.start(t, Config{
@@ -81,6 +82,7 @@ func TestRolledBack(t *testing.T) {
 // The waits are above the quarter of a second that River may take to store what
 // became of a job, and below River's own for all but the first. A busy machine adds to them.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	retries := []time.Duration{350 * time.Millisecond, 500 * time.Millisecond, 1200 * time.Millisecond}
 	engines(t, func(t *testing.T, e *engine) {
 		for _, failing := range []int{2, 3, 4} {
@@ -130,6 +132,7 @@ func TestRetries(t *testing.T) {
 // Failures of our own are tried again without counting, and a job whose record
 // is gone ends.
 func TestOwnFailures(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *engine) {
 		n := 0
 		outcome := make(chan string, 10)
@@ -211,6 +214,7 @@ func TestRedeliver(t *testing.T) {
 // A stop cuts an attempt short when it may not wait, and the next start makes it
 // again.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *engine) {
 		begun, ended := make(chan struct{}, 1), make(chan error, 1)
 		c, err := New(e.config(Config{Deliver: func(ctx context.Context, _ *execution.Execution) (bool, error) {

@@ -119,6 +119,7 @@ func (p *process) kill() {
 // A process that is killed at any moment loses no webhook: what it had recorded
 // is delivered by the next.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *engine) {
 		const perLife, lives = 25, 6
 		var (

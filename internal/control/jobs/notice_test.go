@@ -8,6 +8,7 @@ import (
 
 // TestNotices: what is stored of a session is sent until it is taken, as often as a webhook is.
 func TestNotices(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *engine) {
 		attempts, ended := make(chan string, 20), make(chan string, 20)
 		c := e.start(t, Config{
