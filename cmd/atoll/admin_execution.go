@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -74,12 +75,7 @@ func (r *remote) executionOutput() *cobra.Command {
 			if !follow {
 				return c.Output(ctx, args[0], stream, r.app.std.out)
 			}
-			events, err := c.FollowExecution(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			defer events.Close()
-			return r.copyEvents(events)
+			return r.copyEvents(c.FollowExecution(ctx, args[0], 0))
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -94,9 +90,8 @@ on until the execution ends.`
 }
 
 // copyEvents writes each stream of an execution to where it belongs here.
-func (r *remote) copyEvents(events *sdk.Events) error {
-	for {
-		ev, err := events.Next()
+func (r *remote) copyEvents(events iter.Seq2[sdk.Event, error]) error {
+	for ev, err := range events {
 		if err != nil {
 			return err
 		}
@@ -110,10 +105,8 @@ func (r *remote) copyEvents(events *sdk.Events) error {
 		case ev.Stream == string(execution.Stderr):
 			_, _ = io.WriteString(r.app.std.err, ev.Data)
 		}
-		if ev.Type == "result" {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (r *remote) showExecution(e sdk.Execution) error {

@@ -115,7 +115,10 @@ func (r *remote) threadFiles() []*cobra.Command {
 			}),
 		r.command("put THREAD PATH FILE", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return r.from(args[2], func(in io.Reader) error { return c.WriteThreadFile(ctx, args[0], args[1], in) })
+				return r.from(args[2], func(in io.Reader) error {
+					_, err := c.WriteThreadFile(ctx, args[0], args[1], in)
+					return err
+				})
 			}),
 		r.deleteThreadFile(),
 		r.command("export THREAD", "Write a thread to stdout, as a tar archive", "  atoll thread export analysis > analysis.tar", cobra.ExactArgs(1),
@@ -124,7 +127,10 @@ func (r *remote) threadFiles() []*cobra.Command {
 			}),
 		r.command("import THREAD FILE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return r.from(args[1], func(in io.Reader) error { return c.ImportThread(ctx, args[0], in) })
+				return r.from(args[1], func(in io.Reader) error {
+					_, err := c.ImportThread(ctx, args[0], in)
+					return err
+				})
 			}),
 	}
 }

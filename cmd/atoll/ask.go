@@ -148,15 +148,9 @@ func onlyModel(ctx context.Context, c *sdk.Client) (string, error) {
 
 // answer has a response shown as it comes, and its files saved.
 func (a *cli) answer(ctx context.Context, c *sdk.Client, server string, f *askFlags, in sdk.CreateResponse) error {
-	events, err := c.StreamResponse(ctx, in)
-	if err != nil {
-		return interrupted(ctx, err)
-	}
-	defer events.Close()
 	s := newShown(a, f.json)
 	id := ""
-	for {
-		ev, err := events.Next()
+	for ev, err := range c.StreamResponse(ctx, in) {
 		if err != nil {
 			s.newline()
 			return a.stopAsking(ctx, c, id, err)
@@ -164,7 +158,7 @@ func (a *cli) answer(ctx context.Context, c *sdk.Client, server string, f *askFl
 		if ev.Response != nil && id == "" {
 			id = ev.Response.ID
 		}
-		if err := s.event(&ev, events.Raw()); err != nil {
+		if err := s.event(&ev.ResponseEvent, ev.Raw); err != nil {
 			return err
 		}
 		if ev.Response == nil || ev.Response.Status == "in_progress" || ev.Response.Status == "queued" {
@@ -172,8 +166,9 @@ func (a *cli) answer(ctx context.Context, c *sdk.Client, server string, f *askFl
 		}
 		a.rememberResponse(server, ev.Response)
 		saved := a.saveShared(ctx, c, id, f.out, s.shared)
-		return errors.Join(s.end(ev.Response, events.Raw()), saved)
+		return errors.Join(s.end(ev.Response, ev.Raw), saved)
 	}
+	return errors.New("the server's stream had no end of the response")
 }
 
 // stopAsking has the server end a response that is not followed any more.

@@ -13,30 +13,20 @@ import (
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
-// maxSilence is how long a server may send nothing while a program runs; its
-// keepalives come every 15 seconds.
+// maxSilence is how long a server may send nothing of a file.
 const maxSilence = time.Minute
 
 // runRemote runs req on a server and streams its output.
 func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Request) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watchdog := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server has sent nothing for %s", maxSilence)) })
-	defer watchdog.Stop()
-
 	c := sdk.New(server.url, server.key)
-	events, err := c.ExecuteStream(ctx, remoteRequest(req))
-	if err != nil {
-		return remoteEnd(ctx, err)
-	}
-	defer events.Close()
-	for {
-		ev, err := events.Next()
+	id := ""
+	for ev, err := range c.StreamExecution(ctx, remoteRequest(req)) {
 		if err != nil {
-			return cancelRemote(ctx, c, events.TraceID, err)
+			return cancelRemote(ctx, c, id, err)
 		}
-		watchdog.Reset(maxSilence)
 		switch {
+		case ev.Type == "status":
+			id = ev.TraceID
 		case ev.Type == "output":
 			w := a.std.out
 			if ev.Stream == string(execution.Stderr) {
@@ -47,7 +37,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if ev.OutputTruncated {
 				fmt.Fprintln(a.std.err, "atoll: some output was dropped: it came faster than it was read")
 			}
-			if err := a.fetchFiles(ctx, c, events.TraceID, ev.Result, func() { watchdog.Reset(maxSilence) }); err != nil {
+			if err := a.fetchFiles(ctx, c, id, ev.Result); err != nil {
 				return &exit{exitNotRun, err}
 			}
 			if ev.Result.Hint != "" {
@@ -56,6 +46,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			return ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error))
 		}
 	}
+	return errors.New("the server's stream had no result")
 }
 
 // remoteRequest is req as a server is asked.
@@ -87,14 +78,18 @@ func orNil(list []string) *[]string {
 	return &list
 }
 
-// fetchFiles brings the files that a program gave back; heard is called for what comes.
-func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *sdk.ExecuteResponse, heard func()) error {
+// fetchFiles brings the files that a program gave back.
+func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *sdk.ExecuteResponse) error {
 	if r.Files == nil {
 		return nil
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchdog := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server has sent nothing for %s", maxSilence)) })
+	defer watchdog.Stop()
 	for _, f := range *r.Files {
 		in, out := io.Pipe()
-		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, notified{out, heard})) }()
+		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, notified{out, func() { watchdog.Reset(maxSilence) }})) }()
 		err := bringBack(f.Path, in)
 		in.CloseWithError(err)
 		if err != nil {
@@ -116,11 +111,14 @@ func (n notified) Write(p []byte) (int, error) {
 	return n.Writer.Write(p)
 }
 
-// cancelRemote has the server end a program whose output is not followed any
+// cancelRemote says whether the server ended a program whose output is not followed any
 // more because this command was interrupted.
 func cancelRemote(ctx context.Context, c *sdk.Client, traceID string, err error) error {
-	if !errors.Is(context.Cause(ctx), context.Canceled) {
-		return remoteEnd(ctx, err)
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case traceID == "":
+		return &exit{exitCancelled, errors.New("cancelled; if the program had begun, the server ends it")}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -129,16 +127,4 @@ func cancelRemote(ctx context.Context, c *sdk.Client, traceID string, err error)
 		return &exit{exitCancelled, errors.New("cancelled")}
 	}
 	return &exit{exitCancelled, fmt.Errorf("cancelled here; on the server the program may run on until it ends or times out: %w", err)}
-}
-
-// remoteEnd tells a stream that was cancelled here from one that broke.
-func remoteEnd(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); {
-	case cause == nil:
-		return err
-	case errors.Is(cause, context.Canceled):
-		return &exit{exitCancelled, errors.New("cancelled here; on the server the program runs on until it ends or times out")}
-	default:
-		return cause
-	}
 }

@@ -73,7 +73,8 @@ func splitRemote(arg string) (name, at string, ok bool) {
 
 func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at sdk.SandboxRef, to string) error {
 	if from == "-" {
-		return c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
+		_, err := c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
+		return err
 	}
 	to, err := s.inFolder(ctx, c, at, to, filepath.Base(from))
 	if err != nil {
@@ -92,12 +93,14 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 			return err
 		}
 		defer in.Close()
-		return c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
+		_, err = c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
+		return err
 	}
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { w.CloseWithError(packFolder(w, from)) }()
-	return c.UnpackSandbox(ctx, at, to, r)
+	_, err = c.UnpackSandbox(ctx, at, to, r)
+	return err
 }
 
 // inFolder is the path that a copy gets in a sandbox, where base is the name of
@@ -133,7 +136,7 @@ func (s *sandboxes) copyAcross(ctx context.Context, c *sdk.Client, fromAt sdk.Sa
 		w.CloseWithError(err)
 		read <- err
 	}()
-	err = c.UnpackSandbox(ctx, toAt, to, r)
+	_, err = c.UnpackSandbox(ctx, toAt, to, r)
 	_ = r.Close() // a copy that was refused is not read on
 	if failed := <-read; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		return failed // which is why the other side failed, too

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -17,32 +16,30 @@ import (
 // output writes what a process writes to out and errs, and returns its end if that
 // has come.
 func (s *sandboxes) output(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, id string, follow bool, out, errs io.Writer) (end *sdk.ProcessEvent, err error) {
-	err = c.FollowProcess(ctx, at, id, follow, func(e sdk.ProcessEvent) error {
+	for e, err := range c.FollowProcess(ctx, at, id, 0, follow) {
+		if err != nil {
+			return nil, err
+		}
 		switch e.Type {
 		case "exit":
 			if e.ExitCode == nil {
-				return errors.New("the server told of an end without an exit code")
+				return nil, errors.New("the server told of an end without an exit code")
 			}
 			end = &e
 		case "stopped":
-			return errors.New(e.Reason)
+			return nil, errors.New(e.Reason)
 		case "output":
 			if e.Dropped > 0 {
 				fmt.Fprintf(s.app.std.err, "atoll: %d bytes of output were not kept\n", e.Dropped)
-			}
-			data, err := base64.StdEncoding.DecodeString(e.Data)
-			if err != nil {
-				return err
 			}
 			w := out
 			if e.Stream == "stderr" {
 				w = errs
 			}
-			_, _ = w.Write(data) // a closed pipe does not stop the program
+			_, _ = io.WriteString(w, e.Data) // a closed pipe does not stop the program
 		}
-		return nil
-	})
-	return end, err
+	}
+	return end, nil
 }
 
 func (s *sandboxes) logs() *cobra.Command {

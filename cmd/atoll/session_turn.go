@@ -141,22 +141,15 @@ func (e *turnEnd) failure() error {
 
 // turn sends something and shows the turn that begins with it, to its end.
 func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd, error) {
-	stream, other, err := t.c.StreamSession(ctx, t.session, in)
-	if err != nil {
-		return nil, err
-	}
-	if other != nil {
-		return &turnEnd{SessionStop: sdk.SessionStop{Type: other.Status, RequiresAction: other.RequiresAction}}, nil
-	}
-	defer stream.Close()
 	end, pieces := &turnEnd{}, map[string]bool{}
-	for {
-		ev, err := stream.Next()
+	for ev, err := range t.c.StreamSession(ctx, t.session, in) {
 		if err != nil {
 			t.newline()
-			return nil, fmt.Errorf("the server's stream ended before the turn did: %w", err)
+			return nil, err
 		}
 		switch {
+		case ev.Turn != nil: // other calls wait, too
+			return &turnEnd{SessionStop: sdk.SessionStop{Type: ev.Turn.Status, RequiresAction: ev.Turn.RequiresAction}}, nil
 		case ev.Type == "delta" && ev.Of == "message":
 			pieces[*or(ev.ItemID, "")] = true
 			t.text(ev.Text)
@@ -174,6 +167,7 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 			t.event(&ev.SessionEvent)
 		}
 	}
+	return nil, errors.New("the server's stream had no end of the turn")
 }
 
 // text shows what the agent says.

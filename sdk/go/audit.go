@@ -14,7 +14,7 @@ func (c *Client) Audit(ctx context.Context, tenant string, query url.Values, lim
 
 // ExportAudit writes audit rows to w as NDJSON.
 func (c *Client) ExportAudit(ctx context.Context, tenant string, query url.Values, w io.Writer) error {
-	return c.download(ctx, w, under(admin, "tenants", tenant, "audit", "export"), query, mediaNDJSON)
+	return c.downloadAs(ctx, w, under(admin, "tenants", tenant, "audit", "export"), query, mediaNDJSON)
 }
 
 // AuditTrails lists tenants that have an audit trail, also those that are not on record any more.

@@ -3,6 +3,7 @@ package atoll
 import (
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// answer serves every request with f, and returns a client of it.
-func answer(t *testing.T, f http.HandlerFunc) *Client {
+// serve serves every request with f, and returns a client of it.
+func serve(t *testing.T, f http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
@@ -21,7 +22,7 @@ func answer(t *testing.T, f http.HandlerFunc) *Client {
 
 func TestRequest(t *testing.T) {
 	var got, body string
-	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		got, body = r.Method+" "+r.URL.String(), string(text)
 		if r.Header.Get("Authorization") != "Bearer sk-atoll-test" || r.Header.Get("Content-Type") != "application/json" {
@@ -45,7 +46,7 @@ func TestRequest(t *testing.T) {
 
 func TestError(t *testing.T) {
 	status, body := http.StatusTooManyRequests, `{"error":"rate_limited","message":"too many","dimension":"concurrency","resets_at":"2026-01-31T12:00:00Z"}`
-	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Trace-Id", "trc_1")
 		w.Header().Set("Location", "https://elsewhere.example")
 		w.WriteHeader(status)
@@ -53,12 +54,14 @@ func TestError(t *testing.T) {
 	})
 	var e *Error
 	if _, err := c.Tenants(t.Context()); !errors.As(err, &e) ||
-		*e != (Error{429, "rate_limited", "too many", "concurrency", time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), "trc_1"}) {
+		*e != (Error{Status: 429, Code: ErrRateLimited, Message: "too many", Dimension: "concurrency", ResetsAt: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), TraceID: "trc_1"}) {
 		t.Errorf("got %+v", e)
 	}
 	// Something between client and server, and a redirect, which is not followed.
+	c = c.With(WithRetries(0))
+	codes := map[int]Code{502: ErrBadGateway, 307: "no code"}
 	for status, body = range map[int]string{502: "<html>", 307: ""} {
-		if err := c.DeletePlan(t.Context(), "p"); !errors.As(err, &e) || e.Status != status || e.Code != "no code" || !strings.Contains(e.Message, "the server answered") {
+		if err := c.DeletePlan(t.Context(), "p"); !errors.As(err, &e) || e.Status != status || e.Code != codes[status] || !strings.Contains(e.Message, "the server answered") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -68,7 +71,7 @@ func TestError(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if q.Get("prefix") != "a" {
 			t.Errorf("got %v", q)
@@ -89,36 +92,46 @@ func TestList(t *testing.T) {
 
 func TestFollowProcess(t *testing.T) {
 	body := `{"type":"output","stream":"stdout","data":"aGk=","cursor":2}` + "\n" + `{"type":"exit","exit_code":0,"cursor":2}` + "\n"
-	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/sandboxes/dev/processes/p1/output" || r.URL.RawQuery != "encoding=base64&follow=true&session=s" {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/sandboxes/dev/processes/p1/output" || r.URL.RawQuery != "after=0&encoding=base64&follow=true&session=s" {
 			t.Errorf("got %s", r.URL)
 		}
 		_, _ = io.WriteString(w, body)
 	})
 	ref := SandboxRef{Session: "s", Name: "dev"}
-	var got []ProcessEvent
-	collect := func(e ProcessEvent) error { got = append(got, e); return nil }
-	if err := c.FollowProcess(t.Context(), ref, "p1", true, collect); err != nil || len(got) != 2 || got[0].Data != "aGk=" || got[1].ExitCode == nil || *got[1].ExitCode != 0 {
+	got, err := collect(c.FollowProcess(t.Context(), ref, "p1", 0, true))
+	if err != nil || len(got) != 2 || got[0].Data != "hi" || got[1].ExitCode == nil || *got[1].ExitCode != 0 {
 		t.Errorf("got %+v %v", got, err)
 	}
 	body = body[:20]
-	if err := c.FollowProcess(t.Context(), ref, "p1", true, collect); err == nil {
-		t.Error("a stream that breaks off is no failure")
+	if _, err := collect(c.With(WithReconnect(false)).FollowProcess(t.Context(), ref, "p1", 0, true)); !errors.Is(err, ErrConnection) {
+		t.Errorf("a stream that breaks off ends with %v", err)
 	}
+}
+
+// collect reads a stream to its end.
+func collect[T any](events iter.Seq2[T, error]) (all []T, err error) {
+	for ev, err := range events {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, ev)
+	}
+	return all, nil
 }
 
 func TestFiles(t *testing.T) {
 	var got string
-	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		got = r.Method + " " + r.URL.String() + " " + string(text)
 		_, _ = io.WriteString(w, "{}")
 	})
 	ref := SandboxRef{Session: "s", Name: "dev"}
-	if err := c.WriteSandboxFile(t.Context(), ref, "/a b", 0o755, strings.NewReader("\x00\xff")); err != nil || got != "PUT /v1/sandboxes/dev/files?mode=755&path=%2Fa+b&session=s \x00\xff" {
+	if _, err := c.WriteSandboxFile(t.Context(), ref, "/a b", 0o755, strings.NewReader("\x00\xff")); err != nil || got != "PUT /v1/sandboxes/dev/files?mode=755&path=%2Fa+b&session=s \x00\xff" {
 		t.Errorf("got %q %v", got, err)
 	}
-	if err := c.WriteThreadFile(t.Context(), "t", "/a b/c#d", strings.NewReader("x")); err != nil || got != "PUT /v1/threads/t/files/a%20b/c%23d x" {
+	if _, err := c.WriteThreadFile(t.Context(), "t", "/a b/c#d", strings.NewReader("x")); err != nil || got != "PUT /v1/threads/t/files/a%20b/c%23d x" {
 		t.Errorf("got %q %v", got, err)
 	}
 	var out strings.Builder

@@ -1,60 +1,128 @@
 package atoll
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
+	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
+	"time"
 )
 
 const executePath = "/v1/sandbox/execute"
 
-// Execute runs code and returns its result, once it has ended.
+// abandonTime bounds how long a call that was given up takes to end what it began.
+const abandonTime = 5 * time.Second
+
+// Execute runs code and returns its result, once it has ended. A program that runs out of its
+// time is an *Error with the code ErrProgramTimeout, which has the Result. When ctx ends before
+// the program does, the program is ended too. An answer that is lost is asked for again by its
+// Idempotency-Key, so that nothing runs twice.
 func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteResponse, error) {
-	return call[ExecuteResponse](ctx, c, http.MethodPost, executePath, nil, in)
-}
-
-// ExecuteStream runs code and returns its events as they happen. The caller closes them.
-func (c *Client) ExecuteStream(ctx context.Context, in ExecuteRequest) (*Events, error) {
-	return c.events(ctx, http.MethodPost, executePath, in)
-}
-
-// FollowExecution returns the events of an execution from its start until its end. The
-// caller closes them.
-func (c *Client) FollowExecution(ctx context.Context, traceID string) (*Events, error) {
-	return c.events(ctx, http.MethodGet, under("/v1/executions", traceID, "output"), nil)
-}
-
-func (c *Client) events(ctx context.Context, method, path string, in any) (*Events, error) {
-	res, err := c.send(ctx, method, path, nil, in, mediaNDJSON) //nolint:bodyclose // Events.Close closes it
-	if err != nil {
-		return nil, err
+	if own := in.Timeout; own != nil && c.options.timeout == DefaultTimeout {
+		c = c.With(WithTimeout(max(DefaultTimeout, time.Duration(*own)*time.Second+abandonTime)))
 	}
-	return &Events{TraceID: res.Header.Get("X-Trace-Id"), body: res.Body, in: json.NewDecoder(bufio.NewReader(res.Body))}, nil
-}
-
-// Events are those of one execution; the last has the type result.
-type Events struct {
-	TraceID string
-	body    io.Closer
-	in      *json.Decoder
-}
-
-// Next waits for the next event.
-func (e *Events) Next() (Event, error) {
-	var ev Event
-	err := e.in.Decode(&ev)
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+	r := c.execution(in, mediaJSON)
+	out, err := answer[ExecuteResponse](ctx, c, r)
+	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+		defer cancel()
+		c.abandon(work, r)
 	}
-	if err != nil {
-		return ev, fmt.Errorf("the server's stream ended before the result: %w", err)
-	}
-	return ev, nil
+	return out, err
 }
 
-// Close ends the stream; the execution goes on.
-func (e *Events) Close() error { return e.body.Close() }
+// abandon ends the execution that a request began or may begin yet. The same request with
+// the same key tells its id; one that has not begun begins, and is ended at once.
+func (c *Client) abandon(ctx context.Context, r *request) {
+	r.header.Set("Prefer", "respond-async")
+	begun, err := answer[AcceptedResponse](ctx, c, r)
+	if err != nil || begun.Status != "running" {
+		return // it has ended, or the server is away; its own timeout ends it then
+	}
+	_, _ = c.CancelExecution(ctx, begun.TraceID) // it may have ended by now
+}
+
+// StartExecution begins to run code, and returns at once. Its end is told to its webhook, or
+// waited for with WaitExecution.
+func (c *Client) StartExecution(ctx context.Context, in ExecuteRequest) (AcceptedResponse, error) {
+	r := c.execution(in, mediaJSON)
+	r.header.Set("Prefer", "respond-async")
+	return answer[AcceptedResponse](ctx, c, r)
+}
+
+// StreamExecution runs code and yields its events as they happen; the last has the type result.
+// When ctx ends before, the program is ended too; a caller who only leaves the loop lets it go
+// on.
+func (c *Client) StreamExecution(ctx context.Context, in ExecuteRequest) iter.Seq2[Event, error] {
+	r := c.execution(in, mediaNDJSON)
+	id := ""
+	return events(ctx, c, source[Event]{
+		first: r,
+		again: func(last *Event) *request {
+			if last == nil {
+				return r // which has its Idempotency-Key
+			}
+			return followed(id, last.Seq)
+		},
+		skip: func(ev *Event) bool {
+			if id == "" {
+				id = ev.TraceID
+			}
+			return ev.Type == keepalive
+		},
+		ends: isResult,
+		abandon: func(ctx context.Context, _ string, last *Event) {
+			if last == nil {
+				c.abandon(ctx, r)
+				return
+			}
+			_, _ = c.CancelExecution(ctx, id) // it may have ended by now
+		},
+	})
+}
+
+// FollowExecution yields the events of an execution after the one with a seq, 0 for all of
+// them, until its end.
+func (c *Client) FollowExecution(ctx context.Context, traceID string, after int64) iter.Seq2[Event, error] {
+	return events(ctx, c, source[Event]{
+		first: followed(traceID, after),
+		again: func(last *Event) *request {
+			if last == nil {
+				return followed(traceID, after)
+			}
+			return followed(traceID, last.Seq)
+		},
+		skip: func(ev *Event) bool { return ev.Type == keepalive },
+		ends: isResult,
+	})
+}
+
+// WaitExecution waits for the end of an execution, and returns its record.
+func (c *Client) WaitExecution(ctx context.Context, traceID string) (Execution, error) {
+	for _, err := range c.FollowExecution(ctx, traceID, 0) {
+		if err != nil {
+			return Execution{}, err
+		}
+	}
+	return c.Execution(ctx, traceID)
+}
+
+const keepalive = "keepalive"
+
+func isResult(ev *Event) bool { return ev.Type == "result" }
+
+func followed(traceID string, after int64) *request {
+	return &request{method: http.MethodGet, path: under("/v1/executions", traceID, "output"), query: url.Values{"after": {strconv.FormatInt(after, 10)}}, accept: mediaNDJSON}
+}
+
+// execution is the request to run code. Its key makes it safe to repeat.
+func (c *Client) execution(in ExecuteRequest, accept string) *request {
+	key := c.options.idempotency
+	if key == "" {
+		key = rand.Text()
+	}
+	return &request{method: http.MethodPost, path: executePath, in: in, accept: accept, header: http.Header{idempotencyKey: {key}}}
+}

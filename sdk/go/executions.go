@@ -30,10 +30,15 @@ func (c *Client) DeleteExecution(ctx context.Context, traceID string) error {
 
 // Output writes the whole of an execution's stream, "stdout" or "stderr", to w.
 func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer) error {
-	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}}, mediaAny)
+	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}})
 }
 
 // ExecutionFile writes a file that an execution gave back to w.
 func (c *Client) ExecutionFile(ctx context.Context, traceID, path string, w io.Writer) error {
-	return c.download(ctx, w, under("/v1/executions", traceID, "file"), url.Values{"path": {path}}, mediaAny)
+	return c.download(ctx, w, under("/v1/executions", traceID, "file"), url.Values{"path": {path}})
+}
+
+// OpenExecutionFile returns a reader of a file that an execution gave back.
+func (c *Client) OpenExecutionFile(ctx context.Context, traceID, path string) (io.ReadCloser, error) {
+	return c.open(ctx, under("/v1/executions", traceID, "file"), url.Values{"path": {path}})
 }

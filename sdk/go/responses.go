@@ -1,13 +1,10 @@
 package atoll
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -23,12 +20,41 @@ func (c *Client) CreateResponse(ctx context.Context, in CreateResponse) (Respons
 	return call[Response](ctx, c, http.MethodPost, responsesPath, nil, in)
 }
 
-// StreamResponse asks a model and returns the events of its response as they happen. The
-// caller closes them; a response that is not in the background is cancelled with that.
-func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) (*ResponseEvents, error) {
+// ResponseStreamed is an event of a response.
+type ResponseStreamed struct {
+	ResponseEvent
+	Raw json.RawMessage `json:"-"` // as the server sent it
+}
+
+// StreamResponse asks a model and yields the events of its response as they happen. The last
+// one has the response as it ended. When ctx ends before, the response is cancelled; when the
+// caller only leaves the loop, or the connection breaks, so it is unless it is in the
+// background.
+func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) iter.Seq2[ResponseStreamed, error] {
 	stream := true
 	in.Stream = &stream
-	return c.responseEvents(ctx, http.MethodPost, responsesPath, nil, in)
+	id := ""
+	s := responseSource(&request{method: http.MethodPost, path: responsesPath, in: in, accept: mediaEvents})
+	s.skip = func(ev *ResponseStreamed) bool {
+		if ev.Response != nil {
+			id = ev.Response.ID
+		}
+		return ev.Type == keepalive
+	}
+	if in.Background != nil && *in.Background {
+		s.again = func(last *ResponseStreamed) *request {
+			if last == nil {
+				return nil // it may have begun or not
+			}
+			return followedResponse(id, last.SequenceNumber)
+		}
+	}
+	s.abandon = func(ctx context.Context, _ string, _ *ResponseStreamed) {
+		if id != "" {
+			_, _ = c.CancelResponse(ctx, id) // it may have ended by now
+		}
+	}
+	return events(ctx, c, s)
 }
 
 // Response shows a response as it is now.
@@ -36,14 +62,41 @@ func (c *Client) Response(ctx context.Context, id string) (Response, error) {
 	return call[Response](ctx, c, http.MethodGet, under(responsesPath, id), nil, nil)
 }
 
-// FollowResponse returns the events of a response after the one with a sequence number, -1
-// for all, until its end. The caller closes them.
-func (c *Client) FollowResponse(ctx context.Context, id string, after int64) (*ResponseEvents, error) {
+// FollowResponse yields the events of a response after the one with a sequence number, -1
+// for all, until its end.
+func (c *Client) FollowResponse(ctx context.Context, id string, after int64) iter.Seq2[ResponseStreamed, error] {
+	s := responseSource(followedResponse(id, after))
+	s.again = func(last *ResponseStreamed) *request {
+		if last == nil {
+			return followedResponse(id, after)
+		}
+		return followedResponse(id, last.SequenceNumber)
+	}
+	return events(ctx, c, s)
+}
+
+func followedResponse(id string, after int64) *request {
 	query := url.Values{"stream": {"true"}}
 	if after >= 0 {
 		query.Set("starting_after", strconv.FormatInt(after, 10))
 	}
-	return c.responseEvents(ctx, http.MethodGet, under(responsesPath, id), query, nil)
+	return &request{method: http.MethodGet, path: under(responsesPath, id), query: query, accept: mediaEvents}
+}
+
+func responseSource(first *request) source[ResponseStreamed] {
+	return source[ResponseStreamed]{
+		first: first,
+		mute:  true,
+		skip:  func(ev *ResponseStreamed) bool { return ev.Type == keepalive },
+		raw:   func(ev *ResponseStreamed, data []byte) { ev.Raw = append(ev.Raw, data...) },
+		ends: func(ev *ResponseStreamed) bool {
+			switch ev.Type {
+			case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+				return true
+			}
+			return false
+		},
+	}
 }
 
 // CancelResponse ends a response that is under way.
@@ -56,6 +109,11 @@ func (c *Client) DeleteResponse(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(responsesPath, id), nil)
 }
 
+// ResponseInputs lists what a response was asked, in an order, asc or desc; "" is the server's.
+func (c *Client) ResponseInputs(ctx context.Context, id string, query url.Values, limit int) ([]ResponseItem, error) {
+	return list[ResponseItem](ctx, c, under(responsesPath, id, "input_items"), query, limit)
+}
+
 // ResponseFiles lists the files that the model of a response shared.
 func (c *Client) ResponseFiles(ctx context.Context, id string) ([]ResponseFile, error) {
 	return list[ResponseFile](ctx, c, under(responsesPath, id, "files"), nil, 0)
@@ -63,82 +121,5 @@ func (c *Client) ResponseFiles(ctx context.Context, id string) ([]ResponseFile, 
 
 // ResponseFile streams the contents of a file of a response to w.
 func (c *Client) ResponseFile(ctx context.Context, id, file string, w io.Writer) error {
-	return c.download(ctx, w, under(responsesPath, id, "files", file, "content"), nil, mediaAny)
+	return c.download(ctx, w, under(responsesPath, id, "files", file, "content"), nil)
 }
-
-func (c *Client) responseEvents(ctx context.Context, method, path string, query url.Values, in any) (*ResponseEvents, error) {
-	res, err := c.send(ctx, method, path, query, in, "text/event-stream") //nolint:bodyclose // ResponseEvents.Close closes it
-	if err != nil {
-		return nil, err
-	}
-	return &ResponseEvents{body: res.Body, in: bufio.NewReader(res.Body)}, nil
-}
-
-// ResponseEvents are those of one response. The last one has the response as it ended.
-type ResponseEvents struct {
-	body io.Closer
-	in   *bufio.Reader
-	raw  json.RawMessage
-	last bool
-}
-
-// maxEvent bounds the bytes of an event.
-const maxEvent = 64 << 20
-
-// Next waits for the next event. After the last one it returns io.EOF.
-func (e *ResponseEvents) Next() (ResponseEvent, error) {
-	var ev ResponseEvent
-	if e.last {
-		return ev, io.EOF
-	}
-	data, err := e.data()
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return ev, fmt.Errorf("the server's stream ended before the response did: %w", err)
-	}
-	if err := json.Unmarshal(data, &ev); err != nil {
-		return ev, fmt.Errorf("read an event of the server's: %w", err)
-	}
-	switch ev.Type {
-	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-		e.last = true
-	}
-	return ev, nil
-}
-
-// data waits for the JSON of the next event.
-func (e *ResponseEvents) data() (json.RawMessage, error) {
-	for {
-		line, err := e.line()
-		if err != nil {
-			return nil, err
-		}
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			e.raw = bytes.TrimSpace(data)
-			return e.raw, nil
-		}
-	}
-}
-
-func (e *ResponseEvents) line() (line []byte, err error) {
-	for {
-		part, more, err := e.in.ReadLine()
-		if err != nil {
-			return nil, err
-		}
-		if line = append(line, part...); !more {
-			return line, nil
-		}
-		if len(line) > maxEvent {
-			return nil, fmt.Errorf("an event has more than %d bytes", maxEvent)
-		}
-	}
-}
-
-// Raw is the last event as the server sent it.
-func (e *ResponseEvents) Raw() json.RawMessage { return e.raw }
-
-// Close ends the stream.
-func (e *ResponseEvents) Close() error { return e.body.Close() }

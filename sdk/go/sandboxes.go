@@ -15,7 +15,10 @@ func (ref SandboxRef) path(more ...string) string {
 }
 
 func (ref SandboxRef) query(pairs ...string) url.Values {
-	q := url.Values{"session": {ref.Session}}
+	q := url.Values{}
+	if ref.Session != "" {
+		q.Set("session", ref.Session)
+	}
 	for i := 0; i < len(pairs); i += 2 {
 		q.Set(pairs[i], pairs[i+1])
 	}
@@ -45,6 +48,16 @@ func (c *Client) Sandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
 // ChangeSandboxNetwork changes what a sandbox may connect to.
 func (c *Client) ChangeSandboxNetwork(ctx context.Context, ref SandboxRef, in NetworkChange) (Sandbox, error) {
 	return call[Sandbox](ctx, c, http.MethodPut, ref.path("network"), ref.query(), in)
+}
+
+// SetSandboxTimeout changes when a sandbox is destroyed and after how long it sleeps.
+func (c *Client) SetSandboxTimeout(ctx context.Context, ref SandboxRef, in SandboxTimeout) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodPut, ref.path("timeout"), ref.query(), in)
+}
+
+// SandboxMetrics shows what a sandbox uses.
+func (c *Client) SandboxMetrics(ctx context.Context, ref SandboxRef) (SandboxMetrics, error) {
+	return call[SandboxMetrics](ctx, c, http.MethodGet, ref.path("metrics"), ref.query(), nil)
 }
 
 // DeleteSandbox destroys a named sandbox.

@@ -1,11 +1,11 @@
 package atoll
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
-	"mime"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -71,7 +71,7 @@ func (c *Client) SessionFiles(ctx context.Context, id string) ([]SessionFile, er
 
 // SessionFile streams the contents of a file of a session to w.
 func (c *Client) SessionFile(ctx context.Context, id, file string, w io.Writer) error {
-	return c.download(ctx, w, under(sessionsPath, id, "files", file, "content"), nil, mediaAny)
+	return c.download(ctx, w, under(sessionsPath, id, "files", file, "content"), nil)
 }
 
 // SessionThreads returns threads of a session, newest first, at most limit; 0 is for all of
@@ -90,60 +90,105 @@ func (c *Client) ThreadEvents(ctx context.Context, id, thread string, query url.
 	return list[SessionEvent](ctx, c, under(sessionsPath, id, "threads", thread, "events"), query, limit)
 }
 
-// SendSession sends a message or an answer, and returns when its turn has ended.
+// StartSession sends a message or an answer, and returns at once.
+func (c *Client) StartSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
+	return answer[SessionTurn](ctx, c, &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), in: in, accept: mediaJSON, header: http.Header{"Prefer": {"respond-async"}}})
+}
+
+// SendSession sends a message or an answer, and returns when its turn has ended. When ctx ends
+// before, the turn is interrupted.
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
-	return call[SessionTurn](ctx, c, http.MethodPost, under(sessionsPath, id, "events"), nil, in)
+	out, err := call[SessionTurn](ctx, c, http.MethodPost, under(sessionsPath, id, "events"), nil, in)
+	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+		defer cancel()
+		_, _ = c.InterruptSession(work, id) // it may have ended by now
+	}
+	return out, err
 }
-
-// StreamSession sends a message or an answer, and returns the events of its turn as they
-// happen, with pieces of messages. The caller closes them; the turn goes on without. Where no
-// turn begins, since other calls wait for answers, too, it returns what says so instead.
-func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEvent) (*SessionStream, *SessionTurn, error) {
-	res, err := c.send(ctx, http.MethodPost, under(sessionsPath, id, "events"), url.Values{"deltas": {"true"}}, in, "text/event-stream")
-	if err != nil {
-		return nil, nil, err
-	}
-	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media == "application/json" {
-		defer res.Body.Close()
-		turn := &SessionTurn{}
-		return nil, turn, json.NewDecoder(res.Body).Decode(turn)
-	}
-	return &SessionStream{ResponseEvents{body: res.Body, in: bufio.NewReader(res.Body)}}, nil, nil
-}
-
-// FollowSession returns the events of a session after the one with an id, "" for all of them,
-// and those to come. The caller closes them.
-func (c *Client) FollowSession(ctx context.Context, id, after string) (*SessionStream, error) {
-	query := url.Values{}
-	if after != "" {
-		query.Set("after", after)
-	}
-	res, err := c.send(ctx, http.MethodGet, under(sessionsPath, id, "events", "stream"), query, nil, "text/event-stream") //nolint:bodyclose // SessionStream.Close closes it
-	if err != nil {
-		return nil, err
-	}
-	return &SessionStream{ResponseEvents{body: res.Body, in: bufio.NewReader(res.Body)}}, nil
-}
-
-// SessionStream are events of a session as they come.
-type SessionStream struct{ events ResponseEvents }
 
 // SessionStreamed is an event, or with the type delta a piece of one that is to come.
 type SessionStreamed struct {
 	SessionEvent
-	Of   string // of a piece: the type of the event
-	Text string // of a piece
+	Of   string `json:"of,omitempty"`   // of a piece: the type of the event
+	Text string `json:"text,omitempty"` // of a piece
+	// Turn is there in place of an event where no turn begins, since other calls wait for
+	// answers too.
+	Turn *SessionTurn `json:"-"`
 }
 
-// Next waits for the next event. After the last one it returns io.EOF.
-func (s *SessionStream) Next() (SessionStreamed, error) {
-	var ev SessionStreamed
-	data, err := s.events.data()
-	if err == nil {
-		err = json.Unmarshal(data, &ev)
+// StreamSession sends a message or an answer, and yields the events of its turn as they happen,
+// with pieces of messages. When ctx ends before, the turn is interrupted; a caller who only
+// leaves the loop lets it go on.
+func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEvent) iter.Seq2[SessionStreamed, error] {
+	s := source[SessionStreamed]{first: &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), query: url.Values{"deltas": {"true"}}, in: in, accept: mediaEvents}}
+	turn, after := "", ""
+	s.skip = func(ev *SessionStreamed) bool {
+		of := ""
+		if ev.TurnID != nil {
+			of = *ev.TurnID
+		}
+		switch {
+		case ev.Type == keepalive, turn != "" && of != turn: // what goes on beside it
+			return true
+		case ev.ID != "":
+			turn, after = of, ev.ID
+		}
+		return false
 	}
-	return ev, err
+	s.again = func(*SessionStreamed) *request {
+		if after == "" {
+			return nil // the message may have come or not
+		}
+		return followedSession(under(sessionsPath, id), after, true)
+	}
+	s.ends = func(ev *SessionStreamed) bool { return ev.Type == "status" && ev.StopReason != nil }
+	s.single = func(ev *SessionStreamed, data []byte) error {
+		ev.Turn = &SessionTurn{}
+		return json.Unmarshal(data, ev.Turn)
+	}
+	s.abandon = func(ctx context.Context, _ string, _ *SessionStreamed) {
+		_, _ = c.InterruptSession(ctx, id) // it may have ended by now
+	}
+	return events(ctx, c, s)
 }
 
-// Close ends the stream.
-func (s *SessionStream) Close() error { return s.events.Close() }
+// FollowSession yields the events of a session after the one with an id, "" for all of them,
+// and those to come, until the session is archived or deleted. deltas adds pieces of messages.
+func (c *Client) FollowSession(ctx context.Context, id, after string, deltas bool) iter.Seq2[SessionStreamed, error] {
+	return c.followSession(ctx, under(sessionsPath, id), after, deltas, func(ctx context.Context) bool {
+		s, err := c.Session(ctx, id)
+		return errors.Is(err, ErrNotFound) || err == nil && s.ArchivedAt != nil
+	})
+}
+
+// FollowSessionThread yields the events of a thread of a session, as FollowSession does, until
+// the thread has ended.
+func (c *Client) FollowSessionThread(ctx context.Context, id, thread, after string, deltas bool) iter.Seq2[SessionStreamed, error] {
+	return c.followSession(ctx, under(sessionsPath, id, "threads", thread), after, deltas, func(ctx context.Context) bool {
+		t, err := c.SessionThread(ctx, id, thread)
+		return errors.Is(err, ErrNotFound) || err == nil && (t.EndedAt != nil || t.ArchivedAt != nil)
+	})
+}
+
+func (c *Client) followSession(ctx context.Context, path, after string, deltas bool, over func(context.Context) bool) iter.Seq2[SessionStreamed, error] {
+	return events(ctx, c, source[SessionStreamed]{
+		first: followedSession(path, after, deltas),
+		again: func(*SessionStreamed) *request { return followedSession(path, after, deltas) },
+		skip: func(ev *SessionStreamed) bool {
+			if ev.ID != "" {
+				after = ev.ID
+			}
+			return ev.Type == keepalive
+		},
+		over: over,
+	})
+}
+
+func followedSession(path, after string, deltas bool) *request {
+	query := url.Values{"deltas": {strconv.FormatBool(deltas)}}
+	if after != "" {
+		query.Set("after", after)
+	}
+	return &request{method: http.MethodGet, path: path + "/events/stream", query: query, accept: mediaEvents}
+}

@@ -12,12 +12,6 @@ import (
 
 const skills = "/v1/skills"
 
-// form is the body of an upload.
-type form struct {
-	io.Reader
-	media string
-}
-
 // skillForm is a form with a zip archive of a skill's folder.
 func skillForm(displayName string, archive []byte) (*form, error) {
 	var out bytes.Buffer
@@ -76,7 +70,7 @@ func (c *Client) SkillVersion(ctx context.Context, idOrName, version string) (Sk
 
 // SkillContent writes a zip archive of a version's folder to w.
 func (c *Client) SkillContent(ctx context.Context, idOrName, version string, w io.Writer) error {
-	return c.download(ctx, w, under(skills, idOrName, "versions", version, "content"), nil, mediaAny)
+	return c.download(ctx, w, under(skills, idOrName, "versions", version, "content"), nil)
 }
 
 // ArchiveSkill archives a skill; again is no error.

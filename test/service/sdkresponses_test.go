@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"testing"
 
@@ -37,20 +36,13 @@ func TestGoSDKOnResponses(t *testing.T) {
 	if err != nil || slow.Status != "in_progress" {
 		t.Fatalf("%+v, %v", slow, err)
 	}
-	events, err := c.FollowResponse(ctx, slow.ID, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Close()
-	var last sdk.ResponseEvent
-	for number := int64(0); ; number++ {
-		ev, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	var last sdk.ResponseStreamed
+	number := int64(0)
+	for ev, err := range c.FollowResponse(ctx, slow.ID, -1) {
 		if err != nil || ev.SequenceNumber != number {
 			t.Fatalf("event %d is %+v, %v", number, ev, err)
 		}
+		number++
 		if last = ev; ev.Type == "response.output_text.delta" && number < 10 {
 			if _, err := c.CancelResponse(ctx, slow.ID); err != nil && !over(err) {
 				t.Fatal(err)
@@ -60,13 +52,10 @@ func TestGoSDKOnResponses(t *testing.T) {
 	if last.Type != "response.cancelled" || last.Response.Status != "cancelled" {
 		t.Errorf("the last event is %+v", last)
 	}
-	rest, err := c.FollowResponse(ctx, slow.ID, last.SequenceNumber-1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rest.Close()
-	if ev, err := rest.Next(); err != nil || ev.SequenceNumber != last.SequenceNumber {
-		t.Errorf("it goes on with %+v, %v", ev, err)
+	for ev, err := range c.FollowResponse(ctx, slow.ID, last.SequenceNumber-1) {
+		if err != nil || ev.SequenceNumber != last.SequenceNumber {
+			t.Errorf("it goes on with %+v, %v", ev, err)
+		}
 	}
 }
 

@@ -1,0 +1,56 @@
+package atoll
+
+import (
+	"context"
+	"iter"
+	"net/http"
+)
+
+// Contexts lists the code contexts of a sandbox.
+func (c *Client) Contexts(ctx context.Context, ref SandboxRef) ([]CodeContext, error) {
+	all, err := call[CodeContexts](ctx, c, http.MethodGet, ref.path("contexts"), ref.query(), nil)
+	return all.Data, err
+}
+
+// CreateContext starts an interpreter in a sandbox.
+func (c *Client) CreateContext(ctx context.Context, ref SandboxRef, in NewContext) (CodeContext, error) {
+	return call[CodeContext](ctx, c, http.MethodPost, ref.path("contexts"), ref.query(), in)
+}
+
+// Context shows a code context.
+func (c *Client) Context(ctx context.Context, ref SandboxRef, id string) (CodeContext, error) {
+	return call[CodeContext](ctx, c, http.MethodGet, ref.path("contexts", id), ref.query(), nil)
+}
+
+// RunCode runs code in a context, python, node or bash being the one of that language, and
+// returns what it came to. Code that fails is no error. When ctx ends before, the code is
+// interrupted; the context and what it defined stay.
+func (c *Client) RunCode(ctx context.Context, ref SandboxRef, id string, in RunCode) (CodeResult, error) {
+	return call[CodeResult](ctx, c, http.MethodPost, ref.path("contexts", id, "run"), ref.query(), in)
+}
+
+// StreamCode runs code in a context, and yields its output and values as they come; the last
+// event has the type result. When ctx ends before, or the caller leaves the loop, the code is
+// interrupted.
+func (c *Client) StreamCode(ctx context.Context, ref SandboxRef, id string, in RunCode) iter.Seq2[CodeEvent, error] {
+	return events(ctx, c, source[CodeEvent]{
+		first: &request{method: http.MethodPost, path: ref.path("contexts", id, "run"), query: ref.query(), in: in, accept: mediaNDJSON},
+		skip:  func(ev *CodeEvent) bool { return ev.Type == keepalive },
+		ends:  func(ev *CodeEvent) bool { return ev.Type == "result" },
+	})
+}
+
+// InterruptContext interrupts what runs in a context, as Ctrl-C does.
+func (c *Client) InterruptContext(ctx context.Context, ref SandboxRef, id string) error {
+	return c.do(ctx, http.MethodPost, ref.path("contexts", id, "interrupt"), ref.query())
+}
+
+// RestartContext starts the interpreter of a context anew, with nothing defined.
+func (c *Client) RestartContext(ctx context.Context, ref SandboxRef, id string) (CodeContext, error) {
+	return call[CodeContext](ctx, c, http.MethodPost, ref.path("contexts", id, "restart"), ref.query(), nil)
+}
+
+// DeleteContext ends a context.
+func (c *Client) DeleteContext(ctx context.Context, ref SandboxRef, id string) error {
+	return c.do(ctx, http.MethodDelete, ref.path("contexts", id), ref.query())
+}
