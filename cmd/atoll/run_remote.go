@@ -89,7 +89,9 @@ func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *
 	defer watchdog.Stop()
 	for _, f := range *r.Files {
 		in, out := io.Pipe()
-		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, notified{out, func() { watchdog.Reset(maxSilence) }})) }()
+		go func() {
+			out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, notified{out, func() { watchdog.Reset(maxSilence) }}))
+		}()
 		err := bringBack(f.Path, in)
 		in.CloseWithError(err)
 		if err != nil {
