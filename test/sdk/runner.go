@@ -19,6 +19,7 @@ type place struct {
 	url, trouble string
 	keys         map[string]string // by what "as" says
 	model        string
+	folder       string // of the scenarios
 }
 
 // client is a client as a step wants it.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +27,11 @@ const model = "scripted"
 // arrange gives a server the tenants, keys and model that scenarios suppose.
 func arrange(t *testing.T, s *atolltest.Server) *place {
 	t.Helper()
-	p := &place{url: s.URL, model: model, keys: map[string]string{"admin": s.AdminKey(t)}}
+	folder, err := filepath.Abs(scenariosDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{url: s.URL, model: model, folder: folder, keys: map[string]string{"admin": s.AdminKey(t)}}
 	p.keys["default"], p.keys["other"] = tenant(t, s, "scenarios"), tenant(t, s, "other")
 	says := httptest.NewServer(provider())
 	t.Cleanup(says.Close)
@@ -66,7 +73,28 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := arrange(t, server.Get(t))
+	for _, l := range libraries {
+		if _, err := os.Stat(l.runner); err != nil {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, err := l.command(p.folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(p.environment(), cmd.Env...)
+			reports, wrong := told(cmd, all)
+			for _, r := range reports {
+				t.Logf("%s (%.0f ms) %v", r.Name, r.MS, r.OK)
+			}
+			for _, why := range wrong {
+				t.Error(why)
+			}
+		})
+	}
 	t.Run("go", func(t *testing.T) {
+		t.Parallel()
 		for name := range names {
 			if _, once := calls[name]; !once && streams[name] == nil {
 				t.Errorf("the library's runner lacks %s", name)
@@ -92,6 +120,30 @@ func TestScenarios(t *testing.T) {
 		}
 		over.Wait()
 	})
+}
+
+// TestProgram shows what is said of a program that fails some scenarios, leaves others out, and
+// says something else.
+func TestProgram(t *testing.T) {
+	all := []scenario{{Name: "a/good"}, {Name: "a/bad"}, {Name: "a/none"}}
+	reports, wrong := told(exec.CommandContext(t.Context(), "sh", "-c", `
+		echo '{"name": "a/good", "ok": true, "why": "", "ms": 1}'
+		echo '{"name": "a/bad", "ok": false, "why": "step 1", "ms": 2}'
+		echo '{"name": "b/other", "ok": true}'
+		echo trace >&2
+		exit 3`), all)
+	text := strings.Join(wrong, "\n")
+	if len(reports) != 2 || len(wrong) != 4 {
+		t.Errorf("%+v\n%s", reports, text)
+	}
+	for _, want := range []string{"a/bad (2 ms): step 1", "b/other", "a/none: it was not run", "exit status 3: trace"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if _, wrong := told(exec.CommandContext(t.Context(), "sh", "-c", `echo '{"name": "a/good", "ok": true}'`), all[:1]); len(wrong) != 0 {
+		t.Errorf("a program that does all says %v", wrong)
+	}
 }
 
 // TestCalls compares the names of calls with the scenarios and with the interface.

@@ -1,0 +1,142 @@
+package sdk
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// library is a client library whose runner is a program.
+type library struct {
+	name   string
+	runner string // its file; a library that has none yet is left out
+	// command is the program, without the environment that tells it of the server.
+	command func(folder string) (*exec.Cmd, error)
+}
+
+// libraries run beside the one for Go.
+var libraries = []library{
+	{"python", "../../sdk/python/tests/scenarios.py", python("sync")},
+	{"python-async", "../../sdk/python/tests/scenarios.py", python("async")},
+	{"typescript", "../../sdk/typescript/test/scenarios.ts", typescript},
+}
+
+// environment tells a runner what it needs to know.
+func (p *place) environment() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "ATOLL_URL=" + p.url, "ATOLL_API_KEY=" + p.keys["default"], "ATOLL_ADMIN_KEY=" + p.keys["admin"],
+		"ATOLL_OTHER_KEY=" + p.keys["other"], "ATOLL_MODEL=" + p.model, "ATOLL_TROUBLE_URL=" + p.trouble,
+		"ATOLL_SCENARIOS=" + p.folder,
+	}
+}
+
+// report is a line of a runner's output.
+type report struct {
+	Name string
+	OK   bool
+	Why  string
+	MS   float64
+}
+
+// told runs a library's program, and returns what it says of scenarios and what is wrong with
+// that: those that failed, and those that it did not run.
+func told(cmd *exec.Cmd, all []scenario) (reports []report, wrong []string) {
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	left := map[string]bool{}
+	for _, s := range all {
+		left[s.Name] = true
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r report
+		if json.Unmarshal(lines.Bytes(), &r) != nil || !left[r.Name] {
+			wrong = append(wrong, fmt.Sprintf("it says %.300q", lines.Text()))
+			continue
+		}
+		delete(left, r.Name)
+		if reports = append(reports, r); !r.OK {
+			wrong = append(wrong, fmt.Sprintf("%s (%.0f ms): %.1000s", r.Name, r.MS, r.Why))
+		}
+	}
+	for name := range left {
+		wrong = append(wrong, name+": it was not run")
+	}
+	if err != nil || len(left) > 0 {
+		text := errs.String()
+		wrong = append(wrong, fmt.Sprintf("the program ended with %v: %s", err, text[max(0, len(text)-2000):]))
+	}
+	return reports, wrong
+}
+
+// pythonPackages are what the library for Python needs.
+var pythonPackages = []string{"httpx==0.28.1"}
+
+// python runs the library for Python, one of its kinds.
+func python(kind string) func(folder string) (*exec.Cmd, error) {
+	return func(folder string) (*exec.Cmd, error) {
+		packages, err := kept("sdk-python-"+strings.Join(pythonPackages, "-"), func(dir string) *exec.Cmd {
+			return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		source, err := filepath.Abs("../../sdk/python/src")
+		if err != nil {
+			return nil, err
+		}
+		cmd := exec.Command("python3", "../../sdk/python/tests/scenarios.py", "--kind", kind, folder)
+		cmd.Env = []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + source + string(filepath.ListSeparator) + packages}
+		return cmd, nil
+	}
+}
+
+// typescriptPackages bundle the library for TypeScript with its runner.
+const typescriptPackages = "esbuild@0.28.2"
+
+// typescript runs the library for TypeScript, bundled into one file.
+func typescript(folder string) (*exec.Cmd, error) {
+	packages, err := kept("sdk-"+typescriptPackages, func(dir string) *exec.Cmd {
+		return exec.Command("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
+	})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("atoll-scenarios-%d.mjs", os.Getpid()))
+	bundle := exec.Command(filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
+	if out, err := bundle.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)
+	}
+	return exec.Command("node", file, folder), nil
+}
+
+// kept is a folder that is made once, and kept beside the tests' other data.
+func kept(name string, install func(dir string) *exec.Cmd) (string, error) {
+	image, err := atolltest.ImageDir()
+	if err != nil {
+		return "", err
+	}
+	data := filepath.Dir(filepath.Dir(image))
+	dir := filepath.Join(data, name)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	made, err := os.MkdirTemp(data, name+"-new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made) // nothing, once it has its name
+	if out, err := install(made).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install %s: %w: %s", name, err, out)
+	}
+	return dir, os.Rename(made, dir)
+}
