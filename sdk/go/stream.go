@@ -68,6 +68,7 @@ type reading[T any] struct {
 	traceID string
 	last    *T
 	stopped bool // the caller has left the loop
+	opened  bool // the last request had an answer; without one it was sent again already
 }
 
 // errOver says that a stream has ended as it should.
@@ -78,6 +79,7 @@ func (r *reading[T]) all(ctx context.Context) error {
 	next, attempt := r.first, 0
 	for {
 		before := r.last
+		r.opened = false
 		err := r.part(ctx, next)
 		if errors.Is(err, errOver) {
 			return nil
@@ -85,7 +87,7 @@ func (r *reading[T]) all(ctx context.Context) error {
 		if r.last != before {
 			attempt = 0
 		}
-		if refusal := (*Error)(nil); errors.As(err, &refusal) || ctx.Err() != nil || !r.c.options.reconnect || r.again == nil || attempt >= r.c.options.retries {
+		if refusal := (*Error)(nil); errors.As(err, &refusal) || !r.opened || ctx.Err() != nil || !r.c.options.reconnect || r.again == nil || attempt >= r.c.options.retries {
 			return err
 		}
 		if next = r.again(r.last); next == nil {
@@ -111,6 +113,7 @@ func (r *reading[T]) part(ctx context.Context, q *request) error {
 		return err
 	}
 	defer res.Body.Close()
+	r.opened = true
 	if r.traceID == "" {
 		r.traceID = res.Header.Get("X-Trace-Id")
 	}

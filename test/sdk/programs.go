@@ -3,6 +3,7 @@ package sdk
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ type library struct {
 	name   string
 	runner string // its file; a library that has none yet is left out
 	// command is the program, without the environment that tells it of the server.
-	command func(folder string) (*exec.Cmd, error)
+	command func(ctx context.Context, folder string) (*exec.Cmd, error)
 }
 
 // libraries run beside the one for Go.
@@ -82,10 +83,10 @@ func told(cmd *exec.Cmd, all []scenario) (reports []report, wrong []string) {
 var pythonPackages = []string{"httpx==0.28.1"}
 
 // python runs the library for Python, one of its kinds.
-func python(kind string) func(folder string) (*exec.Cmd, error) {
-	return func(folder string) (*exec.Cmd, error) {
+func python(kind string) func(ctx context.Context, folder string) (*exec.Cmd, error) {
+	return func(ctx context.Context, folder string) (*exec.Cmd, error) {
 		packages, err := kept("sdk-python-"+strings.Join(pythonPackages, "-"), func(dir string) *exec.Cmd {
-			return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
+			return exec.CommandContext(ctx, "python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
 		})
 		if err != nil {
 			return nil, err
@@ -94,7 +95,7 @@ func python(kind string) func(folder string) (*exec.Cmd, error) {
 		if err != nil {
 			return nil, err
 		}
-		cmd := exec.Command("python3", "../../sdk/python/tests/scenarios.py", "--kind", kind, folder)
+		cmd := exec.CommandContext(ctx, "python3", "../../sdk/python/tests/scenarios.py", "--kind", kind, folder)
 		cmd.Env = []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + source + string(filepath.ListSeparator) + packages}
 		return cmd, nil
 	}
@@ -104,19 +105,19 @@ func python(kind string) func(folder string) (*exec.Cmd, error) {
 const typescriptPackages = "esbuild@0.28.2"
 
 // typescript runs the library for TypeScript, bundled into one file.
-func typescript(folder string) (*exec.Cmd, error) {
+func typescript(ctx context.Context, folder string) (*exec.Cmd, error) {
 	packages, err := kept("sdk-"+typescriptPackages, func(dir string) *exec.Cmd {
-		return exec.Command("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
+		return exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
 	})
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("atoll-scenarios-%d.mjs", os.Getpid()))
-	bundle := exec.Command(filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
+	bundle := exec.CommandContext(ctx, filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
 	if out, err := bundle.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)
 	}
-	return exec.Command("node", file, folder), nil
+	return exec.CommandContext(ctx, "node", file, folder), nil
 }
 
 // kept is a folder that is made once, and kept beside the tests' other data.

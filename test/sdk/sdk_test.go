@@ -79,7 +79,7 @@ func TestScenarios(t *testing.T) {
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, err := l.command(p.folder)
+			cmd, err := l.command(t.Context(), p.folder)
 			if err != nil {
 				t.Fatal(err)
 			}
