@@ -1,0 +1,85 @@
+# Code generated from _async/client.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
+"""The client and its groups of operations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from .._request import options
+from .._results import Result
+from .executions import Executions
+from .transport import Transport
+
+if TYPE_CHECKING:
+    import httpx
+    from typing_extensions import Unpack
+
+    from .._program import Program
+
+
+class Atoll:
+    """Calls one server with one key.
+
+    api_key and base_url are those of ATOLL_API_KEY and ATOLL_BASE_URL where they are left
+    out. request_timeout bounds each call, in seconds; left out, each operation has a limit of
+    its own. max_retries bounds how often a request is sent again, where that is safe.
+    reconnect says whether streams go on after their connection broke. http_client is one of
+    your own, with a proxy, say.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        *,
+        base_url: str | None = None,
+        request_timeout: float | None = None,
+        max_retries: int = 2,
+        reconnect: bool = True,
+        headers: Mapping[str, str] | None = None,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        import httpx
+
+        chosen = options(api_key, base_url, request_timeout, max_retries, reconnect, headers)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
+        client = http_client or httpx.Client(limits=limits)
+        self._transport = Transport(chosen, client, owned=http_client is None)
+
+    def with_options(self, *, request_timeout: float | None = None, max_retries: int | None = None, reconnect: bool | None = None, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> Atoll:
+        """Returns a client that calls otherwise, over the same connections."""
+        mine = self._transport.options
+        changed = dataclasses.replace(
+            mine,
+            api_key=api_key or mine.api_key,
+            request_timeout=mine.request_timeout if request_timeout is None else request_timeout,
+            max_retries=mine.max_retries if max_retries is None else max_retries,
+            reconnect=mine.reconnect if reconnect is None else reconnect,
+            headers={**mine.headers, **(headers or {})},
+        )
+        other = object.__new__(Atoll)
+        other._transport = Transport(changed, self._transport.http, owned=False)
+        return other
+
+    def execute(self, code: str, *, idempotency_key: str | None = None, **program: Unpack[Program]) -> Result:
+        """Runs code and returns its result: executions.create."""
+        return self.executions.create(code, idempotency_key=idempotency_key, **program)
+
+    @cached_property
+    def executions(self) -> Executions:
+        """Programs that run in sandboxes of their own."""
+        return Executions(self._transport)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        if self._transport.owned:
+            self._transport.http.close()
+
+    def __enter__(self) -> Atoll:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,96 @@
+# Code generated from _async/resource.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
+"""What all groups of operations share: calls, lists, streams and downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .._body import Content, Body
+from .._model import Model
+from .._request import BYTES, CALL_TIMEOUT
+from .stream import Download
+from .transport import Transport, decode
+
+if TYPE_CHECKING:
+    import httpx
+
+M = TypeVar("M", bound=Model)
+
+
+class Page(Generic[M]):
+    """A part of a list."""
+
+    def __init__(self, kind: type[M], value: dict[str, Any]) -> None:
+        self._value = value
+        self.data = [kind(one) for one in value.get("data") or []]
+
+    @property
+    def next_page(self) -> str | None:
+        """What to ask for the next part with; None at the end."""
+        if "next_page" in self._value:
+            return self._value["next_page"]
+        return self._value.get("last_id") if self._value.get("has_more") else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The part as the server sent it."""
+        return dict(self._value)
+
+
+class Pager(Generic[M]):
+    """A list. Iterate over it for all items; they are asked for a part at a time."""
+
+    def __init__(self, transport: Transport, kind: type[M], template: str, names: tuple[str, ...], query: Mapping[str, Any], cursor: str) -> None:
+        self._transport = transport
+        self._kind = kind
+        self._template = template
+        self._names = names
+        self._query = dict(query)
+        self._cursor = cursor
+
+    def page(self, after: str | None = None) -> Page[M]:
+        """One part: the first, or the one that next_page of another names."""
+        query = self._query if after is None else {**self._query, self._cursor: after}
+        return Page(self._kind, decode(self._transport.send("GET", self._template, *self._names, query=query)))
+
+    def all(self) -> list[M]:
+        """All items."""
+        return [item for item in self]
+
+    def __iter__(self) -> Iterator[M]:
+        page = self.page()
+        while True:
+            for item in page.data:
+                yield item
+            if page.next_page is None:
+                return
+            page = self.page(page.next_page)
+
+
+class Resource:
+    """A group of operations."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _one(self, kind: type[M], method: str, template: str, *names: str, **how: Any) -> M:
+        return self._transport.one(kind, method, template, *names, **how)
+
+    def _none(self, method: str, template: str, *names: str, **how: Any) -> None:
+        self._transport.send(method, template, *names, **how)
+
+    def _list(self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page") -> Pager[M]:
+        return Pager(self._transport, kind, template, names, query or {}, cursor)
+
+    def _download(self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*") -> Download:
+        def connect(headers: dict[str, str]) -> httpx.Response:
+            return self._transport.send("GET", template, *names, query=query, headers=headers, accept=accept, stream=True)
+
+        return Download(connect, self._transport.options.max_retries)
+
+    def _upload(self, kind: type[M], method: str, template: str, *names: str, content: Content, query: Mapping[str, Any] | None = None, media: str = BYTES, safe: bool | None = None) -> M:
+        body = Body(content)
+        try:
+            return self._transport.one(kind, method, template, *names, query=query, upload=body, headers={"Content-Type": media}, timeout=CALL_TIMEOUT, safe=safe)
+        finally:
+            body.close()

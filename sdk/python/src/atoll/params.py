@@ -1,0 +1,1696 @@
+# Code generated from api/openapi.json by datamodel-code-generator 0.89.0; tools/generate.py runs it. DO NOT EDIT.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Optional
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+else:
+    NotRequired = Optional
+
+
+class AgentHandoff(TypedDict):
+    agent_id: str
+    """
+    Id or slug of an agent of the tenant.
+    """
+    agent_version: NotRequired[int | None]
+    """
+    The version that is kept: the current one if left out.
+    """
+    description: NotRequired[str | None]
+    """
+    What it is good at; the agent's description if left out.
+    """
+    name: NotRequired[str | None]
+    """
+    What the model knows it by, and what its tool is called after; the agent's name if left out.
+    """
+    trigger: NotRequired[str | None]
+    """
+    When to hand on.
+    """
+
+
+class AgentModel(TypedDict):
+    effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    max_tokens: NotRequired[int | None]
+    """
+    Of one answer.
+    """
+    name: str
+    """
+    GET /v1/models lists what there is.
+    """
+    stop: NotRequired[list[str]]
+    temperature: NotRequired[float | None]
+    top_p: NotRequired[float | None]
+
+
+class AgentMultiagent(TypedDict):
+    context_sharing: NotRequired[Literal["full", "summary"] | None]
+    """
+    What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+    """
+    max_delegations: NotRequired[int | None]
+    """
+    Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+    """
+    mode: NotRequired[Literal["orchestrator", "swarm"] | None]
+    """
+    orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+    """
+    parallel: NotRequired[bool | None]
+    """
+    Of orchestrator: up to 8 of them work side by side. false if left out.
+    """
+    sandbox: NotRequired[Literal["shared", "own"] | None]
+    """
+    Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+    """
+    timeout_per_handoff_ms: NotRequired[int | None]
+    """
+    Of orchestrator: 60000 if left out.
+    """
+
+
+class AgentServer(TypedDict):
+    allowed_tools: NotRequired[list[str]]
+    """
+    Left out, all of them; empty, none.
+    """
+    args: NotRequired[list[str]]
+    """
+    Of stdio, shown as they are given.
+    """
+    command: NotRequired[str | None]
+    """
+    Of stdio: a program, by its name or path in the sandbox.
+    """
+    description: NotRequired[str | None]
+    env: NotRequired[dict[str, str]]
+    """
+    Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
+    """
+    headers: NotRequired[dict[str, str]]
+    """
+    Stored encrypted and never shown. Left out in a change, they stay while name and url do.
+    """
+    name: str
+    type: NotRequired[Literal["url", "stdio"] | None]
+    """
+    url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+    """
+    url: NotRequired[str | None]
+    """
+    It is shown as it is given: keys belong in headers.
+    """
+
+
+class AgentTool(TypedDict):
+    description: NotRequired[str | None]
+    """
+    Of custom.
+    """
+    input_schema: NotRequired[Any]
+    """
+    Of custom: JSON Schema.
+    """
+    name: NotRequired[str | None]
+    """
+    Of custom.
+    """
+    server: NotRequired[str | None]
+    """
+    Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own.
+    """
+    type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
+
+
+class AuditMark(TypedDict):
+    hash: str
+    """
+    64 hexadecimal digits.
+    """
+    number: int
+    """
+    1 for the first.
+    """
+
+
+class BrowseInput(TypedDict):
+    port: int
+    sandbox: NotRequired[str | None]
+
+
+class CapOverrides(TypedDict):
+    agent_hourly: int | None
+    """
+    Calls of one agent a UTC hour; likewise.
+    """
+    tenant_daily: int | None
+    """
+    Calls a UTC day; 0 stops every call, null is the server's.
+    """
+
+
+class CapsChange(TypedDict):
+    agent_hourly: NotRequired[int | None]
+    tenant_daily: NotRequired[int | None]
+
+
+class CodeInput(TypedDict):
+    code: str
+    language: NotRequired[Literal["python", "node", "bash"] | None]
+    timeout: NotRequired[int | None]
+    """
+    Most seconds that the code may run; 60 if left out.
+    """
+
+
+class ContainerAccess(TypedDict):
+    allowed_domains: NotRequired[list[str]]
+    """
+    With allowlist: names of hosts, or *.example.com.
+    """
+    domain_secrets: NotRequired[list[Any]]
+    """
+    Refused: an environment's bound secrets do this.
+    """
+    type: Literal["disabled", "allowlist"]
+
+
+class Credentials(TypedDict):
+    access_key_id: NotRequired[str]
+    """
+    Of s3.
+    """
+    account_key: NotRequired[str]
+    """
+    Of azure.
+    """
+    secret_access_key: NotRequired[str]
+    """
+    Of s3.
+    """
+    service_account: NotRequired[str]
+    """
+    Of gcs: the JSON of a service account's key file.
+    """
+
+
+class DownloadRequest(TypedDict):
+    id: str
+    """
+    A thread_id.
+    """
+    path: str
+    """
+    The file, from the home.
+    """
+    source: Literal["thread", "volume"]
+    """
+    What id names. Files of a volume have no URLs here: executions that mount it reach them.
+    """
+
+
+class ExecuteCodeRequest(TypedDict):
+    agent: str
+    """
+    Which agent calls. Its hourly cap counts the call.
+    """
+    code: str
+    """
+    Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
+    """
+    language: NotRequired[Literal["python", "node", "bash"] | None]
+    """
+    What the code is written in.
+    """
+    metadata: NotRequired[dict[str, Any] | None]
+    """
+    Kept with the execution's record and the audit row, never shown to the program.
+    """
+    template: str
+    """
+    The agent's template, which must have opted in to the sandbox.
+    """
+    timeout: NotRequired[int | None]
+    """
+    Most seconds the program may run.
+    """
+    turn: str
+    """
+    Which of its turns this is. Calls of one turn share a sandbox that is fresh for it.
+    """
+
+
+class ExecuteRequest(TypedDict):
+    args: NotRequired[list[str] | None]
+    """
+    Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
+    """
+    code: str
+    """
+    Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
+    """
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters.
+    """
+    files: NotRequired[dict[str, Any] | None]
+    """
+    Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract.
+    """
+    files_base64: NotRequired[dict[str, Any] | None]
+    """
+    Likewise, with the contents in base64. Beyond the original contract.
+    """
+    language: NotRequired[Literal["python", "node", "bash"] | None]
+    """
+    What the code is written in.
+    """
+    metadata: NotRequired[dict[str, Any] | None]
+    """
+    Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256.
+    """
+    outputs: NotRequired[list[str] | None]
+    """
+    Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
+    """
+    stdin: NotRequired[str | None]
+    """
+    What the program reads from its standard input; empty without it. Beyond the original contract.
+    """
+    stdin_base64: NotRequired[str | None]
+    """
+    Instead of stdin: any bytes, in base64. Beyond the original contract.
+    """
+    sub_paths: NotRequired[list[str] | None]
+    """
+    Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key.
+    """
+    thread_id: NotRequired[str | None]
+    """
+    Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409.
+    """
+    timeout: NotRequired[int | None]
+    """
+    Most seconds the program may run. Above the plan's maximum the request is refused with 429.
+    """
+    webhook_url: NotRequired[str | None]
+    """
+    Where the result is sent, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one.
+    """
+
+
+class ExpiresAfter(TypedDict):
+    anchor: Literal["last_active_at"]
+    minutes: int
+
+
+class FetchRequest(TypedDict):
+    max_tokens_per_page: NotRequired[int | None]
+    """
+    Of each page; 4 characters count as a token.
+    """
+    url: str | list[str]
+    """
+    An http or https URL of at most 4096 bytes, or a list of 1 to 10.
+    """
+
+
+class FilesListRequest(TypedDict):
+    id: str
+    """
+    A thread_id; or slug or id of a connection that this key mounts.
+    """
+    path: NotRequired[str | None]
+    """
+    Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see.
+    """
+    source: Literal["thread", "volume"]
+    """
+    What id names.
+    """
+
+
+class FilesystemChange(TypedDict):
+    blocked_paths: NotRequired[list[str] | None]
+    """
+    Replaces the list.
+    """
+    read_only_paths: NotRequired[list[str] | None]
+    """
+    Replaces the list.
+    """
+    writable_paths: NotRequired[list[str] | None]
+    """
+    Replaces the list; all else is read-only. / is everywhere.
+    """
+
+
+class GlobInput(TypedDict):
+    cwd: NotRequired[str | None]
+    pattern: str
+    sandbox: NotRequired[str | None]
+
+
+class JSONSchema(TypedDict):
+    description: NotRequired[str | None]
+    name: NotRequired[str | None]
+    schema: Any
+    strict: NotRequired[bool | None]
+
+
+class KeyChange(TypedDict):
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars.
+    """
+    expires_at: NotRequired[str | None]
+    """
+    A time in RFC 3339, or never.
+    """
+    name: NotRequired[str | None]
+    scopes: NotRequired[list[str] | None]
+    """
+    Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator.
+    """
+    secret_hosts: NotRequired[dict[str, Any] | None]
+    """
+    Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
+    """
+    secrets: NotRequired[dict[str, Any] | None]
+    """
+    Secret variables to set; others stay. At least 8 characters each. They are stored encrypted, kept out of output and never shown.
+    """
+    unset: NotRequired[list[str] | None]
+    """
+    Names of variables and secrets to take away.
+    """
+    webhook_secret: NotRequired[str | None]
+    """
+    At least 16 printable characters; empty for unsigned webhooks. Never shown.
+    """
+    webhook_url: NotRequired[str | None]
+    """
+    HTTPS only; empty for nowhere.
+    """
+
+
+class LimitsChange(TypedDict):
+    cpu: NotRequired[float | None]
+    """
+    Cores, above 0.
+    """
+    inodes: NotRequired[int | None]
+    memory: NotRequired[int | None]
+    """
+    Bytes. The three sizes live in it.
+    """
+    open_files: NotRequired[int | None]
+    processes: NotRequired[int | None]
+    root_size: NotRequired[int | None]
+    shm_size: NotRequired[int | None]
+    tmp_size: NotRequired[int | None]
+
+
+class ModelPrices(TypedDict):
+    cache_read: NotRequired[str]
+    """
+    For input that the provider reads from its cache.
+    """
+    cache_write: NotRequired[str]
+    """
+    For input that the provider writes to its cache.
+    """
+    input: NotRequired[str]
+    """
+    A decimal number, such as 2.50, with at most 6 digits after the point.
+    """
+    output: NotRequired[str]
+
+
+class ModelTest(TypedDict):
+    max_output_tokens: NotRequired[int | None]
+    prompt: NotRequired[str | None]
+
+
+BlockedPort: TypeAlias = int
+
+
+class NetworkChange(TypedDict):
+    allowed_cidrs: NotRequired[list[str] | None]
+    """
+    Replaces the list.
+    """
+    allowed_hosts: NotRequired[list[str] | None]
+    """
+    Replaces the list. * if there was no network and nothing is named.
+    """
+    blocked_ports: NotRequired[list[BlockedPort] | None]
+    """
+    Replaces the list; 1 to 65535.
+    """
+    enabled: NotRequired[bool | None]
+    """
+    Refused with 403 where the tenant's policy allows no network.
+    """
+    unrestricted: NotRequired[bool | None]
+    """
+    Addresses may be connected to without a name having been looked up.
+    """
+
+
+class NewConnection(TypedDict):
+    account: NotRequired[str]
+    """
+    Of azure: the storage account.
+    """
+    bucket: NotRequired[str]
+    """
+    The bucket; of azure the container.
+    """
+    credentials: NotRequired[Credentials]
+    """
+    Replaces them all.
+    """
+    endpoint: NotRequired[str]
+    """
+    URL of the service, of s3 and azure; the provider's own if left out.
+    """
+    kind: Literal["s3", "gcs", "azure", "volume"]
+    path_style: NotRequired[bool]
+    """
+    Of s3: the bucket is in the path and not in the host's name.
+    """
+    prefix: NotRequired[str | None]
+    read_only: NotRequired[bool | None]
+    region: NotRequired[str]
+    """
+    Of s3; required without an endpoint.
+    """
+    slug: str
+
+
+class NewContainer(TypedDict):
+    expires_after: NotRequired[ExpiresAfter]
+    file_ids: NotRequired[list[str]]
+    """
+    Refused: there are no files to copy by id. Upload them to the container.
+    """
+    memory_limit: NotRequired[Literal["1g", "4g", "16g", "64g"] | None]
+    """
+    At most what sandboxes of the key's environment have, which is what it has if left out.
+    """
+    name: str
+    network_policy: NotRequired[ContainerAccess]
+    skills: NotRequired[list[Any]]
+    """
+    Refused: there are no skills.
+    """
+
+
+class NewContext(TypedDict):
+    language: Literal["python", "node", "bash"]
+    working_dir: NotRequired[str | None]
+
+
+class NewEndpointAuth(TypedDict):
+    client_secret: NotRequired[str | None]
+    type: Literal["none", "client_secret_basic", "client_secret_post"]
+
+
+class NewGrant(TypedDict):
+    environment: NotRequired[str | None]
+    """
+    Name or id; either this or key.
+    """
+    key: NotRequired[str | None]
+    """
+    Name or id.
+    """
+    prefix: NotRequired[str | None]
+    """
+    Within the connection's prefix and, for a key, that of its environment's grant; like them from the connection's root.
+    """
+    read_only: NotRequired[bool | None]
+
+
+class NewKey(TypedDict):
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Variables of its executions, over those of the environment. Rules as in an execution's env_vars.
+    """
+    environment: NotRequired[str | None]
+    """
+    Id or name of the environment that its executions run in. Required, unless the key only administers.
+    """
+    expires_at: NotRequired[str | None]
+    """
+    A time in RFC 3339, or never, which is the default.
+    """
+    expires_in: NotRequired[int | None]
+    """
+    Seconds until it expires; instead of expires_at.
+    """
+    name: str
+    scopes: NotRequired[list[str] | None]
+    """
+    Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
+    """
+    secret_hosts: NotRequired[dict[str, Any] | None]
+    """
+    Binds secrets to hosts: the program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one.
+    """
+    secrets: NotRequired[dict[str, Any] | None]
+    """
+    Secret variables. At least 8 characters each. They are stored encrypted, kept out of output and never shown.
+    """
+    webhook_secret: NotRequired[str | None]
+    """
+    At least 16 printable characters. Never shown.
+    """
+    webhook_url: NotRequired[str | None]
+    """
+    HTTPS only.
+    """
+
+
+class NewModel(TypedDict):
+    all_tenants: NotRequired[bool | None]
+    """
+    true if neither this nor tenants nor plans is there at first.
+    """
+    base_url: NotRequired[str | None]
+    """
+    The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+    """
+    capabilities: NotRequired[list[str] | None]
+    """
+    vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+    """
+    context: NotRequired[int | None]
+    key: NotRequired[str | None]
+    """
+    For the provider; stored encrypted. Empty for none.
+    """
+    max_output: NotRequired[int | None]
+    name: str
+    plans: NotRequired[list[str] | None]
+    """
+    Names of the plans whose tenants may use it, too; then all_tenants is false.
+    """
+    prices: NotRequired[ModelPrices]
+    """
+    Replaces them all.
+    """
+    provider: Literal["openai", "openai-chat", "anthropic"]
+    tenants: NotRequired[list[str] | None]
+    """
+    Ids or names of the tenants that may use it; then all_tenants is false.
+    """
+    upstream: NotRequired[str | None]
+    """
+    The name if it is left out at first.
+    """
+
+
+class NewModelKey(TypedDict):
+    key: str
+    """
+    The tenant's own, for the model's provider. It is stored encrypted and never shown.
+    """
+
+
+class NewMount(TypedDict):
+    content: NotRequired[str | None]
+    """
+    Of file: up to 128 KiB, of all files together.
+    """
+    encoding: NotRequired[Literal["utf-8", "base64"] | None]
+    """
+    Of file: how content is given.
+    """
+    file_id: NotRequired[str | None]
+    """
+    Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together.
+    """
+    path: NotRequired[str | None]
+    """
+    Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool.
+    """
+    ref: NotRequired[str | None]
+    """
+    Of git_repository: a branch, tag or commit.
+    """
+    token: NotRequired[str | None]
+    """
+    Of git_repository: the variable of a secret that is bound to the URL's host, which is its password.
+    """
+    type: Literal["file", "git_repository", "volume"]
+    url: NotRequired[str | None]
+    """
+    Of git_repository: an https URL, which the environment's network has to allow.
+    """
+
+
+class NewRefresh(TypedDict):
+    client_id: str
+    refresh_token: str
+    resource: NotRequired[str | None]
+    scope: NotRequired[str | None]
+    token_endpoint: str
+    token_endpoint_auth: NewEndpointAuth
+
+
+class NewSandbox(TypedDict):
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
+    """
+    environment: NotRequired[str | None]
+    """
+    The environment of the key, which is the only one that it may use.
+    """
+    files_only: NotRequired[bool | None]
+    """
+    It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used.
+    """
+    image: NotRequired[str | None]
+    """
+    Such as node:22; that of the key's environment if left out.
+    """
+    name: str
+    network: NotRequired[NetworkChange]
+    """
+    Narrows what its environment's network allows.
+    """
+    session: NotRequired[str | None]
+    """
+    The pool that it belongs to.
+    """
+    sleep_after_ms: NotRequired[int | None]
+    """
+    Without use; -1 for never, the server's if left out.
+    """
+    snapshot: NotRequired[str | None]
+    """
+    The snapshot that it begins with, processes and all.
+    """
+    sub_paths: NotRequired[list[str] | None]
+    """
+    Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths.
+    """
+    timeout_ms: NotRequired[int | None]
+    """
+    Until it is destroyed; as long as the plan allows if left out.
+    """
+
+
+class NewTenant(TypedDict):
+    audit_days: NotRequired[int | None]
+    caps: NotRequired[CapOverrides]
+    """
+    Replaces both: one that is left out is the server's.
+    """
+    disabled: NotRequired[bool | None]
+    """
+    Whether its keys are refused.
+    """
+    key_isolation_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may have isolation key.
+    """
+    monthly_cost: NotRequired[float | None]
+    """
+    US dollars; 0 for no budget.
+    """
+    monthly_credits: NotRequired[float | None]
+    """
+    0 for no budget.
+    """
+    name: str
+    network_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may have a network.
+    """
+    plan: NotRequired[str | None]
+    """
+    Name of a plan. Refused with 429 while an environment is above it.
+    """
+    redaction_off: NotRequired[list[str] | None]
+    """
+    Replaces the list.
+    """
+    root_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may run programs as root of their sandbox.
+    """
+    sandbox_enabled: NotRequired[bool | None]
+    """
+    Refused with 409 in the regulated tier.
+    """
+    tier: NotRequired[Literal["standard", "regulated"] | None]
+    """
+    regulated turns the sandbox off.
+    """
+
+
+class NewVault(TypedDict):
+    display_name: str
+    """
+    1 to 255 characters.
+    """
+    metadata: NotRequired[dict[str, str]]
+    """
+    Up to 16 pairs; keys of up to 64 characters, values of up to 512.
+    """
+
+
+class OutcomeCheck(TypedDict):
+    command: str
+    """
+    Run by bash; the check passes with the exit code 0.
+    """
+    timeout_ms: NotRequired[int | None]
+    """
+    As long as code runs by default if left out, at most as long as the plan allows.
+    """
+
+
+class PackagesChange(TypedDict):
+    apt: NotRequired[list[str] | None]
+    """
+    Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3.
+    """
+    npm: NotRequired[list[str] | None]
+    """
+    Replaces the list. Names of npm packages, such as left-pad or @scope/name, or with a version left-pad@1.3.0.
+    """
+    pip: NotRequired[list[str] | None]
+    """
+    Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2.
+    """
+
+
+PlanBounds = TypedDict(
+    "PlanBounds",
+    {
+        "async": NotRequired[bool | None],
+        "concurrency": NotRequired[int | None],
+        "key_isolation": NotRequired[bool | None],
+        "max_cpu": NotRequired[float | None],
+        "max_key_request_rate": NotRequired[int | None],
+        "max_key_response_rate": NotRequired[int | None],
+        "max_key_token_rate": NotRequired[int | None],
+        "max_key_upload_rate": NotRequired[int | None],
+        "max_memory": NotRequired[int | None],
+        "max_output": NotRequired[int | None],
+        "max_outputs": NotRequired[int | None],
+        "max_request_rate": NotRequired[int | None],
+        "max_response_rate": NotRequired[int | None],
+        "max_sandbox_disk": NotRequired[int | None],
+        "max_sandbox_life": NotRequired[int | None],
+        "max_sandbox_memory": NotRequired[int | None],
+        "max_sandboxes": NotRequired[int | None],
+        "max_snapshot_size": NotRequired[int | None],
+        "max_snapshots": NotRequired[int | None],
+        "max_thread_size": NotRequired[int | None],
+        "max_threads": NotRequired[int | None],
+        "max_timeout": NotRequired[int | None],
+        "max_token_rate": NotRequired[int | None],
+        "max_upload_rate": NotRequired[int | None],
+        "streaming": NotRequired[bool | None],
+    },
+)
+
+
+class ProcessChange(TypedDict):
+    allow_exec: NotRequired[bool | None]
+    """
+    false: neither fork nor exec, threads work.
+    """
+    blocked_commands: NotRequired[list[str] | None]
+    """
+    Replaces the list. A program's name, or a name with the arguments it begins with.
+    """
+    max_processes: NotRequired[int | None]
+    root: NotRequired[bool | None]
+    """
+    Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it.
+    """
+
+
+class ProcessSignal(TypedDict):
+    group: NotRequired[bool | None]
+    """
+    To its whole process group.
+    """
+    signal: str
+    """
+    Such as TERM, SIGTERM or 15.
+    """
+
+
+class ReadFileInput(TypedDict):
+    encoding: NotRequired[Literal["utf-8", "base64"] | None]
+    """
+    How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
+    """
+    limit: NotRequired[int | None]
+    """
+    Max bytes to read
+    """
+    offset: NotRequired[int | None]
+    """
+    Byte offset
+    """
+    path: str
+    sandbox: NotRequired[str | None]
+
+
+class ReasoningSettings(TypedDict):
+    effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    summary: NotRequired[Literal["auto", "concise", "detailed"] | None]
+
+
+class RefreshChange(TypedDict):
+    refresh_token: NotRequired[str | None]
+    scope: NotRequired[str | None]
+    """
+    Empty for none.
+    """
+    token_endpoint_auth: NotRequired[NewEndpointAuth]
+    """
+    Another client_secret. The type stays what it is.
+    """
+
+
+class ResourcesChange(TypedDict):
+    cpu: NotRequired[float | None]
+    memory_mb: NotRequired[int | None]
+    timeout: NotRequired[int | None]
+
+
+class ResponseFormat(TypedDict):
+    json_schema: NotRequired[JSONSchema]
+    type: Literal["text", "json_schema"]
+
+
+class RunCode(TypedDict):
+    code: str
+    timeout_ms: NotRequired[int | None]
+    """
+    Then the code is interrupted.
+    """
+
+
+class SandboxCreateInput(TypedDict):
+    image: NotRequired[str | None]
+    sandbox: str
+    sleep_after_ms: NotRequired[int | None]
+
+
+class SandboxListInput(TypedDict):
+    pass
+
+
+class SandboxTimeout(TypedDict):
+    sleep_after_ms: NotRequired[int | None]
+    """
+    Without use; -1 for never, 0 for the server's.
+    """
+    timeout_ms: NotRequired[int | None]
+    """
+    From now; 0 for as long as the plan allows.
+    """
+
+
+class SearchRequest(TypedDict):
+    country: NotRequired[str | None]
+    """
+    A code of ISO 3166-1, such as US.
+    """
+    display_server_time: NotRequired[bool | None]
+    """
+    Whether the answer says what time it is.
+    """
+    last_updated_after_filter: NotRequired[str | None]
+    """
+    Changed on this day or later.
+    """
+    last_updated_before_filter: NotRequired[str | None]
+    """
+    Changed on this day or earlier.
+    """
+    max_results: NotRequired[int | None]
+    """
+    At most 20 of pages and 100 of people. A provider may have fewer.
+    """
+    max_tokens: NotRequired[int | None]
+    """
+    Of all snippets together; 4 characters count as a token.
+    """
+    max_tokens_per_page: NotRequired[int | None]
+    """
+    Of each snippet.
+    """
+    query: str | list[str]
+    """
+    What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged.
+    """
+    search_after_date_filter: NotRequired[str | None]
+    """
+    Published on this day, MM/DD/YYYY, or later.
+    """
+    search_before_date_filter: NotRequired[str | None]
+    """
+    Published on this day or earlier.
+    """
+    search_context_size: NotRequired[Literal["low", "medium", "high"] | None]
+    """
+    Instead of the two bounds in tokens: 256, 1024 or 4096 tokens of each page.
+    """
+    search_domain_filter: NotRequired[list[str] | None]
+    """
+    Domains to search, with those below them; each with a leading - to leave them out.
+    """
+    search_language_filter: NotRequired[list[str] | None]
+    """
+    Codes of ISO 639-1.
+    """
+    search_mode: NotRequired[Literal["web"] | None]
+    """
+    What is searched.
+    """
+    search_recency_filter: NotRequired[Literal["hour", "day", "week", "month", "year"] | None]
+    """
+    How long ago a page was published at most.
+    """
+    search_type: NotRequired[Literal["web", "fast", "people"] | None]
+    """
+    web for pages, of which fast is another name; people for people.
+    """
+
+
+class SessionBudget(TypedDict):
+    cost_usd: NotRequired[float | None]
+    """
+    US dollars, at least 0.000001: of models, tools and the sandbox.
+    """
+    tokens: NotRequired[int | None]
+    """
+    Of all requests to models and of their answers.
+    """
+
+
+class SessionChange(TypedDict):
+    budget: NotRequired[SessionBudget]
+    """
+    Raises it; the turn under way has what it began with.
+    """
+    metadata: NotRequired[dict[str, Any]]
+    """
+    Replaces it.
+    """
+    title: NotRequired[str | None]
+
+
+class ShellInput(TypedDict):
+    command: str
+    sandbox: NotRequired[str | None]
+    timeout_ms: NotRequired[int | None]
+    working_dir: NotRequired[str | None]
+
+
+class SignRequest(TypedDict):
+    expires_in: NotRequired[int | None]
+    """
+    Seconds.
+    """
+    method: NotRequired[Literal["GET", "PUT"]]
+    path: str
+    """
+    The file, from the home.
+    """
+
+
+class StreamOptions(TypedDict):
+    include_obfuscation: NotRequired[bool | None]
+    """
+    Only false: nothing is added.
+    """
+    include_usage: NotRequired[bool | None]
+    """
+    The last event has it in any case.
+    """
+
+
+class TemplateSandbox(TypedDict):
+    environment: Literal["default-public", "internal-only"]
+    """
+    What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
+    """
+
+
+class TenantChange(TypedDict):
+    audit_days: NotRequired[int | None]
+    caps: NotRequired[CapOverrides]
+    """
+    Replaces both: one that is left out is the server's.
+    """
+    disabled: NotRequired[bool | None]
+    """
+    Whether its keys are refused.
+    """
+    key_isolation_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may have isolation key.
+    """
+    monthly_cost: NotRequired[float | None]
+    """
+    US dollars; 0 for no budget.
+    """
+    monthly_credits: NotRequired[float | None]
+    """
+    0 for no budget.
+    """
+    network_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may have a network.
+    """
+    plan: NotRequired[str | None]
+    """
+    Name of a plan. Refused with 429 while an environment is above it.
+    """
+    redaction_off: NotRequired[list[str] | None]
+    """
+    Replaces the list.
+    """
+    root_enabled: NotRequired[bool | None]
+    """
+    Whether its environments may run programs as root of their sandbox.
+    """
+    sandbox_enabled: NotRequired[bool | None]
+    """
+    Refused with 409 in the regulated tier.
+    """
+    tier: NotRequired[Literal["standard", "regulated"] | None]
+    """
+    regulated turns the sandbox off.
+    """
+
+
+class TerminalSize(TypedDict):
+    columns: int
+    rows: int
+
+
+class TextFormat(TypedDict):
+    description: NotRequired[str | None]
+    name: NotRequired[str | None]
+    schema: NotRequired[Any]
+    strict: NotRequired[bool | None]
+    type: Literal["text", "json_schema"]
+
+
+class TextSettings(TypedDict):
+    format: NotRequired[TextFormat]
+    verbosity: NotRequired[Literal["medium"] | None]
+
+
+class ThreadChange(TypedDict):
+    expires_at: str | None
+    """
+    When it is deleted; null for the server's rule.
+    """
+
+
+class ToolPolicy(TypedDict):
+    allow_list: NotRequired[list[str]]
+    """
+    Left out, all tools may be called; empty, none.
+    """
+    confirm_within: NotRequired[int | None]
+    """
+    Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+    """
+    deny_list: NotRequired[list[str]]
+    """
+    Wins over allow_list.
+    """
+    require_confirmation: NotRequired[list[str]]
+
+
+class TransferInput(TypedDict):
+    from_path: str
+    from_sandbox: str
+    recursive: NotRequired[bool | None]
+    to_path: str
+    to_sandbox: str
+
+
+class UploadRequest(TypedDict):
+    content_length: int
+    """
+    Bytes of the file. A longer one is written, too.
+    """
+    content_type: NotRequired[str | None]
+    """
+    What the file is; not kept.
+    """
+    id: str
+    """
+    A thread_id.
+    """
+    path: str
+    """
+    The file, from the home.
+    """
+    source: Literal["thread", "volume"]
+    """
+    What id names. Files of a volume have no URLs here: executions that mount it reach them.
+    """
+
+
+class VaultChange(TypedDict):
+    display_name: NotRequired[str | None]
+    metadata: NotRequired[dict[str, str]]
+    """
+    Replaces it.
+    """
+
+
+class WriteFileInput(TypedDict):
+    append: NotRequired[bool | None]
+    content: str
+    encoding: NotRequired[Literal["utf-8", "base64"] | None]
+    """
+    How content is given.
+    """
+    path: str
+    sandbox: NotRequired[str | None]
+
+
+class AgentChange(TypedDict):
+    description: NotRequired[str | None]
+    handoffs: NotRequired[list[AgentHandoff] | None]
+    """
+    Replaces the list.
+    """
+    mcp_servers: NotRequired[list[AgentServer] | None]
+    """
+    Replaces the list.
+    """
+    metadata: NotRequired[dict[str, Any]]
+    """
+    Replaces it.
+    """
+    model: NotRequired[AgentModel]
+    """
+    Replaces it.
+    """
+    multiagent: NotRequired[AgentMultiagent]
+    """
+    Replaces it; {} for what holds by itself.
+    """
+    name: NotRequired[str | None]
+    skills: NotRequired[list[Any] | None]
+    """
+    Replaces the list.
+    """
+    slug: NotRequired[str | None]
+    system: NotRequired[str | None]
+    tool_policy: NotRequired[ToolPolicy]
+    """
+    Replaces it.
+    """
+    tools: NotRequired[list[AgentTool] | None]
+    """
+    Replaces the list.
+    """
+    version: int
+    """
+    The current version: a change that was made for another one is refused with 409.
+    """
+    visibility: NotRequired[Literal["private", "template"] | None]
+
+
+class AgentCopy(TypedDict):
+    model: NotRequired[AgentModel]
+    """
+    That of the agent, if left out.
+    """
+    name: NotRequired[str | None]
+    """
+    That of the agent, if left out.
+    """
+    slug: NotRequired[str | None]
+
+
+class AuditCheck(TypedDict):
+    known: NotRequired[AuditMark]
+    """
+    The head of an earlier report: the chain must still hold it.
+    """
+
+
+class AuthChange(TypedDict):
+    access_token: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+    hosts: NotRequired[list[str] | None]
+    """
+    Replaces them.
+    """
+    refresh: NotRequired[RefreshChange]
+    secret_value: NotRequired[str | None]
+    token: NotRequired[str | None]
+    type: Literal["static_bearer", "mcp_oauth", "host_secret"]
+    """
+    That of the credential.
+    """
+
+
+class ConnectionChange(TypedDict):
+    credentials: NotRequired[Credentials]
+    """
+    Replaces them all.
+    """
+    prefix: NotRequired[str | None]
+    read_only: NotRequired[bool | None]
+
+
+class CreateResponse(TypedDict):
+    background: NotRequired[bool | None]
+    """
+    Answer at once; the response is made in the background.
+    """
+    include: NotRequired[list[str]]
+    input: NotRequired[Any]
+    """
+    A text, or a list of items.
+    """
+    instructions: NotRequired[str | None]
+    """
+    What the model is told ahead of the conversation.
+    """
+    max_cost: NotRequired[float | None]
+    """
+    US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
+    """
+    max_output_tokens: NotRequired[int | None]
+    max_steps: NotRequired[int | None]
+    """
+    How many times a model may be asked; 100 if left out.
+    """
+    max_tool_calls: NotRequired[int | None]
+    max_total_tokens: NotRequired[int | None]
+    """
+    Tokens of all requests to models and of their answers. No model is asked once that is reached.
+    """
+    metadata: NotRequired[dict[str, str]]
+    """
+    Up to 16 pairs: keys of up to 64, values of up to 512 characters.
+    """
+    model: NotRequired[str | None]
+    """
+    The name of a model; GET /v1/models lists them.
+    """
+    models: NotRequired[list[str]]
+    """
+    Up to 5 names of models: the next one is asked when one fails. It takes precedence over model.
+    """
+    parallel_tool_calls: NotRequired[bool | None]
+    previous_response_id: NotRequired[str | None]
+    """
+    The id of a completed response that this one continues.
+    """
+    prompt_cache_key: NotRequired[str | None]
+    reasoning: NotRequired[ReasoningSettings]
+    response_format: NotRequired[ResponseFormat]
+    """
+    In place of text.format.
+    """
+    safety_identifier: NotRequired[str | None]
+    """
+    Shown in the response; the provider does not get it.
+    """
+    service_tier: NotRequired[Literal["auto", "default"] | None]
+    store: NotRequired[bool | None]
+    """
+    Keep the response, to be read or continued later.
+    """
+    stream: NotRequired[bool | None]
+    """
+    Answer with server-sent events.
+    """
+    stream_options: NotRequired[StreamOptions]
+    temperature: NotRequired[float | None]
+    text: NotRequired[TextSettings]
+    tool_choice: NotRequired[Any]
+    """
+    auto, none, required, or an object that names a function.
+    """
+    tools: NotRequired[list[Any]]
+    """
+    What the model may call: sandbox, code_interpreter, and functions of yours.
+    """
+    top_p: NotRequired[float | None]
+    truncation: NotRequired[Literal["auto", "disabled"] | None]
+    user: NotRequired[str | None]
+    """
+    Taken for clients that send it, and not used.
+    """
+
+
+class CredentialChange(TypedDict):
+    auth: NotRequired[AuthChange]
+    display_name: NotRequired[str | None]
+    metadata: NotRequired[dict[str, str]]
+    """
+    Replaces it.
+    """
+
+
+class ModelChange(TypedDict):
+    all_tenants: NotRequired[bool | None]
+    """
+    true if neither this nor tenants nor plans is there at first.
+    """
+    base_url: NotRequired[str | None]
+    """
+    The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+    """
+    capabilities: NotRequired[list[str] | None]
+    """
+    vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+    """
+    context: NotRequired[int | None]
+    key: NotRequired[str | None]
+    """
+    For the provider; stored encrypted. Empty for none.
+    """
+    max_output: NotRequired[int | None]
+    plans: NotRequired[list[str] | None]
+    """
+    Names of the plans whose tenants may use it, too; then all_tenants is false.
+    """
+    prices: NotRequired[ModelPrices]
+    """
+    Replaces them all.
+    """
+    tenants: NotRequired[list[str] | None]
+    """
+    Ids or names of the tenants that may use it; then all_tenants is false.
+    """
+    upstream: NotRequired[str | None]
+    """
+    The name if it is left out at first.
+    """
+
+
+class NewAgent(TypedDict):
+    description: NotRequired[str | None]
+    handoffs: NotRequired[list[AgentHandoff]]
+    """
+    Agents that it may hand work to: each is a tool of the model's.
+    """
+    mcp_servers: NotRequired[list[AgentServer]]
+    metadata: NotRequired[dict[str, Any]]
+    model: AgentModel
+    multiagent: NotRequired[AgentMultiagent]
+    name: str
+    skills: NotRequired[list[Any]]
+    """
+    Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
+    """
+    slug: NotRequired[str | None]
+    """
+    Unique among the tenant's agents; taken wherever an id is.
+    """
+    system: NotRequired[str | None]
+    tool_policy: NotRequired[ToolPolicy]
+    """
+    metadata.tool_policy says the same.
+    """
+    tools: NotRequired[list[AgentTool]]
+    visibility: NotRequired[Literal["private", "template"] | None]
+    """
+    private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs.
+    """
+
+
+class NewAuth(TypedDict):
+    access_token: NotRequired[str | None]
+    """
+    Of mcp_oauth.
+    """
+    expires_at: NotRequired[str | None]
+    """
+    Of mcp_oauth: when access_token expires, in RFC 3339.
+    """
+    hosts: NotRequired[list[str] | None]
+    """
+    Of host_secret: names of hosts, and *.example.com for all below one.
+    """
+    mcp_server_url: NotRequired[str | None]
+    """
+    Of static_bearer and mcp_oauth: the MCP server that the token is for.
+    """
+    refresh: NotRequired[NewRefresh]
+    """
+    Of mcp_oauth: how another access token is had.
+    """
+    secret_name: NotRequired[str | None]
+    """
+    Of host_secret: the variable of programs, which holds a placeholder.
+    """
+    secret_value: NotRequired[str | None]
+    """
+    Of host_secret: what is sent to the hosts in its place.
+    """
+    token: NotRequired[str | None]
+    """
+    Of static_bearer.
+    """
+    type: Literal["static_bearer", "mcp_oauth", "host_secret"]
+
+
+class NewCredential(TypedDict):
+    auth: NewAuth
+    display_name: NotRequired[str | None]
+    metadata: NotRequired[dict[str, str]]
+
+
+class NewProcess(TypedDict):
+    argv: NotRequired[list[str] | None]
+    """
+    A program and its arguments. Instead of command.
+    """
+    command: NotRequired[str | None]
+    """
+    For bash, or sh where there is none. Instead of argv.
+    """
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Over those of the sandbox. Rules as in an execution's env_vars.
+    """
+    stdin: NotRequired[bool | None]
+    """
+    Whether it can be written to.
+    """
+    terminal: NotRequired[TerminalSize]
+    """
+    Gives it a terminal.
+    """
+    timeout_ms: NotRequired[int | None]
+    """
+    Ends it and all it started; if left out nothing does.
+    """
+    wait_for_reader: NotRequired[bool | None]
+    """
+    Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest.
+    """
+    working_dir: NotRequired[str | None]
+
+
+class NewSession(TypedDict):
+    agent_id: str
+    """
+    Id or slug of an agent. The session keeps its current version.
+    """
+    agent_version: NotRequired[int | None]
+    """
+    Another version than the current one.
+    """
+    budget: NotRequired[SessionBudget]
+    environment_id: NotRequired[str | None]
+    """
+    Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
+    """
+    metadata: NotRequired[dict[str, Any]]
+    mounts: NotRequired[list[NewMount]]
+    """
+    Up to 20, for an agent with the tool sandboxes.
+    """
+    title: NotRequired[str | None]
+    vault_ids: NotRequired[list[str]]
+    """
+    Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name.
+    """
+    webhook_url: NotRequired[str | None]
+    """
+    An https URL that the session's state is told to, signed with the webhook secret of the key.
+    """
+
+
+class NewSessionEvent(TypedDict):
+    approve: NotRequired[bool | None]
+    """
+    Of tool_confirmation: whether the call may be made.
+    """
+    check: NotRequired[OutcomeCheck]
+    """
+    Of user.define_outcome: a command that has to succeed, before a model grades if there is a rubric, too.
+    """
+    content: NotRequired[str | None]
+    """
+    Of message and tool_result: a text of up to 1 MiB.
+    """
+    description: NotRequired[str | None]
+    """
+    Of user.define_outcome: what the agent is to do, a text of up to 1 MiB.
+    """
+    files: NotRequired[dict[str, str]]
+    """
+    Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
+    """
+    files_base64: NotRequired[dict[str, str]]
+    """
+    Likewise, with the contents in base64.
+    """
+    is_error: NotRequired[bool | None]
+    """
+    Of tool_result: the call has failed.
+    """
+    max_iterations: NotRequired[int | None]
+    """
+    Of user.define_outcome: the most evaluations.
+    """
+    model: NotRequired[str | None]
+    """
+    Of user.define_outcome: the model that grades; that of the agent if left out.
+    """
+    queue: NotRequired[bool | None]
+    """
+    Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then.
+    """
+    reason: NotRequired[str | None]
+    """
+    Of tool_confirmation: why not, which the model is told.
+    """
+    role: NotRequired[Literal["user"] | None]
+    """
+    Of message.
+    """
+    rubric: NotRequired[str | None]
+    """
+    Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required.
+    """
+    tool_use_id: NotRequired[str | None]
+    """
+    Of tool_confirmation and tool_result: the id of the event tool_use.
+    """
+    type: Literal["message", "tool_confirmation", "tool_result", "user.define_outcome"]
+
+
+class PermissionsChange(TypedDict):
+    allow_mcp_servers: NotRequired[bool | None]
+    """
+    In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
+    """
+    filesystem: NotRequired[FilesystemChange]
+    network: NotRequired[NetworkChange]
+    process: NotRequired[ProcessChange]
+
+
+class TemplateChange(TypedDict):
+    sandbox: NotRequired[TemplateSandbox]
+    """
+    Left out, the template has not opted in.
+    """
+
+
+class ConfigChange(TypedDict):
+    base_template: NotRequired[str | None]
+    """
+    One of the operator's templates; the default image if left out.
+    """
+    isolation: NotRequired[Literal["run", "key"] | None]
+    """
+    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+    """
+    packages: NotRequired[PackagesChange]
+    """
+    Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again.
+    """
+    permission_profile: NotRequired[Literal["unrestricted", "standard", "restricted", "isolated"] | None]
+    """
+    Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
+    """
+    permissions: NotRequired[PermissionsChange]
+    resources: NotRequired[ResourcesChange]
+    type: NotRequired[Literal["cloud"] | None]
+
+
+class EnvironmentChange(TypedDict):
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Variables to set; others stay. Rules as in an execution's env_vars.
+    """
+    image: NotRequired[str | None]
+    """
+    A name from atoll image list.
+    """
+    isolation: NotRequired[Literal["run", "key"] | None]
+    """
+    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+    """
+    limits: NotRequired[LimitsChange]
+    name: NotRequired[str | None]
+    packages: NotRequired[PackagesChange]
+    """
+    Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again.
+    """
+    permission_profile: NotRequired[Literal["unrestricted", "standard", "restricted", "isolated"] | None]
+    """
+    Begins anew with the rules of a profile, which permissions then change.
+    """
+    permissions: NotRequired[PermissionsChange]
+    """
+    Rules of network, file system and processes. A new environment has no network, and nothing else restricted.
+    """
+    secret_hosts: NotRequired[dict[str, Any] | None]
+    """
+    Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
+    """
+    secrets: NotRequired[dict[str, Any] | None]
+    """
+    Secret variables to set; others stay. At least 8 characters each. They are stored encrypted, kept out of output and never shown.
+    """
+    unset: NotRequired[list[str] | None]
+    """
+    Names of variables and secrets to take away.
+    """
+
+
+class NewOwnEnvironment(TypedDict):
+    config: NotRequired[ConfigChange]
+    name: str
+
+
+class OwnEnvironmentChange(TypedDict):
+    config: NotRequired[ConfigChange]
+    name: NotRequired[str | None]
