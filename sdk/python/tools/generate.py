@@ -21,7 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import unasync
+import tokenize_rt  # type: ignore[import-untyped]
+import unasync  # type: ignore[import-untyped]
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "atoll"
@@ -107,7 +108,7 @@ def wire(document: dict[str, Any], requests: bool) -> str:
     else:
         body = re.sub(r"from dataclasses import .*\n", "", body)
         body = body.replace("from __future__ import annotations\n", "from __future__ import annotations\n", 1)
-        body = re.sub(r"from typing import (.*)\n", r"from typing import \1, ClassVar" + "\n\nfrom ._model import Model\n", body, count=1)
+        body = re.sub(r"from typing import (.*)\n", r"from typing import \1, ClassVar" + "\n\nfrom ._record import Record\n", body, count=1)
     return header("datamodel-code-generator") + body
 
 
@@ -128,11 +129,10 @@ def synchronous(source: Path) -> str:
     text = source.read_text()
     names = {name: name[5:] for name in re.findall(r"\bAsync[A-Z]\w*", text)}
     rule = unasync.Rule("/_async/", "/_sync/", names | SYNC_NAMES)
-    import tokenize_rt
-
     tokens = rule._unasync_tokens(tokenize_rt.src_to_tokens(text))
     version = f"unasync {metadata.version('unasync')}"
-    return f"# Code generated from _async/{source.name} by {version}; tools/generate.py runs it. DO NOT EDIT.\n" + tokenize_rt.tokens_to_src(tokens)
+    made: str = tokenize_rt.tokens_to_src(tokens)
+    return f"# Code generated from _async/{source.name} by {version}; tools/generate.py runs it. DO NOT EDIT.\n{made}"
 
 
 def main() -> int:

@@ -37,13 +37,13 @@ class Body:
                 self.repeatable = False
         else:
             self.repeatable = isinstance(content, (list, tuple))
-        self.source = content
+        self.source: Any = content
 
     def headers(self) -> dict[str, str]:
         return {} if self.length is None else {"Content-Length": str(self.length)}
 
     def rewind(self) -> None:
-        if hasattr(self.source, "read") and self.repeatable:
+        if self.repeatable and hasattr(self.source, "read"):
             self.source.seek(self._start)
 
     def close(self) -> None:

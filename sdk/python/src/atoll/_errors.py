@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ._model import parse_time
+from ._record import parse_time
 from .types import ExecuteResponse
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from .params import NetworkChange
 
 
 class Program(TypedDict, total=False):
@@ -26,3 +29,20 @@ class Program(TypedDict, total=False):
     """Files and folders that are kept when the program has ended."""
     sub_paths: list[str]
     """Narrows mounted connections: /data/{slug}/{path}."""
+
+
+class SandboxSettings(TypedDict, total=False):
+    """The fields of a new sandbox beside its name and session; times are in seconds."""
+
+    image: str
+    sleep_after: float
+    timeout: float
+    """When it is destroyed, from now."""
+    env_vars: dict[str, str]
+    network: NetworkChange
+    environment: str
+    snapshot: str
+    """It begins as a snapshot."""
+    files_only: bool
+    """It takes the snapshot's files, not its processes."""
+    sub_paths: list[str]

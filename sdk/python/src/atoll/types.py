@@ -5,10 +5,10 @@ from datetime import date as date_aliased
 from datetime import datetime
 from typing import Any, Literal, ClassVar
 
-from ._model import Model
+from ._record import Record
 
 
-class AcceptedResponse(Model):
+class AcceptedResponse(Record):
     __slots__ = ()
     status: Literal["running", "success", "failed", "timeout", "oom", "blocked", "cancelled"]
     """
@@ -20,7 +20,7 @@ class AcceptedResponse(Model):
     """
 
 
-class AgentHandoff(Model):
+class AgentHandoff(Record):
     __slots__ = ()
     agent_id: str
     """
@@ -44,7 +44,7 @@ class AgentHandoff(Model):
     """
 
 
-class AgentModel(Model):
+class AgentModel(Record):
     __slots__ = ()
     name: str
     """
@@ -60,7 +60,7 @@ class AgentModel(Model):
     top_p: float | None
 
 
-class AgentMultiagent(Model):
+class AgentMultiagent(Record):
     __slots__ = ()
     context_sharing: Literal["full", "summary"] | None
     """
@@ -88,7 +88,7 @@ class AgentMultiagent(Model):
     """
 
 
-class AgentServer(Model):
+class AgentServer(Record):
     __slots__ = ()
     name: str
     allowed_tools: list[str] | None
@@ -122,7 +122,7 @@ class AgentServer(Model):
     """
 
 
-class AgentSkill(Model):
+class AgentSkill(Record):
     __slots__ = ()
     name: str
     type: Literal["built_in", "custom"]
@@ -143,7 +143,7 @@ class AgentSkill(Model):
     """
 
 
-class AgentTool(Model):
+class AgentTool(Record):
     __slots__ = ()
     type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
     description: str | None
@@ -164,14 +164,14 @@ class AgentTool(Model):
     """
 
 
-class AnthropicTool(Model):
+class AnthropicTool(Record):
     __slots__ = ()
     description: str
     input_schema: Any
     name: str
 
 
-class AuditMark(Model):
+class AuditMark(Record):
     __slots__ = ()
     hash: str
     """
@@ -183,7 +183,7 @@ class AuditMark(Model):
     """
 
 
-class AuditProblem(Model):
+class AuditProblem(Record):
     __slots__ = ()
     detail: str
     kind: Literal["changed", "missing", "chain", "order", "known", "unsealed", "backdated", "unprotected", "tenant"]
@@ -191,7 +191,7 @@ class AuditProblem(Model):
     row_id: int | None
 
 
-class AuditReport(Model):
+class AuditReport(Record):
     __slots__ = ()
     expired: int
     """
@@ -213,7 +213,7 @@ class AuditReport(Model):
     seals: int
 
 
-class AuditRow(Model):
+class AuditRow(Record):
     __slots__ = ()
     agent_id: str
     created_at: datetime
@@ -256,7 +256,7 @@ class AuditRow(Model):
     trace_id: str
 
 
-class AuditTrail(Model):
+class AuditTrail(Record):
     __slots__ = ()
     tenant: str | None
     """
@@ -265,12 +265,12 @@ class AuditTrail(Model):
     tenant_id: str
 
 
-class BrowseOutput(Model):
+class BrowseOutput(Record):
     __slots__ = ()
     url: str
 
 
-class CapOverrides(Model):
+class CapOverrides(Record):
     __slots__ = ()
     agent_hourly: int | None
     """
@@ -282,7 +282,7 @@ class CapOverrides(Model):
     """
 
 
-class Caps(Model):
+class Caps(Record):
     __slots__ = ()
     agent_hourly: int
     """
@@ -294,7 +294,7 @@ class Caps(Model):
     """
 
 
-class CodeContext(Model):
+class CodeContext(Record):
     __slots__ = ()
     context_id: str
     created_at: datetime
@@ -310,19 +310,19 @@ class CodeContext(Model):
     working_dir: str
 
 
-class CodeContexts(Model):
+class CodeContexts(Record):
     __slots__ = ()
     data: list[CodeContext]
 
 
-class CodeError(Model):
+class CodeError(Record):
     __slots__ = ()
     name: str
     traceback: list[str]
     value: str
 
 
-class CodeOutput(Model):
+class CodeOutput(Record):
     __slots__ = ()
     dimension: str | None
     """
@@ -366,7 +366,7 @@ class CodeOutput(Model):
     """
 
 
-class CodeValue(Model):
+class CodeValue(Record):
     __slots__ = ()
     data: dict[str, Any]
     """
@@ -382,7 +382,7 @@ class CodeValue(Model):
     """
 
 
-class Connection(Model):
+class Connection(Record):
     __slots__ = ()
     created_at: datetime
     id: str
@@ -425,7 +425,7 @@ class Connection(Model):
     """
 
 
-class ContainerFile(Model):
+class ContainerFile(Record):
     __slots__ = ()
     bytes: int
     container_id: str
@@ -445,7 +445,7 @@ class ContainerFile(Model):
     """
 
 
-class ContainerFileList(Model):
+class ContainerFileList(Record):
     __slots__ = ()
     data: list[ContainerFile]
     first_id: str | None
@@ -454,13 +454,13 @@ class ContainerFileList(Model):
     object: Literal["list"]
 
 
-class ContainerNetworkPolicy(Model):
+class ContainerNetworkPolicy(Record):
     __slots__ = ()
     type: Literal["disabled", "allowlist"]
     allowed_domains: list[str] | None
 
 
-class ContextTool(Model):
+class ContextTool(Record):
     __slots__ = ()
     answered_by_client: bool
     """
@@ -475,63 +475,63 @@ class ContextTool(Model):
     """
 
 
-class DeletedContainer(Model):
+class DeletedContainer(Record):
     __slots__ = ()
     deleted: bool
     id: str
     object: Literal["container.deleted"]
 
 
-class DeletedContainerFile(Model):
+class DeletedContainerFile(Record):
     __slots__ = ()
     deleted: bool
     id: str
     object: Literal["container.file.deleted"]
 
 
-class DeletedCredential(Model):
+class DeletedCredential(Record):
     __slots__ = ()
     id: str
     type: Literal["vault_credential_deleted"]
 
 
-class DeletedFile(Model):
+class DeletedFile(Record):
     __slots__ = ()
     id: str
     type: Literal["file_deleted"]
 
 
-class DeletedResponse(Model):
+class DeletedResponse(Record):
     __slots__ = ()
     deleted: bool
     id: str
     object: Literal["response.deleted"]
 
 
-class DeletedSkill(Model):
+class DeletedSkill(Record):
     __slots__ = ()
     id: str
     type: Literal["skill_deleted"]
 
 
-class DeletedSkillVersion(Model):
+class DeletedSkillVersion(Record):
     __slots__ = ()
     id: str
     type: Literal["skill_version_deleted"]
 
 
-class DeletedVault(Model):
+class DeletedVault(Record):
     __slots__ = ()
     id: str
     type: Literal["vault_deleted"]
 
 
-class EndpointAuth(Model):
+class EndpointAuth(Record):
     __slots__ = ()
     type: Literal["none", "client_secret_basic", "client_secret_post"]
 
 
-class ErrorResponse(Model):
+class ErrorResponse(Record):
     __slots__ = ()
     error: str
     """
@@ -551,7 +551,7 @@ class ErrorResponse(Model):
     """
 
 
-class EventThread(Model):
+class EventThread(Record):
     __slots__ = ()
     agent_id: str
     agent_version: int
@@ -559,13 +559,13 @@ class EventThread(Model):
     thread_id: str | None
 
 
-class ExpiresAfter(Model):
+class ExpiresAfter(Record):
     __slots__ = ()
     anchor: Literal["last_active_at"]
     minutes: int
 
 
-class FetchedPage(Model):
+class FetchedPage(Record):
     __slots__ = ()
     date: str | None
     """
@@ -599,7 +599,7 @@ class FetchedPage(Model):
     """
 
 
-class FileEntry(Model):
+class FileEntry(Record):
     __slots__ = ()
     is_directory: bool
     modified: datetime | None
@@ -617,19 +617,19 @@ class FileEntry(Model):
     """
 
 
-class FileHeader(Model):
+class FileHeader(Record):
     __slots__ = ()
     name: str
     value: str
 
 
-class FileScope(Model):
+class FileScope(Record):
     __slots__ = ()
     id: str
     type: Literal["session"]
 
 
-class FileURL(Model):
+class FileURL(Record):
     __slots__ = ()
     expires_at: datetime
     headers: list[FileHeader]
@@ -643,12 +643,12 @@ class FileURL(Model):
     """
 
 
-class FilesListResponse(Model):
+class FilesListResponse(Record):
     __slots__ = ()
     files: list[FileEntry]
 
 
-class FilesystemPermissions(Model):
+class FilesystemPermissions(Record):
     __slots__ = ()
     blocked_paths: list[str]
     read_only_paths: list[str]
@@ -658,7 +658,7 @@ class FilesystemPermissions(Model):
     """
 
 
-class GlobOutput(Model):
+class GlobOutput(Record):
     __slots__ = ()
     files: list[str]
     """
@@ -674,7 +674,7 @@ class GlobOutput(Model):
     """
 
 
-class Grant(Model):
+class Grant(Record):
     __slots__ = ()
     connection: str
     """
@@ -700,7 +700,7 @@ class Grant(Model):
     read_only: bool
 
 
-class Key(Model):
+class Key(Record):
     __slots__ = ()
     created_at: datetime
     env_vars: dict[str, str]
@@ -752,7 +752,7 @@ class Key(Model):
     """
 
 
-class Limits(Model):
+class Limits(Record):
     __slots__ = ()
     cpu: float
     """
@@ -767,7 +767,7 @@ class Limits(Model):
     tmp_size: int
 
 
-class ListModel(Model):
+class ListModel(Record):
     __slots__ = ()
     created: int
     """
@@ -784,14 +784,14 @@ class ListModel(Model):
     """
 
 
-class ListedSandbox(Model):
+class ListedSandbox(Record):
     __slots__ = ()
     image: str
     name: str
     status: Literal["running", "sleeping"]
 
 
-class MCPAnnotations(Model):
+class MCPAnnotations(Record):
     __slots__ = ()
     destructiveHint: bool
     idempotentHint: bool
@@ -799,7 +799,7 @@ class MCPAnnotations(Model):
     readOnlyHint: bool
 
 
-class MCPErrorObject(Model):
+class MCPErrorObject(Record):
     __slots__ = ()
     code: int
     """
@@ -815,7 +815,7 @@ class MCPErrorObject(Model):
     """
 
 
-class MCPTool(Model):
+class MCPTool(Record):
     __slots__ = ()
     annotations: MCPAnnotations
     description: str
@@ -825,7 +825,7 @@ class MCPTool(Model):
     title: str
 
 
-class ModelCost(Model):
+class ModelCost(Record):
     __slots__ = ()
     cache_creation_cost: float
     cache_read_cost: float
@@ -835,7 +835,7 @@ class ModelCost(Model):
     total_cost: float
 
 
-class ModelError(Model):
+class ModelError(Record):
     __slots__ = ()
     failure: Literal["transient", "rate_limited", "context_too_long", "rejected", "unauthorized", "broken"]
     """
@@ -852,7 +852,7 @@ class ModelError(Model):
     """
 
 
-class ModelKey(Model):
+class ModelKey(Record):
     __slots__ = ()
     base_url: str
     """
@@ -869,13 +869,13 @@ class ModelKey(Model):
     """
 
 
-class ModelList(Model):
+class ModelList(Record):
     __slots__ = ()
     data: list[ListModel]
     object: Literal["list"]
 
 
-class ModelPrices(Model):
+class ModelPrices(Record):
     __slots__ = ()
     cache_read: str | None
     """
@@ -892,7 +892,7 @@ class ModelPrices(Model):
     output: str | None
 
 
-class ModelUsage(Model):
+class ModelUsage(Record):
     __slots__ = ()
     cache_creation_input_tokens: int
     """
@@ -916,7 +916,7 @@ class ModelUsage(Model):
     """
 
 
-class Mount(Model):
+class Mount(Record):
     __slots__ = ()
     path: str
     type: Literal["file", "git_repository", "volume"]
@@ -930,7 +930,7 @@ class Mount(Model):
     url: str | None
 
 
-class NetworkPermissions(Model):
+class NetworkPermissions(Record):
     __slots__ = ()
     allowed_cidrs: list[str]
     """
@@ -948,7 +948,7 @@ class NetworkPermissions(Model):
     """
 
 
-class OpenAIFunction(Model):
+class OpenAIFunction(Record):
     __slots__ = ()
     description: str
     name: str
@@ -959,7 +959,7 @@ class OpenAIFunction(Model):
     """
 
 
-class OpenAIResponsesTool(Model):
+class OpenAIResponsesTool(Record):
     __slots__ = ()
     description: str
     name: str
@@ -971,13 +971,13 @@ class OpenAIResponsesTool(Model):
     type: Literal["function"]
 
 
-class OpenAITool(Model):
+class OpenAITool(Record):
     __slots__ = ()
     function: OpenAIFunction
     type: Literal["function"]
 
 
-class Orphans(Model):
+class Orphans(Record):
     __slots__ = ()
     data: list[str]
     """
@@ -985,7 +985,7 @@ class Orphans(Model):
     """
 
 
-class OutcomeCheck(Model):
+class OutcomeCheck(Record):
     __slots__ = ()
     command: str
     """
@@ -997,7 +997,7 @@ class OutcomeCheck(Model):
     """
 
 
-class OutcomeEvaluation(Model):
+class OutcomeEvaluation(Record):
     __slots__ = ()
     explanation: str | None
     """
@@ -1018,7 +1018,7 @@ class OutcomeEvaluation(Model):
     """
 
 
-class OutputFile(Model):
+class OutputFile(Record):
     __slots__ = ()
     path: str
     """
@@ -1030,7 +1030,7 @@ class OutputFile(Model):
     """
 
 
-class PackageBuild(Model):
+class PackageBuild(Record):
     __slots__ = ()
     log: list[str]
     """
@@ -1046,14 +1046,14 @@ class PackageBuild(Model):
     """
 
 
-class Packages(Model):
+class Packages(Record):
     __slots__ = ()
     apt: list[str]
     npm: list[str]
     pip: list[str]
 
 
-class PageAuditRow(Model):
+class PageAuditRow(Record):
     __slots__ = ()
     data: list[AuditRow]
     next_page: str | None
@@ -1062,7 +1062,7 @@ class PageAuditRow(Model):
     """
 
 
-class PageAuditTrail(Model):
+class PageAuditTrail(Record):
     __slots__ = ()
     data: list[AuditTrail]
     next_page: str | None
@@ -1071,7 +1071,7 @@ class PageAuditTrail(Model):
     """
 
 
-class PageConnection(Model):
+class PageConnection(Record):
     __slots__ = ()
     data: list[Connection]
     next_page: str | None
@@ -1080,7 +1080,7 @@ class PageConnection(Model):
     """
 
 
-class PageGrant(Model):
+class PageGrant(Record):
     __slots__ = ()
     data: list[Grant]
     next_page: str | None
@@ -1089,7 +1089,7 @@ class PageGrant(Model):
     """
 
 
-class PageKey(Model):
+class PageKey(Record):
     __slots__ = ()
     data: list[Key]
     next_page: str | None
@@ -1098,7 +1098,7 @@ class PageKey(Model):
     """
 
 
-class PageModelKey(Model):
+class PageModelKey(Record):
     __slots__ = ()
     data: list[ModelKey]
     next_page: str | None
@@ -1107,7 +1107,7 @@ class PageModelKey(Model):
     """
 
 
-class Plan(Model):
+class Plan(Record):
     __slots__ = ()
     _renamed: ClassVar[dict[str, str]] = {"async_": "async"}
     async_: bool
@@ -1214,13 +1214,13 @@ class Plan(Model):
     streaming: bool
 
 
-class PlanStep(Model):
+class PlanStep(Record):
     __slots__ = ()
     status: Literal["pending", "in_progress", "completed", "cancelled"]
     step: str
 
 
-class PolicyEvent(Model):
+class PolicyEvent(Record):
     __slots__ = ()
     actor: str
     """
@@ -1236,7 +1236,7 @@ class PolicyEvent(Model):
     old: str
 
 
-class Preview(Model):
+class Preview(Record):
     __slots__ = ()
     created_at: datetime
     port: int
@@ -1246,12 +1246,12 @@ class Preview(Model):
     """
 
 
-class PreviewList(Model):
+class PreviewList(Record):
     __slots__ = ()
     data: list[Preview]
 
 
-class ProcessEvent(Model):
+class ProcessEvent(Record):
     __slots__ = ()
     cursor: int
     """
@@ -1295,7 +1295,7 @@ class ProcessEvent(Model):
     """
 
 
-class ProcessPermissions(Model):
+class ProcessPermissions(Record):
     __slots__ = ()
     allow_exec: bool
     blocked_commands: list[str]
@@ -1309,12 +1309,12 @@ class ProcessPermissions(Model):
     """
 
 
-class ProcessWritten(Model):
+class ProcessWritten(Record):
     __slots__ = ()
     bytes: int
 
 
-class ReadFileOutput(Model):
+class ReadFileOutput(Record):
     __slots__ = ()
     content: str
     size: int
@@ -1331,13 +1331,13 @@ class ReadFileOutput(Model):
     """
 
 
-class Redelivery(Model):
+class Redelivery(Record):
     __slots__ = ()
     trace_id: str
     webhook_delivery_status: Literal["pending"]
 
 
-class Resources(Model):
+class Resources(Record):
     __slots__ = ()
     cpu: float
     """
@@ -1353,13 +1353,13 @@ class Resources(Model):
     """
 
 
-class ResponseActionSource(Model):
+class ResponseActionSource(Record):
     __slots__ = ()
     type: Literal["url"]
     url: str
 
 
-class ResponseAnnotation(Model):
+class ResponseAnnotation(Record):
     __slots__ = ()
     end_index: int
     """
@@ -1374,7 +1374,7 @@ class ResponseAnnotation(Model):
     url: str
 
 
-class ResponseCost(Model):
+class ResponseCost(Record):
     __slots__ = ()
     cache_creation_cost: float
     cache_read_cost: float
@@ -1388,14 +1388,14 @@ class ResponseCost(Model):
     total_cost: float
 
 
-class ResponseError(Model):
+class ResponseError(Record):
     __slots__ = ()
     code: str
     message: str
     type: str
 
 
-class ResponseFile(Model):
+class ResponseFile(Record):
     __slots__ = ()
     bytes: int
     created_at: int
@@ -1407,36 +1407,36 @@ class ResponseFile(Model):
     object: Literal["file"]
 
 
-class ResponseFiles(Model):
+class ResponseFiles(Record):
     __slots__ = ()
     data: list[ResponseFile]
     object: Literal["list"]
 
 
-class ResponseIncomplete(Model):
+class ResponseIncomplete(Record):
     __slots__ = ()
     message: str
     reason: str
 
 
-class ResponseInputDetails(Model):
+class ResponseInputDetails(Record):
     __slots__ = ()
     cache_creation_input_tokens: int
     cache_read_input_tokens: int
     cached_tokens: int
 
 
-class ResponseInvoked(Model):
+class ResponseInvoked(Record):
     __slots__ = ()
     invocation: int
 
 
-class ResponseOutputDetails(Model):
+class ResponseOutputDetails(Record):
     __slots__ = ()
     reasoning_tokens: int
 
 
-class ResponsePage(Model):
+class ResponsePage(Record):
     __slots__ = ()
     snippet: str
     title: str
@@ -1447,7 +1447,7 @@ class ResponsePage(Model):
     """
 
 
-class ResponsePart(Model):
+class ResponsePart(Record):
     __slots__ = ()
     type: str
     annotations: list[ResponseAnnotation] | None
@@ -1460,13 +1460,13 @@ class ResponsePart(Model):
     text: str | None
 
 
-class ResponseReasoning(Model):
+class ResponseReasoning(Record):
     __slots__ = ()
     effort: str | None
     summary: str | None
 
 
-class ResponseRefusalDetail(Model):
+class ResponseRefusalDetail(Record):
     __slots__ = ()
     code: str
     message: str
@@ -1474,13 +1474,13 @@ class ResponseRefusalDetail(Model):
     type: str
 
 
-class ResponseText(Model):
+class ResponseText(Record):
     __slots__ = ()
     format: Any
     verbosity: str
 
 
-class ResponseToolOfOther(Model):
+class ResponseToolOfOther(Record):
     __slots__ = ()
     description: str | None
     input_schema: Any
@@ -1491,7 +1491,7 @@ class ResponseToolOfOther(Model):
     """
 
 
-class ResponseUsage(Model):
+class ResponseUsage(Record):
     __slots__ = ()
     cost: ResponseCost
     input_tokens: int
@@ -1506,7 +1506,7 @@ class ResponseUsage(Model):
     tool_calls_details: dict[str, ResponseInvoked] | None
 
 
-class Review(Model):
+class Review(Record):
     __slots__ = ()
     feedback: str
     iteration: int
@@ -1528,7 +1528,7 @@ class Review(Model):
     """
 
 
-class Sandbox(Model):
+class Sandbox(Record):
     __slots__ = ()
     created_at: datetime
     disk_size: int
@@ -1579,7 +1579,7 @@ class Sandbox(Model):
     """
 
 
-class SandboxChange(Model):
+class SandboxChange(Record):
     __slots__ = ()
     type: Literal["created", "modified", "removed", "lost", "keepalive"]
     """
@@ -1593,7 +1593,7 @@ class SandboxChange(Model):
     """
 
 
-class SandboxCreateOutput(Model):
+class SandboxCreateOutput(Record):
     __slots__ = ()
     created: bool
     """
@@ -1602,7 +1602,7 @@ class SandboxCreateOutput(Model):
     sandbox: str
 
 
-class SandboxFile(Model):
+class SandboxFile(Record):
     __slots__ = ()
     gid: int
     kind: Literal["file", "directory", "symlink", "other"]
@@ -1628,7 +1628,7 @@ class SandboxFile(Model):
     """
 
 
-class SandboxFiles(Model):
+class SandboxFiles(Record):
     __slots__ = ()
     data: list[SandboxFile]
     truncated: bool
@@ -1637,17 +1637,17 @@ class SandboxFiles(Model):
     """
 
 
-class SandboxList(Model):
+class SandboxList(Record):
     __slots__ = ()
     data: list[Sandbox]
 
 
-class SandboxListOutput(Model):
+class SandboxListOutput(Record):
     __slots__ = ()
     sandboxes: list[ListedSandbox]
 
 
-class SandboxMetrics(Model):
+class SandboxMetrics(Record):
     __slots__ = ()
     cpu_seconds: float
     disk_bytes: int
@@ -1662,7 +1662,7 @@ class SandboxMetrics(Model):
     peak_memory_bytes: int
 
 
-class SandboxPort(Model):
+class SandboxPort(Record):
     __slots__ = ()
     address: str
     """
@@ -1671,12 +1671,12 @@ class SandboxPort(Model):
     port: int
 
 
-class SandboxPorts(Model):
+class SandboxPorts(Record):
     __slots__ = ()
     data: list[SandboxPort]
 
 
-class SandboxProcess(Model):
+class SandboxProcess(Record):
     __slots__ = ()
     argv: list[str]
     ended_at: datetime | None
@@ -1722,12 +1722,12 @@ class SandboxProcess(Model):
     timed_out: bool | None
 
 
-class SandboxProcesses(Model):
+class SandboxProcesses(Record):
     __slots__ = ()
     data: list[SandboxProcess]
 
 
-class SandboxUnpacked(Model):
+class SandboxUnpacked(Record):
     __slots__ = ()
     bytes: int
     """
@@ -1739,12 +1739,12 @@ class SandboxUnpacked(Model):
     """
 
 
-class SandboxWritten(Model):
+class SandboxWritten(Record):
     __slots__ = ()
     size: int
 
 
-class SearchResult(Model):
+class SearchResult(Record):
     __slots__ = ()
     date: str | None
     """
@@ -1762,7 +1762,7 @@ class SearchResult(Model):
     url: str
 
 
-class SessionBudget(Model):
+class SessionBudget(Record):
     __slots__ = ()
     cost_usd: float | None
     """
@@ -1774,7 +1774,7 @@ class SessionBudget(Model):
     """
 
 
-class SessionDelta(Model):
+class SessionDelta(Record):
     __slots__ = ()
     item_id: str
     """
@@ -1786,7 +1786,7 @@ class SessionDelta(Model):
     type: Literal["delta"]
 
 
-class SessionFile(Model):
+class SessionFile(Record):
     __slots__ = ()
     bytes: int
     created_at: datetime
@@ -1798,7 +1798,7 @@ class SessionFile(Model):
     """
 
 
-class SessionOutcome(Model):
+class SessionOutcome(Record):
     __slots__ = ()
     check: OutcomeCheck | None
     description: str
@@ -1814,7 +1814,7 @@ class SessionOutcome(Model):
     rubric: str | None
 
 
-class SessionPlan(Model):
+class SessionPlan(Record):
     __slots__ = ()
     steps: list[PlanStep]
     why_open: str | None
@@ -1823,13 +1823,13 @@ class SessionPlan(Model):
     """
 
 
-class SessionSpeaker(Model):
+class SessionSpeaker(Record):
     __slots__ = ()
     agent_id: str
     agent_version: int
 
 
-class ShellOutput(Model):
+class ShellOutput(Record):
     __slots__ = ()
     exit_code: int
     """
@@ -1857,7 +1857,7 @@ class ShellOutput(Model):
     """
 
 
-class SignedURL(Model):
+class SignedURL(Record):
     __slots__ = ()
     expires_at: datetime
     method: Literal["GET", "PUT"]
@@ -1867,7 +1867,7 @@ class SignedURL(Model):
     """
 
 
-class SkillFile(Model):
+class SkillFile(Record):
     __slots__ = ()
     executable: bool
     path: str
@@ -1880,12 +1880,12 @@ class SkillFile(Model):
     """
 
 
-class SkillSource(Model):
+class SkillSource(Record):
     __slots__ = ()
     type: Literal["custom"]
 
 
-class SkillVersion(Model):
+class SkillVersion(Record):
     __slots__ = ()
     allowed_tools: list[str]
     """
@@ -1913,7 +1913,7 @@ class SkillVersion(Model):
     """
 
 
-class Snapshot(Model):
+class Snapshot(Record):
     __slots__ = ()
     created_at: datetime
     disk_bytes: int
@@ -1959,7 +1959,7 @@ class Snapshot(Model):
     """
 
 
-class SnapshotPage(Model):
+class SnapshotPage(Record):
     __slots__ = ()
     data: list[Snapshot]
     next_page: str | None
@@ -1968,7 +1968,7 @@ class SnapshotPage(Model):
     """
 
 
-class TemplateSandbox(Model):
+class TemplateSandbox(Record):
     __slots__ = ()
     environment: Literal["default-public", "internal-only"]
     """
@@ -1976,7 +1976,7 @@ class TemplateSandbox(Model):
     """
 
 
-class Tenant(Model):
+class Tenant(Record):
     __slots__ = ()
     audit_days: int
     """
@@ -2028,7 +2028,7 @@ class Tenant(Model):
     tier: Literal["standard", "regulated"]
 
 
-class TerminalMessage(Model):
+class TerminalMessage(Record):
     __slots__ = ()
     type: Literal["resize", "started", "cursor", "exit"]
     """
@@ -2060,7 +2060,7 @@ class TerminalMessage(Model):
     """
 
 
-class TerminalTicket(Model):
+class TerminalTicket(Record):
     __slots__ = ()
     expires_at: datetime
     """
@@ -2072,7 +2072,7 @@ class TerminalTicket(Model):
     """
 
 
-class Thread(Model):
+class Thread(Record):
     __slots__ = ()
     bytes: int
     """
@@ -2094,7 +2094,7 @@ class Thread(Model):
     """
 
 
-class ThreadPage(Model):
+class ThreadPage(Record):
     __slots__ = ()
     data: list[Thread]
     next_page: str | None
@@ -2103,7 +2103,7 @@ class ThreadPage(Model):
     """
 
 
-class TimeoutResponse(Model):
+class TimeoutResponse(Record):
     __slots__ = ()
     code: Literal["gateway_timeout"]
     """
@@ -2163,7 +2163,7 @@ class TimeoutResponse(Model):
     """
 
 
-class ToolPolicy(Model):
+class ToolPolicy(Record):
     __slots__ = ()
     allow_list: list[str] | None
     """
@@ -2180,7 +2180,7 @@ class ToolPolicy(Model):
     require_confirmation: list[str] | None
 
 
-class TransferOutput(Model):
+class TransferOutput(Record):
     __slots__ = ()
     bytes: int
     """
@@ -2189,13 +2189,13 @@ class TransferOutput(Model):
     ok: bool
 
 
-class TurnError(Model):
+class TurnError(Record):
     __slots__ = ()
     code: str
     message: str
 
 
-class TurnUsage(Model):
+class TurnUsage(Record):
     __slots__ = ()
     cost_usd: float
     """
@@ -2205,7 +2205,7 @@ class TurnUsage(Model):
     output_tokens: int
 
 
-class UploadedFile(Model):
+class UploadedFile(Record):
     __slots__ = ()
     created_at: datetime
     downloadable: bool
@@ -2230,7 +2230,7 @@ class UploadedFile(Model):
     type: Literal["file"]
 
 
-class UsageAmounts(Model):
+class UsageAmounts(Record):
     __slots__ = ()
     bytes_out: int
     """
@@ -2280,7 +2280,7 @@ class UsageAmounts(Model):
     """
 
 
-class UsageDay(Model):
+class UsageDay(Record):
     __slots__ = ()
     bytes_out: int
     """
@@ -2342,7 +2342,7 @@ class UsageDay(Model):
     """
 
 
-class UsageMonth(Model):
+class UsageMonth(Record):
     __slots__ = ()
     budget: float | None
     """
@@ -2363,7 +2363,7 @@ class UsageMonth(Model):
     resets_at: datetime
 
 
-class UsageOutputs(Model):
+class UsageOutputs(Record):
     __slots__ = ()
     bytes: int
     """
@@ -2379,7 +2379,7 @@ class UsageOutputs(Model):
     """
 
 
-class UsedSkill(Model):
+class UsedSkill(Record):
     __slots__ = ()
     folder: str | None
     """
@@ -2392,7 +2392,7 @@ class UsedSkill(Model):
     """
 
 
-class Vault(Model):
+class Vault(Record):
     __slots__ = ()
     archived_at: datetime | None
     created_at: datetime
@@ -2406,7 +2406,7 @@ class Vault(Model):
     updated_at: datetime
 
 
-class WaitingCall(Model):
+class WaitingCall(Record):
     __slots__ = ()
     name: str
     needs: Literal["tool_confirmation", "tool_result"]
@@ -2424,13 +2424,13 @@ class WaitingCall(Model):
     """
 
 
-class Warning(Model):
+class Warning(Record):
     __slots__ = ()
     message: str
     path: str
 
 
-class WriteFileOutput(Model):
+class WriteFileOutput(Record):
     __slots__ = ()
     ok: bool
     size: int
@@ -2439,7 +2439,7 @@ class WriteFileOutput(Model):
     """
 
 
-class Agent(Model):
+class Agent(Record):
     __slots__ = ()
     archived_at: datetime | None
     created_at: datetime
@@ -2481,7 +2481,7 @@ class Agent(Model):
     """
 
 
-class CodeResult(Model):
+class CodeResult(Record):
     __slots__ = ()
     duration_ms: int
     error: CodeError | None
@@ -2504,7 +2504,7 @@ class CodeResult(Model):
     values_truncated: bool
 
 
-class Container(Model):
+class Container(Record):
     __slots__ = ()
     created_at: int
     """
@@ -2529,7 +2529,7 @@ class Container(Model):
     """
 
 
-class ContainerList(Model):
+class ContainerList(Record):
     __slots__ = ()
     data: list[Container]
     first_id: str | None
@@ -2538,7 +2538,7 @@ class ContainerList(Model):
     object: Literal["list"]
 
 
-class CredentialRefresh(Model):
+class CredentialRefresh(Record):
     __slots__ = ()
     client_id: str
     resource: str | None
@@ -2547,7 +2547,7 @@ class CredentialRefresh(Model):
     token_endpoint_auth: EndpointAuth
 
 
-class ExecuteResponse(Model):
+class ExecuteResponse(Record):
     __slots__ = ()
     error: str | None
     """
@@ -2599,7 +2599,7 @@ class ExecuteResponse(Model):
     """
 
 
-class Execution(Model):
+class Execution(Record):
     __slots__ = ()
     completed_at: datetime | None
     created_at: datetime
@@ -2690,7 +2690,7 @@ class Execution(Model):
     """
 
 
-class ExecutionSummary(Model):
+class ExecutionSummary(Record):
     __slots__ = ()
     completed_at: datetime | None
     created_at: datetime
@@ -2773,7 +2773,7 @@ class ExecutionSummary(Model):
     """
 
 
-class FetchAnswer(Model):
+class FetchAnswer(Record):
     __slots__ = ()
     contents: list[FetchedPage]
     """
@@ -2785,7 +2785,7 @@ class FetchAnswer(Model):
     """
 
 
-class MCPError(Model):
+class MCPError(Record):
     __slots__ = ()
     error: MCPErrorObject
     id: Any
@@ -2795,7 +2795,7 @@ class MCPError(Model):
     jsonrpc: Literal["2.0"]
 
 
-class Model(Model):
+class Model(Record):
     __slots__ = ()
     all_tenants: bool
     """
@@ -2865,7 +2865,7 @@ class Model(Model):
     """
 
 
-class ModelTrial(Model):
+class ModelTrial(Record):
     __slots__ = ()
     answer: str
     cost: ModelCost | None
@@ -2903,7 +2903,7 @@ class ModelTrial(Model):
     """
 
 
-class PageAgent(Model):
+class PageAgent(Record):
     __slots__ = ()
     data: list[Agent]
     next_page: str | None
@@ -2912,7 +2912,7 @@ class PageAgent(Model):
     """
 
 
-class PageModel(Model):
+class PageModel(Record):
     __slots__ = ()
     data: list[Model]
     next_page: str | None
@@ -2921,7 +2921,7 @@ class PageModel(Model):
     """
 
 
-class PagePlan(Model):
+class PagePlan(Record):
     __slots__ = ()
     data: list[Plan]
     next_page: str | None
@@ -2930,7 +2930,7 @@ class PagePlan(Model):
     """
 
 
-class PagePolicyEvent(Model):
+class PagePolicyEvent(Record):
     __slots__ = ()
     data: list[PolicyEvent]
     next_page: str | None
@@ -2939,7 +2939,7 @@ class PagePolicyEvent(Model):
     """
 
 
-class PageSessionFile(Model):
+class PageSessionFile(Record):
     __slots__ = ()
     data: list[SessionFile]
     next_page: str | None
@@ -2948,7 +2948,7 @@ class PageSessionFile(Model):
     """
 
 
-class PageSkillVersion(Model):
+class PageSkillVersion(Record):
     __slots__ = ()
     data: list[SkillVersion]
     next_page: str | None
@@ -2957,7 +2957,7 @@ class PageSkillVersion(Model):
     """
 
 
-class PageTenant(Model):
+class PageTenant(Record):
     __slots__ = ()
     data: list[Tenant]
     next_page: str | None
@@ -2966,7 +2966,7 @@ class PageTenant(Model):
     """
 
 
-class PageUploadedFile(Model):
+class PageUploadedFile(Record):
     __slots__ = ()
     data: list[UploadedFile]
     next_page: str | None
@@ -2975,7 +2975,7 @@ class PageUploadedFile(Model):
     """
 
 
-class PageVault(Model):
+class PageVault(Record):
     __slots__ = ()
     data: list[Vault]
     next_page: str | None
@@ -2984,7 +2984,7 @@ class PageVault(Model):
     """
 
 
-class Permissions(Model):
+class Permissions(Record):
     __slots__ = ()
     allow_mcp_servers: bool
     """
@@ -2995,7 +2995,7 @@ class Permissions(Model):
     process: ProcessPermissions
 
 
-class ResponseAction(Model):
+class ResponseAction(Record):
     __slots__ = ()
     queries: list[str]
     query: str
@@ -3003,7 +3003,7 @@ class ResponseAction(Model):
     sources: list[ResponseActionSource] | None
 
 
-class ResponseItem(Model):
+class ResponseItem(Record):
     __slots__ = ()
     type: Literal["message", "reasoning", "function_call", "function_call_output", "sandbox_results", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch", "share_file", "code_interpreter_call", "search_results", "fetch_url_results", "web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"]
     action: ResponseAction | None
@@ -3057,7 +3057,7 @@ class ResponseItem(Model):
     truncated: bool | None
 
 
-class ResponseRefusal(Model):
+class ResponseRefusal(Record):
     __slots__ = ()
     error: ResponseRefusalDetail
     message: str
@@ -3074,7 +3074,7 @@ class ResponseRefusal(Model):
     """
 
 
-class SearchAnswer(Model):
+class SearchAnswer(Record):
     __slots__ = ()
     id: str
     """
@@ -3087,7 +3087,7 @@ class SearchAnswer(Model):
     server_time: datetime | None
 
 
-class Session(Model):
+class Session(Record):
     __slots__ = ()
     agent_id: str
     agent_version: int
@@ -3128,7 +3128,7 @@ class Session(Model):
     webhook_url: str | None
 
 
-class SessionContext(Model):
+class SessionContext(Record):
     __slots__ = ()
     instructions: str
     """
@@ -3140,7 +3140,7 @@ class SessionContext(Model):
     type: Literal["session_context"]
 
 
-class SessionStop(Model):
+class SessionStop(Record):
     __slots__ = ()
     requires_action: list[WaitingCall]
     """
@@ -3153,7 +3153,7 @@ class SessionStop(Model):
     """
 
 
-class SessionThread(Model):
+class SessionThread(Record):
     __slots__ = ()
     agent_id: str
     agent_version: int
@@ -3192,7 +3192,7 @@ class SessionThread(Model):
     """
 
 
-class SessionTurn(Model):
+class SessionTurn(Record):
     __slots__ = ()
     content: str
     """
@@ -3221,7 +3221,7 @@ class SessionTurn(Model):
     """
 
 
-class Skill(Model):
+class Skill(Record):
     __slots__ = ()
     archived_at: datetime | None
     created_at: datetime
@@ -3251,7 +3251,7 @@ class Skill(Model):
     """
 
 
-class Template(Model):
+class Template(Record):
     __slots__ = ()
     name: str
     sandbox: TemplateSandbox | None
@@ -3260,7 +3260,7 @@ class Template(Model):
     """
 
 
-class Usage(Model):
+class Usage(Record):
     __slots__ = ()
     before: datetime
     days: list[UsageDay]
@@ -3279,7 +3279,7 @@ class Usage(Model):
     """
 
 
-class CancelledResponse(Model):
+class CancelledResponse(Record):
     __slots__ = ()
     background: bool
     completed_at: int | None
@@ -3321,7 +3321,7 @@ class CancelledResponse(Model):
     usage: ResponseUsage | None
 
 
-class CodeEvent(Model):
+class CodeEvent(Record):
     __slots__ = ()
     type: Literal["output", "value", "result", "keepalive"]
     data: str | None
@@ -3335,7 +3335,7 @@ class CodeEvent(Model):
     value: CodeValue | None
 
 
-class CredentialAuth(Model):
+class CredentialAuth(Record):
     __slots__ = ()
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     expires_at: datetime | None
@@ -3345,7 +3345,7 @@ class CredentialAuth(Model):
     secret_name: str | None
 
 
-class Environment(Model):
+class Environment(Record):
     __slots__ = ()
     created_at: datetime
     env_vars: dict[str, str]
@@ -3383,7 +3383,7 @@ class Environment(Model):
     """
 
 
-class EnvironmentConfig(Model):
+class EnvironmentConfig(Record):
     __slots__ = ()
     base_template: str | None
     """
@@ -3406,7 +3406,7 @@ class EnvironmentConfig(Model):
     type: Literal["cloud"]
 
 
-class Event(Model):
+class Event(Record):
     __slots__ = ()
     seq: int
     """
@@ -3442,7 +3442,7 @@ class Event(Model):
     """
 
 
-class ExecutionPage(Model):
+class ExecutionPage(Record):
     __slots__ = ()
     data: list[ExecutionSummary]
     next_page: str | None
@@ -3451,7 +3451,7 @@ class ExecutionPage(Model):
     """
 
 
-class OwnEnvironment(Model):
+class OwnEnvironment(Record):
     __slots__ = ()
     config: EnvironmentConfig
     created_at: datetime
@@ -3466,7 +3466,7 @@ class OwnEnvironment(Model):
     """
 
 
-class PageEnvironment(Model):
+class PageEnvironment(Record):
     __slots__ = ()
     data: list[Environment]
     next_page: str | None
@@ -3475,7 +3475,7 @@ class PageEnvironment(Model):
     """
 
 
-class PageOwnEnvironment(Model):
+class PageOwnEnvironment(Record):
     __slots__ = ()
     data: list[OwnEnvironment]
     next_page: str | None
@@ -3484,7 +3484,7 @@ class PageOwnEnvironment(Model):
     """
 
 
-class PageSession(Model):
+class PageSession(Record):
     __slots__ = ()
     data: list[Session]
     next_page: str | None
@@ -3493,7 +3493,7 @@ class PageSession(Model):
     """
 
 
-class PageSessionThread(Model):
+class PageSessionThread(Record):
     __slots__ = ()
     data: list[SessionThread]
     next_page: str | None
@@ -3502,7 +3502,7 @@ class PageSessionThread(Model):
     """
 
 
-class PageSkill(Model):
+class PageSkill(Record):
     __slots__ = ()
     data: list[Skill]
     next_page: str | None
@@ -3511,7 +3511,7 @@ class PageSkill(Model):
     """
 
 
-class PageTemplate(Model):
+class PageTemplate(Record):
     __slots__ = ()
     data: list[Template]
     next_page: str | None
@@ -3520,7 +3520,7 @@ class PageTemplate(Model):
     """
 
 
-class Response(Model):
+class Response(Record):
     __slots__ = ()
     background: bool
     completed_at: int | None
@@ -3558,7 +3558,7 @@ class Response(Model):
     usage: ResponseUsage | None
 
 
-class ResponseEvent(Model):
+class ResponseEvent(Record):
     __slots__ = ()
     sequence_number: int
     type: str
@@ -3584,7 +3584,7 @@ class ResponseEvent(Model):
     urls: list[str] | None
 
 
-class ResponseInput(Model):
+class ResponseInput(Record):
     __slots__ = ()
     data: list[ResponseItem]
     first_id: str | None
@@ -3593,7 +3593,7 @@ class ResponseInput(Model):
     object: Literal["list"]
 
 
-class SessionEvent(Model):
+class SessionEvent(Record):
     __slots__ = ()
     created_at: datetime
     id: str
@@ -3703,7 +3703,7 @@ class SessionEvent(Model):
     """
 
 
-class Credential(Model):
+class Credential(Record):
     __slots__ = ()
     archived_at: datetime | None
     auth: CredentialAuth
@@ -3719,7 +3719,7 @@ class Credential(Model):
     vault_id: str
 
 
-class PageCredential(Model):
+class PageCredential(Record):
     __slots__ = ()
     data: list[Credential]
     next_page: str | None
@@ -3728,7 +3728,7 @@ class PageCredential(Model):
     """
 
 
-class PageSessionEvent(Model):
+class PageSessionEvent(Record):
     __slots__ = ()
     data: list[SessionEvent]
     next_page: str | None

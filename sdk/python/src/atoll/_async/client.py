@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING
 
 from .._request import options
 from .._results import Result
+from .account import AsyncEnvironments, AsyncModels, AsyncUsage, AsyncWeb
+from .admin import AsyncAdmin
+from .agents import AsyncAgents, AsyncSkills, AsyncVaults
 from .executions import AsyncExecutions
+from .files import AsyncFiles
+from .responses import AsyncResponses
+from .sandboxes import AsyncSandbox, AsyncSandboxes, AsyncSnapshots
+from .sessions import AsyncSessions
+from .threads import AsyncThreads
+from .tools import AsyncTools
 from .transport import AsyncTransport
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
-    from .._program import Program
+    from .._program import Program, SandboxSettings
 
 
 class AsyncAtoll:
@@ -71,6 +80,86 @@ class AsyncAtoll:
     def executions(self) -> AsyncExecutions:
         """Programs that run in sandboxes of their own."""
         return AsyncExecutions(self._transport)
+
+    @cached_property
+    def threads(self) -> AsyncThreads:
+        """Home directories that outlive their executions."""
+        return AsyncThreads(self._transport)
+
+    @cached_property
+    def files(self) -> AsyncFiles:
+        """Files that are uploaded once, and used by their ids."""
+        return AsyncFiles(self._transport)
+
+    @cached_property
+    def sandboxes(self) -> AsyncSandboxes:
+        """Named sandboxes."""
+        return AsyncSandboxes(self._transport)
+
+    @cached_property
+    def snapshots(self) -> AsyncSnapshots:
+        """Sandboxes as they were at one moment."""
+        return AsyncSnapshots(self._transport)
+
+    @cached_property
+    def tools(self) -> AsyncTools:
+        """The tools of agents."""
+        return AsyncTools(self._transport)
+
+    @cached_property
+    def responses(self) -> AsyncResponses:
+        """Answers of models, which may run code and search."""
+        return AsyncResponses(self._transport)
+
+    @cached_property
+    def agents(self) -> AsyncAgents:
+        """Agents."""
+        return AsyncAgents(self._transport)
+
+    @cached_property
+    def skills(self) -> AsyncSkills:
+        """Folders of instructions and programs that agents use."""
+        return AsyncSkills(self._transport)
+
+    @cached_property
+    def vaults(self) -> AsyncVaults:
+        """Credentials that sessions use and models never see."""
+        return AsyncVaults(self._transport)
+
+    @cached_property
+    def sessions(self) -> AsyncSessions:
+        """Conversations with an agent."""
+        return AsyncSessions(self._transport)
+
+    @cached_property
+    def models(self) -> AsyncModels:
+        """The models that there are."""
+        return AsyncModels(self._transport)
+
+    @cached_property
+    def environments(self) -> AsyncEnvironments:
+        """What programs may do and have."""
+        return AsyncEnvironments(self._transport)
+
+    @cached_property
+    def usage(self) -> AsyncUsage:
+        """What was used."""
+        return AsyncUsage(self._transport)
+
+    @cached_property
+    def web(self) -> AsyncWeb:
+        """Searches and pages."""
+        return AsyncWeb(self._transport)
+
+    @cached_property
+    def admin(self) -> AsyncAdmin:
+        """What operators do."""
+        return AsyncAdmin(self._transport)
+
+    def sandbox(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> AsyncSandbox:
+        """Names a sandbox, without a request: sandboxes(...). As a context manager it makes
+        the sandbox, and destroys it at the end if it made it."""
+        return self.sandboxes(name, session=session, **settings)
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -9,12 +9,13 @@ from .._clock import async_shield
 from .._request import NDJSON, SLACK, new_key
 from .._results import Result
 from .resource import AsyncPager, AsyncResource
-from .stream import CANCEL_TIME, AsyncDownload, AsyncEvents, Position
+from .stream import CANCEL_TIME, AsyncDownload, AsyncEvents
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
+    from .._kinds import AsyncConnect, AsyncLeave, Position
     from .._program import Program
 
 EXECUTE = "/v1/sandbox/execute"
@@ -119,7 +120,7 @@ class AsyncExecutions(AsyncResource):
     async def _follow(self, trace_id: str, last: Position | None) -> httpx.Response:
         return await self._transport.send("GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True)
 
-    def _events(self, begin: Any, reconnect: bool | None, leave: Any = None, after: int | None = None) -> AsyncExecutionEvents:
+    def _events(self, begin: AsyncConnect, reconnect: bool | None, leave: AsyncLeave | None = None, after: int | None = None) -> AsyncExecutionEvents:
         options = self._transport.options
 
         def opened(response: httpx.Response) -> None:

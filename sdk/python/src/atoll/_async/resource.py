@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._body import AsyncContent, Body
-from .._model import Model
+from .._record import Record
 from .._request import BYTES, CALL_TIMEOUT
 from .stream import AsyncDownload
 from .transport import AsyncTransport, decode
@@ -14,7 +14,7 @@ from .transport import AsyncTransport, decode
 if TYPE_CHECKING:
     import httpx
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=Record)
 
 
 class AsyncPage(Generic[M]):
@@ -27,9 +27,9 @@ class AsyncPage(Generic[M]):
     @property
     def next_page(self) -> str | None:
         """What to ask for the next part with; None at the end."""
-        if "next_page" in self._value:
-            return self._value["next_page"]
-        return self._value.get("last_id") if self._value.get("has_more") else None
+        value = self._value
+        found = value["next_page"] if "next_page" in value else value.get("last_id") if value.get("has_more") else None
+        return found if isinstance(found, str) else None
 
     def to_dict(self) -> dict[str, Any]:
         """The part as the server sent it."""

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import _errors
 from .._clock import async_shield, async_sleep, pause
 from .._lines import Item, NDJSONReader, Reader
-from .._model import Model
+from .._record import Record
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Self
 
-E = TypeVar("E", bound=Model)
+    from .._kinds import AsyncConnect, AsyncConnectRange, AsyncLeave, AsyncOver, Position
+
+E = TypeVar("E", bound=Record)
 
 
-
-Position = int | str
 CANCEL_TIME = 5.0  # seconds in which the server is told that a caller has left
 
 
@@ -36,7 +36,7 @@ class AsyncEvents(Generic[E]):
     def __init__(
         self,
         kind: type[E],
-        connect: Callable[[Position | None], Awaitable[httpx.Response]],
+        connect: AsyncConnect,
         *,
         position: Callable[[Item], Position | None],
         final: Callable[[dict[str, Any]], bool],
@@ -45,8 +45,9 @@ class AsyncEvents(Generic[E]):
         endless: bool = False,
         max_retries: int = 2,
         opened: Callable[[httpx.Response], None] | None = None,
-        leave: Callable[[], Awaitable[None]] | None = None,
+        leave: AsyncLeave | None = None,
         after: Position | None = None,
+        over: AsyncOver | None = None,
     ) -> None:
         self.last: Position | None = after
         """The last event that came: its seq, cursor, sequence number or id."""
@@ -62,6 +63,7 @@ class AsyncEvents(Generic[E]):
         self._max_retries = max(max_retries, 1)
         self._opened = opened
         self._leave = leave
+        self._over = over
         self._reader = reader()
         self._ready: deque[Item] = deque()
         self._response: httpx.Response | None = None
@@ -103,7 +105,7 @@ class AsyncEvents(Generic[E]):
             try:
                 chunk = await anext(self._chunks)
             except StopAsyncIteration:
-                if self._endless:
+                if self._endless or (self._over is not None and await self._over()):
                     self.ended = True
                     return
                 await self._broken(None)
@@ -130,7 +132,7 @@ class AsyncEvents(Generic[E]):
             return
         if self._opened:
             self._opened(response)
-        if response.status_code == 204:
+        if response.status_code == 204 or self.ended:
             await response.aclose()
             self.ended = True
             return
@@ -186,7 +188,7 @@ class AsyncDownload:
     """Bytes that are read as they come. A download that is cut goes on where it was if the
     server still has the same file."""
 
-    def __init__(self, connect: Callable[[dict[str, str]], Awaitable[httpx.Response]], max_retries: int) -> None:
+    def __init__(self, connect: AsyncConnectRange, max_retries: int) -> None:
         self._connect = connect
         self._max_retries = max_retries
         self._response: httpx.Response | None = None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _errors
 from .._clock import async_deadline, async_sleep, pause
-from .._model import Model
+from .._record import Record
 from .._request import BYTES, CALL_TIMEOUT, CONNECT_TIMEOUT, JSON, STREAM_TIMEOUT, Options, Query, encode_query, fill, may_retry, new_key, takes_key
 from .._body import Body, async_content
 
 if TYPE_CHECKING:
     import httpx
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=Record)
 
 
 @dataclasses.dataclass(slots=True)

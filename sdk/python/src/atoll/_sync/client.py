@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING
 
 from .._request import options
 from .._results import Result
+from .account import Environments, Models, Usage, Web
+from .admin import Admin
+from .agents import Agents, Skills, Vaults
 from .executions import Executions
+from .files import Files
+from .responses import Responses
+from .sandboxes import Sandbox, Sandboxes, Snapshots
+from .sessions import Sessions
+from .threads import Threads
+from .tools import Tools
 from .transport import Transport
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
-    from .._program import Program
+    from .._program import Program, SandboxSettings
 
 
 class Atoll:
@@ -72,6 +81,86 @@ class Atoll:
     def executions(self) -> Executions:
         """Programs that run in sandboxes of their own."""
         return Executions(self._transport)
+
+    @cached_property
+    def threads(self) -> Threads:
+        """Home directories that outlive their executions."""
+        return Threads(self._transport)
+
+    @cached_property
+    def files(self) -> Files:
+        """Files that are uploaded once, and used by their ids."""
+        return Files(self._transport)
+
+    @cached_property
+    def sandboxes(self) -> Sandboxes:
+        """Named sandboxes."""
+        return Sandboxes(self._transport)
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """Sandboxes as they were at one moment."""
+        return Snapshots(self._transport)
+
+    @cached_property
+    def tools(self) -> Tools:
+        """The tools of agents."""
+        return Tools(self._transport)
+
+    @cached_property
+    def responses(self) -> Responses:
+        """Answers of models, which may run code and search."""
+        return Responses(self._transport)
+
+    @cached_property
+    def agents(self) -> Agents:
+        """Agents."""
+        return Agents(self._transport)
+
+    @cached_property
+    def skills(self) -> Skills:
+        """Folders of instructions and programs that agents use."""
+        return Skills(self._transport)
+
+    @cached_property
+    def vaults(self) -> Vaults:
+        """Credentials that sessions use and models never see."""
+        return Vaults(self._transport)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Conversations with an agent."""
+        return Sessions(self._transport)
+
+    @cached_property
+    def models(self) -> Models:
+        """The models that there are."""
+        return Models(self._transport)
+
+    @cached_property
+    def environments(self) -> Environments:
+        """What programs may do and have."""
+        return Environments(self._transport)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What was used."""
+        return Usage(self._transport)
+
+    @cached_property
+    def web(self) -> Web:
+        """Searches and pages."""
+        return Web(self._transport)
+
+    @cached_property
+    def admin(self) -> Admin:
+        """What operators do."""
+        return Admin(self._transport)
+
+    def sandbox(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> Sandbox:
+        """Names a sandbox, without a request: sandboxes(...). As a context manager it makes
+        the sandbox, and destroys it at the end if it made it."""
+        return self.sandboxes(name, session=session, **settings)
 
     def close(self) -> None:
         """Closes the connections."""

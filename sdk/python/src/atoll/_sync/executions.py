@@ -10,12 +10,13 @@ from .._clock import shield
 from .._request import NDJSON, SLACK, new_key
 from .._results import Result
 from .resource import Pager, Resource
-from .stream import CANCEL_TIME, Download, Events, Position
+from .stream import CANCEL_TIME, Download, Events
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
+    from .._kinds import Connect, Leave, Position
     from .._program import Program
 
 EXECUTE = "/v1/sandbox/execute"
@@ -120,7 +121,7 @@ class Executions(Resource):
     def _follow(self, trace_id: str, last: Position | None) -> httpx.Response:
         return self._transport.send("GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True)
 
-    def _events(self, begin: Any, reconnect: bool | None, leave: Any = None, after: int | None = None) -> ExecutionEvents:
+    def _events(self, begin: Connect, reconnect: bool | None, leave: Leave | None = None, after: int | None = None) -> ExecutionEvents:
         options = self._transport.options
 
         def opened(response: httpx.Response) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Awaitable, Callable
+from collections.abc import Iterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import _errors
 from .._clock import shield, sleep, pause
 from .._lines import Item, NDJSONReader, Reader
-from .._model import Model
+from .._record import Record
 
 if TYPE_CHECKING:
     import httpx
     from typing_extensions import Self
 
-E = TypeVar("E", bound=Model)
+    from .._kinds import Connect, ConnectRange, Leave, Over, Position
+
+E = TypeVar("E", bound=Record)
 
 
-
-Position = int | str
 CANCEL_TIME = 5.0  # seconds in which the server is told that a caller has left
 
 
@@ -37,7 +37,7 @@ class Events(Generic[E]):
     def __init__(
         self,
         kind: type[E],
-        connect: Callable[[Position | None], Awaitable[httpx.Response]],
+        connect: Connect,
         *,
         position: Callable[[Item], Position | None],
         final: Callable[[dict[str, Any]], bool],
@@ -46,8 +46,9 @@ class Events(Generic[E]):
         endless: bool = False,
         max_retries: int = 2,
         opened: Callable[[httpx.Response], None] | None = None,
-        leave: Callable[[], Awaitable[None]] | None = None,
+        leave: Leave | None = None,
         after: Position | None = None,
+        over: Over | None = None,
     ) -> None:
         self.last: Position | None = after
         """The last event that came: its seq, cursor, sequence number or id."""
@@ -63,6 +64,7 @@ class Events(Generic[E]):
         self._max_retries = max(max_retries, 1)
         self._opened = opened
         self._leave = leave
+        self._over = over
         self._reader = reader()
         self._ready: deque[Item] = deque()
         self._response: httpx.Response | None = None
@@ -104,7 +106,7 @@ class Events(Generic[E]):
             try:
                 chunk = next(self._chunks)
             except StopIteration:
-                if self._endless:
+                if self._endless or (self._over is not None and self._over()):
                     self.ended = True
                     return
                 self._broken(None)
@@ -131,7 +133,7 @@ class Events(Generic[E]):
             return
         if self._opened:
             self._opened(response)
-        if response.status_code == 204:
+        if response.status_code == 204 or self.ended:
             response.close()
             self.ended = True
             return
@@ -187,7 +189,7 @@ class Download:
     """Bytes that are read as they come. A download that is cut goes on where it was if the
     server still has the same file."""
 
-    def __init__(self, connect: Callable[[dict[str, str]], Awaitable[httpx.Response]], max_retries: int) -> None:
+    def __init__(self, connect: ConnectRange, max_retries: int) -> None:
         self._connect = connect
         self._max_retries = max_retries
         self._response: httpx.Response | None = None

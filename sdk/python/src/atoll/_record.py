@@ -1,6 +1,6 @@
 """What answers of the server are: a JSON object with typed attributes.
 
-A Model holds the object as it came and converts a field when it is first asked for, so an
+A Record holds the object as it came and converts a field when it is first asked for, so an
 answer costs what is read of it. A field that the server left out is None. A field that this
 version does not know can be read, too: by its name, as it came.
 """
@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 Convert = Callable[[Any], Any]
-M = TypeVar("M", bound="Model")
+M = TypeVar("M", bound="Record")
 
 _fields: dict[type, dict[str, Convert | None]] = {}
 
@@ -45,18 +45,18 @@ def _converter(hint: Any) -> Convert | None:
         return (lambda value: {k: each(v) for k, v in value.items()} if isinstance(value, dict) else value) if each else None
     if hint is datetime:
         return lambda value: parse_time(value) if isinstance(value, str) else value
-    if isinstance(hint, type) and issubclass(hint, Model):
-        kind: type[Model] = hint
+    if isinstance(hint, type) and issubclass(hint, Record):
+        kind: type[Record] = hint
         return lambda value: kind(value) if isinstance(value, dict) else value
     return None
 
 
-def _known(cls: type[Model]) -> dict[str, Convert | None]:
+def _known(cls: type[Record]) -> dict[str, Convert | None]:
     known = _fields.get(cls)
     if known is None:
         known = {}
         for base in reversed(cls.__mro__):
-            if issubclass(base, Model) and base is not Model:
+            if issubclass(base, Record) and base is not Record:
                 space = vars(sys.modules[base.__module__])
                 for name, hint in inspect.get_annotations(base).items():
                     if not name.startswith("_") and name not in vars(base):
@@ -65,7 +65,7 @@ def _known(cls: type[Model]) -> dict[str, Convert | None]:
     return known
 
 
-class Model:
+class Record:
     """A JSON object of the server."""
 
     __slots__ = ("_data", "_read")
@@ -107,7 +107,7 @@ class Model:
         self._data, self._read = state[0], {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and self._data == other._data
+        return isinstance(other, Record) and self._data == other._data
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -1,0 +1,145 @@
+"""Agents, and the skills and vaults that they use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import params, types
+from .resource import AsyncPager, AsyncResource
+from .stream import AsyncDownload
+from .transport import decode
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class AsyncAgents(AsyncResource):
+    """Agents, in versions that do not change."""
+
+    async def create(self, **agent: Unpack[params.NewAgent]) -> types.Agent:
+        """Makes an agent."""
+        return await self._one(types.Agent, "POST", "/v1/agents", body=agent)
+
+    def list(self, *, include_archived: bool | None = None, limit: int | None = None, page: str | None = None) -> AsyncPager[types.Agent]:
+        """Lists agents."""
+        return self._list(types.Agent, "/v1/agents", query={"include_archived": include_archived, "limit": limit, "page": page})
+
+    async def get(self, agent: str, *, version: int | None = None) -> types.Agent:
+        """Shows an agent by its id or slug, in a version or the current one."""
+        if version is not None:
+            return await self._one(types.Agent, "GET", "/v1/agents/{}/versions/{}", agent, str(version))
+        return await self._one(types.Agent, "GET", "/v1/agents/{}", agent)
+
+    async def update(self, agent: str, **change: Unpack[params.AgentChange]) -> types.Agent:
+        """Makes a new version of an agent."""
+        return await self._one(types.Agent, "PATCH", "/v1/agents/{}", agent, body=change)
+
+    async def archive(self, agent: str) -> types.Agent:
+        """Ends an agent; sessions with it go on."""
+        return await self._one(types.Agent, "POST", "/v1/agents/{}/archive", agent)
+
+    async def copy(self, agent: str, **settings: Unpack[params.AgentCopy]) -> types.Agent:
+        """Makes another agent like this one."""
+        return await self._one(types.Agent, "POST", "/v1/agents/{}/copy", agent, body=settings)
+
+    def versions(self, agent: str, *, limit: int | None = None) -> AsyncPager[types.Agent]:
+        """Lists the versions of an agent."""
+        return self._list(types.Agent, "/v1/agents/{}/versions", agent, query={"limit": limit})
+
+
+class AsyncSkills(AsyncResource):
+    """Folders of instructions and programs that agents use."""
+
+    async def create(self, archive: Any, *, filename: str = "skill.zip") -> types.Skill:
+        """Makes a skill of a zip archive: bytes, or an open file."""
+        form = {"files": {"files": (filename, archive)}}
+        return types.Skill(decode(await self._transport.send("POST", "/v1/skills", form=form)))
+
+    def list(self, *, source: str | None = None, include_archived: bool | None = None, limit: int | None = None) -> AsyncPager[types.Skill]:
+        """Lists skills."""
+        return self._list(types.Skill, "/v1/skills", query={"source": source, "include_archived": include_archived, "limit": limit})
+
+    async def get(self, skill_id: str) -> types.Skill:
+        """Shows a skill."""
+        return await self._one(types.Skill, "GET", "/v1/skills/{}", skill_id)
+
+    async def archive(self, skill_id: str) -> types.Skill:
+        """Ends a skill; agents that have it keep it."""
+        return await self._one(types.Skill, "POST", "/v1/skills/{}/archive", skill_id)
+
+    async def delete(self, skill_id: str) -> types.DeletedSkill:
+        """Deletes a skill."""
+        return await self._one(types.DeletedSkill, "DELETE", "/v1/skills/{}", skill_id)
+
+    async def create_version(self, skill_id: str, archive: Any, *, filename: str = "skill.zip") -> types.SkillVersion:
+        """Makes a new version of a skill of a zip archive."""
+        form = {"files": {"files": (filename, archive)}}
+        return types.SkillVersion(decode(await self._transport.send("POST", "/v1/skills/{}/versions", skill_id, form=form)))
+
+    def versions(self, skill_id: str, *, limit: int | None = None) -> AsyncPager[types.SkillVersion]:
+        """Lists the versions of a skill."""
+        return self._list(types.SkillVersion, "/v1/skills/{}/versions", skill_id, query={"limit": limit})
+
+    async def version(self, skill_id: str, version: str) -> types.SkillVersion:
+        """Shows a version of a skill."""
+        return await self._one(types.SkillVersion, "GET", "/v1/skills/{}/versions/{}", skill_id, version)
+
+    async def delete_version(self, skill_id: str, version: str) -> types.DeletedSkillVersion:
+        """Deletes a version of a skill."""
+        return await self._one(types.DeletedSkillVersion, "DELETE", "/v1/skills/{}/versions/{}", skill_id, version)
+
+    def content(self, skill_id: str, version: str) -> AsyncDownload:
+        """Returns the archive of a version."""
+        return self._download("/v1/skills/{}/versions/{}/content", skill_id, version)
+
+
+class AsyncVaults(AsyncResource):
+    """Credentials that sessions use and models never see."""
+
+    async def create(self, **vault: Unpack[params.NewVault]) -> types.Vault:
+        """Makes a vault."""
+        return await self._one(types.Vault, "POST", "/v1/vaults", body=vault)
+
+    def list(self, *, include_archived: bool | None = None, limit: int | None = None) -> AsyncPager[types.Vault]:
+        """Lists vaults."""
+        return self._list(types.Vault, "/v1/vaults", query={"include_archived": include_archived, "limit": limit})
+
+    async def get(self, vault_id: str) -> types.Vault:
+        """Shows a vault."""
+        return await self._one(types.Vault, "GET", "/v1/vaults/{}", vault_id)
+
+    async def update(self, vault_id: str, **change: Unpack[params.VaultChange]) -> types.Vault:
+        """Changes a vault."""
+        return await self._one(types.Vault, "PATCH", "/v1/vaults/{}", vault_id, body=change)
+
+    async def archive(self, vault_id: str) -> types.Vault:
+        """Ends a vault, and forgets its credentials."""
+        return await self._one(types.Vault, "POST", "/v1/vaults/{}/archive", vault_id)
+
+    async def delete(self, vault_id: str) -> types.DeletedVault:
+        """Deletes a vault."""
+        return await self._one(types.DeletedVault, "DELETE", "/v1/vaults/{}", vault_id)
+
+    async def create_credential(self, vault_id: str, **credential: Unpack[params.NewCredential]) -> types.Credential:
+        """Puts a credential into a vault."""
+        return await self._one(types.Credential, "POST", "/v1/vaults/{}/credentials", vault_id, body=credential)
+
+    def credentials(self, vault_id: str, *, include_archived: bool | None = None, limit: int | None = None) -> AsyncPager[types.Credential]:
+        """Lists the credentials of a vault, without their secrets."""
+        return self._list(types.Credential, "/v1/vaults/{}/credentials", vault_id, query={"include_archived": include_archived, "limit": limit})
+
+    async def credential(self, vault_id: str, credential_id: str) -> types.Credential:
+        """Shows a credential, without its secret."""
+        return await self._one(types.Credential, "GET", "/v1/vaults/{}/credentials/{}", vault_id, credential_id)
+
+    async def update_credential(self, vault_id: str, credential_id: str, **change: Unpack[params.CredentialChange]) -> types.Credential:
+        """Changes a credential."""
+        return await self._one(types.Credential, "PATCH", "/v1/vaults/{}/credentials/{}", vault_id, credential_id, body=change)
+
+    async def archive_credential(self, vault_id: str, credential_id: str) -> types.Credential:
+        """Ends a credential, and forgets its secret."""
+        return await self._one(types.Credential, "POST", "/v1/vaults/{}/credentials/{}/archive", vault_id, credential_id)
+
+    async def delete_credential(self, vault_id: str, credential_id: str) -> types.DeletedCredential:
+        """Deletes a credential."""
+        return await self._one(types.DeletedCredential, "DELETE", "/v1/vaults/{}/credentials/{}", vault_id, credential_id)

@@ -1,0 +1,223 @@
+"""Named sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .. import params, types
+from .._request import LONG_TIMEOUT, given, milliseconds
+from .._results import CodeResult, CommandResult, Output
+from .contexts import AsyncContexts
+from .place import AsyncPlace
+from .processes import AsyncProcess, AsyncProcesses
+from .resource import AsyncPager, AsyncResource
+from .sandbox_files import AsyncSandboxFiles
+from .terminal import AsyncTerminal, open_terminal
+from .transport import AsyncTransport, decode
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from .._program import SandboxSettings
+
+SANDBOX = "/v1/sandboxes/{}"
+
+
+def new_sandbox(name: str, session: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    body = dict(settings)
+    for field in ("sleep_after", "timeout"):
+        if field in body:
+            body[f"{field}_ms"] = milliseconds(body.pop(field))
+    return given(name=name, session=session, **body)
+
+
+class AsyncSandbox:
+    """A named sandbox. Its name is one in a session, or its id.
+
+    As a context manager it makes the sandbox if there is none, and at the end destroys the
+    one that it made; one that was there stays.
+    """
+
+    def __init__(self, transport: AsyncTransport, name: str, session: str | None, settings: Mapping[str, Any] | None = None, info: types.Sandbox | None = None) -> None:
+        self._place = AsyncPlace(transport, name, session)
+        self._settings = dict(settings or {})
+        self.info = info
+        """The sandbox as it was when it was last asked for."""
+        self.created = False
+        """Whether create has made it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """What it was asked for by."""
+        return self._place.name
+
+    @cached_property
+    def files(self) -> AsyncSandboxFiles:
+        """Its files."""
+        return AsyncSandboxFiles(self._place)
+
+    @cached_property
+    def processes(self) -> AsyncProcesses:
+        """Its processes."""
+        return AsyncProcesses(self._place)
+
+    @cached_property
+    def contexts(self) -> AsyncContexts:
+        """Its code contexts."""
+        return AsyncContexts(self._place)
+
+    async def create(self) -> types.Sandbox:
+        """Makes it, or finds the one that has the name."""
+        body = new_sandbox(self.name, self._place.session, self._settings)
+        response = await self._place.transport.send("POST", "/v1/sandboxes", body=body, timeout=LONG_TIMEOUT, safe=True)
+        self.created = response.status_code == 201
+        self.info = types.Sandbox(decode(response))
+        return self.info
+
+    async def __aenter__(self) -> Self:
+        await self.create()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.created:
+            await self.delete()
+
+    async def refresh(self) -> types.Sandbox:
+        """Returns the sandbox as it is now, without waking it."""
+        return await self._changed("GET", SANDBOX)
+
+    async def _changed(self, method: str, template: str, **how: Any) -> types.Sandbox:
+        self.info = await self._place.one(types.Sandbox, method, template, **how)
+        return self.info
+
+    async def delete(self) -> None:
+        """Destroys it."""
+        await self._place.none("DELETE", SANDBOX, timeout=LONG_TIMEOUT)
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        on_output: Callable[[Output], object] | None = None,
+    ) -> CommandResult:
+        """Runs a command to its end: processes.run."""
+        return await self.processes.run(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, on_output=on_output)
+
+    async def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        stdin: bool | None = None,
+        timeout: float | None = None,
+        wait_for_reader: bool | None = None,
+    ) -> AsyncProcess:
+        """Starts a process in the background: processes.start."""
+        return await self.processes.start(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, wait_for_reader=wait_for_reader)
+
+    async def run_code(self, code: str, *, language: str = "python", timeout: float | None = None) -> CodeResult:
+        """Runs code in the context of a language: contexts.run."""
+        return await self.contexts.run(code, context=language, timeout=timeout)
+
+    async def sleep(self) -> types.Sandbox:
+        """Puts it to sleep at once; its next use wakes it."""
+        return await self._changed("POST", SANDBOX + "/sleep", timeout=LONG_TIMEOUT)
+
+    async def fork(self, count: int = 1) -> list[AsyncSandbox]:
+        """Copies it, with its processes."""
+        made = await self._place.one(types.SandboxList, "POST", SANDBOX + "/fork", query={"count": count}, timeout=LONG_TIMEOUT)
+        return [AsyncSandbox(self._place.transport, one.sandbox_id, None, info=one) for one in made.data]
+
+    async def snapshot(self, *, keep: float | None = None) -> types.Snapshot:
+        """Keeps it as it is now, for so many seconds."""
+        return await self._place.one(types.Snapshot, "POST", SANDBOX + "/snapshots", query={"keep_ms": milliseconds(keep)}, timeout=LONG_TIMEOUT)
+
+    async def set_timeout(self, *, timeout: float | None = None, sleep_after: float | None = None) -> types.Sandbox:
+        """Says when it is destroyed, in seconds from now, and when it sleeps."""
+        return await self._changed("PUT", SANDBOX + "/timeout", body=given(timeout_ms=milliseconds(timeout), sleep_after_ms=milliseconds(sleep_after)))
+
+    async def set_network(self, **network: Unpack[params.NetworkChange]) -> types.Sandbox:
+        """Changes what it may connect to."""
+        return await self._changed("PUT", SANDBOX + "/network", body=network)
+
+    async def metrics(self) -> types.SandboxMetrics:
+        """Returns what it uses now."""
+        return await self._place.one(types.SandboxMetrics, "GET", SANDBOX + "/metrics")
+
+    async def ports(self) -> list[types.SandboxPort]:
+        """Lists the ports that something in it listens on."""
+        return (await self._place.one(types.SandboxPorts, "GET", SANDBOX + "/ports")).data
+
+    async def previews(self) -> list[types.Preview]:
+        """Lists the URLs at which browsers reach its servers."""
+        return (await self._place.one(types.PreviewList, "GET", SANDBOX + "/previews")).data
+
+    async def open_preview(self, port: int) -> types.Preview:
+        """Returns the URL at which browsers reach a port."""
+        return await self._place.one(types.Preview, "PUT", SANDBOX + "/previews/{}", str(port))
+
+    async def close_preview(self, port: int) -> None:
+        """Closes the URL of a port for good."""
+        await self._place.none("DELETE", SANDBOX + "/previews/{}", str(port))
+
+    async def terminal(
+        self, *, rows: int = 24, columns: int = 80, command: str | None = None, working_dir: str | None = None, process: str | None = None, after: int | None = None
+    ) -> AsyncTerminal:
+        """Opens a terminal, or with process comes back to one."""
+        query = {"rows": rows, "columns": columns, "command": command, "working_dir": working_dir, "process": process, "after": after}
+        return await open_terminal(self._place, query)
+
+    async def terminal_ticket(self) -> types.TerminalTicket:
+        """Returns what a browser opens a terminal with, once."""
+        return await self._place.one(types.TerminalTicket, "POST", SANDBOX + "/terminal/ticket")
+
+
+class AsyncSandboxes(AsyncResource):
+    """Named sandboxes."""
+
+    def __call__(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> AsyncSandbox:
+        """Names a sandbox, without a request."""
+        return AsyncSandbox(self._transport, name, session, settings)
+
+    async def create(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> AsyncSandbox:
+        """Makes a sandbox, or finds the one that has the name."""
+        box = AsyncSandbox(self._transport, name, session, settings)
+        await box.create()
+        return box
+
+    async def get(self, name: str, *, session: str | None = None) -> AsyncSandbox:
+        """Finds a sandbox by its name in a session, or by its id."""
+        box = AsyncSandbox(self._transport, name, session)
+        await box.refresh()
+        return box
+
+    async def list(self, *, session: str | None = None) -> list[types.Sandbox]:
+        """Lists sandboxes, those of one session or of all."""
+        return (await self._one(types.SandboxList, "GET", "/v1/sandboxes", query={"session": session})).data
+
+
+class AsyncSnapshots(AsyncResource):
+    """Sandboxes as they were at one moment."""
+
+    def list(self, *, limit: int | None = None) -> AsyncPager[types.Snapshot]:
+        """Lists snapshots."""
+        return self._list(types.Snapshot, "/v1/snapshots", query={"limit": limit})
+
+    async def get(self, snapshot_id: str) -> types.Snapshot:
+        """Shows a snapshot."""
+        return await self._one(types.Snapshot, "GET", "/v1/snapshots/{}", snapshot_id)
+
+    async def delete(self, snapshot_id: str) -> None:
+        """Deletes a snapshot."""
+        await self._none("DELETE", "/v1/snapshots/{}", snapshot_id)

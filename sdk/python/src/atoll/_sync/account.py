@@ -1,0 +1,81 @@
+# Code generated from _async/account.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
+"""What a tenant has: models, environments, usage, and the web."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import params, types
+from .._request import LONG_TIMEOUT
+from .resource import Pager, Resource
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Models(Resource):
+    """The models that a tenant may use, and its own keys for them."""
+
+    def list(self) -> list[types.ListModel]:
+        """Lists the models."""
+        return (self._one(types.ModelList, "GET", "/v1/models")).data
+
+    def get(self, model: str) -> types.ListModel:
+        """Shows a model."""
+        return self._one(types.ListModel, "GET", "/v1/models/{}", model)
+
+    def keys(self, *, limit: int | None = None) -> Pager[types.ModelKey]:
+        """Lists the tenant's own keys of providers, without the keys themselves."""
+        return self._list(types.ModelKey, "/v1/model-keys", query={"limit": limit})
+
+    def set_key(self, model: str, **key: Unpack[params.NewModelKey]) -> types.ModelKey:
+        """Has the tenant's own key used for a model."""
+        return self._one(types.ModelKey, "PUT", "/v1/model-keys/{}", model, body=key)
+
+    def delete_key(self, model: str) -> None:
+        """Forgets the tenant's own key for a model."""
+        self._none("DELETE", "/v1/model-keys/{}", model)
+
+
+class Environments(Resource):
+    """Environments: what programs may do and have."""
+
+    def create(self, **environment: Unpack[params.NewOwnEnvironment]) -> types.OwnEnvironment:
+        """Makes an environment."""
+        return self._one(types.OwnEnvironment, "POST", "/v1/environments", body=environment)
+
+    def list(self, *, limit: int | None = None, page: str | None = None) -> Pager[types.OwnEnvironment]:
+        """Lists environments."""
+        return self._list(types.OwnEnvironment, "/v1/environments", query={"limit": limit, "page": page})
+
+    def get(self, environment: str) -> types.OwnEnvironment:
+        """Shows an environment."""
+        return self._one(types.OwnEnvironment, "GET", "/v1/environments/{}", environment)
+
+    def update(self, environment: str, **change: Unpack[params.OwnEnvironmentChange]) -> types.OwnEnvironment:
+        """Changes an environment."""
+        return self._one(types.OwnEnvironment, "PATCH", "/v1/environments/{}", environment, body=change)
+
+    def delete(self, environment: str) -> None:
+        """Deletes an environment."""
+        self._none("DELETE", "/v1/environments/{}", environment)
+
+
+class Usage(Resource):
+    """What the tenant used."""
+
+    def get(self, *, since: str | None = None, before: str | None = None) -> types.Usage:
+        """Returns what was used between two times; this month if nothing is said."""
+        return self._one(types.Usage, "GET", "/v1/usage", query={"since": since, "before": before})
+
+
+class Web(Resource):
+    """Searches and pages, with the operator's account."""
+
+    def search(self, **request: Unpack[params.SearchRequest]) -> types.SearchAnswer:
+        """Searches the web."""
+        return self._one(types.SearchAnswer, "POST", "/v1/search", body=request, timeout=LONG_TIMEOUT)
+
+    def fetch(self, **request: Unpack[params.FetchRequest]) -> types.FetchAnswer:
+        """Reads pages."""
+        return self._one(types.FetchAnswer, "POST", "/v1/fetch", body=request, timeout=LONG_TIMEOUT)

@@ -1,0 +1,178 @@
+# Code generated from _async/sessions.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
+"""Sessions: conversations with an agent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .. import _errors, params, types
+from .._lines import SSEReader
+from .._request import LONG_TIMEOUT, SSE
+from .._results import SessionStreamed
+from .resource import Pager, Resource
+from .stream import Download, Events
+from .transport import decode
+
+if TYPE_CHECKING:
+    import httpx
+    from typing_extensions import Unpack
+
+    from .._kinds import Connect, Position
+
+SESSIONS = "/v1/sessions"
+SESSION = "/v1/sessions/{}"
+THREAD = "/v1/sessions/{}/threads/{}"
+ENDED = frozenset(["archived"])
+THREAD_ENDED = frozenset(["idle", "terminated"])
+
+
+class SessionEvents(Events[SessionStreamed]):
+    """Events of a session. With deltas there are pieces of those to come, of the type delta,
+    with of, text and item_id."""
+
+
+class TurnEvents(SessionEvents):
+    """The events of one turn. Where no turn begins, as other calls wait for answers, too, or
+    the message is queued, there are none, and turn says so."""
+
+    turn: types.SessionTurn | None = None
+
+
+class Sessions(Resource):
+    """Conversations with an agent."""
+
+    def create(self, **session: Unpack[params.NewSession]) -> types.Session:
+        """Begins a session with an agent, by its id or slug."""
+        return self._one(types.Session, "POST", SESSIONS, body=session)
+
+    def list(self, *, agent_id: str | None = None, include_archived: bool | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.Session]:
+        """Lists sessions, the newest first."""
+        return self._list(types.Session, SESSIONS, query={"agent_id": agent_id, "include_archived": include_archived, "limit": limit, "page": page})
+
+    def get(self, session_id: str) -> types.Session:
+        """Shows a session."""
+        return self._one(types.Session, "GET", SESSION, session_id)
+
+    def update(self, session_id: str, **change: Unpack[params.SessionChange]) -> types.Session:
+        """Changes a session's title, metadata, or budget."""
+        return self._one(types.Session, "PATCH", SESSION, session_id, body=change)
+
+    def archive(self, session_id: str) -> types.Session:
+        """Ends a session; it can be read from then on."""
+        return self._one(types.Session, "POST", SESSION + "/archive", session_id, timeout=LONG_TIMEOUT)
+
+    def delete(self, session_id: str) -> None:
+        """Deletes a session with its events and sandboxes."""
+        self._none("DELETE", SESSION, session_id, timeout=LONG_TIMEOUT)
+
+    def interrupt(self, session_id: str) -> types.Session:
+        """Ends the turn that is under way, or the wait for answers."""
+        return self._one(types.Session, "POST", SESSION + "/interrupt", session_id)
+
+    def context(self, session_id: str) -> types.SessionContext:
+        """Shows what the model is told before the conversation."""
+        return self._one(types.SessionContext, "GET", SESSION + "/context", session_id)
+
+    def send(self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]) -> types.SessionTurn:
+        """Sends a message, an outcome, or an answer to a call; returns when the turn has ended,
+        or at once without wait. A caller that leaves ends no turn: interrupt does."""
+        headers = None if wait else {"Prefer": "respond-async"}
+        return self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+
+    def message(self, session_id: str, content: str, *, wait: bool = True) -> types.SessionTurn:
+        """Sends a message: send with its type and role."""
+        return self.send(session_id, wait=wait, type="message", role="user", content=content)
+
+    def stream(self, session_id: str, *, deltas: bool | None = None, reconnect: bool | None = None, **event: Unpack[params.NewSessionEvent]) -> TurnEvents:
+        """Sends a message, an outcome, or an answer to a call, and returns the events of its
+        turn as they happen. Leaving them ends no turn."""
+        def connect(last: Position | None) -> httpx.Response:
+            if last is not None:
+                return self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
+            response = self._transport.send("POST", SESSION + "/events", session_id, query={"deltas": deltas}, body=event, accept=SSE, stream=True)
+            if response.headers.get("content-type", "").startswith("application/json"):
+                events.turn = types.SessionTurn(json.loads(response.read()))
+                events.ended = True
+            return response
+
+        def final(value: dict[str, Any]) -> bool:
+            return value.get("type") == "status" and value.get("status") != "running"
+
+        options = self._transport.options
+        events = TurnEvents(
+            SessionStreamed,
+            connect,
+            position=lambda item: item[0] or item[1].get("id"),
+            final=final,
+            reader=SSEReader,
+            resumes=options.reconnect if reconnect is None else reconnect,
+            max_retries=options.max_retries,
+        )
+        return events
+
+    def follow(self, session_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> SessionEvents:
+        """Returns the events of a session after the one with an id, and those to come, until
+        the session is archived or deleted."""
+
+        def connect(last: Position | None) -> httpx.Response:
+            return self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
+
+        return self._events(connect, reconnect, after, SESSION, (session_id,), ENDED)
+
+    def _follow(self, template: str, names: tuple[str, ...], last: Position | None, deltas: bool | None) -> httpx.Response:
+        return self._transport.send("GET", template, *names, query={"deltas": deltas, "after": last or None}, accept=SSE, stream=True)
+
+    def _events(self, connect: Connect, reconnect: bool | None, after: str | None, template: str, names: tuple[str, ...], ended: frozenset[str]) -> SessionEvents:
+        options = self._transport.options
+
+        def over() -> bool:
+            try:
+                state = self._transport.send("GET", template, *names)
+            except _errors.NotFound:
+                return True
+            return decode(state).get("status") in ended
+
+        return SessionEvents(
+            SessionStreamed,
+            connect,
+            position=lambda item: item[0] or item[1].get("id"),
+            final=lambda value: False,
+            reader=SSEReader,
+            resumes=options.reconnect if reconnect is None else reconnect,
+            max_retries=options.max_retries,
+            after=after,
+            over=over,
+        )
+
+    def events(self, session_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.SessionEvent]:
+        """Lists the events of a session."""
+        return self._list(types.SessionEvent, SESSION + "/events", session_id, query={"order": order, "types": types_, "limit": limit, "page": page})
+
+    def files(self, session_id: str, *, limit: int | None = None) -> Pager[types.SessionFile]:
+        """Lists what the agents of a session have shared."""
+        return self._list(types.SessionFile, SESSION + "/files", session_id, query={"limit": limit})
+
+    def file_content(self, session_id: str, file_id: str) -> Download:
+        """Returns the bytes of a shared file."""
+        return self._download(SESSION + "/files/{}/content", session_id, file_id)
+
+    def threads(self, session_id: str, *, limit: int | None = None) -> Pager[types.SessionThread]:
+        """Lists the work that was handed on."""
+        return self._list(types.SessionThread, SESSION + "/threads", session_id, query={"limit": limit})
+
+    def thread(self, session_id: str, thread_id: str) -> types.SessionThread:
+        """Shows work that was handed on."""
+        return self._one(types.SessionThread, "GET", THREAD, session_id, thread_id)
+
+    def thread_events(self, session_id: str, thread_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None) -> Pager[types.SessionEvent]:
+        """Lists the events of a thread."""
+        return self._list(types.SessionEvent, THREAD + "/events", session_id, thread_id, query={"order": order, "types": types_, "limit": limit})
+
+    def follow_thread(self, session_id: str, thread_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> SessionEvents:
+        """Returns the events of a thread as they happen, until it has ended."""
+
+        def connect(last: Position | None) -> httpx.Response:
+            return self._follow(THREAD + "/events/stream", (session_id, thread_id), last, deltas)
+
+        return self._events(connect, reconnect, after, THREAD, (session_id, thread_id), THREAD_ENDED)
