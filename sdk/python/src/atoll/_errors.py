@@ -46,7 +46,7 @@ class RequestTimeout(ConnectionFailed):
 class StreamBroken(ConnectionFailed):
     """A stream ended before its last event, and could not be resumed."""
 
-    code = "stream_broken"
+    code = "connection"
     advice = "Read the record of what it was about; or open the stream again from the last event."
 
     def __init__(self, message: str, last: int | str | None = None) -> None:
@@ -58,7 +58,7 @@ class StreamBroken(ConnectionFailed):
 class SignatureError(AtollError):
     """A message does not come from the server, or is too old."""
 
-    code = "signature"
+    code = "invalid_signature"
     advice = "Answer 401; if messages of your own server fail, check the secret and the clock."
 
 
@@ -200,6 +200,8 @@ def refusal(status: int, headers: Mapping[str, str], content: bytes) -> APIError
     if not isinstance(code, str):
         code = "http_error"
     resets = told.get("resets_at")
+    if code == "gateway_timeout" and "exit_code" not in told:
+        code = "http_error"  # of a proxy
     kind = CLASSES.get(code) or BY_STATUS.get(status) or APIError
     return kind(
         status,

@@ -47,7 +47,7 @@ class Options:
 
     def all_headers(self) -> dict[str, str]:
         return {
-            "Authorization": f"Bearer {self.api_key}",
+            **({"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}),
             "User-Agent": f"atoll-python/{__version__}",
             "Accept-Encoding": "identity",
             **self.headers,
@@ -55,8 +55,8 @@ class Options:
 
 
 def options(api_key: str | None, base_url: str | None, request_timeout: float | None, max_retries: int, reconnect: bool, headers: Mapping[str, str] | None) -> Options:
-    key = api_key or os.environ.get("ATOLL_API_KEY", "")
-    if not key:
+    key = os.environ.get("ATOLL_API_KEY") if api_key is None else api_key
+    if key is None:
         raise _errors.ConfigurationError("no API key: give api_key=, or set ATOLL_API_KEY")
     if request_timeout is not None and request_timeout <= 0:
         raise _errors.ConfigurationError(f"request_timeout is {request_timeout}; it must be more than 0 seconds")
@@ -111,11 +111,12 @@ def takes_key(method: str, template: str) -> bool:
 
 
 def may_retry(error: _errors.APIError, safe: bool) -> bool:
-    """Whether a refused request may be sent again. With 429 and 503 nothing was begun."""
+    """Whether a refused request may be sent again. With 429, and with 503
+    that says when to come back, nothing was begun."""
     if error.status == 429:
         return error.retry_after is not None and error.retry_after <= MOST_RETRY_AFTER
     if error.status == 503:
-        return error.retry_after is None or error.retry_after <= MOST_RETRY_AFTER
+        return error.retry_after <= MOST_RETRY_AFTER if error.retry_after is not None else safe
     return safe and (error.status == 502 or (error.status == 504 and not isinstance(error, _errors.ExecutionTimeout)))
 
 

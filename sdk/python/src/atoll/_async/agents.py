@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import params, types
+from .._request import given
 from .resource import AsyncPager, AsyncResource
 from .stream import AsyncDownload
 from .transport import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+Folder = Mapping[str, str | bytes] | bytes
+
+
+def skill_form(files: Folder, display_name: str | None) -> dict[str, Any]:
+    if isinstance(files, Mapping):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        files = packed.getvalue()
+    return {"files": {"files[]": ("skill.zip", files, "application/zip")}, "data": given(display_name=display_name)}
 
 
 class AsyncAgents(AsyncResource):
@@ -50,10 +67,9 @@ class AsyncAgents(AsyncResource):
 class AsyncSkills(AsyncResource):
     """Folders of instructions and programs that agents use."""
 
-    async def create(self, archive: Any, *, filename: str = "skill.zip") -> types.Skill:
-        """Makes a skill of a zip archive: bytes, or an open file."""
-        form = {"files": {"files": (filename, archive)}}
-        return types.Skill(decode(await self._transport.send("POST", "/v1/skills", form=form)))
+    async def create(self, files: Folder, *, display_name: str | None = None) -> types.Skill:
+        """Makes a skill of its files by name, or of a zip archive of its folder."""
+        return types.Skill(decode(await self._transport.send("POST", "/v1/skills", form=skill_form(files, display_name))))
 
     def list(self, *, source: str | None = None, include_archived: bool | None = None, limit: int | None = None) -> AsyncPager[types.Skill]:
         """Lists skills."""
@@ -71,9 +87,9 @@ class AsyncSkills(AsyncResource):
         """Deletes a skill."""
         return await self._one(types.DeletedSkill, "DELETE", "/v1/skills/{}", skill_id)
 
-    async def create_version(self, skill_id: str, archive: Any, *, filename: str = "skill.zip") -> types.SkillVersion:
-        """Makes a new version of a skill of a zip archive."""
-        form = {"files": {"files": (filename, archive)}}
+    async def create_version(self, skill_id: str, files: Folder) -> types.SkillVersion:
+        """Makes a new version of a skill of its files by name, or of a zip archive."""
+        form = skill_form(files, None)
         return types.SkillVersion(decode(await self._transport.send("POST", "/v1/skills/{}/versions", skill_id, form=form)))
 
     def versions(self, skill_id: str, *, limit: int | None = None) -> AsyncPager[types.SkillVersion]:

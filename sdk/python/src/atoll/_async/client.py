@@ -13,6 +13,7 @@ from .._results import Result
 from .account import AsyncEnvironments, AsyncModels, AsyncUsage, AsyncWeb
 from .admin import AsyncAdmin
 from .agents import AsyncAgents, AsyncSkills, AsyncVaults
+from .containers import AsyncContainers
 from .executions import AsyncExecutions
 from .files import AsyncFiles
 from .responses import AsyncResponses
@@ -33,7 +34,7 @@ class AsyncAtoll:
     """Calls one server with one key.
 
     api_key and base_url are those of ATOLL_API_KEY and ATOLL_BASE_URL where they are left
-    out. request_timeout bounds each call, in seconds; left out, each operation has a limit of
+    out; an api_key of "" sends none. request_timeout bounds each call, in seconds; left out, each operation has a limit of
     its own. max_retries bounds how often a request is sent again, where that is safe.
     reconnect says whether streams go on after their connection broke. http_client is one of
     your own, with a proxy, say.
@@ -62,7 +63,7 @@ class AsyncAtoll:
         mine = self._transport.options
         changed = dataclasses.replace(
             mine,
-            api_key=api_key or mine.api_key,
+            api_key=mine.api_key if api_key is None else api_key,
             request_timeout=mine.request_timeout if request_timeout is None else request_timeout,
             max_retries=mine.max_retries if max_retries is None else max_retries,
             reconnect=mine.reconnect if reconnect is None else reconnect,
@@ -130,6 +131,11 @@ class AsyncAtoll:
     def sessions(self) -> AsyncSessions:
         """Conversations with an agent."""
         return AsyncSessions(self._transport)
+
+    @cached_property
+    def containers(self) -> AsyncContainers:
+        """Sandboxes that the code interpreter of responses uses."""
+        return AsyncContainers(self._transport)
 
     @cached_property
     def models(self) -> AsyncModels:

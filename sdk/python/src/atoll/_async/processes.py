@@ -16,7 +16,7 @@ from .stream import CANCEL_TIME, AsyncEvents
 if TYPE_CHECKING:
     import httpx
 
-    from .._kinds import Position
+    from .._kinds import AsyncBegin, AsyncLeave, Position
 
 PROCESSES = "/v1/sandboxes/{}/processes"
 PROCESS = "/v1/sandboxes/{}/processes/{}"
@@ -61,22 +61,11 @@ class AsyncProcess:
         encoding="base64" gives the bytes as they are. Without follow it ends with what there
         is now. Leaving it does not end the process.
         """
-        options = self._place.transport.options
 
-        async def connect(last: Position | None) -> httpx.Response:
-            query = {"after": last or None, "follow": follow, "encoding": encoding}
-            return await self._place.send("GET", PROCESS + "/output", self.id, query=query, accept=NDJSON, stream=True)
+        async def begin() -> AsyncProcess:
+            return self
 
-        return AsyncProcessEvents(
-            types.ProcessEvent,
-            connect,
-            position=lambda item: item[1].get("cursor") if item[1].get("type") == "output" else None,
-            final=lambda value: value.get("type") in ("exit", "stopped"),
-            resumes=options.reconnect if reconnect is None else reconnect,
-            endless=not follow,
-            max_retries=options.max_retries,
-            after=after,
-        )
+        return output_of(self._place, begin, after=after, follow=follow, encoding=encoding, reconnect=reconnect)
 
     async def wait(self, timeout: float | None = None) -> types.SandboxProcess:
         """Waits until the process has ended, or for so many seconds, and returns it."""
@@ -108,11 +97,62 @@ class AsyncProcess:
         await self._place.none("DELETE", PROCESS, self.id)
 
 
+def output_of(
+    place: AsyncPlace,
+    begin: AsyncBegin[AsyncProcess],
+    *,
+    after: int = 0,
+    follow: bool = True,
+    encoding: str | None = None,
+    reconnect: bool | None = None,
+    leave: AsyncLeave | None = None,
+) -> AsyncProcessEvents:
+    options = place.transport.options
+
+    async def connect(last: Position | None) -> httpx.Response:
+        process = await begin()
+        query = {"after": last or None, "follow": follow, "encoding": encoding}
+        return await place.send("GET", PROCESS + "/output", process.id, query=query, accept=NDJSON, stream=True)
+
+    return AsyncProcessEvents(
+        types.ProcessEvent,
+        connect,
+        position=lambda item: item[1].get("cursor") if item[1].get("type") == "output" else None,
+        final=lambda value: value.get("type") in ("exit", "stopped"),
+        resumes=options.reconnect if reconnect is None else reconnect,
+        endless=not follow,
+        max_retries=options.max_retries,
+        after=after,
+        leave=leave,
+        step=0,
+    )
+
+
 class AsyncProcesses:
     """The processes of a sandbox."""
 
     def __init__(self, place: AsyncPlace) -> None:
         self._place = place
+
+    def __call__(self, process_id: str) -> AsyncProcess:
+        """Names a process, without a request."""
+        return AsyncProcess(self._place, process_id)
+
+    def stream(self, command: str | Sequence[str], *, working_dir: str | None = None, env_vars: Mapping[str, str] | None = None, timeout: float | None = None) -> AsyncProcessEvents:
+        """Starts a command, and returns its output as it comes. Leaving it before its end
+        ends the command; detach() lets it go on."""
+        started: list[AsyncProcess] = []
+
+        async def begin() -> AsyncProcess:
+            if not started:
+                started.append(await self.start(command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True))
+            return started[0]
+
+        async def leave() -> None:
+            if started:
+                await started[0].kill()
+
+        return output_of(self._place, begin, leave=leave)
 
     async def start(
         self,

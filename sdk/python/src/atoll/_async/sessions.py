@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .. import _errors, params, types
+from .._clock import async_shield
 from .._lines import SSEReader
 from .._request import LONG_TIMEOUT, SSE
 from .._results import SessionStreamed
 from .resource import AsyncPager, AsyncResource
-from .stream import AsyncDownload, AsyncEvents
+from .stream import CANCEL_TIME, AsyncDownload, AsyncEvents
 from .transport import decode
 
 if TYPE_CHECKING:
@@ -75,9 +76,26 @@ class AsyncSessions(AsyncResource):
 
     async def send(self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]) -> types.SessionTurn:
         """Sends a message, an outcome, or an answer to a call; returns when the turn has ended,
-        or at once without wait. A caller that leaves ends no turn: interrupt does."""
+        or at once without wait. A caller that is cancelled meanwhile, or whose request_timeout
+        is over, interrupts the turn."""
         headers = None if wait else {"Prefer": "respond-async"}
-        return await self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+        try:
+            return await self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+        except _errors.RequestTimeout:
+            await self._abandon(session_id)
+            raise
+        except Exception:
+            raise
+        except BaseException:  # the caller was cancelled
+            await self._abandon(session_id)
+            raise
+
+    async def _abandon(self, session_id: str) -> None:
+        async with async_shield(CANCEL_TIME):
+            try:
+                await self._transport.send("POST", SESSION + "/interrupt", session_id, timeout=CANCEL_TIME)
+            except _errors.AtollError:
+                pass  # the turn has ended, or the server is away
 
     async def message(self, session_id: str, content: str, *, wait: bool = True) -> types.SessionTurn:
         """Sends a message: send with its type and role."""
@@ -85,7 +103,8 @@ class AsyncSessions(AsyncResource):
 
     def stream(self, session_id: str, *, deltas: bool | None = None, reconnect: bool | None = None, **event: Unpack[params.NewSessionEvent]) -> AsyncTurnEvents:
         """Sends a message, an outcome, or an answer to a call, and returns the events of its
-        turn as they happen. Leaving them ends no turn."""
+        turn as they happen. Leaving them before the end interrupts the turn; detach() lets it
+        go on."""
         async def connect(last: Position | None) -> httpx.Response:
             if last is not None:
                 return await self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
@@ -94,6 +113,9 @@ class AsyncSessions(AsyncResource):
                 events.turn = types.SessionTurn(json.loads(await response.aread()))
                 events.ended = True
             return response
+
+        async def leave() -> None:
+            await self._abandon(session_id)
 
         def final(value: dict[str, Any]) -> bool:
             return value.get("type") == "status" and value.get("status") != "running"
@@ -107,6 +129,7 @@ class AsyncSessions(AsyncResource):
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,
+            leave=leave,
         )
         return events
 

@@ -48,6 +48,7 @@ class AsyncEvents(Generic[E]):
         leave: AsyncLeave | None = None,
         after: Position | None = None,
         over: AsyncOver | None = None,
+        step: int = 1,
     ) -> None:
         self.last: Position | None = after
         """The last event that came: its seq, cursor, sequence number or id."""
@@ -64,6 +65,7 @@ class AsyncEvents(Generic[E]):
         self._opened = opened
         self._leave = leave
         self._over = over
+        self._step = step  # 0 where events may share a position
         self._reader = reader()
         self._ready: deque[Item] = deque()
         self._response: httpx.Response | None = None
@@ -83,7 +85,7 @@ class AsyncEvents(Generic[E]):
                     continue
                 position = self._position(item)
                 if position is not None:
-                    if isinstance(position, int) and isinstance(self.last, int) and position <= self.last:
+                    if isinstance(position, int) and isinstance(self.last, int) and position < self.last + self._step:
                         continue  # it was sent again
                     self.last = position
                 if self._final(value):

@@ -3,15 +3,32 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import params, types
+from .._request import given
 from .resource import Pager, Resource
 from .stream import Download
 from .transport import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+Folder = Mapping[str, str | bytes] | bytes
+
+
+def skill_form(files: Folder, display_name: str | None) -> dict[str, Any]:
+    if isinstance(files, Mapping):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        files = packed.getvalue()
+    return {"files": {"files[]": ("skill.zip", files, "application/zip")}, "data": given(display_name=display_name)}
 
 
 class Agents(Resource):
@@ -51,10 +68,9 @@ class Agents(Resource):
 class Skills(Resource):
     """Folders of instructions and programs that agents use."""
 
-    def create(self, archive: Any, *, filename: str = "skill.zip") -> types.Skill:
-        """Makes a skill of a zip archive: bytes, or an open file."""
-        form = {"files": {"files": (filename, archive)}}
-        return types.Skill(decode(self._transport.send("POST", "/v1/skills", form=form)))
+    def create(self, files: Folder, *, display_name: str | None = None) -> types.Skill:
+        """Makes a skill of its files by name, or of a zip archive of its folder."""
+        return types.Skill(decode(self._transport.send("POST", "/v1/skills", form=skill_form(files, display_name))))
 
     def list(self, *, source: str | None = None, include_archived: bool | None = None, limit: int | None = None) -> Pager[types.Skill]:
         """Lists skills."""
@@ -72,9 +88,9 @@ class Skills(Resource):
         """Deletes a skill."""
         return self._one(types.DeletedSkill, "DELETE", "/v1/skills/{}", skill_id)
 
-    def create_version(self, skill_id: str, archive: Any, *, filename: str = "skill.zip") -> types.SkillVersion:
-        """Makes a new version of a skill of a zip archive."""
-        form = {"files": {"files": (filename, archive)}}
+    def create_version(self, skill_id: str, files: Folder) -> types.SkillVersion:
+        """Makes a new version of a skill of its files by name, or of a zip archive."""
+        form = skill_form(files, None)
         return types.SkillVersion(decode(self._transport.send("POST", "/v1/skills/{}/versions", skill_id, form=form)))
 
     def versions(self, skill_id: str, *, limit: int | None = None) -> Pager[types.SkillVersion]:

@@ -14,6 +14,7 @@ from .._results import Result
 from .account import Environments, Models, Usage, Web
 from .admin import Admin
 from .agents import Agents, Skills, Vaults
+from .containers import Containers
 from .executions import Executions
 from .files import Files
 from .responses import Responses
@@ -34,7 +35,7 @@ class Atoll:
     """Calls one server with one key.
 
     api_key and base_url are those of ATOLL_API_KEY and ATOLL_BASE_URL where they are left
-    out. request_timeout bounds each call, in seconds; left out, each operation has a limit of
+    out; an api_key of "" sends none. request_timeout bounds each call, in seconds; left out, each operation has a limit of
     its own. max_retries bounds how often a request is sent again, where that is safe.
     reconnect says whether streams go on after their connection broke. http_client is one of
     your own, with a proxy, say.
@@ -63,7 +64,7 @@ class Atoll:
         mine = self._transport.options
         changed = dataclasses.replace(
             mine,
-            api_key=api_key or mine.api_key,
+            api_key=mine.api_key if api_key is None else api_key,
             request_timeout=mine.request_timeout if request_timeout is None else request_timeout,
             max_retries=mine.max_retries if max_retries is None else max_retries,
             reconnect=mine.reconnect if reconnect is None else reconnect,
@@ -131,6 +132,11 @@ class Atoll:
     def sessions(self) -> Sessions:
         """Conversations with an agent."""
         return Sessions(self._transport)
+
+    @cached_property
+    def containers(self) -> Containers:
+        """Sandboxes that the code interpreter of responses uses."""
+        return Containers(self._transport)
 
     @cached_property
     def models(self) -> Models:

@@ -17,7 +17,7 @@ from .stream import CANCEL_TIME, Events
 if TYPE_CHECKING:
     import httpx
 
-    from .._kinds import Position
+    from .._kinds import Begin, Leave, Position
 
 PROCESSES = "/v1/sandboxes/{}/processes"
 PROCESS = "/v1/sandboxes/{}/processes/{}"
@@ -62,22 +62,11 @@ class Process:
         encoding="base64" gives the bytes as they are. Without follow it ends with what there
         is now. Leaving it does not end the process.
         """
-        options = self._place.transport.options
 
-        def connect(last: Position | None) -> httpx.Response:
-            query = {"after": last or None, "follow": follow, "encoding": encoding}
-            return self._place.send("GET", PROCESS + "/output", self.id, query=query, accept=NDJSON, stream=True)
+        def begin() -> Process:
+            return self
 
-        return ProcessEvents(
-            types.ProcessEvent,
-            connect,
-            position=lambda item: item[1].get("cursor") if item[1].get("type") == "output" else None,
-            final=lambda value: value.get("type") in ("exit", "stopped"),
-            resumes=options.reconnect if reconnect is None else reconnect,
-            endless=not follow,
-            max_retries=options.max_retries,
-            after=after,
-        )
+        return output_of(self._place, begin, after=after, follow=follow, encoding=encoding, reconnect=reconnect)
 
     def wait(self, timeout: float | None = None) -> types.SandboxProcess:
         """Waits until the process has ended, or for so many seconds, and returns it."""
@@ -109,11 +98,62 @@ class Process:
         self._place.none("DELETE", PROCESS, self.id)
 
 
+def output_of(
+    place: Place,
+    begin: Begin[Process],
+    *,
+    after: int = 0,
+    follow: bool = True,
+    encoding: str | None = None,
+    reconnect: bool | None = None,
+    leave: Leave | None = None,
+) -> ProcessEvents:
+    options = place.transport.options
+
+    def connect(last: Position | None) -> httpx.Response:
+        process = begin()
+        query = {"after": last or None, "follow": follow, "encoding": encoding}
+        return place.send("GET", PROCESS + "/output", process.id, query=query, accept=NDJSON, stream=True)
+
+    return ProcessEvents(
+        types.ProcessEvent,
+        connect,
+        position=lambda item: item[1].get("cursor") if item[1].get("type") == "output" else None,
+        final=lambda value: value.get("type") in ("exit", "stopped"),
+        resumes=options.reconnect if reconnect is None else reconnect,
+        endless=not follow,
+        max_retries=options.max_retries,
+        after=after,
+        leave=leave,
+        step=0,
+    )
+
+
 class Processes:
     """The processes of a sandbox."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
+
+    def __call__(self, process_id: str) -> Process:
+        """Names a process, without a request."""
+        return Process(self._place, process_id)
+
+    def stream(self, command: str | Sequence[str], *, working_dir: str | None = None, env_vars: Mapping[str, str] | None = None, timeout: float | None = None) -> ProcessEvents:
+        """Starts a command, and returns its output as it comes. Leaving it before its end
+        ends the command; detach() lets it go on."""
+        started: list[Process] = []
+
+        def begin() -> Process:
+            if not started:
+                started.append(self.start(command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True))
+            return started[0]
+
+        def leave() -> None:
+            if started:
+                started[0].kill()
+
+        return output_of(self._place, begin, leave=leave)
 
     def start(
         self,

@@ -7,11 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .. import _errors, params, types
+from .._clock import shield
 from .._lines import SSEReader
 from .._request import LONG_TIMEOUT, SSE
 from .._results import SessionStreamed
 from .resource import Pager, Resource
-from .stream import Download, Events
+from .stream import CANCEL_TIME, Download, Events
 from .transport import decode
 
 if TYPE_CHECKING:
@@ -76,9 +77,26 @@ class Sessions(Resource):
 
     def send(self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]) -> types.SessionTurn:
         """Sends a message, an outcome, or an answer to a call; returns when the turn has ended,
-        or at once without wait. A caller that leaves ends no turn: interrupt does."""
+        or at once without wait. A caller that is cancelled meanwhile, or whose request_timeout
+        is over, interrupts the turn."""
         headers = None if wait else {"Prefer": "respond-async"}
-        return self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+        try:
+            return self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+        except _errors.RequestTimeout:
+            self._abandon(session_id)
+            raise
+        except Exception:
+            raise
+        except BaseException:  # the caller was cancelled
+            self._abandon(session_id)
+            raise
+
+    def _abandon(self, session_id: str) -> None:
+        with shield(CANCEL_TIME):
+            try:
+                self._transport.send("POST", SESSION + "/interrupt", session_id, timeout=CANCEL_TIME)
+            except _errors.AtollError:
+                pass  # the turn has ended, or the server is away
 
     def message(self, session_id: str, content: str, *, wait: bool = True) -> types.SessionTurn:
         """Sends a message: send with its type and role."""
@@ -86,7 +104,8 @@ class Sessions(Resource):
 
     def stream(self, session_id: str, *, deltas: bool | None = None, reconnect: bool | None = None, **event: Unpack[params.NewSessionEvent]) -> TurnEvents:
         """Sends a message, an outcome, or an answer to a call, and returns the events of its
-        turn as they happen. Leaving them ends no turn."""
+        turn as they happen. Leaving them before the end interrupts the turn; detach() lets it
+        go on."""
         def connect(last: Position | None) -> httpx.Response:
             if last is not None:
                 return self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
@@ -95,6 +114,9 @@ class Sessions(Resource):
                 events.turn = types.SessionTurn(json.loads(response.read()))
                 events.ended = True
             return response
+
+        def leave() -> None:
+            self._abandon(session_id)
 
         def final(value: dict[str, Any]) -> bool:
             return value.get("type") == "status" and value.get("status") != "running"
@@ -108,6 +130,7 @@ class Sessions(Resource):
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,
+            leave=leave,
         )
         return events
 
