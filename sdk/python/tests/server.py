@@ -16,8 +16,6 @@ class Request(BaseHTTPRequestHandler):
     """One request, and ways to answer it."""
 
     protocol_version = "HTTP/1.1"
-    server: Server
-
     def _serve(self) -> None:
         size = int(self.headers.get("content-length") or 0)
         self.received = 0
@@ -30,10 +28,12 @@ class Request(BaseHTTPRequestHandler):
         else:
             self.body = self.rfile.read(size)
         self.received = self.received or len(self.body)
-        with self.server.lock:
-            self.server.requests.append(copy.copy(self))  # one handler is for all of a connection
-            number = len(self.server.requests)
-        self.server.handle(self, number)
+        server = self.server
+        assert isinstance(server, Server)
+        with server.lock:
+            server.requests.append(copy.copy(self))  # one handler is for all of a connection
+            number = len(server.requests)
+        server.handle(self, number)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
@@ -79,7 +79,7 @@ class Request(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
         self.close_connection = True
 
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 

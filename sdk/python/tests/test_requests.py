@@ -177,7 +177,7 @@ class Requests(unittest.TestCase):
     def test_settings(self) -> None:
         for wrong in ({"base_url": "example.com"}, {"request_timeout": 0}, {"max_retries": -1}):
             with self.assertRaises(atoll.ConfigurationError):
-                atoll.Atoll("key", **wrong)  # type: ignore[arg-type]
+                atoll.Atoll("key", **wrong)
         with Server(lambda r, n: r.answer(200, {"data": []})) as server, atoll.Atoll("", base_url=server.url, headers={"X-A": "b"}) as c:
             c.models.list()
             self.assertEqual((server.requests[0].headers.get("authorization"), server.requests[0].headers["x-a"]), (None, "b"))

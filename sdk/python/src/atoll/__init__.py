@@ -1,6 +1,9 @@
 """The client of Atoll: `Atoll`, and `AsyncAtoll` with the same operations."""
 
-from ._async.client import AsyncAtoll
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ._errors import (
     APIError,
     AtollError,
@@ -22,8 +25,11 @@ from ._errors import (
     ValidationError,
 )
 from ._results import ProgramFailed, Result
-from ._sync.client import Atoll
 from ._version import __version__
+
+if TYPE_CHECKING:
+    from ._async.client import AsyncAtoll
+    from ._sync.client import Atoll
 
 __all__ = [
     "APIError",
@@ -50,3 +56,16 @@ __all__ = [
     "ValidationError",
     "__version__",
 ]
+
+_CLIENTS = {"Atoll": "_sync", "AsyncAtoll": "_async"}
+
+
+def __getattr__(name: str) -> object:
+    """Imports a client when it is first asked for: most programs use one of the two."""
+    if name not in _CLIENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    client: object = getattr(importlib.import_module(f".{_CLIENTS[name]}.client", __name__), name)
+    globals()[name] = client
+    return client

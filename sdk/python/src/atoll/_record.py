@@ -7,7 +7,6 @@ version does not know can be read, too: by its name, as it came.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import types
 import typing
@@ -58,7 +57,7 @@ def _known(cls: type[Record]) -> dict[str, Convert | None]:
         for base in reversed(cls.__mro__):
             if issubclass(base, Record) and base is not Record:
                 space = vars(sys.modules[base.__module__])
-                for name, hint in inspect.get_annotations(base).items():
+                for name, hint in base.__annotations__.items():
                     if not name.startswith("_") and name not in vars(base):
                         known[name] = _converter(eval(hint, space) if isinstance(hint, str) else hint)
         _fields[cls] = known

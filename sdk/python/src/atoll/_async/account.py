@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT
 from .resource import AsyncPager, AsyncResource
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 
 class AsyncModels(AsyncResource):

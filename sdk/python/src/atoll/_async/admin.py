@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT, NDJSON
 from .resource import AsyncPager, AsyncResource
 from .storage import AsyncStorage
@@ -13,6 +13,8 @@ from .stream import AsyncDownload
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 TENANT = "/v1/admin/tenants/{}"
 AUDIT_FILTERS = ("key", "agent", "session_id", "source", "exit_status", "trace_id", "executed_code_hash", "since", "before", "limit", "page")

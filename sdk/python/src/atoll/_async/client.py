@@ -9,18 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .._request import options
-from .._results import Result
-from .account import AsyncEnvironments, AsyncModels, AsyncUsage, AsyncWeb
-from .admin import AsyncAdmin
-from .agents import AsyncAgents, AsyncSkills, AsyncVaults
-from .containers import AsyncContainers
-from .executions import AsyncExecutions
-from .files import AsyncFiles
-from .responses import AsyncResponses
-from .sandboxes import AsyncSandbox, AsyncSandboxes, AsyncSnapshots
-from .sessions import AsyncSessions
-from .threads import AsyncThreads
-from .tools import AsyncTools
 from .transport import AsyncTransport
 
 if TYPE_CHECKING:
@@ -28,6 +16,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._program import Program, SandboxSettings
+    from .._results import Result
+    from .account import AsyncEnvironments, AsyncModels, AsyncUsage, AsyncWeb
+    from .admin import AsyncAdmin
+    from .agents import AsyncAgents, AsyncSkills, AsyncVaults
+    from .containers import AsyncContainers
+    from .executions import AsyncExecutions
+    from .files import AsyncFiles
+    from .responses import AsyncResponses
+    from .sandboxes import AsyncSandbox, AsyncSandboxes, AsyncSnapshots
+    from .sessions import AsyncSessions
+    from .threads import AsyncThreads
+    from .tools import AsyncTools
 
 
 class AsyncAtoll:
@@ -80,86 +80,120 @@ class AsyncAtoll:
     @cached_property
     def executions(self) -> AsyncExecutions:
         """Programs that run in sandboxes of their own."""
+        from .executions import AsyncExecutions
+
         return AsyncExecutions(self._transport)
 
     @cached_property
     def threads(self) -> AsyncThreads:
         """Home directories that outlive their executions."""
+        from .threads import AsyncThreads
+
         return AsyncThreads(self._transport)
 
     @cached_property
     def files(self) -> AsyncFiles:
         """Files that are uploaded once, and used by their ids."""
+        from .files import AsyncFiles
+
         return AsyncFiles(self._transport)
 
     @cached_property
     def sandboxes(self) -> AsyncSandboxes:
         """Named sandboxes."""
+        from .sandboxes import AsyncSandboxes
+
         return AsyncSandboxes(self._transport)
 
     @cached_property
     def snapshots(self) -> AsyncSnapshots:
         """Sandboxes as they were at one moment."""
+        from .sandboxes import AsyncSnapshots
+
         return AsyncSnapshots(self._transport)
 
     @cached_property
     def tools(self) -> AsyncTools:
         """The tools of agents."""
+        from .tools import AsyncTools
+
         return AsyncTools(self._transport)
 
     @cached_property
     def responses(self) -> AsyncResponses:
         """Answers of models, which may run code and search."""
+        from .responses import AsyncResponses
+
         return AsyncResponses(self._transport)
 
     @cached_property
     def agents(self) -> AsyncAgents:
         """Agents."""
+        from .agents import AsyncAgents
+
         return AsyncAgents(self._transport)
 
     @cached_property
     def skills(self) -> AsyncSkills:
         """Folders of instructions and programs that agents use."""
+        from .agents import AsyncSkills
+
         return AsyncSkills(self._transport)
 
     @cached_property
     def vaults(self) -> AsyncVaults:
         """Credentials that sessions use and models never see."""
+        from .agents import AsyncVaults
+
         return AsyncVaults(self._transport)
 
     @cached_property
     def sessions(self) -> AsyncSessions:
         """Conversations with an agent."""
+        from .sessions import AsyncSessions
+
         return AsyncSessions(self._transport)
 
     @cached_property
     def containers(self) -> AsyncContainers:
         """Sandboxes that the code interpreter of responses uses."""
+        from .containers import AsyncContainers
+
         return AsyncContainers(self._transport)
 
     @cached_property
     def models(self) -> AsyncModels:
         """The models that there are."""
+        from .account import AsyncModels
+
         return AsyncModels(self._transport)
 
     @cached_property
     def environments(self) -> AsyncEnvironments:
         """What programs may do and have."""
+        from .account import AsyncEnvironments
+
         return AsyncEnvironments(self._transport)
 
     @cached_property
     def usage(self) -> AsyncUsage:
         """What was used."""
+        from .account import AsyncUsage
+
         return AsyncUsage(self._transport)
 
     @cached_property
     def web(self) -> AsyncWeb:
         """Searches and pages."""
+        from .account import AsyncWeb
+
         return AsyncWeb(self._transport)
 
     @cached_property
     def admin(self) -> AsyncAdmin:
         """What operators do."""
+        from .admin import AsyncAdmin
+
         return AsyncAdmin(self._transport)
 
     def sandbox(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> AsyncSandbox:

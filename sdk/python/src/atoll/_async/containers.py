@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT
 from .resource import AsyncPager, AsyncResource
 from .stream import AsyncDownload
@@ -12,6 +12,8 @@ from .transport import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 CONTAINERS = "/v1/containers"
 CONTAINER = "/v1/containers/{}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _errors, params, types
+from .. import _errors, types
 from .._clock import async_shield
 from .._lines import SSEReader
 from .._request import LONG_TIMEOUT, SSE
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
+    from .. import params
     from .._kinds import AsyncConnect, AsyncLeave, Position
 
 LAST = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))

@@ -7,7 +7,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT, given, milliseconds
 from .._results import CodeResult, CommandResult, Output
 from .contexts import AsyncContexts
@@ -21,6 +21,7 @@ from .transport import AsyncTransport, decode
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from .. import params
     from .._program import SandboxSettings
 
 SANDBOX = "/v1/sandboxes/{}"

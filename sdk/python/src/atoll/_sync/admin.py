@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT, NDJSON
 from .resource import Pager, Resource
 from .storage import Storage
@@ -14,6 +14,8 @@ from .stream import Download
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 TENANT = "/v1/admin/tenants/{}"
 AUDIT_FILTERS = ("key", "agent", "session_id", "source", "exit_status", "trace_id", "executed_code_hash", "since", "before", "limit", "page")

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import params, types
+from .. import types
 from .._request import given
 from .resource import Pager, Resource
 from .stream import Download
@@ -17,12 +16,16 @@ from .transport import decode
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .. import params
+
 
 Folder = Mapping[str, str | bytes] | bytes
 
 
 def skill_form(files: Folder, display_name: str | None) -> dict[str, Any]:
     if isinstance(files, Mapping):
+        import zipfile
+
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in files.items():

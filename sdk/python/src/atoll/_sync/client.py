@@ -10,18 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .._request import options
-from .._results import Result
-from .account import Environments, Models, Usage, Web
-from .admin import Admin
-from .agents import Agents, Skills, Vaults
-from .containers import Containers
-from .executions import Executions
-from .files import Files
-from .responses import Responses
-from .sandboxes import Sandbox, Sandboxes, Snapshots
-from .sessions import Sessions
-from .threads import Threads
-from .tools import Tools
 from .transport import Transport
 
 if TYPE_CHECKING:
@@ -29,6 +17,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._program import Program, SandboxSettings
+    from .._results import Result
+    from .account import Environments, Models, Usage, Web
+    from .admin import Admin
+    from .agents import Agents, Skills, Vaults
+    from .containers import Containers
+    from .executions import Executions
+    from .files import Files
+    from .responses import Responses
+    from .sandboxes import Sandbox, Sandboxes, Snapshots
+    from .sessions import Sessions
+    from .threads import Threads
+    from .tools import Tools
 
 
 class Atoll:
@@ -81,86 +81,120 @@ class Atoll:
     @cached_property
     def executions(self) -> Executions:
         """Programs that run in sandboxes of their own."""
+        from .executions import Executions
+
         return Executions(self._transport)
 
     @cached_property
     def threads(self) -> Threads:
         """Home directories that outlive their executions."""
+        from .threads import Threads
+
         return Threads(self._transport)
 
     @cached_property
     def files(self) -> Files:
         """Files that are uploaded once, and used by their ids."""
+        from .files import Files
+
         return Files(self._transport)
 
     @cached_property
     def sandboxes(self) -> Sandboxes:
         """Named sandboxes."""
+        from .sandboxes import Sandboxes
+
         return Sandboxes(self._transport)
 
     @cached_property
     def snapshots(self) -> Snapshots:
         """Sandboxes as they were at one moment."""
+        from .sandboxes import Snapshots
+
         return Snapshots(self._transport)
 
     @cached_property
     def tools(self) -> Tools:
         """The tools of agents."""
+        from .tools import Tools
+
         return Tools(self._transport)
 
     @cached_property
     def responses(self) -> Responses:
         """Answers of models, which may run code and search."""
+        from .responses import Responses
+
         return Responses(self._transport)
 
     @cached_property
     def agents(self) -> Agents:
         """Agents."""
+        from .agents import Agents
+
         return Agents(self._transport)
 
     @cached_property
     def skills(self) -> Skills:
         """Folders of instructions and programs that agents use."""
+        from .agents import Skills
+
         return Skills(self._transport)
 
     @cached_property
     def vaults(self) -> Vaults:
         """Credentials that sessions use and models never see."""
+        from .agents import Vaults
+
         return Vaults(self._transport)
 
     @cached_property
     def sessions(self) -> Sessions:
         """Conversations with an agent."""
+        from .sessions import Sessions
+
         return Sessions(self._transport)
 
     @cached_property
     def containers(self) -> Containers:
         """Sandboxes that the code interpreter of responses uses."""
+        from .containers import Containers
+
         return Containers(self._transport)
 
     @cached_property
     def models(self) -> Models:
         """The models that there are."""
+        from .account import Models
+
         return Models(self._transport)
 
     @cached_property
     def environments(self) -> Environments:
         """What programs may do and have."""
+        from .account import Environments
+
         return Environments(self._transport)
 
     @cached_property
     def usage(self) -> Usage:
         """What was used."""
+        from .account import Usage
+
         return Usage(self._transport)
 
     @cached_property
     def web(self) -> Web:
         """Searches and pages."""
+        from .account import Web
+
         return Web(self._transport)
 
     @cached_property
     def admin(self) -> Admin:
         """What operators do."""
+        from .admin import Admin
+
         return Admin(self._transport)
 
     def sandbox(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> Sandbox:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT
 from .resource import Pager, Resource
 from .stream import Download
@@ -13,6 +13,8 @@ from .transport import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 CONTAINERS = "/v1/containers"
 CONTAINER = "/v1/containers/{}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .. import _errors, params, types
+from .. import _errors, types
 from .._clock import shield
 from .._lines import SSEReader
 from .._request import LONG_TIMEOUT, SSE
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import httpx
     from typing_extensions import Unpack
 
+    from .. import params
     from .._kinds import Connect, Position
 
 SESSIONS = "/v1/sessions"

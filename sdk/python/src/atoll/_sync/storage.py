@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import params, types
+from .. import types
 from .resource import Pager, Resource
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 CONNECTIONS = "/v1/admin/tenants/{}/connections"
 CONNECTION = CONNECTIONS + "/{}"

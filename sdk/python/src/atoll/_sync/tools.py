@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .. import params, types
+from .. import types
 from .._request import LONG_TIMEOUT, SLACK
 from .resource import Resource
 from .transport import Transport, decode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .. import params
 
 TOOL = "/v1/sessions/{}/tools/{}"
 
