@@ -68,6 +68,11 @@ package: build ## write a .deb, a tarball, the default image and an OCI image of
 	rm -rf .cache/package
 	VERSION=$(VERSION) BIN=$(BIN) IMAGE_DATA=.cache/package-data packaging/package.sh .cache/package
 
+.PHONY: packages
+packages: ## write the client libraries' packages to .cache/packages
+	rm -rf .cache/packages
+	sdk/python/tools/env tools/package "$(CURDIR)/.cache/packages"
+
 .PHONY: test
 test: test-deps build ## install what the tests need, check everything, run all tests
 	@scripts/test.sh
@@ -89,6 +94,7 @@ check-files:
 .PHONY: generate
 generate: ## write the OpenAPI document and the configuration reference from the code
 	go generate ./... && go generate -C sdk/go ./...
+	sdk/python/tools/env python3 tools/generate.py
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml

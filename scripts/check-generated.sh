@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 before=$(git ls-files -z -- api docs sdk | xargs -0 sha256sum)
 go generate ./... && go generate -C sdk/go ./...
+sdk/python/tools/env python3 tools/generate.py
 after=$(git ls-files -z -- api docs sdk | xargs -0 sha256sum)
 if [ "$before" != "$after" ]; then
   echo "generated files were out of date; they are new now, commit them:" >&2

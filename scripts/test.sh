@@ -53,6 +53,7 @@ lint() {
   go vet -C runsc ./... || status=1
   go test -C runsc ./patch || status=1
   go vet -C sdk/go ./... || status=1
+  sdk/python/tools/env tools/check || status=1
   return "$status"
 }
 

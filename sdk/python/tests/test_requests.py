@@ -175,7 +175,8 @@ class Requests(unittest.TestCase):
             self.assertEqual(len(server.requests), 1)
 
     def test_settings(self) -> None:
-        for wrong in ({"base_url": "example.com"}, {"request_timeout": 0}, {"max_retries": -1}):
+        settings: tuple[dict[str, Any], ...] = ({"base_url": "example.com"}, {"request_timeout": 0}, {"max_retries": -1})
+        for wrong in settings:
             with self.assertRaises(atoll.ConfigurationError):
                 atoll.Atoll("key", **wrong)
         with Server(lambda r, n: r.answer(200, {"data": []})) as server, atoll.Atoll("", base_url=server.url, headers={"X-A": "b"}) as c:

@@ -27,7 +27,8 @@ import unasync  # type: ignore[import-untyped]
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "atoll"
 DOCUMENT = HERE.parents[2] / "api" / "openapi.json"
-PINNED = dict(line.split("==") for line in (HERE / "requirements.txt").read_text().split() if "==" in line)
+REQUIREMENTS = (HERE / "requirements.txt").read_text().split()
+PINNED = {name: version for name, version in (line.split("==") for line in REQUIREMENTS if "==" in line) if name in ("datamodel-code-generator", "unasync")}
 JSON_MEDIA = ("application/json", "application/x-ndjson", "text/event-stream")
 
 # Names of the asynchronous source that the synchronous one has otherwise; those that begin
