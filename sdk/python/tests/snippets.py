@@ -3,11 +3,12 @@
     python tests/snippets.py docs/sdk/python.md sdk/python/README.md
 
 The snippets of a document share their names. One that follows <!-- needs: model --> is run
-where ATOLL_MODEL names a scripted model.
+where ATOLL_MODEL names a scripted model; needs: langchain, where that is installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -15,14 +16,18 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-SNIPPET = re.compile(r"(<!-- needs: model -->\n)?^```python\n(.*?)^```$", re.M | re.S)
+SNIPPET = re.compile(r"(?:^<!-- needs: (\w+) -->\n)?^```python\n(.*?)^```$", re.M | re.S)
+
+
+def there(need: str) -> bool:
+    return "ATOLL_MODEL" in os.environ if need == "model" else importlib.util.find_spec("langchain_core") is not None
 
 
 def run(path: Path) -> int:
     text, names, failed, count = path.read_text(), {"__name__": "snippets"}, 0, 0
     space: dict[str, Any] = {**names}
     for found in SNIPPET.finditer(text):
-        if found[1] and "ATOLL_MODEL" not in os.environ:
+        if found[1] and not there(found[1]):
             continue
         line = text.count("\n", 0, found.start(2))
         count += 1

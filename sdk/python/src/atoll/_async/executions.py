@@ -31,11 +31,8 @@ class AsyncExecutionEvents(AsyncEvents[types.Event]):
     status: str | None = None
     """How the execution ended: success, failed, timeout or cancelled."""
 
-    async def __anext__(self) -> types.Event:
-        event = await super().__anext__()
-        if event.type == "result":
-            self.result, self.status = event.result, event.status
-        return event
+    def _note(self, value: dict[str, Any]) -> None:
+        self.result, self.status = types.ExecuteResponse(value["result"]), value["status"]
 
     async def wait(self) -> types.ExecuteResponse:
         """Reads to the end, and returns the result."""

@@ -31,11 +31,9 @@ class AsyncProcessEvents(AsyncEvents[types.ProcessEvent]):
 
     exit: types.ProcessEvent | None = None
 
-    async def __anext__(self) -> types.ProcessEvent:
-        event = await super().__anext__()
-        if event.type == "exit":
-            self.exit = event
-        return event
+    def _note(self, value: dict[str, Any]) -> None:
+        if value["type"] == "exit":
+            self.exit = types.ProcessEvent(value)
 
 
 class AsyncProcess:

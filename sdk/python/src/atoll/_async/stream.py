@@ -67,7 +67,7 @@ class AsyncEvents(Generic[E]):
         self._over = over
         self._step = step  # 0 where events may share a position
         self._reader = reader()
-        self._ready: deque[Item] = deque()
+        self._ready: deque[tuple[Position | None, dict[str, Any]]] = deque()
         self._response: httpx.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
         self._failures = 0
@@ -78,18 +78,13 @@ class AsyncEvents(Generic[E]):
 
     async def __anext__(self) -> E:
         while True:
-            while self._ready:
-                item = self._ready.popleft()
-                value = item[1]
-                if value.get("type") == "keepalive":
-                    continue
-                position = self._position(item)
+            if self._ready:
+                position, value = self._ready.popleft()
                 if position is not None:
-                    if isinstance(position, int) and isinstance(self.last, int) and position < self.last + self._step:
-                        continue  # it was sent again
                     self.last = position
                 if self._final(value):
                     self.ended = True
+                    self._note(value)
                 return self._kind(value)
             if self.ended or self._closed:
                 await self.aclose()
@@ -117,12 +112,29 @@ class AsyncEvents(Generic[E]):
                 return
             self._failures = 0
             try:
-                self._ready.extend(self._reader.feed(chunk))
+                self._take(self._reader.feed(chunk))
             except ValueError as error:
                 raise _errors.StreamBroken(f"an event is no JSON: {error}", self.last) from error
         except BaseException:
             await self.aclose()
             raise
+
+    def _take(self, items: list[Item]) -> None:
+        """Keeps what is new of events that came together."""
+        last = self.last
+        for item in items:
+            value = item[1]
+            if value.get("type") == "keepalive":
+                continue
+            position = self._position(item)
+            if position is not None:
+                if isinstance(position, int) and isinstance(last, int) and position < last + self._step:
+                    continue  # it was sent again
+                last = position
+            self._ready.append((position, value))
+
+    def _note(self, value: dict[str, Any]) -> None:
+        """Is told of the last event."""
 
     async def _open(self) -> None:
         try:

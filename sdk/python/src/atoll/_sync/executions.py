@@ -32,11 +32,8 @@ class ExecutionEvents(Events[types.Event]):
     status: str | None = None
     """How the execution ended: success, failed, timeout or cancelled."""
 
-    def __next__(self) -> types.Event:
-        event = super().__next__()
-        if event.type == "result":
-            self.result, self.status = event.result, event.status
-        return event
+    def _note(self, value: dict[str, Any]) -> None:
+        self.result, self.status = types.ExecuteResponse(value["result"]), value["status"]
 
     def wait(self) -> types.ExecuteResponse:
         """Reads to the end, and returns the result."""

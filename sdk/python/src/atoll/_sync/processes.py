@@ -32,11 +32,9 @@ class ProcessEvents(Events[types.ProcessEvent]):
 
     exit: types.ProcessEvent | None = None
 
-    def __next__(self) -> types.ProcessEvent:
-        event = super().__next__()
-        if event.type == "exit":
-            self.exit = event
-        return event
+    def _note(self, value: dict[str, Any]) -> None:
+        if value["type"] == "exit":
+            self.exit = types.ProcessEvent(value)
 
 
 class Process:
