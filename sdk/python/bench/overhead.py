@@ -23,10 +23,29 @@ import atoll
 
 CALLS = 1500
 LINES = 100_000
-BODY = json.dumps({"success": True, "stdout": "1\n", "stderr": "", "exit_code": 0, "error": None, "stdout_truncated": False, "stderr_truncated": False, "start": "warm"}).encode()
+BODY = json.dumps(
+    {
+        "success": True,
+        "stdout": "1\n",
+        "stderr": "",
+        "exit_code": 0,
+        "error": None,
+        "stdout_truncated": False,
+        "stderr_truncated": False,
+        "start": "warm",
+    }
+).encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Trace-Id: trc_aaaaaaaaaaaaaaaaaaaa\r\n"
-END = json.dumps({"type": "result", "trace_id": "trc_a", "status": "success", "seq": LINES + 1, "result": json.loads(BODY)}).encode() + b"\n"
-STREAM = b"".join(b'{"type":"output","stream":"stdout","data":"%d\\n","seq":%d}\n' % (n, n) for n in range(1, LINES + 1)) + END
+END = (
+    json.dumps(
+        {"type": "result", "trace_id": "trc_a", "status": "success", "seq": LINES + 1, "result": json.loads(BODY)}
+    ).encode()
+    + b"\n"
+)
+STREAM = (
+    b"".join(b'{"type":"output","stream":"stdout","data":"%d\\n","seq":%d}\n' % (n, n) for n in range(1, LINES + 1))
+    + END
+)
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,10 +94,16 @@ def main() -> None:
     url = f"http://127.0.0.1:{here.recv()}"
     target, headers = url + "/v1/sandbox/execute", {"Authorization": "Bearer key", "Idempotency-Key": "k"}
     with httpx.Client() as bare, atoll.Atoll("key", base_url=url) as ours:
-        compare("print(1), Atoll", lambda: bare.post(target, json={"code": "print(1)"}, headers=headers).json()["stdout"], lambda: ours.execute("print(1)").stdout)
+        compare(
+            "print(1), Atoll",
+            lambda: bare.post(target, json={"code": "print(1)"}, headers=headers).json()["stdout"],
+            lambda: ours.execute("print(1)").stdout,
+        )
 
         def read_bytes() -> None:
-            with bare.stream("POST", target, json={"code": "x"}, headers={**headers, "Accept": "application/x-ndjson"}) as response:
+            with bare.stream(
+                "POST", target, json={"code": "x"}, headers={**headers, "Accept": "application/x-ndjson"}
+            ) as response:
                 for _ in response.iter_raw():
                     pass
 
@@ -89,23 +114,29 @@ def main() -> None:
 
         raw = min(milliseconds(read_bytes) for _ in range(5))
         read = min(milliseconds(read_events) for _ in range(5))
-        print(f"{LINES} lines: bytes alone {raw:.0f} ms, events {read:.0f} ms, {LINES / read * 1000:.0f} lines a second")
+        print(
+            f"{LINES} lines: bytes alone {raw:.0f} ms, events {read:.0f} ms, {LINES / read * 1000:.0f} lines a second"
+        )
     loop = asyncio.new_event_loop()
     wait = loop.run_until_complete
     bare_async, ours_async = httpx.AsyncClient(), atoll.AsyncAtoll("key", base_url=url)
 
-    async def one() -> None:
-        (await bare_async.post(target, json={"code": "print(1)"}, headers=headers)).json()["stdout"]
+    async def one() -> Any:
+        return (await bare_async.post(target, json={"code": "print(1)"}, headers=headers)).json()["stdout"]
 
-    async def other() -> None:
-        (await ours_async.execute("print(1)")).stdout
+    async def other() -> Any:
+        return (await ours_async.execute("print(1)")).stdout
 
     compare("print(1), AsyncAtoll", lambda: wait(one()), lambda: wait(other()))
     wait(bare_async.aclose())
     wait(ours_async.aclose())
     loop.close()
     process.terminate()
-    for name, code in (("import atoll", "import atoll; atoll.Atoll"), ("and a client", "import atoll; atoll.Atoll('k')"), ("nothing", "pass")):
+    for name, code in (
+        ("import atoll", "import atoll; atoll.Atoll"),
+        ("and a client", "import atoll; atoll.Atoll('k')"),
+        ("nothing", "pass"),
+    ):
         times = [milliseconds(lambda c=code: subprocess.run([sys.executable, "-c", c], check=True)) for _ in range(9)]  # type: ignore[misc]
         print(f"python -c, {name}: {statistics.median(times):.0f} ms")
 

@@ -58,7 +58,10 @@ def both(test: Callable[[Any, Callable[..., Any]], None]) -> Callable[[Any], Non
         with self.subTest("async"):
             loop = asyncio.new_event_loop()
             try:
-                test(self, lambda server, **options: Driven(loop, atoll.AsyncAtoll("key", base_url=server.url, **options)))
+                test(
+                    self,
+                    lambda server, **options: Driven(loop, atoll.AsyncAtoll("key", base_url=server.url, **options)),
+                )
             finally:
                 loop.run_until_complete(loop.shutdown_asyncgens())
                 loop.close()
@@ -66,4 +69,3 @@ def both(test: Callable[[Any, Callable[..., Any]], None]) -> Callable[[Any], Non
     run.__name__ = test.__name__
     run.__doc__ = test.__doc__
     return run
-

@@ -33,7 +33,10 @@ def langchain(client: atoll.Atoll, session: str) -> str:
     from atoll.integrations.langchain import async_tools, tools
 
     given = {tool.name: tool for tool in tools(client, session, names=["write_file", "shell", "read_file"])}
-    said = [given[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": arguments}).content for name, arguments in CALLS]
+    said = [
+        given[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": arguments}).content
+        for name, arguments in CALLS
+    ]
 
     async def once() -> None:
         async with atoll.AsyncAtoll() as other:
@@ -54,19 +57,48 @@ def openai_agents(client: atoll.Atoll, session: str) -> str:
         given = [one for one in r.json()["input"] if one.get("type") == "function_call_output"]
         if len(given) < len(CALLS):
             name, arguments = CALLS[len(given)]
-            item: dict[str, Any] = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": name, "arguments": json.dumps(arguments), "status": "completed"}
+            item: dict[str, Any] = {
+                "type": "function_call",
+                "id": f"fc_{n}",
+                "call_id": f"call_{n}",
+                "name": name,
+                "arguments": json.dumps(arguments),
+                "status": "completed",
+            }
         else:
             text = " ".join(one["output"] for one in given)
-            item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-        answer = {"id": f"resp_{n}", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": [item], "usage": usage}
+            item = {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}],
+            }
+        usage = {
+            "input_tokens": 1,
+            "output_tokens": 1,
+            "total_tokens": 2,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        answer = {
+            "id": f"resp_{n}",
+            "object": "response",
+            "created_at": 1,
+            "model": "m",
+            "status": "completed",
+            "output": [item],
+            "usage": usage,
+        }
         r.answer(200, {**answer, "parallel_tool_calls": False, "tool_choice": "auto", "tools": []})
 
     async def run(url: str) -> str:
         set_tracing_disabled(True)
         async with atoll.AsyncAtoll() as other:
             provider = AsyncOpenAI(base_url=url, api_key="k")
-            agent: Any = Agent(name="A", model=OpenAIResponsesModel("m", provider), tools=[*await tools(other, session)])
+            agent: Any = Agent(
+                name="A", model=OpenAIResponsesModel("m", provider), tools=[*await tools(other, session)]
+            )
             return str((await Runner.run(agent, "go")).final_output)
 
     with Server(model) as server:
@@ -113,17 +145,29 @@ def anthropic(client: atoll.Atoll, session: str) -> str:
         else:
             content = {"type": "text", "text": " ".join(given)}
         stop = "tool_use" if content["type"] == "tool_use" else "end_turn"
-        answer = {"id": f"msg_{n}", "type": "message", "role": "assistant", "model": "m", "content": [content], "stop_reason": stop, "stop_sequence": None}
+        answer = {
+            "id": f"msg_{n}",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [content],
+            "stop_reason": stop,
+            "stop_sequence": None,
+        }
         r.answer(200, {**answer, "usage": {"input_tokens": 1, "output_tokens": 1}})
 
     with Server(model) as server:
         provider = Anthropic(base_url=server.url, api_key="k")
-        runner = provider.beta.messages.tool_runner(model="m", max_tokens=100, messages=[{"role": "user", "content": "go"}], tools=tools(client, session))
+        runner = provider.beta.messages.tool_runner(
+            model="m", max_tokens=100, messages=[{"role": "user", "content": "go"}], tools=tools(client, session)
+        )
         last: Any = runner.until_done()
         return str(last.content[0].text)
 
 
-FRAMEWORKS: dict[str, Callable[[atoll.Atoll, str], str]] = {f.__name__: f for f in (langchain, openai_agents, pydantic_ai, anthropic)}
+FRAMEWORKS: dict[str, Callable[[atoll.Atoll, str], str]] = {
+    f.__name__: f for f in (langchain, openai_agents, pydantic_ai, anthropic)
+}
 
 
 def main() -> int:

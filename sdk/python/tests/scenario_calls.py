@@ -138,10 +138,14 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "sandboxes.ports": lambda c, a: box(c, a).ports(**a),
     "sandboxes.exec": lambda c, a: box(c, a).run(command(a), **seconds(a, "timeout")),
     "sandboxes.exec_stream": lambda c, a: box(c, a).processes.stream(command(a), **seconds(a, "timeout")),
-    "sandboxes.terminal": lambda c, a: Typed(box(c, a).terminal(**{k: a.pop(k) for k in ("rows", "columns", "command") if k in a}), a.pop("input")),
+    "sandboxes.terminal": lambda c, a: Typed(
+        box(c, a).terminal(**{k: a.pop(k) for k in ("rows", "columns", "command") if k in a}), a.pop("input")
+    ),
     "sandboxes.terminal_ticket": lambda c, a: box(c, a).terminal_ticket(**a),
     "sandboxes.files.read": lambda c, a: box(c, a).files.open(**a),
-    "sandboxes.files.write": lambda c, a: box(c, a).files.write(a.pop("path"), content(a), **(a | ({"mode": int(a["mode"], 8)} if "mode" in a else {}))),
+    "sandboxes.files.write": lambda c, a: box(c, a).files.write(
+        a.pop("path"), content(a), **(a | ({"mode": int(a["mode"], 8)} if "mode" in a else {}))
+    ),
     "sandboxes.files.delete": lambda c, a: box(c, a).files.delete(**a),
     "sandboxes.files.list": lambda c, a: box(c, a).files.list(**a),
     "sandboxes.files.stat": lambda c, a: box(c, a).files.stat(**a),
@@ -173,7 +177,20 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "contexts.restart": lambda c, a: box(c, a).contexts.restart(**a),
     "contexts.delete": lambda c, a: box(c, a).contexts.delete(**a),
     "tools.list": simple("tools.list"),
-    **{f"tools.{name}": tool(name) for name in ("browse", "execute_code", "glob", "read_file", "sandbox_create", "sandbox_list", "shell", "transfer", "write_file")},
+    **{
+        f"tools.{name}": tool(name)
+        for name in (
+            "browse",
+            "execute_code",
+            "glob",
+            "read_file",
+            "sandbox_create",
+            "sandbox_list",
+            "shell",
+            "transfer",
+            "write_file",
+        )
+    },
     "tools.run_code": simple("tools.execute_code"),
     "tools.end_turn": simple("tools.end_turn", "turn"),
     "responses.create": simple("responses.create"),

@@ -54,7 +54,12 @@ def wire(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, CommandResult):
-        return {"exit_code": value.exit_code, "stdout": value.stdout, "stderr": value.stderr, "timed_out": value.timed_out}
+        return {
+            "exit_code": value.exit_code,
+            "stdout": value.stdout,
+            "stderr": value.stderr,
+            "timed_out": value.timed_out,
+        }
     if isinstance(value, list):
         items = [wire(one) for one in value]
         return items
@@ -142,7 +147,9 @@ class Run:
                 raise Failed(f"error: {why}") from error
         elif error is not None:
             raise error
-        if "stream" in step and (why := match_stream(fill(step["stream"], self.saved), events, step.get("whole", False))):
+        if "stream" in step and (
+            why := match_stream(fill(step["stream"], self.saved), events, step.get("whole", False))
+        ):
             raise Failed(why)
         if "expect" in step and not cancels:
             if self.answers.get(step.get("call", ""), {}).get("answer") == "none":
@@ -170,12 +177,13 @@ class SyncRun(Run):
     def call(self, step: dict[str, Any], events: list[Any], main: bool) -> Any:
         client, begin = self.prepared(step, atoll.Atoll)
         with client:
-            if main and "cancel_after_ms" in step:
+            if "cancel_after_ms" in step:
+                assert main, "a call that is cancelled after a time cannot be in the background"
                 signal.setitimer(signal.ITIMER_REAL, step["cancel_after_ms"] / 1000)
             try:
                 return self.settle(begin(), step, events)
             finally:
-                if main:
+                if "cancel_after_ms" in step:
                     signal.setitimer(signal.ITIMER_REAL, 0)
 
     def settle(self, result: Any, step: dict[str, Any], events: list[Any]) -> Any:
@@ -326,21 +334,37 @@ def report(name: str, started: float, error: BaseException | None) -> None:
     with lock:
         failures += error is not None
         why = "" if error is None else str(error)
-        print(json.dumps({"name": name, "ok": error is None, "why": why, "ms": round((time.monotonic() - started) * 1000)}, ensure_ascii=False), flush=True)
+        print(
+            json.dumps(
+                {"name": name, "ok": error is None, "why": why, "ms": round((time.monotonic() - started) * 1000)},
+                ensure_ascii=False,
+            ),
+            flush=True,
+        )
 
 
-def run_sync(scenarios: list[tuple[str, Any]], answers: dict[str, Any], suffix: str) -> None:
+def run_sync(scenarios: list[tuple[str, Any]], answers: dict[str, Any], suffix: str, width: int) -> None:
+    """Runs scenarios side by side; those with calls that a signal interrupts, in this thread."""
+
     def interrupt(number: int, frame: Any) -> None:
         raise Cancelled
 
-    signal.signal(signal.SIGALRM, interrupt)
-    for name, scenario in scenarios:
+    def one(name: str, scenario: Any) -> None:
         started, error = time.monotonic(), None
         try:
             SyncRun(scenario, answers).run()
         except Failed as caught:
             error = caught
         report(name + suffix, started, error)
+
+    signal.signal(signal.SIGALRM, interrupt)
+    with concurrent.futures.ThreadPoolExecutor(width) as pool:
+        here = [one_of for one_of in scenarios if any("cancel_after_ms" in step for step in one_of[1]["steps"])]
+        waiting = [pool.submit(one, *one_of) for one_of in scenarios if one_of not in here]
+        for name, scenario in here:
+            one(name, scenario)
+        for future in waiting:
+            future.result()
 
 
 async def run_async(scenarios: list[tuple[str, Any]], answers: dict[str, Any], suffix: str, width: int) -> None:
@@ -363,7 +387,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kind", choices=["sync", "async", "both"], default="both")
     parser.add_argument("--only", default="", help="a part of the names of those that are run")
-    parser.add_argument("--width", type=int, default=2, help="asynchronous ones at a time")
+    parser.add_argument("--width", type=int, default=2, help="scenarios at a time")
     options = parser.parse_args()
     scenarios = []
     for path in sorted(options.folder.glob("*.json")):
@@ -378,10 +402,10 @@ def main() -> int:
     if options.kind == "both":
         other = threading.Thread(target=lambda: asyncio.run(run_async(scenarios, answers, " (async)", options.width)))
         other.start()
-        run_sync(scenarios, answers, " (sync)")
+        run_sync(scenarios, answers, " (sync)", options.width)
         other.join()
     elif options.kind == "sync":
-        run_sync(scenarios, answers, "")
+        run_sync(scenarios, answers, "", options.width)
     else:
         asyncio.run(run_async(scenarios, answers, "", options.width))
     return 1 if failures or not scenarios else 0

@@ -16,6 +16,7 @@ class Request(BaseHTTPRequestHandler):
     """One request, and ways to answer it."""
 
     protocol_version = "HTTP/1.1"
+
     def _serve(self) -> None:
         size = int(self.headers.get("content-length") or 0)
         self.received = 0

@@ -15,7 +15,15 @@ from server import Request, Server
 
 import atoll
 
-DONE = {"success": True, "stdout": "1\n", "stderr": "", "exit_code": 0, "error": None, "stdout_truncated": False, "stderr_truncated": False}
+DONE = {
+    "success": True,
+    "stdout": "1\n",
+    "stderr": "",
+    "exit_code": 0,
+    "error": None,
+    "stdout_truncated": False,
+    "stderr_truncated": False,
+}
 BUSY = {"error": "service_unavailable", "message": "no room"}
 AGENT = {"name": "A", "model": {"name": "m"}}
 
@@ -47,17 +55,28 @@ class Requests(unittest.TestCase):
 
     @both
     def test_refusals_that_began_nothing(self, client: Any) -> None:
-        with Server(lambda r, n: r.answer(503, BUSY, Retry_After="0") if n < 3 else r.answer(201, AGENT)) as server, client(server) as c:
+        with (
+            Server(lambda r, n: r.answer(503, BUSY, Retry_After="0") if n < 3 else r.answer(201, AGENT)) as server,
+            client(server) as c,
+        ):
             self.assertEqual(c.agents.create(**AGENT).name, "A")
             self.assertEqual(len(server.requests), 3)
-        with Server(lambda r, n: r.answer(429, {"error": "rate_limited", "message": "wait", "dimension": "monthly_credits"})) as server, client(server) as c:
+        with (
+            Server(
+                lambda r, n: r.answer(429, {"error": "rate_limited", "message": "wait", "dimension": "monthly_credits"})
+            ) as server,
+            client(server) as c,
+        ):
             with self.assertRaises(atoll.RateLimited) as caught:
                 c.agents.get("a")
             self.assertEqual((caught.exception.dimension, len(server.requests)), ("monthly_credits", 1))
 
     @both
     def test_retries_end(self, client: Any) -> None:
-        with Server(lambda r, n: r.answer(503, BUSY, Retry_After="0", X_Trace_Id="trc_9")) as server, client(server, max_retries=1) as c:
+        with (
+            Server(lambda r, n: r.answer(503, BUSY, Retry_After="0", X_Trace_Id="trc_9")) as server,
+            client(server, max_retries=1) as c,
+        ):
             with self.assertRaises(atoll.Unavailable) as caught:
                 c.agents.get("a")
             self.assertEqual((len(server.requests), caught.exception.request_id), (2, "trc_9"))
@@ -73,7 +92,14 @@ class Requests(unittest.TestCase):
 
     @both
     def test_errors_by_code(self, client: Any) -> None:
-        late = {**DONE, "success": False, "stdout": "so far", "exit_code": -1, "message": "too long", "code": "gateway_timeout"}
+        late = {
+            **DONE,
+            "success": False,
+            "stdout": "so far",
+            "exit_code": -1,
+            "message": "too long",
+            "code": "gateway_timeout",
+        }
         odd = {"error": {"message": "bad", "type": "invalid_request_error", "code": None}}
         for status, body, kind in (
             (400, {"error": "validation_error", "message": "no"}, atoll.ValidationError),
@@ -83,7 +109,11 @@ class Requests(unittest.TestCase):
             (418, b"<html>", atoll.APIError),
             (504, late, atoll.ExecutionTimeout),
         ):
-            with Server(lambda r, n, s=status, b=body: r.answer(s, b)) as server, client(server) as c, self.assertRaises(kind) as caught:  # type: ignore[misc]
+
+            def handle(r: Request, n: int, status: int = status, body: Any = body) -> None:
+                r.answer(status, body)
+
+            with Server(handle) as server, client(server) as c, self.assertRaises(kind) as caught:
                 c.execute("x")
             self.assertEqual(caught.exception.status, status)
             if isinstance(caught.exception, atoll.ExecutionTimeout):
@@ -106,7 +136,9 @@ class Requests(unittest.TestCase):
             with self.assertRaises(atoll.RequestTimeout):
                 c.execute("while True: pass")
             self.assertEqual(server.paths()[1:], ["POST /v1/sandbox/execute", "POST /v1/executions/trc_7/cancel"])
-            self.assertEqual(server.requests[0].headers["idempotency-key"], server.requests[1].headers["idempotency-key"])
+            self.assertEqual(
+                server.requests[0].headers["idempotency-key"], server.requests[1].headers["idempotency-key"]
+            )
 
     def test_cancelled_task_cancels(self) -> None:
         begun, over = threading.Event(), threading.Event()
@@ -147,7 +179,11 @@ class Requests(unittest.TestCase):
     def test_upload_in_constant_memory(self, client: Any) -> None:
         """A file of 256 MiB is sent in pieces."""
         size = 256 << 20
-        with tempfile.TemporaryFile() as file, Server(lambda r, n: r.answer(200, {"size": r.received})) as server, client(server) as c:
+        with (
+            tempfile.TemporaryFile() as file,
+            Server(lambda r, n: r.answer(200, {"size": r.received})) as server,
+            client(server) as c,
+        ):
             file.truncate(size)
             tracemalloc.start()
             try:
@@ -175,13 +211,22 @@ class Requests(unittest.TestCase):
             self.assertEqual(len(server.requests), 1)
 
     def test_settings(self) -> None:
-        settings: tuple[dict[str, Any], ...] = ({"base_url": "example.com"}, {"request_timeout": 0}, {"max_retries": -1})
+        settings: tuple[dict[str, Any], ...] = (
+            {"base_url": "example.com"},
+            {"request_timeout": 0},
+            {"max_retries": -1},
+        )
         for wrong in settings:
             with self.assertRaises(atoll.ConfigurationError):
                 atoll.Atoll("key", **wrong)
-        with Server(lambda r, n: r.answer(200, {"data": []})) as server, atoll.Atoll("", base_url=server.url, headers={"X-A": "b"}) as c:
+        with (
+            Server(lambda r, n: r.answer(200, {"data": []})) as server,
+            atoll.Atoll("", base_url=server.url, headers={"X-A": "b"}) as c,
+        ):
             c.models.list()
-            self.assertEqual((server.requests[0].headers.get("authorization"), server.requests[0].headers["x-a"]), (None, "b"))
+            self.assertEqual(
+                (server.requests[0].headers.get("authorization"), server.requests[0].headers["x-a"]), (None, "b")
+            )
             with self.assertRaises(atoll.ConfigurationError):
                 c.agents.get("")
 

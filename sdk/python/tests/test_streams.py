@@ -17,7 +17,15 @@ from server import Request, Server
 
 import atoll
 
-RESULT = {"success": True, "stdout": "", "stderr": "", "exit_code": 0, "error": None, "stdout_truncated": False, "stderr_truncated": False}
+RESULT = {
+    "success": True,
+    "stdout": "",
+    "stderr": "",
+    "exit_code": 0,
+    "error": None,
+    "stdout_truncated": False,
+    "stderr_truncated": False,
+}
 
 
 def event(seq: int, last: int) -> dict[str, Any]:
@@ -68,7 +76,12 @@ class Streams(unittest.TestCase):
     @both
     def test_ends_without_a_result(self, client: Any) -> None:
         """A stream that ends in good order, but too early, was cut as well."""
-        with Server(lambda r, n: r.events(event(1, 9)) if n == 1 else r.events(*(event(s, 3) for s in (2, 3)))) as server, client(server) as c:
+        with (
+            Server(
+                lambda r, n: r.events(event(1, 9)) if n == 1 else r.events(*(event(s, 3) for s in (2, 3)))
+            ) as server,
+            client(server) as c,
+        ):
             self.assertEqual([e.seq for e in c.executions.follow("trc_1")], [1, 2, 3])
             self.assertEqual(len(server.requests), 2)
 
@@ -164,7 +177,12 @@ class Streams(unittest.TestCase):
         def handle(r: Request, n: int) -> None:
             if r.path.startswith("/v1/sandboxes/box/processes/p-1/output"):
                 after = "after=" in r.path
-                out = {"type": "output", "stream": "stdout", "data": "Yg==" if after else "YQ==", "cursor": 2 if after else 1}
+                out = {
+                    "type": "output",
+                    "stream": "stdout",
+                    "data": "Yg==" if after else "YQ==",
+                    "cursor": 2 if after else 1,
+                }
                 r.events(out, *([{"type": "exit", "exit_code": 3, "cursor": 2}] if after else []), end=after)
             elif r.command == "DELETE":
                 r.begin(204, Content_Length="0")

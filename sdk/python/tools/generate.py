@@ -28,7 +28,11 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "atoll"
 DOCUMENT = HERE.parents[2] / "api" / "openapi.json"
 REQUIREMENTS = (HERE / "requirements.txt").read_text().split()
-PINNED = {name: version for name, version in (line.split("==") for line in REQUIREMENTS if "==" in line) if name in ("datamodel-code-generator", "unasync")}
+PINNED = {
+    name: version
+    for name, version in (line.split("==") for line in REQUIREMENTS if "==" in line)
+    if name in ("datamodel-code-generator", "unasync")
+}
 JSON_MEDIA = ("application/json", "application/x-ndjson", "text/event-stream")
 
 # Names of the asynchronous source that the synchronous one has otherwise; those that begin
@@ -105,11 +109,18 @@ def wire(document: dict[str, Any], requests: bool) -> str:
             "from typing_extensions import NotRequired\n",
             "if TYPE_CHECKING:\n    from typing_extensions import NotRequired\nelse:\n    NotRequired = Optional\n",
         )
-        body = re.sub(r"from typing import (.*)\n", r"from typing import TYPE_CHECKING, \1, Optional" + "\n", body, count=1)
+        body = re.sub(
+            r"from typing import (.*)\n", r"from typing import TYPE_CHECKING, \1, Optional" + "\n", body, count=1
+        )
     else:
         body = re.sub(r"from dataclasses import .*\n", "", body)
         body = body.replace("from __future__ import annotations\n", "from __future__ import annotations\n", 1)
-        body = re.sub(r"from typing import (.*)\n", r"from typing import \1, ClassVar" + "\n\nfrom ._record import Record\n", body, count=1)
+        body = re.sub(
+            r"from typing import (.*)\n",
+            r"from typing import \1, ClassVar" + "\n\nfrom ._record import Record\n",
+            body,
+            count=1,
+        )
     return header("datamodel-code-generator") + body
 
 
@@ -145,7 +156,9 @@ def main() -> int:
         if metadata.version(package) != version:
             print(f"{package} must be {version}: pip install -r {HERE / 'requirements.txt'}", file=sys.stderr)
             return 1
-    files = {PACKAGE / "_sync" / source.name: synchronous(source) for source in sorted((PACKAGE / "_async").glob("*.py"))}
+    files = {
+        PACKAGE / "_sync" / source.name: synchronous(source) for source in sorted((PACKAGE / "_async").glob("*.py"))
+    }
     stale = [old for old in (PACKAGE / "_sync").glob("*.py") if old not in files]
     if not options.sync_only:
         document = json.loads(DOCUMENT.read_text())

@@ -41,7 +41,11 @@ def _converter(hint: Any) -> Convert | None:
         return (lambda value: [one(v) for v in value] if isinstance(value, list) else value) if one else None
     if origin is dict:
         each = _converter(typing.get_args(hint)[1])
-        return (lambda value: {k: each(v) for k, v in value.items()} if isinstance(value, dict) else value) if each else None
+        return (
+            (lambda value: {k: each(v) for k, v in value.items()} if isinstance(value, dict) else value)
+            if each
+            else None
+        )
     if hint is datetime:
         return lambda value: parse_time(value) if isinstance(value, str) else value
     if isinstance(hint, type) and issubclass(hint, Record):

@@ -54,7 +54,14 @@ class Options:
         }
 
 
-def options(api_key: str | None, base_url: str | None, request_timeout: float | None, max_retries: int, reconnect: bool, headers: Mapping[str, str] | None) -> Options:
+def options(
+    api_key: str | None,
+    base_url: str | None,
+    request_timeout: float | None,
+    max_retries: int,
+    reconnect: bool,
+    headers: Mapping[str, str] | None,
+) -> Options:
     key = os.environ.get("ATOLL_API_KEY") if api_key is None else api_key
     if key is None:
         raise _errors.ConfigurationError("no API key: give api_key=, or set ATOLL_API_KEY")

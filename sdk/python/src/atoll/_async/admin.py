@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from .. import params
 
 TENANT = "/v1/admin/tenants/{}"
-AUDIT_FILTERS = ("key", "agent", "session_id", "source", "exit_status", "trace_id", "executed_code_hash", "since", "before", "limit", "page")
+AUDIT_FILTERS = (
+    "key",
+    "agent",
+    "session_id",
+    "source",
+    "exit_status",
+    "trace_id",
+    "executed_code_hash",
+    "since",
+    "before",
+    "limit",
+    "page",
+)
 
 
 class AsyncTenants(AsyncResource):
@@ -91,9 +103,13 @@ class AsyncTenantEnvironments(AsyncResource):
         """Shows an environment."""
         return await self._one(types.Environment, "GET", TENANT + "/environments/{}", tenant, environment)
 
-    async def update(self, tenant: str, environment: str, **change: Unpack[params.EnvironmentChange]) -> types.Environment:
+    async def update(
+        self, tenant: str, environment: str, **change: Unpack[params.EnvironmentChange]
+    ) -> types.Environment:
         """Changes an environment."""
-        return await self._one(types.Environment, "PATCH", TENANT + "/environments/{}", tenant, environment, body=change)
+        return await self._one(
+            types.Environment, "PATCH", TENANT + "/environments/{}", tenant, environment, body=change
+        )
 
     async def delete(self, tenant: str, environment: str) -> None:
         """Deletes an environment."""
@@ -123,12 +139,16 @@ class AsyncTemplates(AsyncResource):
 class AsyncAudit(AsyncResource):
     """The audit trail."""
 
-    def list(self, tenant: str, *, metadata: dict[str, str] | None = None, **filters: Any) -> AsyncPager[types.AuditRow]:
+    def list(
+        self, tenant: str, *, metadata: dict[str, str] | None = None, **filters: Any
+    ) -> AsyncPager[types.AuditRow]:
         """Lists rows, the newest first. filters are those of the operation: key, agent,
         session_id, source, exit_status, trace_id, executed_code_hash, since, before, limit."""
         unknown = set(filters) - set(AUDIT_FILTERS)
         if unknown:
-            raise TypeError(f"no filters of the audit trail: {', '.join(sorted(unknown))}; there are {', '.join(AUDIT_FILTERS)}")
+            raise TypeError(
+                f"no filters of the audit trail: {', '.join(sorted(unknown))}; there are {', '.join(AUDIT_FILTERS)}"
+            )
         query = {**filters, **{f"metadata.{name}": value for name, value in (metadata or {}).items()}}
         return self._list(types.AuditRow, TENANT + "/audit", tenant, query=query)
 
@@ -138,7 +158,9 @@ class AsyncAudit(AsyncResource):
 
     async def verify(self, tenant: str, **check: Unpack[params.AuditCheck]) -> types.AuditReport:
         """Checks that no row was changed or removed."""
-        return await self._one(types.AuditReport, "POST", TENANT + "/audit/verify", tenant, body=check, timeout=LONG_TIMEOUT)
+        return await self._one(
+            types.AuditReport, "POST", TENANT + "/audit/verify", tenant, body=check, timeout=LONG_TIMEOUT
+        )
 
     def trails(self, *, limit: int | None = None) -> AsyncPager[types.AuditTrail]:
         """Lists the trails that there are."""
@@ -190,7 +212,9 @@ class AsyncAdminModels(AsyncResource):
 
     async def test(self, model: str, **trial: Unpack[params.ModelTest]) -> types.ModelTrial:
         """Asks a model something small."""
-        return await self._one(types.ModelTrial, "POST", "/v1/admin/models/{}/test", model, body=trial, timeout=LONG_TIMEOUT)
+        return await self._one(
+            types.ModelTrial, "POST", "/v1/admin/models/{}/test", model, body=trial, timeout=LONG_TIMEOUT
+        )
 
     def keys(self, tenant: str, *, limit: int | None = None) -> AsyncPager[types.ModelKey]:
         """Lists a tenant's own keys of providers."""

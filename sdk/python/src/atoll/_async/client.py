@@ -60,7 +60,15 @@ class AsyncAtoll:
         client = http_client or httpx.AsyncClient(limits=limits, verify=chosen.base_url.startswith("https://"))
         self._transport = AsyncTransport(chosen, client, owned=http_client is None)
 
-    def with_options(self, *, request_timeout: float | None = None, max_retries: int | None = None, reconnect: bool | None = None, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> AsyncAtoll:
+    def with_options(
+        self,
+        *,
+        request_timeout: float | None = None,
+        max_retries: int | None = None,
+        reconnect: bool | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncAtoll:
         """Returns a client that calls otherwise, over the same connections."""
         mine = self._transport.options
         changed = dataclasses.replace(
@@ -211,5 +219,7 @@ class AsyncAtoll:
     async def __aenter__(self) -> AsyncAtoll:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()

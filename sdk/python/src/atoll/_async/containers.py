@@ -26,9 +26,16 @@ class AsyncContainers(AsyncResource):
         """Makes a container."""
         return await self._one(types.Container, "POST", CONTAINERS, body=container, timeout=LONG_TIMEOUT)
 
-    def list(self, *, name: str | None = None, limit: int | None = None, order: str | None = None, after: str | None = None) -> AsyncPager[types.Container]:
+    def list(
+        self, *, name: str | None = None, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> AsyncPager[types.Container]:
         """Lists containers."""
-        return self._list(types.Container, CONTAINERS, query={"name": name, "limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.Container,
+            CONTAINERS,
+            query={"name": name, "limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     async def get(self, container_id: str) -> types.Container:
         """Shows a container."""
@@ -41,11 +48,21 @@ class AsyncContainers(AsyncResource):
     async def upload(self, container_id: str, content: bytes | IO[bytes], *, filename: str) -> types.ContainerFile:
         """Puts a file into a container."""
         form = {"files": {"file": (filename, content)}}
-        return types.ContainerFile(decode(await self._transport.send("POST", CONTAINER + "/files", container_id, form=form)))
+        return types.ContainerFile(
+            decode(await self._transport.send("POST", CONTAINER + "/files", container_id, form=form))
+        )
 
-    def files(self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None) -> AsyncPager[types.ContainerFile]:
+    def files(
+        self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> AsyncPager[types.ContainerFile]:
         """Lists the files of a container."""
-        return self._list(types.ContainerFile, CONTAINER + "/files", container_id, query={"limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.ContainerFile,
+            CONTAINER + "/files",
+            container_id,
+            query={"limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     async def file(self, container_id: str, file_id: str) -> types.ContainerFile:
         """Shows a file of a container."""

@@ -58,7 +58,9 @@ class AsyncContexts:
 
     async def create(self, language: str = "python", *, working_dir: str | None = None) -> types.CodeContext:
         """Starts another context."""
-        return await self._place.one(types.CodeContext, "POST", CONTEXTS, body=given(language=language, working_dir=working_dir))
+        return await self._place.one(
+            types.CodeContext, "POST", CONTEXTS, body=given(language=language, working_dir=working_dir)
+        )
 
     async def list(self) -> list[types.CodeContext]:
         """Lists the contexts."""
@@ -75,7 +77,9 @@ class AsyncContexts:
         interrupts it.
         """
         body = given(code=code, timeout_ms=milliseconds(timeout))
-        return await self._place.one(CodeResult, "POST", CONTEXT + "/run", context, body=body, timeout=(timeout or USUAL) + SLACK)
+        return await self._place.one(
+            CodeResult, "POST", CONTEXT + "/run", context, body=body, timeout=(timeout or USUAL) + SLACK
+        )
 
     def stream(self, code: str, *, context: str = "python", timeout: float | None = None) -> AsyncCodeEvents:
         """Runs code in a context, and returns what comes of it as it comes. Leaving it
@@ -85,7 +89,13 @@ class AsyncContexts:
             body = given(code=code, timeout_ms=milliseconds(timeout))
             return await self._place.send("POST", CONTEXT + "/run", context, body=body, accept=NDJSON, stream=True)
 
-        return AsyncCodeEvents(types.CodeEvent, connect, position=lambda item: None, final=lambda value: value.get("type") == "result", resumes=False)
+        return AsyncCodeEvents(
+            types.CodeEvent,
+            connect,
+            position=lambda item: None,
+            final=lambda value: value.get("type") == "result",
+            resumes=False,
+        )
 
     async def interrupt(self, context: str) -> None:
         """Interrupts what a context runs, as Ctrl-C does."""

@@ -73,15 +73,28 @@ class AsyncExecutions(AsyncResource):
         async with async_shield(CANCEL_TIME):
             try:
                 try:
-                    response = await self._transport.send("POST", EXECUTE, body=body, key=key, headers=ASYNC, timeout=CANCEL_TIME)
+                    response = await self._transport.send(
+                        "POST", EXECUTE, body=body, key=key, headers=ASYNC, timeout=CANCEL_TIME
+                    )
                 except _errors.RateLimited:  # a plan without asynchronous delivery
-                    response = await self._transport.send("POST", EXECUTE, body=body, key=key, accept=NDJSON, stream=True)
+                    response = await self._transport.send(
+                        "POST", EXECUTE, body=body, key=key, accept=NDJSON, stream=True
+                    )
                     await response.aclose()
-                await self._transport.send("POST", "/v1/executions/{}/cancel", response.headers["x-trace-id"], timeout=CANCEL_TIME)
+                await self._transport.send(
+                    "POST", "/v1/executions/{}/cancel", response.headers["x-trace-id"], timeout=CANCEL_TIME
+                )
             except (_errors.AtollError, KeyError):
                 pass  # it has ended, or the server is away
 
-    def stream(self, code: str, *, idempotency_key: str | None = None, reconnect: bool | None = None, **program: Unpack[Program]) -> AsyncExecutionEvents:
+    def stream(
+        self,
+        code: str,
+        *,
+        idempotency_key: str | None = None,
+        reconnect: bool | None = None,
+        **program: Unpack[Program],
+    ) -> AsyncExecutionEvents:
         """Runs code and returns its events as they happen.
 
         Leaving the stream before its end cancels the execution; detach() lets it go on.
@@ -115,9 +128,13 @@ class AsyncExecutions(AsyncResource):
         return events
 
     async def _follow(self, trace_id: str, last: Position | None) -> httpx.Response:
-        return await self._transport.send("GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True)
+        return await self._transport.send(
+            "GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True
+        )
 
-    def _events(self, begin: AsyncConnect, reconnect: bool | None, leave: AsyncLeave | None = None, after: int | None = None) -> AsyncExecutionEvents:
+    def _events(
+        self, begin: AsyncConnect, reconnect: bool | None, leave: AsyncLeave | None = None, after: int | None = None
+    ) -> AsyncExecutionEvents:
         options = self._transport.options
 
         def opened(response: httpx.Response) -> None:
@@ -137,7 +154,14 @@ class AsyncExecutions(AsyncResource):
         )
         return events
 
-    async def start(self, code: str, *, webhook_url: str | None = None, idempotency_key: str | None = None, **program: Unpack[Program]) -> types.AcceptedResponse:
+    async def start(
+        self,
+        code: str,
+        *,
+        webhook_url: str | None = None,
+        idempotency_key: str | None = None,
+        **program: Unpack[Program],
+    ) -> types.AcceptedResponse:
         """Begins to run code, and returns at once. Its end is told to webhook_url, and by
         wait, follow and get."""
         body = {"code": code, **program}
@@ -190,5 +214,3 @@ class AsyncExecutions(AsyncResource):
     def file(self, trace_id: str, path: str) -> AsyncDownload:
         """Returns a file that an execution gave back."""
         return self._download("/v1/executions/{}/file", trace_id, query={"path": path})
-
-

@@ -18,23 +18,39 @@ class AsyncFiles(AsyncResource):
     """Files that are uploaded once, and used by their ids."""
 
     async def upload(
-        self, content: bytes | str | IO[bytes] | os.PathLike[str], *, filename: str | None = None, mime_type: str | None = None, expires_in_seconds: int | None = None
+        self,
+        content: bytes | str | IO[bytes] | os.PathLike[str],
+        *,
+        filename: str | None = None,
+        mime_type: str | None = None,
+        expires_in_seconds: int | None = None,
     ) -> types.UploadedFile:
         """Uploads a file: bytes, text, an open file, or the path of one."""
         opened = open(content, "rb") if isinstance(content, os.PathLike) else None
-        name = filename or (Path(content).name if isinstance(content, os.PathLike) else None) or os.path.basename(str(getattr(content, "name", "file")))
+        name = (
+            filename
+            or (Path(content).name if isinstance(content, os.PathLike) else None)
+            or os.path.basename(str(getattr(content, "name", "file")))
+        )
         body = opened or (content.encode() if isinstance(content, str) else content)
         part = (name, body, mime_type) if mime_type else (name, body)
-        form = {"files": {"file": part}, "data": given(expires_in_seconds=None if expires_in_seconds is None else str(expires_in_seconds))}
+        form = {
+            "files": {"file": part},
+            "data": given(expires_in_seconds=None if expires_in_seconds is None else str(expires_in_seconds)),
+        }
         try:
             return types.UploadedFile(decode(await self._transport.send("POST", "/v1/files", form=form)))
         finally:
             if opened:
                 opened.close()
 
-    def list(self, *, limit: int | None = None, page: str | None = None, ids: str | None = None, scope_id: str | None = None) -> AsyncPager[types.UploadedFile]:
+    def list(
+        self, *, limit: int | None = None, page: str | None = None, ids: str | None = None, scope_id: str | None = None
+    ) -> AsyncPager[types.UploadedFile]:
         """Lists files, the newest first; scope_id is a session whose shared files are meant."""
-        return self._list(types.UploadedFile, "/v1/files", query={"limit": limit, "page": page, "ids": ids, "scope_id": scope_id})
+        return self._list(
+            types.UploadedFile, "/v1/files", query={"limit": limit, "page": page, "ids": ids, "scope_id": scope_id}
+        )
 
     async def get(self, file_id: str) -> types.UploadedFile:
         """Shows a file."""
@@ -53,11 +69,15 @@ class AsyncFiles(AsyncResource):
         body = given(source=source, id=id, path=path)
         return (await self._one(types.FilesListResponse, "POST", "/v1/files/list", body=body, safe=True)).files
 
-    async def upload_url(self, source: str, id: str, path: str, *, content_length: int, content_type: str | None = None) -> types.FileURL:
+    async def upload_url(
+        self, source: str, id: str, path: str, *, content_length: int, content_type: str | None = None
+    ) -> types.FileURL:
         """Returns a URL that writes one file without a key."""
         body = given(source=source, id=id, path=path, content_length=content_length, content_type=content_type)
         return await self._one(types.FileURL, "POST", "/v1/files/upload_url", body=body, safe=True)
 
     async def download_url(self, source: str, id: str, path: str) -> types.FileURL:
         """Returns a URL that reads one file without a key."""
-        return await self._one(types.FileURL, "POST", "/v1/files/download_url", body={"source": source, "id": id, "path": path}, safe=True)
+        return await self._one(
+            types.FileURL, "POST", "/v1/files/download_url", body={"source": source, "id": id, "path": path}, safe=True
+        )

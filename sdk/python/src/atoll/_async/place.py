@@ -29,17 +29,34 @@ class AsyncPlace(AsyncResource):
     def query(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {"session": self.session, **(more or {})}
 
-    async def send(self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> httpx.Response:
+    async def send(
+        self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> httpx.Response:
         return await self.transport.send(method, template, self.name, *names, query=self.query(query), **how)
 
-    async def one(self, kind: type[M], method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> M:
+    async def one(
+        self, kind: type[M], method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> M:
         return await self._one(kind, method, template, self.name, *names, query=self.query(query), **how)
 
-    async def none(self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> None:
+    async def none(
+        self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> None:
         await self._none(method, template, self.name, *names, query=self.query(query), **how)
 
-    async def upload(self, kind: type[M], method: str, template: str, *names: str, content: AsyncContent, query: Mapping[str, Any] | None = None, **how: Any) -> M:
-        return await self._upload(kind, method, template, self.name, *names, content=content, query=self.query(query), **how)
+    async def upload(
+        self,
+        kind: type[M],
+        method: str,
+        template: str,
+        *names: str,
+        content: AsyncContent,
+        query: Mapping[str, Any] | None = None,
+        **how: Any,
+    ) -> M:
+        return await self._upload(
+            kind, method, template, self.name, *names, content=content, query=self.query(query), **how
+        )
 
     def download(self, template: str, *names: str, query: Mapping[str, Any] | None = None) -> AsyncDownload:
         return self._download(template, self.name, *names, query=self.query(query))

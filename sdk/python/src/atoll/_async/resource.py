@@ -39,7 +39,15 @@ class AsyncPage(Generic[M]):
 class AsyncPager(Generic[M]):
     """A list. Iterate over it for all items; they are asked for a part at a time."""
 
-    def __init__(self, transport: AsyncTransport, kind: type[M], template: str, names: tuple[str, ...], query: Mapping[str, Any], cursor: str) -> None:
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        kind: type[M],
+        template: str,
+        names: tuple[str, ...],
+        query: Mapping[str, Any],
+        cursor: str,
+    ) -> None:
         self._transport = transport
         self._kind = kind
         self._template = template
@@ -50,7 +58,9 @@ class AsyncPager(Generic[M]):
     async def page(self, after: str | None = None) -> AsyncPage[M]:
         """One part: the first, or the one that next_page of another names."""
         query = self._query if after is None else {**self._query, self._cursor: after}
-        return AsyncPage(self._kind, decode(await self._transport.send("GET", self._template, *self._names, query=query)))
+        return AsyncPage(
+            self._kind, decode(await self._transport.send("GET", self._template, *self._names, query=query))
+        )
 
     async def all(self) -> list[M]:
         """All items."""
@@ -78,18 +88,44 @@ class AsyncResource:
     async def _none(self, method: str, template: str, *names: str, **how: Any) -> None:
         await self._transport.send(method, template, *names, **how)
 
-    def _list(self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page") -> AsyncPager[M]:
+    def _list(
+        self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page"
+    ) -> AsyncPager[M]:
         return AsyncPager(self._transport, kind, template, names, query or {}, cursor)
 
-    def _download(self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*") -> AsyncDownload:
+    def _download(
+        self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*"
+    ) -> AsyncDownload:
         async def connect(headers: dict[str, str]) -> httpx.Response:
-            return await self._transport.send("GET", template, *names, query=query, headers=headers, accept=accept, stream=True)
+            return await self._transport.send(
+                "GET", template, *names, query=query, headers=headers, accept=accept, stream=True
+            )
 
         return AsyncDownload(connect, self._transport.options.max_retries)
 
-    async def _upload(self, kind: type[M], method: str, template: str, *names: str, content: AsyncContent, query: Mapping[str, Any] | None = None, media: str = BYTES, safe: bool | None = None) -> M:
+    async def _upload(
+        self,
+        kind: type[M],
+        method: str,
+        template: str,
+        *names: str,
+        content: AsyncContent,
+        query: Mapping[str, Any] | None = None,
+        media: str = BYTES,
+        safe: bool | None = None,
+    ) -> M:
         body = Body(content)
         try:
-            return await self._transport.one(kind, method, template, *names, query=query, upload=body, headers={"Content-Type": media}, timeout=CALL_TIMEOUT, safe=safe)
+            return await self._transport.one(
+                kind,
+                method,
+                template,
+                *names,
+                query=query,
+                upload=body,
+                headers={"Content-Type": media},
+                timeout=CALL_TIMEOUT,
+                safe=safe,
+            )
         finally:
             body.close()

@@ -68,7 +68,9 @@ class AsyncResponses(AsyncResource):
         events = self._events(connect, reconnect, resumes=background, leave=None if background else leave)
         return events
 
-    def follow(self, response_id: str, *, starting_after: int | None = None, reconnect: bool | None = None) -> AsyncResponseEvents:
+    def follow(
+        self, response_id: str, *, starting_after: int | None = None, reconnect: bool | None = None
+    ) -> AsyncResponseEvents:
         """Returns the events of a response after the one with a sequence number, to its end."""
 
         async def connect(last: Position | None) -> httpx.Response:
@@ -77,9 +79,19 @@ class AsyncResponses(AsyncResource):
         return self._events(connect, reconnect, resumes=True, after=starting_after)
 
     async def _follow(self, response_id: str, last: Position | None) -> httpx.Response:
-        return await self._transport.send("GET", self._each, response_id, query={"stream": True, "starting_after": last}, accept=SSE, stream=True)
+        return await self._transport.send(
+            "GET", self._each, response_id, query={"stream": True, "starting_after": last}, accept=SSE, stream=True
+        )
 
-    def _events(self, connect: AsyncConnect, reconnect: bool | None, *, resumes: bool, after: int | None = None, leave: AsyncLeave | None = None) -> AsyncResponseEvents:
+    def _events(
+        self,
+        connect: AsyncConnect,
+        reconnect: bool | None,
+        *,
+        resumes: bool,
+        after: int | None = None,
+        leave: AsyncLeave | None = None,
+    ) -> AsyncResponseEvents:
         options = self._transport.options
         return AsyncResponseEvents(
             types.ResponseEvent,
@@ -115,9 +127,17 @@ class AsyncResponses(AsyncResource):
         """Deletes a response that has ended."""
         return await self._one(types.DeletedResponse, "DELETE", self._each, response_id)
 
-    def input_items(self, response_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None) -> AsyncPager[types.ResponseItem]:
+    def input_items(
+        self, response_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> AsyncPager[types.ResponseItem]:
         """Lists what a response was asked."""
-        return self._list(types.ResponseItem, self._each + "/input_items", response_id, query={"limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.ResponseItem,
+            self._each + "/input_items",
+            response_id,
+            query={"limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     async def files(self, response_id: str) -> list[types.ResponseFile]:
         """Lists the files that the model shared."""

@@ -39,12 +39,18 @@ class AsyncSandboxFiles:
         """Returns a file as UTF-8."""
         return await self.open(path).text()
 
-    async def write(self, path: str, content: AsyncContent, *, append: bool = False, mode: int | None = None) -> types.SandboxWritten:
+    async def write(
+        self, path: str, content: AsyncContent, *, append: bool = False, mode: int | None = None
+    ) -> types.SandboxWritten:
         """Writes a file: bytes, text, an open file, or pieces as they come."""
         query = {"path": path, "append": append or None, "mode": None if mode is None else f"{mode:o}"}
-        return await self._place.upload(types.SandboxWritten, "PUT", FILES, content=content, query=query, safe=not append)
+        return await self._place.upload(
+            types.SandboxWritten, "PUT", FILES, content=content, query=query, safe=not append
+        )
 
-    async def upload(self, local: str | os.PathLike[str], path: str, *, mode: int | None = None) -> types.SandboxWritten:
+    async def upload(
+        self, local: str | os.PathLike[str], path: str, *, mode: int | None = None
+    ) -> types.SandboxWritten:
         """Copies a file of this machine into the sandbox."""
         return await self.write(path, Path(local), mode=mode)
 
@@ -56,9 +62,13 @@ class AsyncSandboxFiles:
         """Describes a file."""
         return await self._place.one(types.SandboxFile, "GET", FILES + "/stat", query={"path": path})
 
-    async def list(self, path: str | None = None, *, depth: int | None = None, limit: int | None = None) -> types.SandboxFiles:
+    async def list(
+        self, path: str | None = None, *, depth: int | None = None, limit: int | None = None
+    ) -> types.SandboxFiles:
         """Lists a folder, and those below it to a depth."""
-        return await self._place.one(types.SandboxFiles, "GET", FILES + "/list", query={"path": path, "depth": depth, "limit": limit})
+        return await self._place.one(
+            types.SandboxFiles, "GET", FILES + "/list", query={"path": path, "depth": depth, "limit": limit}
+        )
 
     async def make_folder(self, path: str) -> types.SandboxFile:
         """Makes a folder, and those above it."""
@@ -66,7 +76,9 @@ class AsyncSandboxFiles:
 
     async def move(self, source: str, target: str, *, replace: bool | None = None) -> types.SandboxFile:
         """Gives a file or folder another name."""
-        return await self._place.one(types.SandboxFile, "POST", FILES + "/move", query={"from": source, "to": target, "replace": replace})
+        return await self._place.one(
+            types.SandboxFile, "POST", FILES + "/move", query={"from": source, "to": target, "replace": replace}
+        )
 
     async def delete(self, path: str, *, recursive: bool | None = None) -> None:
         """Removes a file, or a folder with recursive."""
@@ -77,9 +89,13 @@ class AsyncSandboxFiles:
         raises StreamBroken, as changes may be missing: look at the files, and watch anew."""
 
         async def connect(last: Position | None) -> httpx.Response:
-            return await self._place.send("GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True)
+            return await self._place.send(
+                "GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True
+            )
 
-        return AsyncEvents(types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False)
+        return AsyncEvents(
+            types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False
+        )
 
     def pack(self, path: str) -> AsyncDownload:
         """Returns a file or folder as a tar archive."""
@@ -87,4 +103,6 @@ class AsyncSandboxFiles:
 
     async def unpack(self, path: str, archive: AsyncContent) -> types.SandboxUnpacked:
         """Unpacks a tar archive; its entry "." becomes path."""
-        return await self._place.upload(types.SandboxUnpacked, "PUT", "/v1/sandboxes/{}/archive", content=archive, query={"path": path}, media=TAR)
+        return await self._place.upload(
+            types.SandboxUnpacked, "PUT", "/v1/sandboxes/{}/archive", content=archive, query={"path": path}, media=TAR
+        )

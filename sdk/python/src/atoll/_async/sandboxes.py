@@ -42,7 +42,14 @@ class AsyncSandbox:
     one that it made; one that was there stays.
     """
 
-    def __init__(self, transport: AsyncTransport, name: str, session: str | None, settings: Mapping[str, Any] | None = None, info: types.Sandbox | None = None) -> None:
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        name: str,
+        session: str | None,
+        settings: Mapping[str, Any] | None = None,
+        info: types.Sandbox | None = None,
+    ) -> None:
         self._place = AsyncPlace(transport, name, session)
         self._settings = dict(settings or {})
         self.info = info
@@ -85,7 +92,9 @@ class AsyncSandbox:
         await self.create()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.created:
             await self.delete()
 
@@ -112,7 +121,9 @@ class AsyncSandbox:
         on_output: Callable[[Output], object] | None = None,
     ) -> CommandResult:
         """Runs a command to its end: processes.run."""
-        return await self.processes.run(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, on_output=on_output)
+        return await self.processes.run(
+            command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, on_output=on_output
+        )
 
     async def start(
         self,
@@ -125,7 +136,14 @@ class AsyncSandbox:
         wait_for_reader: bool | None = None,
     ) -> AsyncProcess:
         """Starts a process in the background: processes.start."""
-        return await self.processes.start(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, wait_for_reader=wait_for_reader)
+        return await self.processes.start(
+            command,
+            working_dir=working_dir,
+            env_vars=env_vars,
+            stdin=stdin,
+            timeout=timeout,
+            wait_for_reader=wait_for_reader,
+        )
 
     async def run_code(self, code: str, *, language: str = "python", timeout: float | None = None) -> CodeResult:
         """Runs code in the context of a language: contexts.run."""
@@ -137,16 +155,24 @@ class AsyncSandbox:
 
     async def fork(self, count: int = 1) -> list[AsyncSandbox]:
         """Copies it, with its processes."""
-        made = await self._place.one(types.SandboxList, "POST", SANDBOX + "/fork", query={"count": count}, timeout=LONG_TIMEOUT)
+        made = await self._place.one(
+            types.SandboxList, "POST", SANDBOX + "/fork", query={"count": count}, timeout=LONG_TIMEOUT
+        )
         return [AsyncSandbox(self._place.transport, one.sandbox_id, None, info=one) for one in made.data]
 
     async def snapshot(self, *, keep: float | None = None) -> types.Snapshot:
         """Keeps it as it is now, for so many seconds."""
-        return await self._place.one(types.Snapshot, "POST", SANDBOX + "/snapshots", query={"keep_ms": milliseconds(keep)}, timeout=LONG_TIMEOUT)
+        return await self._place.one(
+            types.Snapshot, "POST", SANDBOX + "/snapshots", query={"keep_ms": milliseconds(keep)}, timeout=LONG_TIMEOUT
+        )
 
     async def set_timeout(self, *, timeout: float | None = None, sleep_after: float | None = None) -> types.Sandbox:
         """Says when it is destroyed, in seconds from now, and when it sleeps."""
-        return await self._changed("PUT", SANDBOX + "/timeout", body=given(timeout_ms=milliseconds(timeout), sleep_after_ms=milliseconds(sleep_after)))
+        return await self._changed(
+            "PUT",
+            SANDBOX + "/timeout",
+            body=given(timeout_ms=milliseconds(timeout), sleep_after_ms=milliseconds(sleep_after)),
+        )
 
     async def set_network(self, **network: Unpack[params.NetworkChange]) -> types.Sandbox:
         """Changes what it may connect to."""
@@ -173,10 +199,24 @@ class AsyncSandbox:
         await self._place.none("DELETE", SANDBOX + "/previews/{}", str(port))
 
     async def terminal(
-        self, *, rows: int = 24, columns: int = 80, command: str | None = None, working_dir: str | None = None, process: str | None = None, after: int | None = None
+        self,
+        *,
+        rows: int = 24,
+        columns: int = 80,
+        command: str | None = None,
+        working_dir: str | None = None,
+        process: str | None = None,
+        after: int | None = None,
     ) -> AsyncTerminal:
         """Opens a terminal, or with process comes back to one."""
-        query = {"rows": rows, "columns": columns, "command": command, "working_dir": working_dir, "process": process, "after": after}
+        query = {
+            "rows": rows,
+            "columns": columns,
+            "command": command,
+            "working_dir": working_dir,
+            "process": process,
+            "after": after,
+        }
         return await open_terminal(self._place, query)
 
     async def terminal_ticket(self) -> types.TerminalTicket:
@@ -191,7 +231,9 @@ class AsyncSandboxes(AsyncResource):
         """Names a sandbox, without a request."""
         return AsyncSandbox(self._transport, name, session, settings)
 
-    async def create(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> AsyncSandbox:
+    async def create(
+        self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]
+    ) -> AsyncSandbox:
         """Makes a sandbox, or finds the one that has the name."""
         box = AsyncSandbox(self._transport, name, session, settings)
         await box.create()

@@ -47,9 +47,20 @@ class AsyncSessions(AsyncResource):
         """Begins a session with an agent, by its id or slug."""
         return await self._one(types.Session, "POST", SESSIONS, body=session)
 
-    def list(self, *, agent_id: str | None = None, include_archived: bool | None = None, limit: int | None = None, page: str | None = None) -> AsyncPager[types.Session]:
+    def list(
+        self,
+        *,
+        agent_id: str | None = None,
+        include_archived: bool | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> AsyncPager[types.Session]:
         """Lists sessions, the newest first."""
-        return self._list(types.Session, SESSIONS, query={"agent_id": agent_id, "include_archived": include_archived, "limit": limit, "page": page})
+        return self._list(
+            types.Session,
+            SESSIONS,
+            query={"agent_id": agent_id, "include_archived": include_archived, "limit": limit, "page": page},
+        )
 
     async def get(self, session_id: str) -> types.Session:
         """Shows a session."""
@@ -75,13 +86,23 @@ class AsyncSessions(AsyncResource):
         """Shows what the model is told before the conversation."""
         return await self._one(types.SessionContext, "GET", SESSION + "/context", session_id)
 
-    async def send(self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]) -> types.SessionTurn:
+    async def send(
+        self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]
+    ) -> types.SessionTurn:
         """Sends a message, an outcome, or an answer to a call; returns when the turn has ended,
         or at once without wait. A caller that is cancelled meanwhile, or whose request_timeout
         is over, interrupts the turn."""
         headers = None if wait else {"Prefer": "respond-async"}
         try:
-            return await self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+            return await self._one(
+                types.SessionTurn,
+                "POST",
+                SESSION + "/events",
+                session_id,
+                body=event,
+                headers=headers,
+                timeout=LONG_TIMEOUT,
+            )
         except _errors.RequestTimeout:
             await self._abandon(session_id)
             raise
@@ -102,14 +123,24 @@ class AsyncSessions(AsyncResource):
         """Sends a message: send with its type and role."""
         return await self.send(session_id, wait=wait, type="message", role="user", content=content)
 
-    def stream(self, session_id: str, *, deltas: bool | None = None, reconnect: bool | None = None, **event: Unpack[params.NewSessionEvent]) -> AsyncTurnEvents:
+    def stream(
+        self,
+        session_id: str,
+        *,
+        deltas: bool | None = None,
+        reconnect: bool | None = None,
+        **event: Unpack[params.NewSessionEvent],
+    ) -> AsyncTurnEvents:
         """Sends a message, an outcome, or an answer to a call, and returns the events of its
         turn as they happen. Leaving them before the end interrupts the turn; detach() lets it
         go on."""
+
         async def connect(last: Position | None) -> httpx.Response:
             if last is not None:
                 return await self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
-            response = await self._transport.send("POST", SESSION + "/events", session_id, query={"deltas": deltas}, body=event, accept=SSE, stream=True)
+            response = await self._transport.send(
+                "POST", SESSION + "/events", session_id, query={"deltas": deltas}, body=event, accept=SSE, stream=True
+            )
             if response.headers.get("content-type", "").startswith("application/json"):
                 events.turn = types.SessionTurn(json.loads(await response.aread()))
                 events.ended = True
@@ -134,7 +165,9 @@ class AsyncSessions(AsyncResource):
         )
         return events
 
-    def follow(self, session_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> AsyncSessionEvents:
+    def follow(
+        self, session_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None
+    ) -> AsyncSessionEvents:
         """Returns the events of a session after the one with an id, and those to come, until
         the session is archived or deleted."""
 
@@ -143,10 +176,22 @@ class AsyncSessions(AsyncResource):
 
         return self._events(connect, reconnect, after, SESSION, (session_id,), ENDED)
 
-    async def _follow(self, template: str, names: tuple[str, ...], last: Position | None, deltas: bool | None) -> httpx.Response:
-        return await self._transport.send("GET", template, *names, query={"deltas": deltas, "after": last or None}, accept=SSE, stream=True)
+    async def _follow(
+        self, template: str, names: tuple[str, ...], last: Position | None, deltas: bool | None
+    ) -> httpx.Response:
+        return await self._transport.send(
+            "GET", template, *names, query={"deltas": deltas, "after": last or None}, accept=SSE, stream=True
+        )
 
-    def _events(self, connect: AsyncConnect, reconnect: bool | None, after: str | None, template: str, names: tuple[str, ...], ended: frozenset[str]) -> AsyncSessionEvents:
+    def _events(
+        self,
+        connect: AsyncConnect,
+        reconnect: bool | None,
+        after: str | None,
+        template: str,
+        names: tuple[str, ...],
+        ended: frozenset[str],
+    ) -> AsyncSessionEvents:
         options = self._transport.options
 
         async def over() -> bool:
@@ -168,9 +213,22 @@ class AsyncSessions(AsyncResource):
             over=over,
         )
 
-    def events(self, session_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None, page: str | None = None) -> AsyncPager[types.SessionEvent]:
+    def events(
+        self,
+        session_id: str,
+        *,
+        order: str | None = None,
+        types_: str | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> AsyncPager[types.SessionEvent]:
         """Lists the events of a session."""
-        return self._list(types.SessionEvent, SESSION + "/events", session_id, query={"order": order, "types": types_, "limit": limit, "page": page})
+        return self._list(
+            types.SessionEvent,
+            SESSION + "/events",
+            session_id,
+            query={"order": order, "types": types_, "limit": limit, "page": page},
+        )
 
     def files(self, session_id: str, *, limit: int | None = None) -> AsyncPager[types.SessionFile]:
         """Lists what the agents of a session have shared."""
@@ -188,11 +246,33 @@ class AsyncSessions(AsyncResource):
         """Shows work that was handed on."""
         return await self._one(types.SessionThread, "GET", THREAD, session_id, thread_id)
 
-    def thread_events(self, session_id: str, thread_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None) -> AsyncPager[types.SessionEvent]:
+    def thread_events(
+        self,
+        session_id: str,
+        thread_id: str,
+        *,
+        order: str | None = None,
+        types_: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncPager[types.SessionEvent]:
         """Lists the events of a thread."""
-        return self._list(types.SessionEvent, THREAD + "/events", session_id, thread_id, query={"order": order, "types": types_, "limit": limit})
+        return self._list(
+            types.SessionEvent,
+            THREAD + "/events",
+            session_id,
+            thread_id,
+            query={"order": order, "types": types_, "limit": limit},
+        )
 
-    def follow_thread(self, session_id: str, thread_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> AsyncSessionEvents:
+    def follow_thread(
+        self,
+        session_id: str,
+        thread_id: str,
+        *,
+        after: str | None = None,
+        deltas: bool | None = None,
+        reconnect: bool | None = None,
+    ) -> AsyncSessionEvents:
         """Returns the events of a thread as they happen, until it has ended."""
 
         async def connect(last: Position | None) -> httpx.Response:

@@ -194,7 +194,9 @@ class AsyncEvents(Generic[E]):
             raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()
 
 
@@ -235,12 +237,18 @@ class AsyncDownload:
                     tag = response.headers.get("etag")
                     failures += 1
                     if not tag or tag.startswith("W/") or failures > self._max_retries:
-                        raise _errors.StreamBroken(f"the download was cut after {self.received} bytes: {error}", self.received) from error
+                        raise _errors.StreamBroken(
+                            f"the download was cut after {self.received} bytes: {error}", self.received
+                        ) from error
                     await response.aclose()
                     await async_sleep(pause(failures - 1, None))
-                    response = self._response = await self._connect({"Range": f"bytes={self.received}-", "If-Range": tag})
+                    response = self._response = await self._connect(
+                        {"Range": f"bytes={self.received}-", "If-Range": tag}
+                    )
                     if response.status_code != 206:
-                        raise _errors.StreamBroken(f"the download was cut after {self.received} bytes, and the file has changed", self.received) from error
+                        raise _errors.StreamBroken(
+                            f"the download was cut after {self.received} bytes, and the file has changed", self.received
+                        ) from error
         finally:
             await self.aclose()
 
@@ -270,5 +278,7 @@ class AsyncDownload:
         await self._open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()

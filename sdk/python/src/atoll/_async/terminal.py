@@ -100,10 +100,14 @@ class AsyncTerminal:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()
 
 
 async def open_terminal(place: AsyncPlace, query: Mapping[str, Any]) -> AsyncTerminal:
-    response = await place.send("GET", "/v1/sandboxes/{}/terminal", query=query, headers=_websocket.handshake(), stream=True, safe=False)
+    response = await place.send(
+        "GET", "/v1/sandboxes/{}/terminal", query=query, headers=_websocket.handshake(), stream=True, safe=False
+    )
     return AsyncTerminal(response)

@@ -19,7 +19,9 @@ TAR = "application/x-tar"
 class AsyncThreads(AsyncResource):
     """Home directories that outlive their executions."""
 
-    def list(self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None) -> AsyncPager[types.Thread]:
+    def list(
+        self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None
+    ) -> AsyncPager[types.Thread]:
         """Lists threads."""
         return self._list(types.Thread, "/v1/threads", query={"prefix": prefix, "limit": limit, "page": page})
 
@@ -38,7 +40,9 @@ class AsyncThreads(AsyncResource):
 
     async def files(self, thread_id: str, path: str | None = None) -> builtins.list[types.FileEntry]:
         """Lists a folder of a thread."""
-        return (await self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})).files
+        return (
+            await self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})
+        ).files
 
     def read_file(self, thread_id: str, path: str) -> AsyncDownload:
         """Returns a file of a thread."""
@@ -60,6 +64,14 @@ class AsyncThreads(AsyncResource):
         """Makes a thread what a tar archive has."""
         return await self._upload(types.Thread, "PUT", THREAD + "/archive", thread_id, content=archive, media=TAR)
 
-    async def sign_url(self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None) -> types.SignedURL:
+    async def sign_url(
+        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
+    ) -> types.SignedURL:
         """Returns a URL that reads or writes one file without a key."""
-        return await self._one(types.SignedURL, "POST", THREAD + "/signed_urls", thread_id, body=given(path=path, method=method, expires_in=expires_in))
+        return await self._one(
+            types.SignedURL,
+            "POST",
+            THREAD + "/signed_urls",
+            thread_id,
+            body=given(path=path, method=method, expires_in=expires_in),
+        )

@@ -9,10 +9,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _errors
+from .._body import Body, async_content
 from .._clock import async_deadline, async_sleep, pause
 from .._record import Record
-from .._request import BYTES, CALL_TIMEOUT, CONNECT_TIMEOUT, JSON, STREAM_TIMEOUT, Options, Query, encode_query, fill, may_retry, new_key, takes_key
-from .._body import Body, async_content
+from .._request import (
+    BYTES,
+    CALL_TIMEOUT,
+    CONNECT_TIMEOUT,
+    JSON,
+    STREAM_TIMEOUT,
+    Options,
+    Query,
+    encode_query,
+    fill,
+    may_retry,
+    new_key,
+    takes_key,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -85,7 +98,9 @@ class AsyncTransport:
                         content=content,
                         data=form.get("data") if form else None,
                         files=form.get("files") if form else None,
-                        timeout=httpx.Timeout(left, connect=CONNECT_TIMEOUT if left is None else min(left, CONNECT_TIMEOUT)),
+                        timeout=httpx.Timeout(
+                            left, connect=CONNECT_TIMEOUT if left is None else min(left, CONNECT_TIMEOUT)
+                        ),
                     )
                     async with async_deadline(None if long else left):
                         response = await self.http.send(request, stream=stream, follow_redirects=False)

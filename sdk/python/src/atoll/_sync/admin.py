@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from .. import params
 
 TENANT = "/v1/admin/tenants/{}"
-AUDIT_FILTERS = ("key", "agent", "session_id", "source", "exit_status", "trace_id", "executed_code_hash", "since", "before", "limit", "page")
+AUDIT_FILTERS = (
+    "key",
+    "agent",
+    "session_id",
+    "source",
+    "exit_status",
+    "trace_id",
+    "executed_code_hash",
+    "since",
+    "before",
+    "limit",
+    "page",
+)
 
 
 class Tenants(Resource):
@@ -92,9 +104,13 @@ class TenantEnvironments(Resource):
         """Shows an environment."""
         return self._one(types.Environment, "GET", TENANT + "/environments/{}", tenant, environment)
 
-    def update(self, tenant: str, environment: str, **change: Unpack[params.EnvironmentChange]) -> types.Environment:
+    def update(
+        self, tenant: str, environment: str, **change: Unpack[params.EnvironmentChange]
+    ) -> types.Environment:
         """Changes an environment."""
-        return self._one(types.Environment, "PATCH", TENANT + "/environments/{}", tenant, environment, body=change)
+        return self._one(
+            types.Environment, "PATCH", TENANT + "/environments/{}", tenant, environment, body=change
+        )
 
     def delete(self, tenant: str, environment: str) -> None:
         """Deletes an environment."""
@@ -124,12 +140,16 @@ class Templates(Resource):
 class Audit(Resource):
     """The audit trail."""
 
-    def list(self, tenant: str, *, metadata: dict[str, str] | None = None, **filters: Any) -> Pager[types.AuditRow]:
+    def list(
+        self, tenant: str, *, metadata: dict[str, str] | None = None, **filters: Any
+    ) -> Pager[types.AuditRow]:
         """Lists rows, the newest first. filters are those of the operation: key, agent,
         session_id, source, exit_status, trace_id, executed_code_hash, since, before, limit."""
         unknown = set(filters) - set(AUDIT_FILTERS)
         if unknown:
-            raise TypeError(f"no filters of the audit trail: {', '.join(sorted(unknown))}; there are {', '.join(AUDIT_FILTERS)}")
+            raise TypeError(
+                f"no filters of the audit trail: {', '.join(sorted(unknown))}; there are {', '.join(AUDIT_FILTERS)}"
+            )
         query = {**filters, **{f"metadata.{name}": value for name, value in (metadata or {}).items()}}
         return self._list(types.AuditRow, TENANT + "/audit", tenant, query=query)
 
@@ -139,7 +159,9 @@ class Audit(Resource):
 
     def verify(self, tenant: str, **check: Unpack[params.AuditCheck]) -> types.AuditReport:
         """Checks that no row was changed or removed."""
-        return self._one(types.AuditReport, "POST", TENANT + "/audit/verify", tenant, body=check, timeout=LONG_TIMEOUT)
+        return self._one(
+            types.AuditReport, "POST", TENANT + "/audit/verify", tenant, body=check, timeout=LONG_TIMEOUT
+        )
 
     def trails(self, *, limit: int | None = None) -> Pager[types.AuditTrail]:
         """Lists the trails that there are."""
@@ -191,7 +213,9 @@ class AdminModels(Resource):
 
     def test(self, model: str, **trial: Unpack[params.ModelTest]) -> types.ModelTrial:
         """Asks a model something small."""
-        return self._one(types.ModelTrial, "POST", "/v1/admin/models/{}/test", model, body=trial, timeout=LONG_TIMEOUT)
+        return self._one(
+            types.ModelTrial, "POST", "/v1/admin/models/{}/test", model, body=trial, timeout=LONG_TIMEOUT
+        )
 
     def keys(self, tenant: str, *, limit: int | None = None) -> Pager[types.ModelKey]:
         """Lists a tenant's own keys of providers."""

@@ -41,9 +41,13 @@ class Agents(Resource):
         """Makes an agent."""
         return self._one(types.Agent, "POST", "/v1/agents", body=agent)
 
-    def list(self, *, include_archived: bool | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.Agent]:
+    def list(
+        self, *, include_archived: bool | None = None, limit: int | None = None, page: str | None = None
+    ) -> Pager[types.Agent]:
         """Lists agents."""
-        return self._list(types.Agent, "/v1/agents", query={"include_archived": include_archived, "limit": limit, "page": page})
+        return self._list(
+            types.Agent, "/v1/agents", query={"include_archived": include_archived, "limit": limit, "page": page}
+        )
 
     def get(self, agent: str, *, version: int | None = None) -> types.Agent:
         """Shows an agent by its id or slug, in a version or the current one."""
@@ -73,11 +77,17 @@ class Skills(Resource):
 
     def create(self, files: Folder, *, display_name: str | None = None) -> types.Skill:
         """Makes a skill of its files by name, or of a zip archive of its folder."""
-        return types.Skill(decode(self._transport.send("POST", "/v1/skills", form=skill_form(files, display_name))))
+        return types.Skill(
+            decode(self._transport.send("POST", "/v1/skills", form=skill_form(files, display_name)))
+        )
 
-    def list(self, *, source: str | None = None, include_archived: bool | None = None, limit: int | None = None) -> Pager[types.Skill]:
+    def list(
+        self, *, source: str | None = None, include_archived: bool | None = None, limit: int | None = None
+    ) -> Pager[types.Skill]:
         """Lists skills."""
-        return self._list(types.Skill, "/v1/skills", query={"source": source, "include_archived": include_archived, "limit": limit})
+        return self._list(
+            types.Skill, "/v1/skills", query={"source": source, "include_archived": include_archived, "limit": limit}
+        )
 
     def get(self, skill_id: str) -> types.Skill:
         """Shows a skill."""
@@ -94,7 +104,9 @@ class Skills(Resource):
     def create_version(self, skill_id: str, files: Folder) -> types.SkillVersion:
         """Makes a new version of a skill of its files by name, or of a zip archive."""
         form = skill_form(files, None)
-        return types.SkillVersion(decode(self._transport.send("POST", "/v1/skills/{}/versions", skill_id, form=form)))
+        return types.SkillVersion(
+            decode(self._transport.send("POST", "/v1/skills/{}/versions", skill_id, form=form))
+        )
 
     def versions(self, skill_id: str, *, limit: int | None = None) -> Pager[types.SkillVersion]:
         """Lists the versions of a skill."""
@@ -144,22 +156,37 @@ class Vaults(Resource):
         """Puts a credential into a vault."""
         return self._one(types.Credential, "POST", "/v1/vaults/{}/credentials", vault_id, body=credential)
 
-    def credentials(self, vault_id: str, *, include_archived: bool | None = None, limit: int | None = None) -> Pager[types.Credential]:
+    def credentials(
+        self, vault_id: str, *, include_archived: bool | None = None, limit: int | None = None
+    ) -> Pager[types.Credential]:
         """Lists the credentials of a vault, without their secrets."""
-        return self._list(types.Credential, "/v1/vaults/{}/credentials", vault_id, query={"include_archived": include_archived, "limit": limit})
+        return self._list(
+            types.Credential,
+            "/v1/vaults/{}/credentials",
+            vault_id,
+            query={"include_archived": include_archived, "limit": limit},
+        )
 
     def credential(self, vault_id: str, credential_id: str) -> types.Credential:
         """Shows a credential, without its secret."""
         return self._one(types.Credential, "GET", "/v1/vaults/{}/credentials/{}", vault_id, credential_id)
 
-    def update_credential(self, vault_id: str, credential_id: str, **change: Unpack[params.CredentialChange]) -> types.Credential:
+    def update_credential(
+        self, vault_id: str, credential_id: str, **change: Unpack[params.CredentialChange]
+    ) -> types.Credential:
         """Changes a credential."""
-        return self._one(types.Credential, "PATCH", "/v1/vaults/{}/credentials/{}", vault_id, credential_id, body=change)
+        return self._one(
+            types.Credential, "PATCH", "/v1/vaults/{}/credentials/{}", vault_id, credential_id, body=change
+        )
 
     def archive_credential(self, vault_id: str, credential_id: str) -> types.Credential:
         """Ends a credential, and forgets its secret."""
-        return self._one(types.Credential, "POST", "/v1/vaults/{}/credentials/{}/archive", vault_id, credential_id)
+        return self._one(
+            types.Credential, "POST", "/v1/vaults/{}/credentials/{}/archive", vault_id, credential_id
+        )
 
     def delete_credential(self, vault_id: str, credential_id: str) -> types.DeletedCredential:
         """Deletes a credential."""
-        return self._one(types.DeletedCredential, "DELETE", "/v1/vaults/{}/credentials/{}", vault_id, credential_id)
+        return self._one(
+            types.DeletedCredential, "DELETE", "/v1/vaults/{}/credentials/{}", vault_id, credential_id
+        )

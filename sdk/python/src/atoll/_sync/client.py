@@ -61,7 +61,15 @@ class Atoll:
         client = http_client or httpx.Client(limits=limits, verify=chosen.base_url.startswith("https://"))
         self._transport = Transport(chosen, client, owned=http_client is None)
 
-    def with_options(self, *, request_timeout: float | None = None, max_retries: int | None = None, reconnect: bool | None = None, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> Atoll:
+    def with_options(
+        self,
+        *,
+        request_timeout: float | None = None,
+        max_retries: int | None = None,
+        reconnect: bool | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Atoll:
         """Returns a client that calls otherwise, over the same connections."""
         mine = self._transport.options
         changed = dataclasses.replace(
@@ -212,5 +220,7 @@ class Atoll:
     def __enter__(self) -> Atoll:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

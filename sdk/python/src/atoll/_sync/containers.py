@@ -27,9 +27,16 @@ class Containers(Resource):
         """Makes a container."""
         return self._one(types.Container, "POST", CONTAINERS, body=container, timeout=LONG_TIMEOUT)
 
-    def list(self, *, name: str | None = None, limit: int | None = None, order: str | None = None, after: str | None = None) -> Pager[types.Container]:
+    def list(
+        self, *, name: str | None = None, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> Pager[types.Container]:
         """Lists containers."""
-        return self._list(types.Container, CONTAINERS, query={"name": name, "limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.Container,
+            CONTAINERS,
+            query={"name": name, "limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     def get(self, container_id: str) -> types.Container:
         """Shows a container."""
@@ -42,11 +49,21 @@ class Containers(Resource):
     def upload(self, container_id: str, content: bytes | IO[bytes], *, filename: str) -> types.ContainerFile:
         """Puts a file into a container."""
         form = {"files": {"file": (filename, content)}}
-        return types.ContainerFile(decode(self._transport.send("POST", CONTAINER + "/files", container_id, form=form)))
+        return types.ContainerFile(
+            decode(self._transport.send("POST", CONTAINER + "/files", container_id, form=form))
+        )
 
-    def files(self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None) -> Pager[types.ContainerFile]:
+    def files(
+        self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> Pager[types.ContainerFile]:
         """Lists the files of a container."""
-        return self._list(types.ContainerFile, CONTAINER + "/files", container_id, query={"limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.ContainerFile,
+            CONTAINER + "/files",
+            container_id,
+            query={"limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     def file(self, container_id: str, file_id: str) -> types.ContainerFile:
         """Shows a file of a container."""

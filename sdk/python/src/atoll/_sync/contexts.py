@@ -59,7 +59,9 @@ class Contexts:
 
     def create(self, language: str = "python", *, working_dir: str | None = None) -> types.CodeContext:
         """Starts another context."""
-        return self._place.one(types.CodeContext, "POST", CONTEXTS, body=given(language=language, working_dir=working_dir))
+        return self._place.one(
+            types.CodeContext, "POST", CONTEXTS, body=given(language=language, working_dir=working_dir)
+        )
 
     def list(self) -> list[types.CodeContext]:
         """Lists the contexts."""
@@ -76,7 +78,9 @@ class Contexts:
         interrupts it.
         """
         body = given(code=code, timeout_ms=milliseconds(timeout))
-        return self._place.one(CodeResult, "POST", CONTEXT + "/run", context, body=body, timeout=(timeout or USUAL) + SLACK)
+        return self._place.one(
+            CodeResult, "POST", CONTEXT + "/run", context, body=body, timeout=(timeout or USUAL) + SLACK
+        )
 
     def stream(self, code: str, *, context: str = "python", timeout: float | None = None) -> CodeEvents:
         """Runs code in a context, and returns what comes of it as it comes. Leaving it
@@ -86,7 +90,13 @@ class Contexts:
             body = given(code=code, timeout_ms=milliseconds(timeout))
             return self._place.send("POST", CONTEXT + "/run", context, body=body, accept=NDJSON, stream=True)
 
-        return CodeEvents(types.CodeEvent, connect, position=lambda item: None, final=lambda value: value.get("type") == "result", resumes=False)
+        return CodeEvents(
+            types.CodeEvent,
+            connect,
+            position=lambda item: None,
+            final=lambda value: value.get("type") == "result",
+            resumes=False,
+        )
 
     def interrupt(self, context: str) -> None:
         """Interrupts what a context runs, as Ctrl-C does."""

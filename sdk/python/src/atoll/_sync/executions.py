@@ -74,15 +74,28 @@ class Executions(Resource):
         with shield(CANCEL_TIME):
             try:
                 try:
-                    response = self._transport.send("POST", EXECUTE, body=body, key=key, headers=ASYNC, timeout=CANCEL_TIME)
+                    response = self._transport.send(
+                        "POST", EXECUTE, body=body, key=key, headers=ASYNC, timeout=CANCEL_TIME
+                    )
                 except _errors.RateLimited:  # a plan without asynchronous delivery
-                    response = self._transport.send("POST", EXECUTE, body=body, key=key, accept=NDJSON, stream=True)
+                    response = self._transport.send(
+                        "POST", EXECUTE, body=body, key=key, accept=NDJSON, stream=True
+                    )
                     response.close()
-                self._transport.send("POST", "/v1/executions/{}/cancel", response.headers["x-trace-id"], timeout=CANCEL_TIME)
+                self._transport.send(
+                    "POST", "/v1/executions/{}/cancel", response.headers["x-trace-id"], timeout=CANCEL_TIME
+                )
             except (_errors.AtollError, KeyError):
                 pass  # it has ended, or the server is away
 
-    def stream(self, code: str, *, idempotency_key: str | None = None, reconnect: bool | None = None, **program: Unpack[Program]) -> ExecutionEvents:
+    def stream(
+        self,
+        code: str,
+        *,
+        idempotency_key: str | None = None,
+        reconnect: bool | None = None,
+        **program: Unpack[Program],
+    ) -> ExecutionEvents:
         """Runs code and returns its events as they happen.
 
         Leaving the stream before its end cancels the execution; detach() lets it go on.
@@ -116,9 +129,13 @@ class Executions(Resource):
         return events
 
     def _follow(self, trace_id: str, last: Position | None) -> httpx.Response:
-        return self._transport.send("GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True)
+        return self._transport.send(
+            "GET", OUTPUT, trace_id, query={"after": last or None}, accept=NDJSON, stream=True
+        )
 
-    def _events(self, begin: Connect, reconnect: bool | None, leave: Leave | None = None, after: int | None = None) -> ExecutionEvents:
+    def _events(
+        self, begin: Connect, reconnect: bool | None, leave: Leave | None = None, after: int | None = None
+    ) -> ExecutionEvents:
         options = self._transport.options
 
         def opened(response: httpx.Response) -> None:
@@ -138,7 +155,14 @@ class Executions(Resource):
         )
         return events
 
-    def start(self, code: str, *, webhook_url: str | None = None, idempotency_key: str | None = None, **program: Unpack[Program]) -> types.AcceptedResponse:
+    def start(
+        self,
+        code: str,
+        *,
+        webhook_url: str | None = None,
+        idempotency_key: str | None = None,
+        **program: Unpack[Program],
+    ) -> types.AcceptedResponse:
         """Begins to run code, and returns at once. Its end is told to webhook_url, and by
         wait, follow and get."""
         body = {"code": code, **program}
@@ -191,5 +215,3 @@ class Executions(Resource):
     def file(self, trace_id: str, path: str) -> Download:
         """Returns a file that an execution gave back."""
         return self._download("/v1/executions/{}/file", trace_id, query={"path": path})
-
-

@@ -30,17 +30,34 @@ class Place(Resource):
     def query(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {"session": self.session, **(more or {})}
 
-    def send(self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> httpx.Response:
+    def send(
+        self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> httpx.Response:
         return self.transport.send(method, template, self.name, *names, query=self.query(query), **how)
 
-    def one(self, kind: type[M], method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> M:
+    def one(
+        self, kind: type[M], method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> M:
         return self._one(kind, method, template, self.name, *names, query=self.query(query), **how)
 
-    def none(self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any) -> None:
+    def none(
+        self, method: str, template: str, *names: str, query: Mapping[str, Any] | None = None, **how: Any
+    ) -> None:
         self._none(method, template, self.name, *names, query=self.query(query), **how)
 
-    def upload(self, kind: type[M], method: str, template: str, *names: str, content: Content, query: Mapping[str, Any] | None = None, **how: Any) -> M:
-        return self._upload(kind, method, template, self.name, *names, content=content, query=self.query(query), **how)
+    def upload(
+        self,
+        kind: type[M],
+        method: str,
+        template: str,
+        *names: str,
+        content: Content,
+        query: Mapping[str, Any] | None = None,
+        **how: Any,
+    ) -> M:
+        return self._upload(
+            kind, method, template, self.name, *names, content=content, query=self.query(query), **how
+        )
 
     def download(self, template: str, *names: str, query: Mapping[str, Any] | None = None) -> Download:
         return self._download(template, self.name, *names, query=self.query(query))

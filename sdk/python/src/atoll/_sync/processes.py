@@ -54,7 +54,9 @@ class Process:
         self.info = self._place.one(types.SandboxProcess, "GET", PROCESS, self.id)
         return self.info
 
-    def output(self, *, after: int = 0, follow: bool = True, encoding: str | None = None, reconnect: bool | None = None) -> ProcessEvents:
+    def output(
+        self, *, after: int = 0, follow: bool = True, encoding: str | None = None, reconnect: bool | None = None
+    ) -> ProcessEvents:
         """Returns output after a cursor, and what is to come, until the process has ended.
 
         encoding="base64" gives the bytes as they are. Without follow it ends with what there
@@ -72,7 +74,12 @@ class Process:
         while True:
             part = 30.0 if left is None else min(left, 30.0)
             self.info = self._place.one(
-                types.SandboxProcess, "GET", PROCESS + "/wait", self.id, query={"timeout_ms": milliseconds(part)}, timeout=part + SLACK
+                types.SandboxProcess,
+                "GET",
+                PROCESS + "/wait",
+                self.id,
+                query={"timeout_ms": milliseconds(part)},
+                timeout=part + SLACK,
             )
             left = None if left is None else left - part
             if self.info.state == "exited" or (left is not None and left <= 0):
@@ -80,7 +87,15 @@ class Process:
 
     def write(self, data: str | bytes, *, close: bool = False) -> types.ProcessWritten:
         """Writes to the process's standard input, and closes it if asked to."""
-        return self._place.upload(types.ProcessWritten, "POST", PROCESS + "/stdin", self.id, content=data, query={"close": close or None}, safe=False)
+        return self._place.upload(
+            types.ProcessWritten,
+            "POST",
+            PROCESS + "/stdin",
+            self.id,
+            content=data,
+            query={"close": close or None},
+            safe=False,
+        )
 
     def close_stdin(self) -> None:
         """Ends the process's standard input."""
@@ -88,7 +103,9 @@ class Process:
 
     def signal(self, name: str, *, group: bool | None = None) -> types.SandboxProcess:
         """Sends a signal, such as SIGINT."""
-        self.info = self._place.one(types.SandboxProcess, "POST", PROCESS + "/signal", self.id, body=given(signal=name, group=group))
+        self.info = self._place.one(
+            types.SandboxProcess, "POST", PROCESS + "/signal", self.id, body=given(signal=name, group=group)
+        )
         return self.info
 
     def kill(self) -> None:
@@ -137,14 +154,25 @@ class Processes:
         """Names a process, without a request."""
         return Process(self._place, process_id)
 
-    def stream(self, command: str | Sequence[str], *, working_dir: str | None = None, env_vars: Mapping[str, str] | None = None, timeout: float | None = None) -> ProcessEvents:
+    def stream(
+        self,
+        command: str | Sequence[str],
+        *,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> ProcessEvents:
         """Starts a command, and returns its output as it comes. Leaving it before its end
         ends the command; detach() lets it go on."""
         started: list[Process] = []
 
         def begin() -> Process:
             if not started:
-                started.append(self.start(command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True))
+                started.append(
+                    self.start(
+                        command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True
+                    )
+                )
             return started[0]
 
         def leave() -> None:
@@ -206,7 +234,14 @@ class Processes:
         A caller that is cancelled ends it. on_output is called with each piece of output as
         it comes.
         """
-        process = self.start(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin is not None or None, timeout=timeout, wait_for_reader=True)
+        process = self.start(
+            command,
+            working_dir=working_dir,
+            env_vars=env_vars,
+            stdin=stdin is not None or None,
+            timeout=timeout,
+            wait_for_reader=True,
+        )
         pieces: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
         try:
             if stdin is not None:

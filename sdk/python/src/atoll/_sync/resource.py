@@ -40,7 +40,15 @@ class Page(Generic[M]):
 class Pager(Generic[M]):
     """A list. Iterate over it for all items; they are asked for a part at a time."""
 
-    def __init__(self, transport: Transport, kind: type[M], template: str, names: tuple[str, ...], query: Mapping[str, Any], cursor: str) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        kind: type[M],
+        template: str,
+        names: tuple[str, ...],
+        query: Mapping[str, Any],
+        cursor: str,
+    ) -> None:
         self._transport = transport
         self._kind = kind
         self._template = template
@@ -51,7 +59,9 @@ class Pager(Generic[M]):
     def page(self, after: str | None = None) -> Page[M]:
         """One part: the first, or the one that next_page of another names."""
         query = self._query if after is None else {**self._query, self._cursor: after}
-        return Page(self._kind, decode(self._transport.send("GET", self._template, *self._names, query=query)))
+        return Page(
+            self._kind, decode(self._transport.send("GET", self._template, *self._names, query=query))
+        )
 
     def all(self) -> list[M]:
         """All items."""
@@ -79,18 +89,44 @@ class Resource:
     def _none(self, method: str, template: str, *names: str, **how: Any) -> None:
         self._transport.send(method, template, *names, **how)
 
-    def _list(self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page") -> Pager[M]:
+    def _list(
+        self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page"
+    ) -> Pager[M]:
         return Pager(self._transport, kind, template, names, query or {}, cursor)
 
-    def _download(self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*") -> Download:
+    def _download(
+        self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*"
+    ) -> Download:
         def connect(headers: dict[str, str]) -> httpx.Response:
-            return self._transport.send("GET", template, *names, query=query, headers=headers, accept=accept, stream=True)
+            return self._transport.send(
+                "GET", template, *names, query=query, headers=headers, accept=accept, stream=True
+            )
 
         return Download(connect, self._transport.options.max_retries)
 
-    def _upload(self, kind: type[M], method: str, template: str, *names: str, content: Content, query: Mapping[str, Any] | None = None, media: str = BYTES, safe: bool | None = None) -> M:
+    def _upload(
+        self,
+        kind: type[M],
+        method: str,
+        template: str,
+        *names: str,
+        content: Content,
+        query: Mapping[str, Any] | None = None,
+        media: str = BYTES,
+        safe: bool | None = None,
+    ) -> M:
         body = Body(content)
         try:
-            return self._transport.one(kind, method, template, *names, query=query, upload=body, headers={"Content-Type": media}, timeout=CALL_TIMEOUT, safe=safe)
+            return self._transport.one(
+                kind,
+                method,
+                template,
+                *names,
+                query=query,
+                upload=body,
+                headers={"Content-Type": media},
+                timeout=CALL_TIMEOUT,
+                safe=safe,
+            )
         finally:
             body.close()

@@ -69,7 +69,9 @@ class Responses(Resource):
         events = self._events(connect, reconnect, resumes=background, leave=None if background else leave)
         return events
 
-    def follow(self, response_id: str, *, starting_after: int | None = None, reconnect: bool | None = None) -> ResponseEvents:
+    def follow(
+        self, response_id: str, *, starting_after: int | None = None, reconnect: bool | None = None
+    ) -> ResponseEvents:
         """Returns the events of a response after the one with a sequence number, to its end."""
 
         def connect(last: Position | None) -> httpx.Response:
@@ -78,9 +80,19 @@ class Responses(Resource):
         return self._events(connect, reconnect, resumes=True, after=starting_after)
 
     def _follow(self, response_id: str, last: Position | None) -> httpx.Response:
-        return self._transport.send("GET", self._each, response_id, query={"stream": True, "starting_after": last}, accept=SSE, stream=True)
+        return self._transport.send(
+            "GET", self._each, response_id, query={"stream": True, "starting_after": last}, accept=SSE, stream=True
+        )
 
-    def _events(self, connect: Connect, reconnect: bool | None, *, resumes: bool, after: int | None = None, leave: Leave | None = None) -> ResponseEvents:
+    def _events(
+        self,
+        connect: Connect,
+        reconnect: bool | None,
+        *,
+        resumes: bool,
+        after: int | None = None,
+        leave: Leave | None = None,
+    ) -> ResponseEvents:
         options = self._transport.options
         return ResponseEvents(
             types.ResponseEvent,
@@ -116,9 +128,17 @@ class Responses(Resource):
         """Deletes a response that has ended."""
         return self._one(types.DeletedResponse, "DELETE", self._each, response_id)
 
-    def input_items(self, response_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None) -> Pager[types.ResponseItem]:
+    def input_items(
+        self, response_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> Pager[types.ResponseItem]:
         """Lists what a response was asked."""
-        return self._list(types.ResponseItem, self._each + "/input_items", response_id, query={"limit": limit, "order": order, "after": after}, cursor="after")
+        return self._list(
+            types.ResponseItem,
+            self._each + "/input_items",
+            response_id,
+            query={"limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
 
     def files(self, response_id: str) -> list[types.ResponseFile]:
         """Lists the files that the model shared."""

@@ -40,12 +40,18 @@ class SandboxFiles:
         """Returns a file as UTF-8."""
         return self.open(path).text()
 
-    def write(self, path: str, content: Content, *, append: bool = False, mode: int | None = None) -> types.SandboxWritten:
+    def write(
+        self, path: str, content: Content, *, append: bool = False, mode: int | None = None
+    ) -> types.SandboxWritten:
         """Writes a file: bytes, text, an open file, or pieces as they come."""
         query = {"path": path, "append": append or None, "mode": None if mode is None else f"{mode:o}"}
-        return self._place.upload(types.SandboxWritten, "PUT", FILES, content=content, query=query, safe=not append)
+        return self._place.upload(
+            types.SandboxWritten, "PUT", FILES, content=content, query=query, safe=not append
+        )
 
-    def upload(self, local: str | os.PathLike[str], path: str, *, mode: int | None = None) -> types.SandboxWritten:
+    def upload(
+        self, local: str | os.PathLike[str], path: str, *, mode: int | None = None
+    ) -> types.SandboxWritten:
         """Copies a file of this machine into the sandbox."""
         return self.write(path, Path(local), mode=mode)
 
@@ -57,9 +63,13 @@ class SandboxFiles:
         """Describes a file."""
         return self._place.one(types.SandboxFile, "GET", FILES + "/stat", query={"path": path})
 
-    def list(self, path: str | None = None, *, depth: int | None = None, limit: int | None = None) -> types.SandboxFiles:
+    def list(
+        self, path: str | None = None, *, depth: int | None = None, limit: int | None = None
+    ) -> types.SandboxFiles:
         """Lists a folder, and those below it to a depth."""
-        return self._place.one(types.SandboxFiles, "GET", FILES + "/list", query={"path": path, "depth": depth, "limit": limit})
+        return self._place.one(
+            types.SandboxFiles, "GET", FILES + "/list", query={"path": path, "depth": depth, "limit": limit}
+        )
 
     def make_folder(self, path: str) -> types.SandboxFile:
         """Makes a folder, and those above it."""
@@ -67,7 +77,9 @@ class SandboxFiles:
 
     def move(self, source: str, target: str, *, replace: bool | None = None) -> types.SandboxFile:
         """Gives a file or folder another name."""
-        return self._place.one(types.SandboxFile, "POST", FILES + "/move", query={"from": source, "to": target, "replace": replace})
+        return self._place.one(
+            types.SandboxFile, "POST", FILES + "/move", query={"from": source, "to": target, "replace": replace}
+        )
 
     def delete(self, path: str, *, recursive: bool | None = None) -> None:
         """Removes a file, or a folder with recursive."""
@@ -78,9 +90,13 @@ class SandboxFiles:
         raises StreamBroken, as changes may be missing: look at the files, and watch anew."""
 
         def connect(last: Position | None) -> httpx.Response:
-            return self._place.send("GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True)
+            return self._place.send(
+                "GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True
+            )
 
-        return Events(types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False)
+        return Events(
+            types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False
+        )
 
     def pack(self, path: str) -> Download:
         """Returns a file or folder as a tar archive."""
@@ -88,4 +104,6 @@ class SandboxFiles:
 
     def unpack(self, path: str, archive: Content) -> types.SandboxUnpacked:
         """Unpacks a tar archive; its entry "." becomes path."""
-        return self._place.upload(types.SandboxUnpacked, "PUT", "/v1/sandboxes/{}/archive", content=archive, query={"path": path}, media=TAR)
+        return self._place.upload(
+            types.SandboxUnpacked, "PUT", "/v1/sandboxes/{}/archive", content=archive, query={"path": path}, media=TAR
+        )

@@ -43,7 +43,14 @@ class Sandbox:
     one that it made; one that was there stays.
     """
 
-    def __init__(self, transport: Transport, name: str, session: str | None, settings: Mapping[str, Any] | None = None, info: types.Sandbox | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        name: str,
+        session: str | None,
+        settings: Mapping[str, Any] | None = None,
+        info: types.Sandbox | None = None,
+    ) -> None:
         self._place = Place(transport, name, session)
         self._settings = dict(settings or {})
         self.info = info
@@ -86,7 +93,9 @@ class Sandbox:
         self.create()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.created:
             self.delete()
 
@@ -113,7 +122,9 @@ class Sandbox:
         on_output: Callable[[Output], object] | None = None,
     ) -> CommandResult:
         """Runs a command to its end: processes.run."""
-        return self.processes.run(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, on_output=on_output)
+        return self.processes.run(
+            command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, on_output=on_output
+        )
 
     def start(
         self,
@@ -126,7 +137,14 @@ class Sandbox:
         wait_for_reader: bool | None = None,
     ) -> Process:
         """Starts a process in the background: processes.start."""
-        return self.processes.start(command, working_dir=working_dir, env_vars=env_vars, stdin=stdin, timeout=timeout, wait_for_reader=wait_for_reader)
+        return self.processes.start(
+            command,
+            working_dir=working_dir,
+            env_vars=env_vars,
+            stdin=stdin,
+            timeout=timeout,
+            wait_for_reader=wait_for_reader,
+        )
 
     def run_code(self, code: str, *, language: str = "python", timeout: float | None = None) -> CodeResult:
         """Runs code in the context of a language: contexts.run."""
@@ -138,16 +156,24 @@ class Sandbox:
 
     def fork(self, count: int = 1) -> list[Sandbox]:
         """Copies it, with its processes."""
-        made = self._place.one(types.SandboxList, "POST", SANDBOX + "/fork", query={"count": count}, timeout=LONG_TIMEOUT)
+        made = self._place.one(
+            types.SandboxList, "POST", SANDBOX + "/fork", query={"count": count}, timeout=LONG_TIMEOUT
+        )
         return [Sandbox(self._place.transport, one.sandbox_id, None, info=one) for one in made.data]
 
     def snapshot(self, *, keep: float | None = None) -> types.Snapshot:
         """Keeps it as it is now, for so many seconds."""
-        return self._place.one(types.Snapshot, "POST", SANDBOX + "/snapshots", query={"keep_ms": milliseconds(keep)}, timeout=LONG_TIMEOUT)
+        return self._place.one(
+            types.Snapshot, "POST", SANDBOX + "/snapshots", query={"keep_ms": milliseconds(keep)}, timeout=LONG_TIMEOUT
+        )
 
     def set_timeout(self, *, timeout: float | None = None, sleep_after: float | None = None) -> types.Sandbox:
         """Says when it is destroyed, in seconds from now, and when it sleeps."""
-        return self._changed("PUT", SANDBOX + "/timeout", body=given(timeout_ms=milliseconds(timeout), sleep_after_ms=milliseconds(sleep_after)))
+        return self._changed(
+            "PUT",
+            SANDBOX + "/timeout",
+            body=given(timeout_ms=milliseconds(timeout), sleep_after_ms=milliseconds(sleep_after)),
+        )
 
     def set_network(self, **network: Unpack[params.NetworkChange]) -> types.Sandbox:
         """Changes what it may connect to."""
@@ -174,10 +200,24 @@ class Sandbox:
         self._place.none("DELETE", SANDBOX + "/previews/{}", str(port))
 
     def terminal(
-        self, *, rows: int = 24, columns: int = 80, command: str | None = None, working_dir: str | None = None, process: str | None = None, after: int | None = None
+        self,
+        *,
+        rows: int = 24,
+        columns: int = 80,
+        command: str | None = None,
+        working_dir: str | None = None,
+        process: str | None = None,
+        after: int | None = None,
     ) -> Terminal:
         """Opens a terminal, or with process comes back to one."""
-        query = {"rows": rows, "columns": columns, "command": command, "working_dir": working_dir, "process": process, "after": after}
+        query = {
+            "rows": rows,
+            "columns": columns,
+            "command": command,
+            "working_dir": working_dir,
+            "process": process,
+            "after": after,
+        }
         return open_terminal(self._place, query)
 
     def terminal_ticket(self) -> types.TerminalTicket:
@@ -192,7 +232,9 @@ class Sandboxes(Resource):
         """Names a sandbox, without a request."""
         return Sandbox(self._transport, name, session, settings)
 
-    def create(self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]) -> Sandbox:
+    def create(
+        self, name: str, *, session: str | None = None, **settings: Unpack[SandboxSettings]
+    ) -> Sandbox:
         """Makes a sandbox, or finds the one that has the name."""
         box = Sandbox(self._transport, name, session, settings)
         box.create()

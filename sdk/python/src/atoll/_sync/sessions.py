@@ -48,9 +48,20 @@ class Sessions(Resource):
         """Begins a session with an agent, by its id or slug."""
         return self._one(types.Session, "POST", SESSIONS, body=session)
 
-    def list(self, *, agent_id: str | None = None, include_archived: bool | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.Session]:
+    def list(
+        self,
+        *,
+        agent_id: str | None = None,
+        include_archived: bool | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> Pager[types.Session]:
         """Lists sessions, the newest first."""
-        return self._list(types.Session, SESSIONS, query={"agent_id": agent_id, "include_archived": include_archived, "limit": limit, "page": page})
+        return self._list(
+            types.Session,
+            SESSIONS,
+            query={"agent_id": agent_id, "include_archived": include_archived, "limit": limit, "page": page},
+        )
 
     def get(self, session_id: str) -> types.Session:
         """Shows a session."""
@@ -76,13 +87,23 @@ class Sessions(Resource):
         """Shows what the model is told before the conversation."""
         return self._one(types.SessionContext, "GET", SESSION + "/context", session_id)
 
-    def send(self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]) -> types.SessionTurn:
+    def send(
+        self, session_id: str, *, wait: bool = True, **event: Unpack[params.NewSessionEvent]
+    ) -> types.SessionTurn:
         """Sends a message, an outcome, or an answer to a call; returns when the turn has ended,
         or at once without wait. A caller that is cancelled meanwhile, or whose request_timeout
         is over, interrupts the turn."""
         headers = None if wait else {"Prefer": "respond-async"}
         try:
-            return self._one(types.SessionTurn, "POST", SESSION + "/events", session_id, body=event, headers=headers, timeout=LONG_TIMEOUT)
+            return self._one(
+                types.SessionTurn,
+                "POST",
+                SESSION + "/events",
+                session_id,
+                body=event,
+                headers=headers,
+                timeout=LONG_TIMEOUT,
+            )
         except _errors.RequestTimeout:
             self._abandon(session_id)
             raise
@@ -103,14 +124,24 @@ class Sessions(Resource):
         """Sends a message: send with its type and role."""
         return self.send(session_id, wait=wait, type="message", role="user", content=content)
 
-    def stream(self, session_id: str, *, deltas: bool | None = None, reconnect: bool | None = None, **event: Unpack[params.NewSessionEvent]) -> TurnEvents:
+    def stream(
+        self,
+        session_id: str,
+        *,
+        deltas: bool | None = None,
+        reconnect: bool | None = None,
+        **event: Unpack[params.NewSessionEvent],
+    ) -> TurnEvents:
         """Sends a message, an outcome, or an answer to a call, and returns the events of its
         turn as they happen. Leaving them before the end interrupts the turn; detach() lets it
         go on."""
+
         def connect(last: Position | None) -> httpx.Response:
             if last is not None:
                 return self._follow(SESSION + "/events/stream", (session_id,), last, deltas)
-            response = self._transport.send("POST", SESSION + "/events", session_id, query={"deltas": deltas}, body=event, accept=SSE, stream=True)
+            response = self._transport.send(
+                "POST", SESSION + "/events", session_id, query={"deltas": deltas}, body=event, accept=SSE, stream=True
+            )
             if response.headers.get("content-type", "").startswith("application/json"):
                 events.turn = types.SessionTurn(json.loads(response.read()))
                 events.ended = True
@@ -135,7 +166,9 @@ class Sessions(Resource):
         )
         return events
 
-    def follow(self, session_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> SessionEvents:
+    def follow(
+        self, session_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None
+    ) -> SessionEvents:
         """Returns the events of a session after the one with an id, and those to come, until
         the session is archived or deleted."""
 
@@ -144,10 +177,22 @@ class Sessions(Resource):
 
         return self._events(connect, reconnect, after, SESSION, (session_id,), ENDED)
 
-    def _follow(self, template: str, names: tuple[str, ...], last: Position | None, deltas: bool | None) -> httpx.Response:
-        return self._transport.send("GET", template, *names, query={"deltas": deltas, "after": last or None}, accept=SSE, stream=True)
+    def _follow(
+        self, template: str, names: tuple[str, ...], last: Position | None, deltas: bool | None
+    ) -> httpx.Response:
+        return self._transport.send(
+            "GET", template, *names, query={"deltas": deltas, "after": last or None}, accept=SSE, stream=True
+        )
 
-    def _events(self, connect: Connect, reconnect: bool | None, after: str | None, template: str, names: tuple[str, ...], ended: frozenset[str]) -> SessionEvents:
+    def _events(
+        self,
+        connect: Connect,
+        reconnect: bool | None,
+        after: str | None,
+        template: str,
+        names: tuple[str, ...],
+        ended: frozenset[str],
+    ) -> SessionEvents:
         options = self._transport.options
 
         def over() -> bool:
@@ -169,9 +214,22 @@ class Sessions(Resource):
             over=over,
         )
 
-    def events(self, session_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.SessionEvent]:
+    def events(
+        self,
+        session_id: str,
+        *,
+        order: str | None = None,
+        types_: str | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> Pager[types.SessionEvent]:
         """Lists the events of a session."""
-        return self._list(types.SessionEvent, SESSION + "/events", session_id, query={"order": order, "types": types_, "limit": limit, "page": page})
+        return self._list(
+            types.SessionEvent,
+            SESSION + "/events",
+            session_id,
+            query={"order": order, "types": types_, "limit": limit, "page": page},
+        )
 
     def files(self, session_id: str, *, limit: int | None = None) -> Pager[types.SessionFile]:
         """Lists what the agents of a session have shared."""
@@ -189,11 +247,33 @@ class Sessions(Resource):
         """Shows work that was handed on."""
         return self._one(types.SessionThread, "GET", THREAD, session_id, thread_id)
 
-    def thread_events(self, session_id: str, thread_id: str, *, order: str | None = None, types_: str | None = None, limit: int | None = None) -> Pager[types.SessionEvent]:
+    def thread_events(
+        self,
+        session_id: str,
+        thread_id: str,
+        *,
+        order: str | None = None,
+        types_: str | None = None,
+        limit: int | None = None,
+    ) -> Pager[types.SessionEvent]:
         """Lists the events of a thread."""
-        return self._list(types.SessionEvent, THREAD + "/events", session_id, thread_id, query={"order": order, "types": types_, "limit": limit})
+        return self._list(
+            types.SessionEvent,
+            THREAD + "/events",
+            session_id,
+            thread_id,
+            query={"order": order, "types": types_, "limit": limit},
+        )
 
-    def follow_thread(self, session_id: str, thread_id: str, *, after: str | None = None, deltas: bool | None = None, reconnect: bool | None = None) -> SessionEvents:
+    def follow_thread(
+        self,
+        session_id: str,
+        thread_id: str,
+        *,
+        after: str | None = None,
+        deltas: bool | None = None,
+        reconnect: bool | None = None,
+    ) -> SessionEvents:
         """Returns the events of a thread as they happen, until it has ended."""
 
         def connect(last: Position | None) -> httpx.Response:

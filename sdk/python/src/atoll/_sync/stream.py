@@ -195,7 +195,9 @@ class Events(Generic[E]):
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -236,12 +238,18 @@ class Download:
                     tag = response.headers.get("etag")
                     failures += 1
                     if not tag or tag.startswith("W/") or failures > self._max_retries:
-                        raise _errors.StreamBroken(f"the download was cut after {self.received} bytes: {error}", self.received) from error
+                        raise _errors.StreamBroken(
+                            f"the download was cut after {self.received} bytes: {error}", self.received
+                        ) from error
                     response.close()
                     sleep(pause(failures - 1, None))
-                    response = self._response = self._connect({"Range": f"bytes={self.received}-", "If-Range": tag})
+                    response = self._response = self._connect(
+                        {"Range": f"bytes={self.received}-", "If-Range": tag}
+                    )
                     if response.status_code != 206:
-                        raise _errors.StreamBroken(f"the download was cut after {self.received} bytes, and the file has changed", self.received) from error
+                        raise _errors.StreamBroken(
+                            f"the download was cut after {self.received} bytes, and the file has changed", self.received
+                        ) from error
         finally:
             self.close()
 
@@ -271,5 +279,7 @@ class Download:
         self._open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

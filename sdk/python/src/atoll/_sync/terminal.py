@@ -101,10 +101,14 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def open_terminal(place: Place, query: Mapping[str, Any]) -> Terminal:
-    response = place.send("GET", "/v1/sandboxes/{}/terminal", query=query, headers=_websocket.handshake(), stream=True, safe=False)
+    response = place.send(
+        "GET", "/v1/sandboxes/{}/terminal", query=query, headers=_websocket.handshake(), stream=True, safe=False
+    )
     return Terminal(response)

@@ -20,7 +20,9 @@ TAR = "application/x-tar"
 class Threads(Resource):
     """Home directories that outlive their executions."""
 
-    def list(self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None) -> Pager[types.Thread]:
+    def list(
+        self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None
+    ) -> Pager[types.Thread]:
         """Lists threads."""
         return self._list(types.Thread, "/v1/threads", query={"prefix": prefix, "limit": limit, "page": page})
 
@@ -39,7 +41,9 @@ class Threads(Resource):
 
     def files(self, thread_id: str, path: str | None = None) -> builtins.list[types.FileEntry]:
         """Lists a folder of a thread."""
-        return (self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})).files
+        return (
+            self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})
+        ).files
 
     def read_file(self, thread_id: str, path: str) -> Download:
         """Returns a file of a thread."""
@@ -61,6 +65,14 @@ class Threads(Resource):
         """Makes a thread what a tar archive has."""
         return self._upload(types.Thread, "PUT", THREAD + "/archive", thread_id, content=archive, media=TAR)
 
-    def sign_url(self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None) -> types.SignedURL:
+    def sign_url(
+        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
+    ) -> types.SignedURL:
         """Returns a URL that reads or writes one file without a key."""
-        return self._one(types.SignedURL, "POST", THREAD + "/signed_urls", thread_id, body=given(path=path, method=method, expires_in=expires_in))
+        return self._one(
+            types.SignedURL,
+            "POST",
+            THREAD + "/signed_urls",
+            thread_id,
+            body=given(path=path, method=method, expires_in=expires_in),
+        )

@@ -26,14 +26,18 @@ class SessionTools(Resource):
         super().__init__(transport)
         self.session = session
 
-    def call(self, tool: str, arguments: dict[str, Any], *, agent: str | None = None, template: str | None = None) -> dict[str, Any]:
+    def call(
+        self, tool: str, arguments: dict[str, Any], *, agent: str | None = None, template: str | None = None
+    ) -> dict[str, Any]:
         """Calls a tool by its name, as a model asks for it, and returns what it gave."""
         if tool == "execute_code":
             wait = float(arguments.get("timeout") or 60) + SLACK
         else:
             wait = float(arguments.get("timeout_ms") or 30000) / 1000 + SLACK if tool == "shell" else LONG_TIMEOUT
         query = {"agent": agent, "template": template}
-        return decode(self._transport.send("POST", TOOL, self.session, tool, body=arguments, query=query, timeout=wait))
+        return decode(
+            self._transport.send("POST", TOOL, self.session, tool, body=arguments, query=query, timeout=wait)
+        )
 
     def shell(self, **arguments: Unpack[params.ShellInput]) -> types.ShellOutput:
         """Runs a command."""
@@ -67,7 +71,9 @@ class SessionTools(Resource):
         """Copies files from one sandbox to another."""
         return types.TransferOutput(self.call("transfer", {**arguments}))
 
-    def execute_code(self, *, agent: str | None = None, template: str | None = None, **arguments: Unpack[params.CodeInput]) -> types.CodeOutput:
+    def execute_code(
+        self, *, agent: str | None = None, template: str | None = None, **arguments: Unpack[params.CodeInput]
+    ) -> types.CodeOutput:
         """Runs code in a sandbox of the session that its calls share."""
         return types.CodeOutput(self.call("execute_code", {**arguments}, agent=agent, template=template))
 

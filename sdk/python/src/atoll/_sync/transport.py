@@ -10,10 +10,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _errors
+from .._body import Body, content_of
 from .._clock import deadline, sleep, pause
 from .._record import Record
-from .._request import BYTES, CALL_TIMEOUT, CONNECT_TIMEOUT, JSON, STREAM_TIMEOUT, Options, Query, encode_query, fill, may_retry, new_key, takes_key
-from .._body import Body, content_of
+from .._request import (
+    BYTES,
+    CALL_TIMEOUT,
+    CONNECT_TIMEOUT,
+    JSON,
+    STREAM_TIMEOUT,
+    Options,
+    Query,
+    encode_query,
+    fill,
+    may_retry,
+    new_key,
+    takes_key,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -86,7 +99,9 @@ class Transport:
                         content=content,
                         data=form.get("data") if form else None,
                         files=form.get("files") if form else None,
-                        timeout=httpx.Timeout(left, connect=CONNECT_TIMEOUT if left is None else min(left, CONNECT_TIMEOUT)),
+                        timeout=httpx.Timeout(
+                            left, connect=CONNECT_TIMEOUT if left is None else min(left, CONNECT_TIMEOUT)
+                        ),
                     )
                     with deadline(None if long else left):
                         response = self.http.send(request, stream=stream, follow_redirects=False)

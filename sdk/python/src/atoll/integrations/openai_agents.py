@@ -22,6 +22,12 @@ async def tools(client: AsyncAtoll, session: str, *, names: Collection[str] | No
         async def run(context: Any, arguments: str) -> str:
             return await _tools.async_call(client, session, one.name, json.loads(arguments or "{}"))
 
-        return FunctionTool(name=one.name, description=one.description, params_json_schema=one.schema, on_invoke_tool=run, strict_json_schema=False)
+        return FunctionTool(
+            name=one.name,
+            description=one.description,
+            params_json_schema=one.schema,
+            on_invoke_tool=run,
+            strict_json_schema=False,
+        )
 
     return [tool(one) for one in await _tools.async_definitions(client, names)]
