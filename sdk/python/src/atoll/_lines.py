@@ -9,8 +9,6 @@ from ._errors import StreamBroken
 
 MAX_EVENT = 64 << 20  # bytes
 
-Item = tuple[str | None, dict[str, Any]]  # the id of a server-sent event, and the object
-
 
 class Lines:
     """Splits bytes into lines; what follows the last line feed waits for more."""
@@ -39,10 +37,11 @@ class NDJSONReader:
     def __init__(self) -> None:
         self._lines = Lines()
 
-    def feed(self, chunk: bytes) -> list[Item]:
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
         # One call for all lines of a chunk takes half of the time of one for each.
         lines = [line for line in self._lines.split(chunk) if line.strip()]
-        return [(None, value) for value in json.loads(b"[" + b",".join(lines) + b"]")]
+        values: list[dict[str, Any]] = json.loads(b"[" + b",".join(lines) + b"]")
+        return values
 
 
 class SSEReader:
@@ -51,25 +50,22 @@ class SSEReader:
     def __init__(self) -> None:
         self._lines = Lines()
         self._data: list[bytes] = []
-        self._id: str | None = None
 
-    def feed(self, chunk: bytes) -> list[Item]:
-        found: list[Item] = []
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for raw in self._lines.split(chunk):
             line = raw.rstrip(b"\r")
             if not line:
                 if self._data:
                     data = b"\n".join(self._data)
                     if data != b"[DONE]":
-                        found.append((self._id, json.loads(data)))
-                self._data, self._id = [], None
+                        found.append(json.loads(data))
+                self._data = []
                 continue
             name, _, value = line.partition(b":")
             value = value.removeprefix(b" ")
             if name == b"data":
                 self._data.append(value)
-            elif name == b"id":
-                self._id = value.decode("utf-8", "replace")
         return found
 
 

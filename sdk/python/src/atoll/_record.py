@@ -74,11 +74,11 @@ class Record:
     __slots__ = ("_data", "_read")
     _renamed: ClassVar[dict[str, str]] = {}
     _data: Mapping[str, Any]
-    _read: dict[str, Any]
+    _read: dict[str, Any] | None
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
-        self._read = {}
+        self._read = None
 
     if not typing.TYPE_CHECKING:  # so that a name that is not there is an error of type checkers
 
@@ -86,7 +86,9 @@ class Record:
             if name.startswith("_"):
                 raise AttributeError(name)
             read = self._read
-            if name in read:
+            if read is None:
+                read = self._read = {}
+            elif name in read:
                 return read[name]
             known = _known(type(self))
             key = self._renamed.get(name, name)
@@ -107,7 +109,7 @@ class Record:
         return (self._data,)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._data, self._read = state[0], {}
+        self._data, self._read = state[0], None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self._data == other._data

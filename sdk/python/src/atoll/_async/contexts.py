@@ -31,23 +31,24 @@ class AsyncCodeEvents(AsyncEvents[types.CodeEvent]):
         self._output: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._values: list[dict[str, Any]] = []
 
-    async def __anext__(self) -> types.CodeEvent:
-        event = await super().__anext__()
-        if event.type == "output":
-            self._output.setdefault(event.stream or "stdout", []).append(event.data or "")
-        elif event.type == "value" and event.value is not None:
-            self._values.append(event.value.to_dict())
-        elif event.type == "result" and event.result is not None:
-            told = event.result.to_dict()
-            self.result = CodeResult(
-                {
-                    **told,
-                    "stdout": told.get("stdout") or "".join(self._output["stdout"]),
-                    "stderr": told.get("stderr") or "".join(self._output["stderr"]),
-                    "values": told.get("values") or self._values,
-                }
-            )
-        return event
+    def _take(self, values: list[dict[str, Any]]) -> None:
+        for value in values:
+            if value.get("type") == "output":
+                self._output.setdefault(value.get("stream", "stdout"), []).append(value.get("data", ""))
+            elif value.get("type") == "value" and value.get("value"):
+                self._values.append(value["value"])
+        super()._take(values)
+
+    def _note(self, value: dict[str, Any]) -> None:
+        told = value["result"]
+        self.result = CodeResult(
+            {
+                **told,
+                "stdout": told.get("stdout") or "".join(self._output["stdout"]),
+                "stderr": told.get("stderr") or "".join(self._output["stderr"]),
+                "values": told.get("values") or self._values,
+            }
+        )
 
 
 class AsyncContexts:
@@ -92,8 +93,7 @@ class AsyncContexts:
         return AsyncCodeEvents(
             types.CodeEvent,
             connect,
-            position=lambda item: None,
-            final=lambda value: value.get("type") == "result",
+            ends=["result"],
             resumes=False,
         )
 

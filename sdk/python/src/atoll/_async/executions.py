@@ -144,8 +144,8 @@ class AsyncExecutions(AsyncResource):
         events = AsyncExecutionEvents(
             types.Event,
             begin,
-            position=lambda item: item[1].get("seq"),
-            final=lambda value: value.get("type") == "result",
+            key="seq",
+            ends=["result"],
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,
             opened=opened,

@@ -27,11 +27,11 @@ class AsyncResponseEvents(AsyncEvents[types.ResponseEvent]):
 
     response: types.Response | None = None
 
-    async def __anext__(self) -> types.ResponseEvent:
-        event = await super().__anext__()
-        if event.response is not None:
-            self.response = event.response
-        return event
+    def _take(self, values: list[dict[str, Any]]) -> None:
+        super()._take(values)
+        for value in values:
+            if value.get("response"):
+                self.response = types.Response(value["response"])
 
 
 class AsyncResponses(AsyncResource):
@@ -96,8 +96,8 @@ class AsyncResponses(AsyncResource):
         return AsyncResponseEvents(
             types.ResponseEvent,
             connect,
-            position=lambda item: item[1].get("sequence_number"),
-            final=lambda value: value.get("type") in LAST,
+            key="sequence_number",
+            ends=LAST,
             reader=SSEReader,
             resumes=resumes and (options.reconnect if reconnect is None else reconnect),
             max_retries=options.max_retries,

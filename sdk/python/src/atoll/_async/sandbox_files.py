@@ -93,9 +93,7 @@ class AsyncSandboxFiles:
                 "GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True
             )
 
-        return AsyncEvents(
-            types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False
-        )
+        return AsyncEvents(types.SandboxChange, connect, resumes=False)
 
     def pack(self, path: str) -> AsyncDownload:
         """Returns a file or folder as a tar archive."""

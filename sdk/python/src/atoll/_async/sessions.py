@@ -39,6 +39,9 @@ class AsyncTurnEvents(AsyncSessionEvents):
 
     turn: types.SessionTurn | None = None
 
+    def _is_last(self, value: dict[str, Any]) -> bool:
+        return value.get("status") != "running"
+
 
 class AsyncSessions(AsyncResource):
     """Conversations with an agent."""
@@ -149,15 +152,12 @@ class AsyncSessions(AsyncResource):
         async def leave() -> None:
             await self._abandon(session_id)
 
-        def final(value: dict[str, Any]) -> bool:
-            return value.get("type") == "status" and value.get("status") != "running"
-
         options = self._transport.options
         events = AsyncTurnEvents(
             SessionStreamed,
             connect,
-            position=lambda item: item[0] or item[1].get("id"),
-            final=final,
+            key="id",
+            ends=["status"],
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,
@@ -204,8 +204,7 @@ class AsyncSessions(AsyncResource):
         return AsyncSessionEvents(
             SessionStreamed,
             connect,
-            position=lambda item: item[0] or item[1].get("id"),
-            final=lambda value: False,
+            key="id",
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,

@@ -133,8 +133,8 @@ def output_of(
     return ProcessEvents(
         types.ProcessEvent,
         connect,
-        position=lambda item: item[1].get("cursor") if item[1].get("type") == "output" else None,
-        final=lambda value: value.get("type") in ("exit", "stopped"),
+        key="cursor",
+        ends=["exit", "stopped"],
         resumes=options.reconnect if reconnect is None else reconnect,
         endless=not follow,
         max_retries=options.max_retries,

@@ -28,11 +28,11 @@ class ResponseEvents(Events[types.ResponseEvent]):
 
     response: types.Response | None = None
 
-    def __next__(self) -> types.ResponseEvent:
-        event = super().__next__()
-        if event.response is not None:
-            self.response = event.response
-        return event
+    def _take(self, values: list[dict[str, Any]]) -> None:
+        super()._take(values)
+        for value in values:
+            if value.get("response"):
+                self.response = types.Response(value["response"])
 
 
 class Responses(Resource):
@@ -97,8 +97,8 @@ class Responses(Resource):
         return ResponseEvents(
             types.ResponseEvent,
             connect,
-            position=lambda item: item[1].get("sequence_number"),
-            final=lambda value: value.get("type") in LAST,
+            key="sequence_number",
+            ends=LAST,
             reader=SSEReader,
             resumes=resumes and (options.reconnect if reconnect is None else reconnect),
             max_retries=options.max_retries,

@@ -94,9 +94,7 @@ class SandboxFiles:
                 "GET", FILES + "/watch", query={"path": path, "recursive": recursive}, accept=NDJSON, stream=True
             )
 
-        return Events(
-            types.SandboxChange, connect, position=lambda item: None, final=lambda value: False, resumes=False
-        )
+        return Events(types.SandboxChange, connect, resumes=False)
 
     def pack(self, path: str) -> Download:
         """Returns a file or folder as a tar archive."""

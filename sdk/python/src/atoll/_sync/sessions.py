@@ -40,6 +40,9 @@ class TurnEvents(SessionEvents):
 
     turn: types.SessionTurn | None = None
 
+    def _is_last(self, value: dict[str, Any]) -> bool:
+        return value.get("status") != "running"
+
 
 class Sessions(Resource):
     """Conversations with an agent."""
@@ -150,15 +153,12 @@ class Sessions(Resource):
         def leave() -> None:
             self._abandon(session_id)
 
-        def final(value: dict[str, Any]) -> bool:
-            return value.get("type") == "status" and value.get("status") != "running"
-
         options = self._transport.options
         events = TurnEvents(
             SessionStreamed,
             connect,
-            position=lambda item: item[0] or item[1].get("id"),
-            final=final,
+            key="id",
+            ends=["status"],
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,
@@ -205,8 +205,7 @@ class Sessions(Resource):
         return SessionEvents(
             SessionStreamed,
             connect,
-            position=lambda item: item[0] or item[1].get("id"),
-            final=lambda value: False,
+            key="id",
             reader=SSEReader,
             resumes=options.reconnect if reconnect is None else reconnect,
             max_retries=options.max_retries,

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Callable
+from collections.abc import Iterator, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import _errors
 from .._clock import shield, sleep, pause
-from .._lines import Item, NDJSONReader, Reader
+from .._lines import NDJSONReader, Reader
 from .._record import Record
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Events(Generic[E]):
         kind: type[E],
         connect: Connect,
         *,
-        position: Callable[[Item], Position | None],
-        final: Callable[[dict[str, Any]], bool],
+        key: str = "",
+        ends: Iterable[str] = (),
         reader: Callable[[], Reader] = NDJSONReader,
         resumes: bool = True,
         endless: bool = False,
@@ -57,8 +57,8 @@ class Events(Generic[E]):
         """Whether the last event has come."""
         self._kind = kind
         self._connect = connect
-        self._position = position
-        self._final = final
+        self._key = key  # the field that says where in the stream an event is
+        self._special = frozenset(["keepalive", *ends])  # with the types of last events
         self._new_reader = reader
         self._resumes = resumes
         self._endless = endless
@@ -68,28 +68,20 @@ class Events(Generic[E]):
         self._over = over
         self._step = step  # 0 where events may share a position
         self._reader = reader()
-        self._ready: deque[tuple[Position | None, dict[str, Any]]] = deque()
+        self._ready: deque[dict[str, Any]] = deque()
         self._response: httpx.Response | None = None
         self._chunks: Iterator[bytes] | None = None
         self._failures = 0
         self._closed = False
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> E:
+    def __iter__(self) -> Iterator[E]:
+        kind, ready = self._kind, self._ready
         while True:
-            if self._ready:
-                position, value = self._ready.popleft()
-                if position is not None:
-                    self.last = position
-                if self._final(value):
-                    self.ended = True
-                    self._note(value)
-                return self._kind(value)
+            while ready:
+                yield kind(ready.popleft())
             if self.ended or self._closed:
                 self.close()
-                raise StopIteration
+                return
             self._fill()
 
     def _fill(self) -> None:
@@ -120,19 +112,32 @@ class Events(Generic[E]):
             self.close()
             raise
 
-    def _take(self, items: list[Item]) -> None:
-        """Keeps what is new of events that came together."""
+    def _take(self, values: list[dict[str, Any]]) -> None:
+        """Keeps what is new of events that came together. It is all that is done for each
+        event before its reader has it, so it is short."""
+        key, step, special, keep = self._key, self._step, self._special, self._ready.append
         last = self.last
-        for item in items:
-            value = item[1]
-            if value.get("type") == "keepalive":
-                continue
-            position = self._position(item)
+        after = last + step if isinstance(last, int) else 0
+        for value in values:
+            if value.get("type") in special:
+                if value["type"] == "keepalive":
+                    continue
+                if self._is_last(value):
+                    self.ended = True
+                    self._note(value)
+            position = value.get(key)
             if position is not None:
-                if isinstance(position, int) and isinstance(last, int) and position < last + self._step:
-                    continue  # it was sent again
+                if position.__class__ is int:
+                    if position < after:
+                        continue  # it was sent again
+                    after = position + step
                 last = position
-            self._ready.append((position, value))
+            keep(value)
+        self.last = last
+
+    def _is_last(self, value: dict[str, Any]) -> bool:
+        """Whether an event of one of the last types is the last."""
+        return True
 
     def _note(self, value: dict[str, Any]) -> None:
         """Is told of the last event."""
