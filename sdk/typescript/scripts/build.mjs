@@ -1,0 +1,8 @@
+// Writes dist: the modules and their types.
+import { execFileSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+rmSync(root + "dist", { recursive: true, force: true });
+execFileSync(process.execPath, [root + "node_modules/typescript/bin/tsc", "-p", root + "tsconfig.json"], { stdio: "inherit" });

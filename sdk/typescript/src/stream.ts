@@ -1,0 +1,125 @@
+import { AtollError, StreamError } from "./errors.js";
+import { backoff, pause, type CallOptions, type Transport } from "./transport.js";
+
+export interface StreamOptions extends CallOptions {
+  /** false: a stream that breaks off fails with StreamError instead of going on at its next event. */
+  reconnect?: boolean | undefined;
+  /** Milliseconds without a byte after which a stream counts as broken; 60000 if left out, 0 for never. */
+  idleTimeout?: number | undefined;
+}
+
+/** How a kind of stream is opened, gone on with, and known to be whole. */
+export interface Source<E> {
+  /** open asks for the events after the last one that there was. It returns null when there are no more. */
+  open(last: E | undefined, signal: AbortSignal): Promise<Response | null>;
+  /** isLast says whether the event is the last one. */
+  isLast(e: E): boolean;
+  /** ended is asked at an end without a last event: whether that is the end. */
+  ended?(last: E | undefined): Promise<boolean>;
+  /** keeps says whether the stream can be gone on with after the event. */
+  keeps?(e: E): boolean;
+  /** lost is told when events may have been missed, and may return one that says so. */
+  lost?(): E;
+  /** cancel ends on the server what the stream tells of. */
+  cancel?(): Promise<unknown>;
+  /** resumes is false for a stream that cannot be taken up again. */
+  resumes?: boolean;
+}
+
+/** The most times in a row that a stream is taken up again without an event. */
+const maxReopens = 6;
+
+/** follow yields the events of a source to its end. Aborting the signal cancels on the server. */
+export async function* follow<E extends object>(t: Transport, source: Source<E>, o: StreamOptions = {}): AsyncGenerator<E, void, undefined> {
+  const stop = new AbortController();
+  const abort = () => stop.abort(o.signal!.reason);
+  o.signal?.throwIfAborted();
+  o.signal?.addEventListener("abort", abort, { once: true });
+  let last: E | undefined;
+  let failed = 0;
+  try {
+    for (;;) {
+      let cut: unknown;
+      try {
+        const res = await source.open(last, stop.signal);
+        if (!res) return;
+        for await (const e of events<E>(res, o.idleTimeout ?? 60_000)) {
+          if (stop.signal.aborted) throw stop.signal.reason;
+          failed = 0;
+          if (source.keeps?.(e) ?? true) last = e;
+          yield e;
+          if (source.isLast(e)) return;
+        }
+      } catch (e) {
+        if (stop.signal.aborted) throw stop.signal.reason;
+        if (e instanceof AtollError && e.code !== "connection" && e.code !== "stream_cut") throw e;
+        cut = e;
+      }
+      if (cut === undefined && (await source.ended?.(last))) return;
+      if (o.reconnect === false || source.resumes === false || ++failed > maxReopens) {
+        throw new StreamError("the stream ended before its last event", { cause: cut });
+      }
+      await pause(backoff(failed - 1), stop.signal);
+      const lost = source.lost?.();
+      if (lost) yield lost;
+    }
+  } finally {
+    o.signal?.removeEventListener("abort", abort);
+    if (o.signal?.aborted && source.cancel) t.leave(source.cancel());
+    stop.abort(new StreamError("the stream was closed")); // which closes the connection
+  }
+}
+
+/** events parses NDJSON or server-sent events whose data is JSON. */
+export async function* events<E>(res: Response, idle = 0): AsyncGenerator<E, void, undefined> {
+  const sse = res.headers.get("content-type")?.startsWith("text/event-stream");
+  let data = "";
+  for await (const line of lines(res, idle)) {
+    if (!sse) {
+      if (line) yield JSON.parse(line) as E;
+    } else if (line.startsWith("data:")) {
+      data += (data && "\n") + line.slice(line[5] === " " ? 6 : 5);
+    } else if (line === "" && data) {
+      const whole = data;
+      data = "";
+      if (whole !== "[DONE]") yield JSON.parse(whole) as E;
+    }
+  }
+}
+
+/** lines yields whole lines; what follows the last line feed was cut and is left out. */
+async function* lines(res: Response, idle: number): AsyncGenerator<string, void, undefined> {
+  if (!res.body) return;
+  const from = res.body.getReader();
+  const decoder = new TextDecoder();
+  let rest: string[] = []; // of a line that has not ended
+  try {
+    for (;;) {
+      const { done, value } = await timely(from.read(), idle);
+      if (done) return;
+      const text = decoder.decode(value, { stream: true });
+      let begin = 0;
+      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", begin)) {
+        let line = text.slice(begin, end);
+        if (rest.length) {
+          line = rest.join("") + line;
+          rest = [];
+        }
+        begin = end + 1;
+        yield line.endsWith("\r") ? line.slice(0, -1) : line;
+      }
+      if (begin < text.length) rest.push(text.slice(begin));
+    }
+  } finally {
+    from.cancel().catch(() => undefined); // it was cut or is over
+  }
+}
+
+/** timely waits for a read, but not longer than ms. */
+function timely<T>(read: Promise<T>, ms: number): Promise<T> {
+  if (!ms) return read;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new StreamError(`nothing came for ${ms} ms`)), ms);
+    read.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
