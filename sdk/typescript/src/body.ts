@@ -42,31 +42,33 @@ export interface Upload {
   type?: string | undefined;
 }
 
-/** form makes multipart/form-data, as a stream if the file is one. */
-export function form(field: string, file: Upload, fields: Record<string, string | number | undefined> = {}): { content: Content; type: string } {
+/** form makes multipart/form-data, as a stream if a file of it is one. */
+export function form(files: readonly (readonly [field: string, file: Upload])[], fields: Record<string, string | number | undefined> = {}): { content: Content; type: string } {
   const boundary = "atoll-" + crypto.randomUUID();
   const quote = (s: string) => s.replace(/["\r\n]/g, encodeURIComponent);
-  let head = "";
+  const begin = (name: string, more: string) => `--${boundary}\r\nContent-Disposition: form-data; name="${quote(name)}"${more}\r\n\r\n`;
+  const parts: Content[] = [];
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) head += `--${boundary}\r\nContent-Disposition: form-data; name="${quote(name)}"\r\n\r\n${value}\r\n`;
+    if (value !== undefined) parts.push(begin(name, ""), `${value}\r\n`);
   }
-  head += `--${boundary}\r\nContent-Disposition: form-data; name="${quote(field)}"; filename="${quote(file.filename)}"\r\n`;
-  head += `Content-Type: ${file.type ?? "application/octet-stream"}\r\n\r\n`;
-  const tail = `\r\n--${boundary}--\r\n`;
-  const { content } = file;
-  const type = "multipart/form-data; boundary=" + boundary;
-  if (!isStream(content)) return { content: new Blob([head, content as BlobPart, tail]), type };
-  const bytes = new TextEncoder();
-  return { content: joined(bytes.encode(head), streamOf(content), bytes.encode(tail)), type };
+  for (const [field, file] of files) {
+    parts.push(begin(field, `; filename="${quote(file.filename)}"\r\nContent-Type: ${file.type ?? "application/octet-stream"}`), file.content, "\r\n");
+  }
+  parts.push(`--${boundary}--\r\n`);
+  const content = parts.some(isStream) ? joined(parts) : new Blob(parts as BlobPart[]);
+  return { content, type: "multipart/form-data; boundary=" + boundary };
 }
 
-async function* joined(head: Uint8Array, body: ReadableStream<Uint8Array>, tail: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield head;
-  const from = body.getReader();
+async function* joined(parts: Content[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield* isStream(part) ? read(streamOf(part)) : read(new Blob([part as BlobPart]).stream());
+}
+
+/** read yields what a stream has; leaving the loop cancels the stream. */
+export async function* read(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const from = stream.getReader();
   try {
     for (let part = await from.read(); !part.done; part = await from.read()) yield part.value;
   } finally {
-    await from.cancel();
+    from.cancel().catch(() => undefined); // it was cut or is over
   }
-  yield tail;
 }

@@ -2,7 +2,7 @@ import type { ErrorResponse } from "./wire.gen.js";
 
 /** The root of every error of this library. */
 export class AtollError extends Error {
-  /** For programs: the server's code, or connection, timeout, stream_cut, unsupported of this library. */
+  /** For programs: the server's code, or connection, timeout, invalid_signature or unsupported of this library. */
   readonly code: string;
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
@@ -26,16 +26,12 @@ export class TimeoutError extends AtollError {
 }
 
 /** A stream broke off and could not be taken up again. */
-export class StreamError extends AtollError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("stream_cut", message, options);
-  }
-}
+export class StreamError extends ConnectionError {}
 
 /** A webhook's message that its sender did not sign, or that is too old. */
 export class SignatureError extends AtollError {
   constructor(message: string) {
-    super("signature", message);
+    super("invalid_signature", message);
   }
 }
 
@@ -51,21 +47,23 @@ export class APIError extends AtollError {
   readonly resetsAt: Date | undefined;
   /** Milliseconds after which the server expects a retry, if it said so. */
   readonly retryAfter: number | undefined;
+  /** What the server said. */
+  readonly reason: string;
   /** What to do about it, if the code says so. */
   readonly advice: string | undefined;
   /** The whole answer, as JSON if it is that. */
   readonly body: unknown;
 
   constructor(status: number, code: string, message: string, requestId: string, retryAfter: number | undefined, body: unknown) {
-    const advice = advices[code];
     super(code, `${message} (${status} ${code}${requestId && ", " + requestId})`);
     const told = (typeof body === "object" ? body : null) as Partial<ErrorResponse> | null;
     this.status = status;
+    this.reason = message;
     this.requestId = requestId;
     this.retryAfter = retryAfter;
     this.dimension = told?.dimension;
     this.resetsAt = told?.resets_at ? new Date(told.resets_at) : undefined;
-    this.advice = advice;
+    this.advice = advices[code];
     this.body = body;
   }
 }

@@ -1,12 +1,11 @@
-import type { Query } from "./transport.js";
-
 export interface Page<T> {
   data: T[];
-  next_page: string | null;
+  /** Give it as page to get the next part; null at the end. */
+  next_page?: string | null;
 }
 
 /** How much of a list to read. */
-export interface PageQuery extends Query {
+export interface PageQuery {
   /** Items of a page at most. */
   limit?: number;
   /** The next_page of an earlier answer. */

@@ -20,6 +20,8 @@ export interface Source<E> {
   keeps?(e: E): boolean;
   /** lost is told when events may have been missed, and may return one that says so. */
   lost?(): E;
+  /** begun says whether what the stream tells of was begun, without which it cannot be taken up again. */
+  begun?(): boolean;
   /** cancel ends on the server what the stream tells of. */
   cancel?(): Promise<unknown>;
   /** resumes is false for a stream that cannot be taken up again. */
@@ -52,11 +54,11 @@ export async function* follow<E extends object>(t: Transport, source: Source<E>,
         }
       } catch (e) {
         if (stop.signal.aborted) throw stop.signal.reason;
-        if (e instanceof AtollError && e.code !== "connection" && e.code !== "stream_cut") throw e;
+        if (e instanceof AtollError && e.code !== "connection") throw e;
         cut = e;
       }
       if (cut === undefined && (await source.ended?.(last))) return;
-      if (o.reconnect === false || source.resumes === false || ++failed > maxReopens) {
+      if (o.reconnect === false || source.resumes === false || source.begun?.() === false || ++failed > maxReopens) {
         throw new StreamError("the stream ended before its last event", { cause: cut });
       }
       await pause(backoff(failed - 1), stop.signal);

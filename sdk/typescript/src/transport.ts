@@ -31,7 +31,8 @@ export interface ClientOptions {
   WebSocket?: typeof WebSocket | undefined;
 }
 
-export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+/** The part of a URL after the question mark. */
+export type Query = object;
 
 export interface Request extends CallOptions {
   query?: Query | undefined;
@@ -53,6 +54,9 @@ export function p(parts: TemplateStringsArray, ...names: readonly (string | numb
     return path + encodeURIComponent(name) + part;
   });
 }
+
+/** hasResult says whether an error has what a program did until its time was over. */
+const hasResult = (body: unknown) => typeof body === "object" && body !== null && "exit_code" in body;
 
 /** The longest that Retry-After makes a call wait, in milliseconds. */
 const maxWait = 60_000;
@@ -120,7 +124,7 @@ export class Transport {
     const repeatable = r.repeatable ?? (method !== "POST" && method !== "PATCH");
     const retries = body.once ? 0 : (r.maxRetries ?? this.options.maxRetries ?? 2);
     for (let tried = 0; ; tried++) {
-      let wait = backoff(tried);
+      let wait: number;
       try {
         const res = await this.fetch(url, {
           method,
@@ -132,13 +136,13 @@ export class Transport {
         } as RequestInit);
         if (res.ok) return res;
         const after = retryAfter(res.headers);
-        wait = Math.max(wait, after ?? 0);
-        const gone = method === "DELETE" && tried > 0 && res.status === 404; // by the try before
-        if (gone) return new Response(null, { status: 204 });
-        // 503 and 429 refuse; of 500, 502 and 504 a part may have been done
-        const again = res.status === 503 || (res.status === 429 && after !== undefined) || (repeatable && res.status === 502);
-        if (!again || tried >= retries || wait > maxWait) throw await refused(res);
-        await res.body?.cancel();
+        wait = after ?? backoff(tried);
+        if (method === "DELETE" && tried > 0 && res.status === 404) return new Response(null, { status: 204 }); // by the try before
+        // 429 and 503 say that nothing was begun; of 502 and 504 a part may have been done.
+        const refusal = (res.status === 429 || res.status === 503) && after !== undefined;
+        const error = await refused(res);
+        const again = refusal || (repeatable && [502, 503, 504].includes(res.status) && !hasResult(error.body));
+        if (!again || tried >= retries || wait > maxWait) throw error;
       } catch (e) {
         if (signal.aborted) throw signal.reason;
         if (e instanceof AtollError) throw e;
@@ -146,6 +150,7 @@ export class Transport {
           const cause = (e as Error).cause as { message?: string; code?: string } | undefined;
           throw new ConnectionError(`no answer from ${this.base}: ${cause?.message || cause?.code || (e as Error).message}`, { cause: e });
         }
+        wait = backoff(tried);
       }
       await pause(wait, signal);
     }
@@ -193,6 +198,15 @@ export class Transport {
   patch = <T>(path: string, json: unknown, o?: CallOptions) => this.call<T>("PATCH", path, { ...o, json });
   put = <T>(path: string, json?: unknown, o?: CallOptions, query?: Query) => this.call<T>("PUT", path, { ...o, json, query });
   list = <T>(path: string, query?: Query, o?: CallOptions) => new List<T>((page) => this.get(path, o, page ? { ...query, page } : query));
+  /** after lists what is paged by the id of the last item. */
+  after = <T>(path: string, query?: Query, o?: CallOptions) =>
+    new List<T>(async (after) => {
+      const part = await this.get<{ data: T[]; has_more?: boolean; last_id?: string | null }>(path, o, after ? { ...query, after } : query);
+      return { ...part, next_page: (part.has_more && part.last_id) || null };
+    });
+  /** upload sends bytes, for as long as that takes. */
+  upload = <T>(method: string, path: string, content: Content, o?: CallOptions & { type?: string }, query?: Query) =>
+    this.call<T>(method, path, { timeout: 0, ...o, content, query });
   /** download returns an answer whose body is bytes, for the caller to read as it likes. */
   download = (path: string, o?: CallOptions, query?: Query) => this.open("GET", path, { ...o, query, accept: "*/*" });
 

@@ -1,7 +1,7 @@
 import { AtollError } from "../errors.js";
 import type { PageQuery } from "../list.js";
 import { follow, type Source, type StreamOptions } from "../stream.js";
-import { p, Resource, type CallOptions, type Transport } from "../transport.js";
+import { p, Resource, type CallOptions, type Query, type Transport } from "../transport.js";
 import type { AcceptedResponse, Event, ExecuteRequest, ExecuteResponse, Execution, ExecutionSummary } from "../wire.gen.js";
 
 export interface ExecuteOptions extends CallOptions {
@@ -12,6 +12,7 @@ export interface ExecuteOptions extends CallOptions {
 }
 
 export interface ExecutionQuery extends PageQuery {
+  metadata?: Record<string, string>;
   status?: string;
   language?: string;
   thread_id?: string;
@@ -19,7 +20,12 @@ export interface ExecutionQuery extends PageQuery {
   /** RFC 3339. */
   since?: string;
   before?: string;
-  [metadata: `metadata.${string}`]: string;
+}
+
+/** tagged makes the query of metadata: metadata.KEY=VALUE. */
+export function tagged<Q extends { metadata?: Record<string, string> }>(query: Q | undefined): Query {
+  const { metadata, ...rest } = query ?? ({} as Q);
+  return { ...(rest as Query), ...Object.fromEntries(Object.entries(metadata ?? {}).map(([k, v]) => ["metadata." + k, v])) };
 }
 
 const path = "/v1/sandbox/execute";
@@ -32,7 +38,7 @@ export class Executions extends Resource {
    * Runs a program and returns its result. A program that fails is a result, too; one that
    * outlasts its timeout is a ProgramTimeoutError. Aborting the call cancels the execution.
    */
-  async create(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<ExecuteResponse> {
+  async run(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<ExecuteResponse> {
     const key = o.idempotencyKey ?? crypto.randomUUID();
     // The program's time, and as long again for its sandbox.
     const timeout = o.timeout ?? this.t.options.timeout ?? Math.max(300, 2 * (request.timeout ?? maxSeconds)) * 1000;
@@ -69,7 +75,7 @@ export class Executions extends Resource {
   }
 
   list(query?: ExecutionQuery, o?: CallOptions) {
-    return this.t.list<ExecutionSummary>("/v1/executions", query, o);
+    return this.t.list<ExecutionSummary>("/v1/executions", tagged(query), o);
   }
 
   /** Ends a program that runs. */
@@ -162,6 +168,6 @@ export class ExecutionStream implements AsyncIterable<Event> {
   /** Reads to the end and returns the result. */
   async result(): Promise<ExecuteResponse> {
     for await (const e of this) if (e.type === "result" && e.result) return e.result;
-    throw new AtollError("stream_cut", "the execution had ended, and all its events were read before");
+    throw new AtollError("connection", "the execution had ended, and all its events were read before");
   }
 }

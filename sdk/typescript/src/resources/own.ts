@@ -1,0 +1,78 @@
+import type { PageQuery } from "../list.js";
+import { p, Resource, type CallOptions } from "../transport.js";
+import type {
+  FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, Usage,
+} from "../wire.gen.js";
+
+/** The tenant's environments. */
+export class Environments extends Resource {
+  create(request: NewOwnEnvironment, o?: CallOptions): Promise<OwnEnvironment> {
+    return this.t.post("/v1/environments", request, o);
+  }
+
+  list(query?: PageQuery, o?: CallOptions) {
+    return this.t.list<OwnEnvironment>("/v1/environments", query, o);
+  }
+
+  get(environment: string, o?: CallOptions): Promise<OwnEnvironment> {
+    return this.t.get(p`/v1/environments/${environment}`, o);
+  }
+
+  change(environment: string, change: OwnEnvironmentChange, o?: CallOptions): Promise<OwnEnvironment> {
+    return this.t.patch(p`/v1/environments/${environment}`, change, o);
+  }
+
+  delete(environment: string, o?: CallOptions): Promise<void> {
+    return this.t.delete(p`/v1/environments/${environment}`, o);
+  }
+}
+
+/** Models that the key may use. */
+export class Models extends Resource {
+  list(o?: CallOptions): Promise<ModelList> {
+    return this.t.get("/v1/models", o);
+  }
+
+  get(model: string, o?: CallOptions): Promise<ListModel> {
+    return this.t.get(p`/v1/models/${model}`, o);
+  }
+}
+
+/** The tenant's own keys of models' providers. */
+export class ModelKeys extends Resource {
+  list(query?: PageQuery, o?: CallOptions) {
+    return this.t.list<ModelKey>("/v1/model-keys", query, o);
+  }
+
+  put(model: string, request: NewModelKey, o?: CallOptions): Promise<ModelKey> {
+    return this.t.put(p`/v1/model-keys/${model}`, request, o);
+  }
+
+  delete(model: string, o?: CallOptions): Promise<void> {
+    return this.t.delete(p`/v1/model-keys/${model}`, o);
+  }
+}
+
+export interface UsageQuery {
+  /** RFC 3339; the month so far if left out. */
+  since?: string;
+  before?: string;
+}
+
+/** What the tenant used. */
+export class Usages extends Resource {
+  get(query?: UsageQuery, o?: CallOptions): Promise<Usage> {
+    return this.t.get("/v1/usage", o, query);
+  }
+}
+
+/** The web, as agents see it. */
+export class Web extends Resource {
+  search(request: SearchRequest, o?: CallOptions): Promise<SearchAnswer> {
+    return this.t.post("/v1/search", request, o);
+  }
+
+  fetch(request: FetchRequest, o?: CallOptions): Promise<FetchAnswer> {
+    return this.t.post("/v1/fetch", request, o);
+  }
+}

@@ -1,0 +1,39 @@
+import { p, Resource, type CallOptions } from "../transport.js";
+import type {
+  BrowseInput, BrowseOutput, CodeInput, CodeOutput, ExecuteCodeRequest, GlobInput, GlobOutput, ReadFileInput, ReadFileOutput,
+  SandboxCreateInput, SandboxCreateOutput, SandboxListOutput, ShellInput, ShellOutput, TransferInput, TransferOutput, WriteFileInput, WriteFileOutput,
+} from "../wire.gen.js";
+import type { SandboxOptions } from "./sandboxes.js";
+
+/** The tools that models call. A sandbox comes into being with the first call that names it. */
+export class Tools extends Resource {
+  /** Definitions for a model's provider. */
+  list(query: { format?: "openai" | "anthropic" | string; strict?: boolean } = {}, o?: CallOptions): Promise<unknown[]> {
+    return this.t.get("/v1/tools", o, query);
+  }
+
+  /** Calls a tool by its name, with the input that a model gave. */
+  call<Output = unknown>(name: string, input: object, o: SandboxOptions & { agent?: string | undefined; template?: string | undefined } = {}): Promise<Output> {
+    return this.t.post(p`/v1/sessions/${o.session ?? "default"}/tools/${name}`, input, o, { agent: o.agent, template: o.template });
+  }
+
+  shell = (input: ShellInput, o?: SandboxOptions) => this.call<ShellOutput>("shell", input, o);
+  readFile = (input: ReadFileInput, o?: SandboxOptions) => this.call<ReadFileOutput>("read_file", input, o);
+  writeFile = (input: WriteFileInput, o?: SandboxOptions) => this.call<WriteFileOutput>("write_file", input, o);
+  glob = (input: GlobInput, o?: SandboxOptions) => this.call<GlobOutput>("glob", input, o);
+  browse = (input: BrowseInput, o?: SandboxOptions) => this.call<BrowseOutput>("browse", input, o);
+  sandboxCreate = (input: SandboxCreateInput, o?: SandboxOptions) => this.call<SandboxCreateOutput>("sandbox_create", input, o);
+  sandboxList = (o?: SandboxOptions) => this.call<SandboxListOutput>("sandbox_list", {}, o);
+  transfer = (input: TransferInput, o?: SandboxOptions) => this.call<TransferOutput>("transfer", input, o);
+  executeCode = (input: CodeInput, o?: SandboxOptions & { agent?: string; template?: string }) => this.call<CodeOutput>("execute_code", input, o);
+
+  /** Runs code of an agent's turn, whose calls share a sandbox. */
+  runCode(request: ExecuteCodeRequest, o?: CallOptions): Promise<CodeOutput> {
+    return this.t.post("/v1/tools/execute_code", request, o);
+  }
+
+  /** Removes the sandbox of an agent's turn. */
+  endTurn(agent: string, turn: string, o?: CallOptions): Promise<void> {
+    return this.t.delete(p`/v1/tools/turns/${turn}`, o, { agent });
+  }
+}

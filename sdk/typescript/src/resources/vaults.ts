@@ -1,0 +1,64 @@
+import type { PageQuery } from "../list.js";
+import { p, Resource, type CallOptions, type Transport } from "../transport.js";
+import type { Credential, CredentialChange, DeletedCredential, DeletedVault, NewCredential, NewVault, Vault, VaultChange } from "../wire.gen.js";
+
+type Query = PageQuery & { include_archived?: boolean };
+
+/** What sessions may use and not see. */
+export class Vaults extends Resource {
+  readonly credentials: Credentials;
+  constructor(t: Transport) {
+    super(t);
+    this.credentials = new Credentials(t);
+  }
+
+  create(request: NewVault, o?: CallOptions): Promise<Vault> {
+    return this.t.post("/v1/vaults", request, o);
+  }
+
+  list(query?: Query, o?: CallOptions) {
+    return this.t.list<Vault>("/v1/vaults", query, o);
+  }
+
+  get(vault: string, o?: CallOptions): Promise<Vault> {
+    return this.t.get(p`/v1/vaults/${vault}`, o);
+  }
+
+  change(vault: string, change: VaultChange, o?: CallOptions): Promise<Vault> {
+    return this.t.patch(p`/v1/vaults/${vault}`, change, o);
+  }
+
+  archive(vault: string, o?: CallOptions): Promise<Vault> {
+    return this.t.post(p`/v1/vaults/${vault}/archive`, undefined, o);
+  }
+
+  delete(vault: string, o?: CallOptions): Promise<DeletedVault> {
+    return this.t.delete(p`/v1/vaults/${vault}`, o);
+  }
+}
+
+export class Credentials extends Resource {
+  create(vault: string, request: NewCredential, o?: CallOptions): Promise<Credential> {
+    return this.t.post(p`/v1/vaults/${vault}/credentials`, request, o);
+  }
+
+  list(vault: string, query?: Query, o?: CallOptions) {
+    return this.t.list<Credential>(p`/v1/vaults/${vault}/credentials`, query, o);
+  }
+
+  get(vault: string, credential: string, o?: CallOptions): Promise<Credential> {
+    return this.t.get(p`/v1/vaults/${vault}/credentials/${credential}`, o);
+  }
+
+  change(vault: string, credential: string, change: CredentialChange, o?: CallOptions): Promise<Credential> {
+    return this.t.patch(p`/v1/vaults/${vault}/credentials/${credential}`, change, o);
+  }
+
+  archive(vault: string, credential: string, o?: CallOptions): Promise<Credential> {
+    return this.t.post(p`/v1/vaults/${vault}/credentials/${credential}/archive`, undefined, o);
+  }
+
+  delete(vault: string, credential: string, o?: CallOptions): Promise<DeletedCredential> {
+    return this.t.delete(p`/v1/vaults/${vault}/credentials/${credential}`, o);
+  }
+}

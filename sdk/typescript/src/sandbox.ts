@@ -1,0 +1,168 @@
+import type { Content } from "./body.js";
+import type { StreamOptions } from "./stream.js";
+import type { Contexts } from "./resources/contexts.js";
+import type { Command, ExecOptions, ExecResult } from "./resources/exec.js";
+import type { Sandboxes } from "./resources/sandboxes.js";
+import type { TerminalOptions } from "./resources/terminal.js";
+import type { FollowOptions } from "./resources/processes.js";
+import type { CallOptions } from "./transport.js";
+import type { CodeResult, NetworkChange, NewProcess, NewSandbox, RunCode, Sandbox as SandboxRecord, SandboxChange, SandboxProcess, SandboxTimeout, Snapshot } from "./wire.gen.js";
+
+/**
+ * A sandbox by its name. It is made with the first use; `await using` destroys it at the end.
+ *
+ *     await using box = client.sandbox("work");
+ *     const { stdout } = await box.run("ls");
+ */
+export class SandboxHandle {
+  readonly name: string;
+  readonly session: string | undefined;
+  private readonly all: Sandboxes;
+  private readonly contexts: Contexts;
+  private readonly request: NewSandbox;
+  private made: Promise<SandboxRecord> | undefined;
+
+  constructor(all: Sandboxes, contexts: Contexts, request: NewSandbox) {
+    this.name = request.name;
+    this.session = request.session ?? undefined;
+    this.all = all;
+    this.contexts = contexts;
+    this.request = request;
+  }
+
+  /** Makes the sandbox, if it is not there. */
+  create(): Promise<SandboxRecord> {
+    return (this.made ??= this.all.create(this.request).catch((e: unknown) => {
+      this.made = undefined;
+      throw e;
+    }));
+  }
+
+  private async ready<O extends CallOptions>(o?: O): Promise<O & { session: string | undefined }> {
+    o?.signal?.throwIfAborted();
+    await this.create();
+    return { ...(o as O), session: this.session };
+  }
+
+  /** Runs a command to its end. */
+  async run(command: Command, o?: ExecOptions): Promise<ExecResult> {
+    return this.all.exec(this.name, command, await this.ready(o));
+  }
+
+  /** Runs a command and tells of its output as it comes. */
+  async *stream(command: Command, o?: ExecOptions) {
+    yield* this.all.execStream(this.name, command, await this.ready(o));
+  }
+
+  /** Starts a program in the background. */
+  async start(command: string | NewProcess, o?: CallOptions): Promise<ProcessHandle> {
+    const request = typeof command === "string" ? { command } : command;
+    return new ProcessHandle(this.all, this.name, this.session, await this.all.processes.start(this.name, request, await this.ready(o)));
+  }
+
+  /** Runs code in an interpreter that stays: python, node, bash, or the id of a context. */
+  async runCode(code: string | RunCode, o?: CallOptions & { context?: string | undefined }): Promise<CodeResult> {
+    return this.contexts.run(this.name, o?.context ?? "python", code, await this.ready(o));
+  }
+
+  async readFile(path: string, o?: CallOptions): Promise<Response> {
+    return this.all.files.read(this.name, path, await this.ready(o));
+  }
+
+  async readText(path: string, o?: CallOptions): Promise<string> {
+    return (await this.readFile(path, o)).text();
+  }
+
+  async writeFile(path: string, content: Content, o?: CallOptions & { append?: boolean; mode?: string }) {
+    return this.all.files.write(this.name, path, content, await this.ready(o));
+  }
+
+  async listFiles(path = "/home/user", o?: CallOptions & { depth?: number; limit?: number }) {
+    return (await this.all.files.list(this.name, path, await this.ready(o))).data;
+  }
+
+  async deleteFile(path: string, o?: CallOptions & { recursive?: boolean }): Promise<void> {
+    return this.all.files.delete(this.name, path, await this.ready(o));
+  }
+
+  async *watch(path = "/home/user", o?: StreamOptions & { recursive?: boolean }): AsyncGenerator<SandboxChange, void, undefined> {
+    yield* this.all.files.watch(this.name, path, await this.ready(o));
+  }
+
+  async terminal(o?: TerminalOptions) {
+    return this.all.terminal(this.name, await this.ready(o));
+  }
+
+  /** The URL of a port. */
+  async preview(port: number, o?: CallOptions): Promise<string> {
+    return (await this.all.previews.open(this.name, port, await this.ready(o))).url;
+  }
+
+  async ports(o?: CallOptions) {
+    return (await this.all.ports(this.name, await this.ready(o))).data;
+  }
+
+  async setNetwork(network: NetworkChange, o?: CallOptions): Promise<SandboxRecord> {
+    return this.all.setNetwork(this.name, network, await this.ready(o));
+  }
+
+  async setTimeout(timeout: SandboxTimeout, o?: CallOptions): Promise<SandboxRecord> {
+    return this.all.setTimeout(this.name, timeout, await this.ready(o));
+  }
+
+  async sleep(o?: CallOptions): Promise<SandboxRecord> {
+    return this.all.sleep(this.name, await this.ready(o));
+  }
+
+  async fork(count = 1, o?: CallOptions): Promise<SandboxHandle[]> {
+    const copies = await this.all.fork(this.name, { ...(await this.ready(o)), count });
+    return copies.map((c) => new SandboxHandle(this.all, this.contexts, { name: c.name, session: c.session }));
+  }
+
+  async snapshot(o?: CallOptions & { keep_ms?: number }): Promise<Snapshot> {
+    return this.all.snapshot(this.name, await this.ready(o));
+  }
+
+  /** What the server knows of it. */
+  get(o?: CallOptions): Promise<SandboxRecord> {
+    return this.all.get(this.name, { ...o, session: this.session });
+  }
+
+  /** Destroys it. */
+  async delete(o?: CallOptions): Promise<void> {
+    this.made = undefined;
+    await this.all.delete(this.name, { ...o, session: this.session });
+  }
+
+  /** Destroys it, if it was used here. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.made) await this.delete();
+  }
+}
+
+/** A program in the background of a sandbox. */
+export class ProcessHandle {
+  readonly id: string;
+  readonly started: SandboxProcess;
+  private readonly all: Sandboxes;
+  private readonly where: [sandbox: string, process: string];
+  private readonly session: string | undefined;
+
+  constructor(all: Sandboxes, sandbox: string, session: string | undefined, started: SandboxProcess) {
+    this.all = all;
+    this.id = started.process_id;
+    this.where = [sandbox, this.id];
+    this.session = session;
+    this.started = started;
+  }
+
+  private in = <O extends CallOptions>(o?: O) => ({ ...(o as O), session: this.session });
+
+  output = (o?: FollowOptions) => this.all.processes.follow(...this.where, this.in(o));
+  get = (o?: CallOptions) => this.all.processes.get(...this.where, this.in(o));
+  wait = (o?: CallOptions & { timeout_ms?: number }) => this.all.processes.wait(...this.where, this.in(o));
+  write = (content: Content, o?: CallOptions & { close?: boolean }) => this.all.processes.write(...this.where, content, this.in(o));
+  signal = (signal: string, o?: CallOptions) => this.all.processes.signal(...this.where, signal, this.in(o));
+  /** Ends it and all that it started. */
+  kill = (o?: CallOptions) => this.all.processes.delete(...this.where, this.in(o));
+}
