@@ -1,3 +1,5 @@
+import { unique } from "./transport.js";
+
 /** Bytes to send: all at once, or as a stream, which is read no faster than it is sent. */
 export type Content = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 
@@ -44,7 +46,7 @@ export interface Upload {
 
 /** form makes multipart/form-data, as a stream if a file of it is one. */
 export function form(files: readonly (readonly [field: string, file: Upload])[], fields: Record<string, string | number | undefined> = {}): { content: Content; type: string } {
-  const boundary = "atoll-" + crypto.randomUUID();
+  const boundary = "atoll-" + unique();
   const quote = (s: string) => s.replace(/["\r\n]/g, encodeURIComponent);
   const begin = (name: string, more: string) => `--${boundary}\r\nContent-Disposition: form-data; name="${quote(name)}"${more}\r\n\r\n`;
   const parts: Content[] = [];

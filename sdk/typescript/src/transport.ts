@@ -44,7 +44,12 @@ export interface Request extends CallOptions {
   accept?: string | undefined;
   /** Whether the request may be made twice, as GET, PUT and DELETE may. */
   repeatable?: boolean | undefined;
+  /** Is given the answer before its body is read. */
+  seen?: ((res: Response) => void) | undefined;
 }
+
+/** unique returns a word that no other call has; randomUUID is not there on pages without TLS. */
+export const unique = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 
 /** p escapes what it is given: p`/v1/agents/${id}`. */
 export function p(parts: TemplateStringsArray, ...names: readonly (string | number)[]): string {
@@ -180,6 +185,7 @@ export class Transport {
     const timer = limit ? setTimeout(() => stop.abort(late), limit) : undefined;
     try {
       const res = await this.open(method, path, { ...r, signal: stop.signal, timeout: 0 });
+      r.seen?.(res);
       if (res.status === 204) return undefined as T;
       return (await res.json()) as T;
     } catch (e) {

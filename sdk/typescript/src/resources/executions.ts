@@ -1,7 +1,7 @@
 import { AtollError } from "../errors.js";
 import type { PageQuery } from "../list.js";
 import { follow, type Source, type StreamOptions } from "../stream.js";
-import { p, Resource, type CallOptions, type Query, type Transport } from "../transport.js";
+import { p, Resource, unique, type CallOptions, type Query, type Transport } from "../transport.js";
 import type { AcceptedResponse, Event, ExecuteRequest, ExecuteResponse, Execution, ExecutionSummary } from "../wire.gen.js";
 
 export interface ExecuteOptions extends CallOptions {
@@ -9,6 +9,8 @@ export interface ExecuteOptions extends CallOptions {
   idempotencyKey?: string | undefined;
   /** false: aborting the call leaves the execution running. */
   cancelOnAbort?: boolean | undefined;
+  /** Is told the trace id of the execution, once there is an answer. */
+  onTraceId?: ((traceId: string) => void) | undefined;
 }
 
 export interface ExecutionQuery extends PageQuery {
@@ -39,11 +41,12 @@ export class Executions extends Resource {
    * outlasts its timeout is a ProgramTimeoutError. Aborting the call cancels the execution.
    */
   async run(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<ExecuteResponse> {
-    const key = o.idempotencyKey ?? crypto.randomUUID();
+    const key = o.idempotencyKey ?? unique();
     // The program's time, and as long again for its sandbox.
     const timeout = o.timeout ?? this.t.options.timeout ?? Math.max(300, 2 * (request.timeout ?? maxSeconds)) * 1000;
+    const seen = o.onTraceId && ((res: Response) => o.onTraceId!(res.headers.get("x-trace-id") ?? ""));
     try {
-      return await this.t.call("POST", path, { ...o, ...keyed(key, o), timeout, json: request, repeatable: true });
+      return await this.t.call("POST", path, { ...o, ...keyed(key, o), timeout, seen, json: request, repeatable: true });
     } catch (e) {
       const timedOut = e instanceof AtollError && e.code === "timeout";
       if ((o.signal?.aborted || timedOut) && o.cancelOnAbort !== false) this.t.leave(this.cancelKeyed(request, key, o));
@@ -53,13 +56,13 @@ export class Executions extends Resource {
 
   /** Runs a program, whose end is told to a webhook, and returns at once. */
   async start(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<AcceptedResponse> {
-    const { headers } = keyed(o.idempotencyKey ?? crypto.randomUUID(), o);
+    const { headers } = keyed(o.idempotencyKey ?? unique(), o);
     return this.t.call("POST", path, { ...o, headers: { ...headers, Prefer: "respond-async" }, json: request, repeatable: true });
   }
 
   /** Runs a program and tells of its output as it comes. Aborting cancels it; leaving the loop does not. */
   stream(request: ExecuteRequest, o: StreamOptions & ExecuteOptions = {}): ExecutionStream {
-    const key = o.idempotencyKey ?? crypto.randomUUID();
+    const key = o.idempotencyKey ?? unique();
     return new ExecutionStream(this.t, o, "", 0, (signal) =>
       this.t.open("POST", path, { ...o, ...keyed(key, o), signal, json: request, accept: ndjson, repeatable: true }),
     );

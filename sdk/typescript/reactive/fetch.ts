@@ -1,0 +1,65 @@
+import { AtollError } from "../src/index.js";
+import { isReadable, snapshot, type Opaque } from "./cells.js";
+import { current, ready } from "./client.js";
+import { task, type Task } from "./task.js";
+
+export interface FetchParams {
+  url: Opaque<string>;
+  /** json if left out. */
+  mode?: Opaque<"json" | "text"> | undefined;
+  options?: Opaque<{ method?: string; headers?: Record<string, string>; body?: unknown }> | undefined;
+  result?: unknown;
+}
+
+interface Fetch {
+  url: string;
+  mode?: "json" | "text";
+  options?: { method?: string; headers?: Record<string, string>; body?: unknown };
+}
+
+/** fetchData asks for a URL whenever it changes; an empty one asks for nothing. */
+export function fetchData<T = any>(params: Opaque<FetchParams> | FetchParams): Task<T> {
+  return task<Fetch, T>({
+    name: "fetchData",
+    inputs: () => {
+      const { result: _, ...rest } = (isReadable(params) ? params.get() : params) as FetchParams;
+      const read = snapshot(rest) as Fetch;
+      return read.url ? read : undefined;
+    },
+    run: async ({ url, mode, options = {} }, signal) => {
+      const { body, ...init } = options;
+      const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
+      const res = await fetch(url, { ...init, ...sent, signal });
+      if (!res.ok) throw new AtollError("http_" + res.status, `${url} answered ${res.status} ${res.statusText}`.trim());
+      return (mode === "text" ? res.text() : res.json()) as Promise<T>;
+    },
+  });
+}
+
+/** readSandboxFile reads a file of a named sandbox. */
+export function readSandboxFile<T = string>(params: { sandbox: Opaque<string>; path: Opaque<string>; mode?: Opaque<"text" | "json"> | undefined }): Task<T> {
+  return task<{ sandbox: string; path: string; mode?: "text" | "json" }, T>({
+    name: "readSandboxFile",
+    ready,
+    inputs: () => snapshot(params) as { sandbox: string; path: string; mode?: "text" | "json" },
+    run: async ({ sandbox, path, mode }, signal) => {
+      const { client, session } = current();
+      const res = await client.sandboxes.files.read(sandbox, path, { session, signal });
+      return (mode === "json" ? res.json() : res.text()) as Promise<T>;
+    },
+  });
+}
+
+/** writeSandboxFile writes a file of a named sandbox. */
+export function writeSandboxFile(params: { sandbox: Opaque<string>; path: Opaque<string>; content: Opaque<string> }): Task<{ ok: true }> {
+  return task<{ sandbox: string; path: string; content: string }, { ok: true }>({
+    name: "writeSandboxFile",
+    ready,
+    inputs: () => snapshot(params) as { sandbox: string; path: string; content: string },
+    run: async ({ sandbox, path, content }, signal) => {
+      const { client, session } = current();
+      await client.sandboxes.files.write(sandbox, path, content, { session, signal });
+      return { ok: true };
+    },
+  });
+}

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { Atoll, APIError, ConnectionError, ConflictError, RateLimitError, TimeoutError, UnavailableError } from "../src/index.js";
+
+/** answering serves requests one by one with the handlers, and fails the test for more. */
+async function answering(handlers: ((req: IncomingMessage, res: ServerResponse, body: string) => void)[], use: (c: Atoll, seen: IncomingMessage[]) => Promise<void>): Promise<void> {
+  const seen: IncomingMessage[] = [];
+  const server: Server = createServer((req, res) => {
+    let body = "";
+    req.on("data", (d: Buffer) => (body += d.toString()));
+    req.on("end", () => {
+      const handle = handlers[seen.push(req) - 1];
+      if (handle) handle(req, res, body);
+      else res.writeHead(500).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    await use(new Atoll({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "k" }), seen);
+    assert.equal(seen.length, handlers.length);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) => (_: IncomingMessage, res: ServerResponse) =>
+  void res.writeHead(status, { "content-type": "application/json", "x-trace-id": "trc_x", ...headers }).end(JSON.stringify(body));
+const drop = (req: IncomingMessage) => void req.socket.destroy();
+const line = (e: object) => JSON.stringify(e) + "\n";
+
+test("an execution is sent again with the same key, whatever happened", async () => {
+  await answering([drop, json(502, { error: "bad_gateway", message: "m" }), json(200, { stdout: "1" })], async (c, seen) => {
+    assert.equal((await c.execute("print(1)")).stdout, "1");
+    const keys = seen.map((r) => r.headers["idempotency-key"]);
+    assert.ok(keys[0]);
+    assert.equal(new Set(keys).size, 1);
+  });
+});
+
+test("what cannot be repeated is sent once", async () => {
+  await answering([drop], async (c) => {
+    await assert.rejects(c.agents.create({ name: "a", model: { name: "m" } }), ConnectionError);
+  });
+  await answering([json(502, { error: "bad_gateway", message: "m" })], async (c) => {
+    await assert.rejects(c.agents.create({ name: "a", model: { name: "m" } }), APIError);
+  });
+});
+
+test("what was refused is sent again when the server says so", async () => {
+  const busy = json(503, { error: "service_unavailable", message: "m" }, { "retry-after": "0" });
+  await answering([busy, busy, json(201, { id: "agent_1" })], async (c) => {
+    assert.equal((await c.agents.create({ name: "a", model: { name: "m" } })).id, "agent_1");
+  });
+  await answering([busy], async (c) => {
+    await assert.rejects(c.agents.get("a", { maxRetries: 0 }), UnavailableError);
+  });
+  // without a time there is nothing to wait for
+  await answering([json(429, { error: "rate_limited", message: "m", dimension: "concurrency" })], async (c) => {
+    await assert.rejects(c.agents.get("a"), (e) => e instanceof RateLimitError && e.dimension === "concurrency" && e.requestId === "trc_x" && e.advice !== undefined);
+  });
+});
+
+test("a deletion that was done by a lost try has been done", async () => {
+  await answering([drop, json(404, { error: "not_found", message: "m" })], async (c) => {
+    assert.equal(await c.threads.delete("t"), undefined);
+  });
+});
+
+test("errors of both forms have code, request id and reason", async () => {
+  await answering([json(409, { error: { code: "conflict", message: "busy", type: "invalid_request_error" } })], async (c) => {
+    await assert.rejects(c.responses.create({ input: "x" }), (e) => e instanceof ConflictError && e.code === "conflict" && e.reason === "busy" && e.requestId === "trc_x");
+  });
+  await answering([(_, res) => void res.writeHead(413).end("<html>too large</html>")], async (c) => {
+    await assert.rejects(c.agents.get("a"), (e) => e instanceof APIError && e.code === "http_413");
+  });
+});
+
+test("time-outs and aborts", async () => {
+  await answering([() => undefined], async (c) => {
+    await assert.rejects(c.agents.get("a", { timeout: 50 }), TimeoutError);
+  });
+  await answering([(_, res) => void res.writeHead(200).write("{")], async (c) => {
+    await assert.rejects(c.agents.get("a", { timeout: 50 }), TimeoutError);
+  });
+  await answering([], async (c) => {
+    await assert.rejects(c.agents.get("a", { signal: AbortSignal.abort() }), { name: "AbortError" });
+  });
+});
+
+test("an aborted execution is found by its key and cancelled", async () => {
+  const stop = new AbortController();
+  let first = "";
+  const handlers = [
+    (req: IncomingMessage) => ((first = String(req.headers["idempotency-key"])), stop.abort()),
+    (req: IncomingMessage, res: ServerResponse) => {
+      assert.equal(req.headers["idempotency-key"], first);
+      res.writeHead(200, { "content-type": "application/x-ndjson", "x-trace-id": "trc_1" }).flushHeaders();
+    },
+    (req: IncomingMessage, res: ServerResponse) => {
+      assert.equal(req.url, "/v1/executions/trc_1/cancel");
+      res.writeHead(200, { "content-type": "application/json" }).end("{}");
+    },
+  ];
+  await answering(handlers, async (c) => {
+    await assert.rejects(c.execute("while True: pass", { signal: stop.signal }), { name: "AbortError" });
+    await c.close();
+  });
+});
+
+test("a stream goes on behind the last event that was whole", async () => {
+  const head = { "content-type": "application/x-ndjson", "x-trace-id": "trc_1" };
+  const begin = (_: IncomingMessage, res: ServerResponse) => {
+    res.writeHead(200, head);
+    res.write(line({ type: "status", seq: 1 }) + line({ type: "output", data: "a", seq: 2 }) + '{"type":"output","data":"b', () => res.destroy());
+  };
+  const rest = (req: IncomingMessage, res: ServerResponse) => {
+    assert.equal(req.url, "/v1/executions/trc_1/output?after=2");
+    res.writeHead(200, head).end(line({ type: "output", data: "b", seq: 3 }) + line({ type: "result", seq: 4, result: { stdout: "ab" } }));
+  };
+  await answering([begin, drop, rest], async (c) => {
+    const seqs: number[] = [];
+    for await (const e of c.executions.stream({ code: "x" })) seqs.push(e.seq);
+    assert.deepEqual(seqs, [1, 2, 3, 4]);
+  });
+  await answering([begin], async (c) => {
+    await assert.rejects(c.executions.stream({ code: "x" }, { reconnect: false }).result(), ConnectionError);
+  });
+});
+
+test("a stream that is silent for too long is taken up again", async () => {
+  const head = { "content-type": "application/x-ndjson", "x-trace-id": "trc_1" };
+  const silent = (_: IncomingMessage, res: ServerResponse) => void res.writeHead(200, head).write(line({ type: "status", seq: 1 }));
+  const rest = (_: IncomingMessage, res: ServerResponse) => void res.writeHead(200, head).end(line({ type: "result", seq: 2, result: { stdout: "" } }));
+  await answering([silent, rest], async (c) => {
+    assert.equal((await c.executions.stream({ code: "x" }, { idleTimeout: 100 }).result()).stdout, "");
+  });
+});
+
+test("a key is not taken to another host", async () => {
+  await answering([(_, res) => void res.writeHead(307, { location: "http://127.0.0.1:1/" }).end()], async (c) => {
+    await assert.rejects(c.agents.get("a"), (e) => e instanceof APIError && e.status === 307);
+  });
+  await answering([], async (c) => {
+    assert.throws(() => void c.agents.get(".."), /no name/);
+  });
+});
+
+test("an upload is read no faster than it is sent", async () => {
+  let made = 0;
+  async function* blocks(): AsyncGenerator<Uint8Array> {
+    for (let i = 0; i < 1000; i++) {
+      made++;
+      yield new Uint8Array(1 << 20);
+    }
+  }
+  const server = createServer(() => undefined); // which reads nothing
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const c = new Atoll({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "k" });
+  await assert.rejects(c.threads.files.write("t", "f", blocks(), { timeout: 300 }), TimeoutError);
+  assert.ok(made < 100, `${made} blocks were made`);
+  server.closeAllConnections();
+  server.close();
+});
