@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -31,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/token"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
@@ -90,6 +92,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    s.responses(),
 		Usage:        used,
+		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(s.db.Tenants(), s.authority), Sessions: s.db.Sessions(), Sandboxes: s.directory},
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: s.executeCode, Tools: s.tools, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
@@ -122,7 +125,7 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	s.http, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), Face: managed.Path, Previews: s.visits, Services: services,
-		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
+		Auth: s.authority, Tokens: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})

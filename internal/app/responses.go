@@ -76,7 +76,7 @@ func (s *Server) openRuns(context.Context) error {
 				s.jobs.Poke()
 			}
 		},
-		Prices: s.runPrices(), Budget: s.budget,
+		Prices: s.runPrices(), Budget: s.budget, Spent: s.db.Tenants().TokenSpent,
 		Room: func(ctx context.Context, r *run.Run) error {
 			p, err := s.authority.Entrant(ctx, r.Tenant, r.Key, r.Environment)
 			if k := fault.KindOf(err); k == fault.Unauthorized || k == fault.Forbidden || k == fault.NotFound {

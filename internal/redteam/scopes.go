@@ -20,6 +20,9 @@ func scopeCases() []Case {
 		{"scopes/admin-key-for-tenant", Critical, "makes a key that administers for an ordinary tenant", "it is refused", ordinaryAdmin},
 		{"scopes/key-in-url", Medium, "gives its key in the query, a cookie and as basic authentication's user", "none of them is taken for a key", keyElsewhere},
 		{"scopes/doors", Critical, "calls the protocols of other vendors without a key, and with one that may not use sandboxes", "each answers 401, or 403", doorsClosed},
+		{"scopes/bound-token", Critical, "calls every operation with a token that is bound to one sandbox, and another sandbox with it", "each answers 401 or 403, and the token's own sandbox answers", boundToken},
+		{"scopes/token-of-token", Critical, "has a token make a token, end one and list them, and makes one with scopes that its key lacks", "each answers 403", tokenOfToken},
+		{"scopes/token-origin", High, "uses a token that is for pages of one origin from another, and without any", "each answers 403", tokenOrigin},
 		{"scopes/revoked-at-work", High, "revokes a key while a stream of its runs", "the key is refused at once, and its stream ends", revokedAtWork},
 	}
 	for _, s := range slices.Sorted(maps.Keys(families)) {
@@ -55,8 +58,9 @@ var families = map[string][]string{
 	},
 }
 
-// anyKey are operations that show nothing of a tenant and that every key may call.
-const anyKey = "GET /v1/models"
+// anyKey are operations that every key may call: they show nothing of a tenant, or are about
+// the key itself.
+var anyKey = []string{"GET /v1/models", "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/"}
 
 // attackOperation calls an operation with things that do not exist.
 func attackOperation(ctx context.Context, c caller, op operation) (*answer, error) {
@@ -122,7 +126,7 @@ func lacking(scope string) func(context.Context, *arena) error {
 		}
 		foreign := func(op operation) bool {
 			name := op.Method + " " + op.Path
-			return !strings.HasPrefix(name, anyKey) && !slices.ContainsFunc(families[scope], func(prefix string) bool { return strings.HasPrefix(name+"$", prefix) })
+			return !slices.ContainsFunc(anyKey, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) && !slices.ContainsFunc(families[scope], func(prefix string) bool { return strings.HasPrefix(name+"$", prefix) })
 		}
 		return a.every(ctx, foreign, func(op operation) error {
 			got, err := attackOperation(ctx, c, op)

@@ -29,6 +29,7 @@ func tenancyCases() []Case {
 		{"tenancy/files", Critical, "shows, downloads and deletes the victim's uploaded file by its id, with a key that may do so to its own", same, foreignFile},
 		{"tenancy/skills", Critical, "shows, downloads, changes and deletes the victim's skill by its id, with a key that may do so to its own", same, foreignSkill},
 		{"tenancy/vaults", Critical, "shows, changes and deletes the victim's vault and its credential by their ids, and begins a session with it, with a key that may do so to its own", same, foreignVault},
+		{"tenancy/tokens", Critical, "ends the victim's token by its id", same, foreign("/v1/tokens/", "token_id")},
 		{"tenancy/sessions", Critical, "shows, changes, writes to and deletes the victim's session by its id, with a key that may do so to its own", same, foreignConversation},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
 		{"tenancy/thread-names", High, "makes and deletes a thread of the victim's name", "the victim's thread stays as it is", sameThread},
@@ -89,6 +90,11 @@ func (a *arena) thePrey(ctx context.Context) (prey, error) {
 		); err != nil {
 			return nil, err
 		}
+		var bearer struct{ ID string }
+		if err := a.victim.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"scopes": []string{"read"}}, &bearer); err != nil {
+			return nil, err
+		}
+		p["token_id"] = bearer.ID
 		p["process"], p["context"], p["snapshot"], p["environment"] = made.Process, made.Context, made.Snapshot, made.ID
 		for _, name := range []string{"process", "context", "snapshot", "environment"} {
 			if p[name] == "" {

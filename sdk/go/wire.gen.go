@@ -2155,6 +2155,36 @@ type NewTenant struct {
 	Tier *string `json:"tier,omitempty"`
 }
 
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresIn Seconds until it expires.
+	ExpiresIn *int64 `json:"expires_in,omitempty"`
+
+	// MaxCost US dollars that it may be charged: models, tools and sandboxes of responses and of turns of sessions. No model is asked once that is reached.
+	MaxCost *float64 `json:"max_cost,omitempty"`
+
+	// MaxExecutions Executions that it may begin, those of its responses and turns among them.
+	MaxExecutions *int64 `json:"max_executions,omitempty"`
+
+	// Operations The operations that it is for, by their ids in this document. Left out: all that are open to tokens.
+	Operations *[]string `json:"operations,omitempty"`
+
+	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
+	Origins *[]string `json:"origins,omitempty"`
+
+	// Sandbox Name or sandbox_id of the named sandbox that it reaches, and no other.
+	Sandbox *string `json:"sandbox,omitempty"`
+
+	// SandboxSession The session that has the sandbox; default if left out.
+	SandboxSession *string `json:"sandbox_session,omitempty"`
+
+	// Scopes Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them.
+	Scopes *[]string `json:"scopes,omitempty"`
+
+	// Session Id of the session of an agent that it reaches, and no other.
+	Session *string `json:"session,omitempty"`
+}
+
 // NewVault defines model for NewVault.
 type NewVault struct {
 	// DisplayName 1 to 255 characters.
@@ -2444,6 +2474,14 @@ type PageTemplate struct {
 // PageTenant defines model for PageTenant.
 type PageTenant struct {
 	Data []Tenant `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageToken defines model for PageToken.
+type PageToken struct {
+	Data []Token `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -3980,6 +4018,52 @@ type TimeoutResponse struct {
 
 	// Success True if exit_code is 0.
 	Success bool `json:"success"`
+}
+
+// Token defines model for Token.
+type Token struct {
+	// Cost US dollars that were charged to it.
+	Cost      float64   `json:"cost"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// Executions That it has begun.
+	Executions int64     `json:"executions"`
+	ExpiresAt  time.Time `json:"expires_at"`
+
+	// ID tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key.
+	ID string `json:"id"`
+
+	// KeyID The key that made it.
+	KeyID string `json:"key_id"`
+
+	// MaxCost null for no bound.
+	MaxCost *float64 `json:"max_cost"`
+
+	// MaxExecutions null for no bound.
+	MaxExecutions *int64 `json:"max_executions"`
+
+	// Operations Empty for all that are open to tokens.
+	Operations []string `json:"operations"`
+
+	// Origins Empty for any.
+	Origins []string `json:"origins"`
+
+	// Sandbox null for any.
+	Sandbox *TokenSandbox `json:"sandbox"`
+	Scopes  []string      `json:"scopes"`
+
+	// Session null for any.
+	Session *string `json:"session"`
+
+	// Token The token itself: only in the answer that made it.
+	Token string `json:"token,omitempty"`
+}
+
+// TokenSandbox defines model for TokenSandbox.
+type TokenSandbox struct {
+	Name      string `json:"name"`
+	SandboxID string `json:"sandbox_id"`
+	Session   string `json:"session"`
 }
 
 // ToolPolicy defines model for ToolPolicy.

@@ -96,6 +96,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{post, "/v1/sandbox/execute#respond-async", o("code", "import time; time.sleep(60)"), 202, "trace_id"}, {post, "/v1/executions/{trace_id}/cancel", nil, 200, ""},
 		{del, "/v1/executions/{trace_id}", nil, 204, ""},
 		{get, "/v1/usage", nil, 200, ""},
+		{post, "/v1/tokens", o("operations", []string{"runProgram"}, "origins", []string{"https://app.example.com"}, "max_executions", 3), 201, "id"}, {get, "/v1/tokens", nil, 200, ""}, {del, "/v1/tokens/{id}", nil, 204, ""},
 
 		{put, "/v1/threads/talk/files/a/b", []byte("text"), 200, ""}, {get, "/v1/threads/talk/files/a/b", nil, 200, ""}, {get, "/v1/threads", nil, 200, ""},
 		{get, "/v1/threads/talk", nil, 200, ""}, {get, "/v1/threads/talk/files", nil, 200, ""}, {patch, "/v1/threads/talk", o("expires_at", "2031-06-30T00:00:00Z"), 200, ""},

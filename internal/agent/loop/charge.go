@@ -2,6 +2,7 @@ package loop
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -72,8 +74,39 @@ func (d *drive) settle(e *run.End) {
 	}
 }
 
-// overBudget is the end of a run whose tenant has used up its budget, nil for none.
+// allot bounds a run that a token begins by what the token leaves.
+func (d *drive) allot(ctx context.Context, q *run.Request) error {
+	left, err := d.allowance(ctx)
+	if err == nil && left > 0 && (q.Limits.Cost == 0 || left < q.Limits.Cost) {
+		q.Limits.Cost = left
+	}
+	return err
+}
+
+// allowance is what the token that began the run leaves; 0 is no bound. It is an Exhausted
+// fault where nothing is left.
+func (d *drive) allowance(ctx context.Context) (left model.Money, err error) {
+	if d.loop.cfg.Spent == nil || !tenant.IsToken(d.run.Key) {
+		return 0, nil
+	}
+	used, most, err := d.loop.cfg.Spent(ctx, d.run.Key)
+	if err != nil || most == 0 {
+		return 0, err
+	}
+	for i := range d.left.Charges { // the ledger does not have them yet
+		used = used.Plus(d.left.Charges[i].Cost)
+	}
+	if used >= most {
+		return 0, tenant.Spent(used, most)
+	}
+	return most - used, nil
+}
+
+// overBudget is the end of a run whose tenant, or token, has used up its budget, nil for none.
 func (d *drive) overBudget() (*run.End, error) {
+	if _, err := d.allowance(d.ctx); err != nil {
+		return budgetEnd(err)
+	}
 	if d.loop.cfg.Budget == nil {
 		return nil, nil
 	}

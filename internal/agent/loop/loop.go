@@ -150,6 +150,9 @@ type Config struct {
 	Prices       Prices
 	// Budget holds tenants to their budgets in money; nil for no budgets.
 	Budget *usage.Budget
+	// Spent is what was charged to a token, by its id, and the most that may be; 0 is no bound.
+	// nil where no run is begun by a token.
+	Spent func(ctx context.Context, token string) (used, most model.Money, err error)
 	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
 	// no room left; nil for no such bounds.
 	Room func(ctx context.Context, r *run.Run) error
@@ -246,6 +249,9 @@ func (l *Loop) Begin(ctx context.Context, r *run.Run, q *run.Request, limit int,
 		return nil, fault.New(fault.Unavailable, "the server is shutting down; try again")
 	}
 	d := newDrive(l, *r)
+	if err := d.allot(ctx, q); err != nil {
+		return nil, err
+	}
 	if err := d.begin(ctx, q, limit, cause); err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ type rated struct {
 func ratedOf(p *tenant.Principal) [2]rated {
 	plan := &p.Plan
 	return [2]rated{
-		{p.Key.ID, plan.MaxKeyResponseRate, plan.MaxKeyTokenRate, KeyResponses, KeyTokens, "this key"},
+		{p.KeyID(), plan.MaxKeyResponseRate, plan.MaxKeyTokenRate, KeyResponses, KeyTokens, "this key"},
 		{p.Tenant.ID, plan.MaxResponseRate, plan.MaxTokenRate, TenantResponses, TenantTokens, "this tenant"},
 	}
 }
@@ -134,7 +134,7 @@ func (m *Models) Use(t tenant.ID, key, model string, tokens int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	for _, id := range []string{key, t} {
+	for _, id := range []string{tenant.KeyOf(key), t} {
 		c := m.callers[id]
 		if c == nil || c.tokens == 0 {
 			continue

@@ -106,10 +106,10 @@ func (l *Limiter) bounds(p *tenant.Principal, now time.Time, bytes bool) []bound
 		all = append(all, bound{*limiter, dimension, perSecond})
 	}
 	if bytes {
-		add(p.Key.ID, KeyUploadBytes, p.Plan.MaxKeyUploadRate)
+		add(p.KeyID(), KeyUploadBytes, p.Plan.MaxKeyUploadRate)
 		add(p.Tenant.ID, TenantUploadBytes, p.Plan.MaxUploadRate)
 	} else {
-		add(p.Key.ID, KeyRequests, p.Plan.MaxKeyRequestRate)
+		add(p.KeyID(), KeyRequests, p.Plan.MaxKeyRequestRate)
 		add(p.Tenant.ID, TenantRequests, p.Plan.MaxRequestRate)
 	}
 	return all

@@ -21,6 +21,8 @@ type principals interface {
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
 	Key(ctx context.Context, tenantID ID, idOrName string) (Key, error)
 	Enter(ctx context.Context, p *Principal, idOrName string) error
+	Bearer(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
+	TokenHolder(ctx context.Context, tenantID ID, id string, begun bool) (Principal, error)
 }
 
 // Authority finds out who calls, and remembers it for a short while.
@@ -43,10 +45,22 @@ func NewAuthority(store principals) *Authority {
 	return &Authority{store: store, good: map[[32]byte]belief{}, bad: map[[32]byte]time.Time{}}
 }
 
-// Holder finds out who has a key of a tenant by the key's id. It fails with an
-// Unauthorized fault when the key is not valid, or not any more. Nothing is
+// Holder finds out who has a key or a token of a tenant by its id. It fails with an
+// Unauthorized fault when that is not valid, or not any more. Nothing is
 // remembered of it.
 func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Principal, error) {
+	return a.holder(ctx, tenantID, keyID, false)
+}
+
+// holder is Holder. A token holds for work that it has begun also when it has expired since.
+func (a *Authority) holder(ctx context.Context, tenantID ID, keyID string, begun bool) (Principal, error) {
+	if IsToken(keyID) {
+		p, err := a.store.TokenHolder(ctx, tenantID, keyID, begun)
+		if fault.KindOf(err) == fault.NotFound {
+			err = errUnauthorized
+		}
+		return p, err
+	}
 	k, err := a.store.Key(ctx, tenantID, keyID)
 	if err == nil {
 		var p Principal
@@ -60,9 +74,10 @@ func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Prin
 	return Principal{}, err
 }
 
-// Entrant is Holder for work in an environment, by its id.
+// Entrant is Holder for work that was begun in an environment, by its id. Work that a token
+// began goes on when the token expires; it ends when the token or its key is revoked.
 func (a *Authority) Entrant(ctx context.Context, tenantID ID, keyID, environment string) (Principal, error) {
-	p, err := a.Holder(ctx, tenantID, keyID)
+	p, err := a.holder(ctx, tenantID, keyID, true)
 	if err == nil {
 		err = a.Enter(ctx, &p, environment)
 	}
@@ -97,7 +112,20 @@ var (
 // the same way; while the store cannot be asked every token is refused (Unavailable).
 // Callers share what the Principal points at and must not change it.
 func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, error) {
-	hash := HashKey(token)
+	return a.authenticate(ctx, HashKey(token), a.store.Principal)
+}
+
+// AuthenticateToken is Authenticate for a token, which Authenticate does not know: only where
+// a token's bounds are held may it be used.
+func (a *Authority) AuthenticateToken(ctx context.Context, text string) (Principal, error) {
+	hash, ok := ParseToken(text)
+	if !ok {
+		return Principal{}, errUnauthorized
+	}
+	return a.authenticate(ctx, hash, a.store.Bearer)
+}
+
+func (a *Authority) authenticate(ctx context.Context, hash [32]byte, find func(context.Context, [32]byte) (Principal, time.Duration, error)) (Principal, error) {
 	asked := time.Now()
 	a.mu.RLock()
 	known, bad, change := a.good[hash], a.bad[hash], a.change
@@ -109,7 +137,7 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 		return Principal{}, errUnauthorized
 	}
 
-	p, left, err := a.store.Principal(ctx, hash)
+	p, left, err := find(ctx, hash)
 	switch {
 	case err == nil:
 		p.remember()
@@ -159,4 +187,12 @@ func (a *Authority) Forget() {
 	a.change++
 	clear(a.good)
 	clear(a.bad)
+}
+
+// drop makes one key or token be asked for again.
+func (a *Authority) drop(hash [32]byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.change++
+	delete(a.good, hash)
 }

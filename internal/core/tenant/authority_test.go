@@ -44,6 +44,14 @@ func (s *answers) Principal(context.Context, [32]byte) (tenant.Principal, time.D
 	return tenant.Principal{Key: tenant.Key{ID: "key_1"}}, s.left, s.err
 }
 
+func (s *answers) Bearer(context.Context, [32]byte) (tenant.Principal, time.Duration, error) {
+	return tenant.Principal{}, 0, s.err
+}
+
+func (s *answers) TokenHolder(context.Context, tenant.ID, string, bool) (tenant.Principal, error) {
+	return tenant.Principal{}, s.err
+}
+
 func (s *answers) set(left time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

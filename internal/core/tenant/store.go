@@ -46,6 +46,8 @@ type Store interface {
 	// may be mounted there.
 	Enter(ctx context.Context, p *Principal, idOrName string) error
 
+	TokenStore
+
 	CreateConnection(ctx context.Context, c storage.Connection) error
 	UpdateConnection(ctx context.Context, c storage.Connection) error // prefix, mode, target
 	Connection(ctx context.Context, tenant ID, idOrSlug string) (storage.Connection, error)

@@ -230,6 +230,9 @@ type Principal struct {
 	Plan        Plan
 	Environment Environment       // zero for a key that only administers
 	Storage     []storage.Granted // what the key and the environment may mount
+	// Token is what the caller has instead of the key; nil for the key itself. Key is then the
+	// key that made it, with the token's id and what the token leaves of its scopes.
+	Token *Token
 
 	variables map[string]string // see remember
 }

@@ -138,6 +138,9 @@ func (c *Call) identify(scope tenant.Scope) error {
 	if scope != "" && !caller.May(scope) {
 		return fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
 	}
+	if err := c.heldToToken(caller.Token); err != nil {
+		return err
+	}
 	c.Caller = &caller
 	return nil
 }

@@ -236,5 +236,5 @@ func (s *Server) authenticate(r *http.Request) (tenant.Principal, error) {
 	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {
 		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: send it as Authorization: Bearer %s…", tenant.KeyPrefix)
 	}
-	return s.auth.Authenticate(r.Context(), token)
+	return s.find(r.Context(), token)
 }

@@ -43,6 +43,7 @@ type Previews interface {
 type Config struct {
 	Operations []Operation
 	Auth       Authenticator
+	Tokens     TokenAuthenticator   // nil for none
 	Record     Recorder             // of audit rows; required with operations that leave some
 	Metrics    *prometheus.Registry // the server adds its own figures and serves all of it
 	Log        *slog.Logger
@@ -77,6 +78,7 @@ type Config struct {
 // Server answers HTTP. Make one with New and run it with Serve.
 type Server struct {
 	auth     Authenticator
+	tokens   TokenAuthenticator
 	record   Recorder
 	log      *slog.Logger
 	metrics  *metrics
@@ -108,7 +110,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 // New returns a Server; nothing listens yet. It fails if the table contradicts itself.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
-		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
+		auth: cfg.Auth, tokens: cfg.Tokens, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
 		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // idempotencyTime is how long an idempotency key stands for its execution.
@@ -59,6 +60,9 @@ func (t *admit) locks() []int64 {
 	if t.a.IdempotencyKey != "" {
 		locks = append(locks, lockOf("idempotency", t.e.Tenant+"/"+t.a.IdempotencyKey))
 	}
+	if tenant.IsToken(t.e.Key) {
+		locks = append(locks, lockOf("token", t.e.Key))
+	}
 	if t.e.Thread != "" {
 		locks = append(locks, threadLock(t.e.Tenant, t.e.Thread))
 	}
@@ -75,7 +79,7 @@ func (t *admit) do(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.outputs, t.budget, t.thread} {
+	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.outputs, t.budget, t.thread, t.token} {
 		refusal, err := check(ctx, b)
 		if err != nil {
 			return err

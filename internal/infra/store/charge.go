@@ -40,6 +40,7 @@ func addCharge(ctx context.Context, b *batch, c usage.Charge) error {
 		c.Tenant, micros(c.At), c.ID, c.Key, string(c.Kind), c.Name, c.Calls, t.Input, t.CacheRead, t.CacheWrite, t.Output, t.Reasoning, int64(c.Cost)); err != nil {
 		return err
 	}
+	b.spend(&c)
 	if b.charged == nil {
 		b.charged = map[chargeDay]*chargeSum{}
 	}
@@ -68,6 +69,17 @@ func addChargeDays(ctx context.Context, b *batch) error {
 				reasoning = d.reasoning + excluded.reasoning,
 				cost = CASE WHEN d.cost > 9223372036854775807 - excluded.cost THEN 9223372036854775807 ELSE d.cost + excluded.cost END`,
 			d.tenant, d.day, string(d.kind), d.name, u.entries, u.Calls, u.Tokens.Input, u.Tokens.CacheRead, u.Tokens.CacheWrite, u.Tokens.Output, u.Tokens.Reasoning, int64(u.Cost)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSpent adds what a batch was charged to what tokens have spent.
+func addSpent(ctx context.Context, b *batch) error {
+	for _, id := range slices.Sorted(maps.Keys(b.spent)) {
+		m := int64(b.spent[id])
+		if err := b.later(ctx, `UPDATE tokens SET cost = CASE WHEN cost > 9223372036854775807 - ? THEN 9223372036854775807 ELSE cost + ? END WHERE id = ?`, m, m, id); err != nil {
 			return err
 		}
 	}

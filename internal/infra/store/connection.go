@@ -213,7 +213,7 @@ var grantedQuery = `SELECT ` + grantTable.of("g") + `, ` + connectionTable.of("c
 
 // granted is what a caller mounts.
 func (s *tenants) granted(ctx context.Context, p *tenant.Principal) ([]storage.Granted, error) {
-	rows, err := s.db.read.rows(ctx, grantedQuery, p.Tenant.ID, p.Environment.ID, p.Key.ID)
+	rows, err := s.db.read.rows(ctx, grantedQuery, p.Tenant.ID, p.Environment.ID, p.KeyID())
 	return collect(rows, err, func(sc scanner) (storage.Granted, error) {
 		var g storage.Granted
 		var c connectionRow

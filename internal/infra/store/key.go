@@ -129,13 +129,14 @@ func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string) 
 	return s.db.write.wrap("revoke a key", err)
 }
 
+// principalQuery is to be completed with what names the key.
 var principalQuery = `SELECT ` + keyTable.of("k") + `, ` + tenantTable.of("t") + `, ` + planTable.of("p") + `, ` + environmentTable.of("e") + `,
 	k.expires_at - atoll_now(), EXISTS (SELECT 1 FROM grants g WHERE g.key_id = k.id OR g.environment = k.environment) FROM keys k JOIN tenants t ON t.id = k.tenant JOIN plans p ON p.name = t.plan
 	LEFT JOIN environments e ON e.id = k.environment
-	WHERE k.hash = ? AND k.revoked_at IS NULL AND t.disabled_at IS NULL`
+	WHERE k.revoked_at IS NULL AND t.disabled_at IS NULL`
 
 func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
-	p, left, err := s.principal(ctx, hash)
+	p, left, err := s.principal(ctx, `k.hash = ?`, hash[:])
 	return p, left, s.db.read.found("find a caller", err, "no such key")
 }
 
@@ -149,13 +150,13 @@ func (s *tenants) Enter(ctx context.Context, p *tenant.Principal, idOrName strin
 	return s.db.read.wrap("enter an environment", err)
 }
 
-func (s *tenants) principal(ctx context.Context, hash [32]byte) (p tenant.Principal, left time.Duration, err error) {
+func (s *tenants) principal(ctx context.Context, where string, arg any) (p tenant.Principal, left time.Duration, err error) {
 	var key keyRow
 	var env environmentRow
 	var expiresIn sql.NullInt64
 	var mounts bool
 	dest := slices.Concat(keyTable.dest(&key), tenantTable.dest(&p.Tenant), planTable.dest(&p.Plan), environmentTable.dest(&env), []any{&expiresIn, &mounts})
-	if err := s.db.read.row(ctx, principalQuery, hash[:]).Scan(dest...); err != nil {
+	if err := s.db.read.row(ctx, principalQuery+` AND `+where, arg).Scan(dest...); err != nil {
 		return p, 0, err
 	}
 	if expiresIn.Valid && expiresIn.Int64 <= 0 {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // table lists the columns of a table once. The queries that read and write whole
@@ -141,6 +143,8 @@ func valueAt(at any) (any, error) {
 		return *p, nil
 	case *int64:
 		return *p, nil
+	case *usage.Money:
+		return int64(*p), nil
 	case *int:
 		return *p, nil
 	case *uint16:

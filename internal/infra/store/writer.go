@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Bounds of the writer.
@@ -48,8 +49,9 @@ type batch struct {
 	running map[string]int       // executions per tenant, as far as they were counted
 	used    map[usageDay]*daySum // to be added at the end
 	charged map[chargeDay]*chargeSum
-	kept    map[string]int64 // bytes per tenant without those in used, as far as they were asked for
-	now     time.Time        // by the database's clock, once it was asked for
+	spent   map[string]usage.Money // by tokens, to be added at the end
+	kept    map[string]int64       // bytes per tenant without those in used, as far as they were asked for
+	now     time.Time              // by the database's clock, once it was asked for
 }
 
 // pending is a task with its caller.
@@ -205,6 +207,9 @@ func (b *batch) do(ctx context.Context, work []*pending) error {
 		return err
 	}
 	if err := addChargeDays(ctx, b); err != nil {
+		return err
+	}
+	if err := addSpent(ctx, b); err != nil {
 		return err
 	}
 	return b.flush(ctx)

@@ -51,11 +51,11 @@ func (e *entry) usedBy(p *tenant.Principal) {
 	s := &e.authorization
 	s.valid.Confirm()
 	s.noValidKey, s.rootRefusal = false, nil
-	if len(s.keys) > 0 && s.keys[0] == p.Key.ID {
+	if len(s.keys) > 0 && s.keys[0] == p.KeyID() {
 		return
 	}
-	s.keys = slices.DeleteFunc(s.keys, func(id string) bool { return id == p.Key.ID })
-	s.keys = slices.Insert(s.keys, 0, p.Key.ID)
+	s.keys = slices.DeleteFunc(s.keys, func(id string) bool { return id == p.KeyID() })
+	s.keys = slices.Insert(s.keys, 0, p.KeyID())
 	s.keys = s.keys[:min(len(s.keys), maxKeys)]
 }
 
@@ -74,7 +74,7 @@ func (m *Manager) addSecrets(e *entry, secrets []string) []string {
 func (m *Manager) creatorSecrets(e *entry, p *tenant.Principal) []execution.BoundSecret {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p.Key.ID == e.sb.Key {
+	if p.KeyID() == e.sb.Key {
 		e.authorization.boundSecrets, e.authorization.creatorAt = p.Key.BoundSecrets(), time.Now()
 		e.authorization.creator, e.authorization.creatorGrants = creatorValid, p.Storage
 	}
@@ -87,7 +87,7 @@ func (m *Manager) refreshCreator(ctx context.Context, e *entry, p *tenant.Princi
 	m.mu.Lock()
 	sb, known := e.sb, time.Since(e.authorization.creatorAt) < m.cfg.AuthTTL
 	m.mu.Unlock()
-	if p.Key.ID == sb.Key || known {
+	if p.KeyID() == sb.Key || known {
 		return
 	}
 	maker, err := m.cfg.Callers.Holder(ctx, sb.Tenant, sb.Key)

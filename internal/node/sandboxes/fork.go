@@ -127,7 +127,7 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 	for number := 1; len(forks) < count; number++ {
 		now := time.Now().UTC()
 		sb := parent.Clone()
-		sb.ID, sb.Name, sb.Key = runtime.NewID(), fmt.Sprintf("%s-%d", base, number), p.Key.ID
+		sb.ID, sb.Name, sb.Key = runtime.NewID(), fmt.Sprintf("%s-%d", base, number), p.KeyID()
 		sb.State, sb.Sleep, sb.Detail = sandbox.Creating, "", ""
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
 		if err := setTimeout(p, sb, 0, now); err != nil {

@@ -68,7 +68,7 @@ func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Grante
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s := &e.authorization; {
-	case p.Key.ID == e.sb.Key:
+	case p.KeyID() == e.sb.Key:
 		return p.Storage, true
 	case s.creator == creatorValid:
 		return s.creatorGrants, true

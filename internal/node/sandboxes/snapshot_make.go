@@ -75,7 +75,7 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 		return nil, "", err
 	}
 	sn := sandbox.SnapshotOf(sb)
-	sn.Key, sn.Executor = p.Key.ID, m.cfg.Executor
+	sn.Key, sn.Executor = p.KeyID(), m.cfg.Executor
 	if !m.hasCheckpoint(sb) {
 		sn.Detail = "its files alone: it sleeps without processes"
 	}

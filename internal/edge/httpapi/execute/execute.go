@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -17,6 +18,9 @@ func (h *Handlers) execute(c *httpapi.Call, in *ExecuteRequest) error {
 	var err error
 	if call.IdempotencyKey, err = idempotencyKey(c.R.Header); err != nil {
 		return err
+	}
+	if c.Caller.Token != nil && (in.WebhookURL != nil || in.ThreadID != nil) {
+		return errTokenBody
 	}
 	if in.WebhookURL != nil {
 		if call.Delivery != execution.Async {
@@ -57,6 +61,10 @@ func (h *Handlers) execute(c *httpapi.Call, in *ExecuteRequest) error {
 	}
 	return h.answer(ctx, c, e)
 }
+
+// errTokenBody refuses what is no bound of tokens: homes that others made, and URLs that the
+// key's secret signs for.
+var errTokenBody = fault.New(fault.Forbidden, "thread_id and webhook_url are not open to tokens: use an API key")
 
 func (h *Handlers) checkURL(ctx context.Context, url string) error {
 	if h.CheckURL == nil {

@@ -31,7 +31,8 @@ func Document(table []httpapi.Operation) ([]byte, error) {
 		Components: &huma.Components{
 			Schemas: w.schemas.Registry(),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				"key": {Type: "http", Scheme: "bearer", Description: "An API key, sk-atoll-…"},
+				"key":   {Type: "http", Scheme: "bearer", Description: "An API key, sk-atoll-…"},
+				"token": {Type: "http", Scheme: "bearer", Description: "A token, tk-atoll-…, which a key has made for a part of what the key may do."},
 			},
 		},
 		Paths: map[string]*huma.PathItem{},
@@ -77,6 +78,9 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 	}
 	if op.Access != httpapi.Public {
 		o.Security = []map[string][]string{{"key": {}}}
+		if _, open := httpapi.TokenOperation(op.ID); open {
+			o.Security = append(o.Security, map[string][]string{"token": {}})
+		}
 	}
 	for _, p := range pathParams(op) {
 		o.Parameters = append(o.Parameters, param(p))

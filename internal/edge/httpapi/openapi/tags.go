@@ -21,6 +21,7 @@ func tags() []*huma.Tag {
 		{Name: "vaults", Description: "Credentials for sessions: tokens of MCP servers, and secrets that are sent to some hosts."},
 		{Name: "sessions", Description: "Conversations with agents, which remember what was said and have one sandbox each."},
 		{Name: "web", Description: "Searches of the web and for people, which the server makes for its callers."},
+		{Name: "tokens", Description: "Short-lived tokens for web pages, which can do less than the key that makes them."},
 		{Name: "usage", Description: "What the tenant used, and its price."},
 		{Name: "admin", Description: "Tenants, keys, plans and everything else that an operator sets. It needs a key with the scope `admin`."},
 		{Name: "operations", Description: "Probes and metrics of the server. They need no key."},

@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/token"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
@@ -40,6 +41,7 @@ type Handlers struct {
 	Vaults       *vault.Handlers
 	Files        *file.Handlers
 	Usage        *usage.Handlers
+	Tokens       *token.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
 	Sandboxes    *sandbox.Handlers
@@ -84,6 +86,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
 	}
+	if h.Tokens != nil {
+		table = append(table, h.Tokens.Operations()...)
+	}
 	if h.Sandboxes != nil {
 		table = append(table, h.Sandboxes.Operations()...)
 	}
@@ -119,7 +124,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

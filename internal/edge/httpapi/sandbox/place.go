@@ -25,7 +25,7 @@ func (h *Handlers) place(c *httpapi.Call) (place, error) {
 			return place{}, err
 		}
 	}
-	return h.At(c, session, c.Path(nameParam.Name)), nil
+	return h.At(c, session, c.Named(session, c.Path(nameParam.Name))), nil
 }
 
 // find returns the record of the sandbox that a request is about, which is not woken.

@@ -1,0 +1,41 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
+)
+
+// TestTokenOperations: the list of what is open to tokens says of each operation what the
+// table says, and has nothing by which a token could get more than it was given.
+func TestTokenOperations(t *testing.T) {
+	open := 0
+	for _, op := range routes.Documented() {
+		rule, ok := httpapi.TokenOperation(op.ID)
+		if !ok {
+			continue
+		}
+		open++
+		if op.Scope != rule.Scope {
+			t.Errorf("%s needs the scope %q, and the list says %q", op.ID, op.Scope, rule.Scope)
+		}
+		if rule.Scope != "" && !slices.Contains(tenant.TokenScopes, rule.Scope) {
+			t.Errorf("%s needs the scope %s, which no token has", op.ID, rule.Scope)
+		}
+		if op.Access == httpapi.Public || op.Foreign != nil || strings.HasPrefix(op.Path, "/v1/admin") || strings.HasPrefix(op.Path, "/v1/tokens") {
+			t.Errorf("%s is open to tokens", op.ID)
+		}
+		for reach, param := range map[httpapi.TokenReach]string{httpapi.ReachSession: "{session_id}", httpapi.ReachSandbox: "{sandbox}"} {
+			if (rule.Reach == reach) != strings.Contains(op.Path, param) {
+				t.Errorf("%s %s: the list says reach %d", op.ID, op.Path, rule.Reach)
+			}
+		}
+	}
+	if open != httpapi.TokenOperations() {
+		t.Errorf("%d of the %d operations of the list are in the table", open, httpapi.TokenOperations())
+	}
+}
