@@ -44,6 +44,7 @@ type Config struct {
 	Operations []Operation
 	Auth       Authenticator
 	Tokens     TokenAuthenticator   // nil for none
+	CORS       []string             // origins whose pages may call, or AnyOrigin; none by default
 	Record     Recorder             // of audit rows; required with operations that leave some
 	Metrics    *prometheus.Registry // the server adds its own figures and serves all of it
 	Log        *slog.Logger
@@ -130,6 +131,10 @@ func New(cfg Config) (*Server, error) {
 	if s.handler, err = s.route(append(s.Probes(), cfg.Operations...)); err != nil {
 		return nil, fmt.Errorf("table of operations: %w", err)
 	}
+	if err := CheckOrigins(cfg.CORS); err != nil {
+		return nil, fmt.Errorf("cors_origins: %w", err)
+	}
+	s.handler = crossOrigin(cfg.CORS, s.handler)
 	if cfg.Face != nil {
 		s.handler = faced(cfg.Face, s.handler)
 	}
