@@ -91,10 +91,18 @@ def main():
             return []
         del sys.modules["resource"]
         usage, own, children = resource.getrusage, resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-        getpid, fstat, get_blocking, closerange = posix.getpid, posix.fstat, posix.get_blocking, posix.closerange
+        fstat, get_blocking, closerange = posix.fstat, posix.get_blocking, posix.closerange
         waitpid, nohang, no_child, anything = posix.waitpid, posix.WNOHANG, ChildProcessError, BaseException
         number = int
         note_me()
+        # gVisor takes long over the first call from each place in a library, as it patches
+        # that. They are made here, to no effect.
+        usage(own)
+        closerange(1 << 20, (1 << 20) + 1)
+        posix.set_inheritable(3, False)
+        fd = posix.open("/proc/self/comm", posix.O_RDONLY)
+        set_name(posix.read(fd, 16)[:-1].decode())
+        posix.close(fd)
         never = _thread.allocate_lock()
         never.acquire()
 
@@ -147,7 +155,7 @@ def main():
                     return
                 if not {name.partition(".")[0] for name in names} <= known:
                     return
-                if [getpid(), fstat(1).st_ino, fstat(2).st_ino] != me:
+                if [fstat(1).st_ino, fstat(2).st_ino] != me:
                     return
                 if not get_blocking(1) or not get_blocking(2) or usage(children).ru_maxrss:
                     return
@@ -168,16 +176,16 @@ def main():
                 pass
 
         # Last of all Python forgets what to call in a forked child, newest first.
-        end = {}.copy
+        end = me.clear
         posix.register_at_fork(after_in_child=end)
         note = type(tell.__get__(0))(next, map(noted.append, at_exit))
         finder = next(finder for finder in sys.path_importer_cache.values() if finder)
         return [_weakref.ref(finder, note), _weakref.ref(end, tell)]
 
-    me = []  # this process and its outputs
+    me = []  # the outputs; nothing in a child that a program forks
 
     def note_me():
-        me[:] = [posix.getpid(), *(posix.fstat(fd).st_ino for fd in (1, 2))]
+        me[:] = [posix.fstat(fd).st_ino for fd in (1, 2)]
 
     def forks():
         # What serve needs of the kernel, or why it cannot be: the memory that programs

@@ -99,6 +99,11 @@ func (s *supervisor) hello(f wire.Frame) {
 // request deals with a whole message. p is only valid during the call.
 func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 	switch t {
+	case wire.Run, wire.Kill, wire.Reseed, wire.Answer, wire.Ping:
+	default: // it may change what programs find
+		s.dropDraft()
+	}
+	switch t {
 	case wire.Run:
 		s.startRun(id, p)
 	case wire.Warm:

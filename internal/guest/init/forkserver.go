@@ -95,7 +95,7 @@ func (f *forkServer) fork(own *namespaces) (_ *warmed, err error) {
 		note.close()
 		return nil, err
 	}
-	w := &warmed{cmd: f.made.Command, hook: f.hook, control: control, note: note[0]}
+	w := &warmed{cmd: f.made.Command, hook: f.hook, control: control, note: note[0], comm: -1}
 	w.process = process{pidfd: -1, note: -1, stdout: o[0], stderr: e[0], forked: true}
 	var order []byte
 	for _, n := range []int{own.init.PID, control[0], note[1], o[1], e[1]} {

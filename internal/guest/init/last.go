@@ -25,13 +25,13 @@ func (s *supervisor) listen(r *run) {
 		return
 	}
 	r.asked = true
-	fd, err := raw.OpenAt(unix.AT_FDCWD, "/proc/"+strconv.Itoa(r.pid)+"/comm", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
+	if r.comm < 0 {
+		if r.comm = openComm(r.pid); r.comm < 0 {
+			return
+		}
 	}
-	defer raw.Close(fd)
 	var b [32]byte
-	n, err := raw.Read(fd, b[:])
+	n, err := raw.Read(r.comm, b[:])
 	if err != nil || n < len(lastWord)+2*digits || string(b[:len(lastWord)]) != lastWord {
 		return
 	}
@@ -42,6 +42,15 @@ func (s *supervisor) listen(r *run) {
 	if !r.forked { // else it is not process 1's to reap
 		s.parting = append(s.parting, r.pid)
 	}
+}
+
+// openComm opens the name of a process, which is read from it later; -1 if that cannot be.
+func openComm(pid int) int {
+	fd, err := raw.OpenAt(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/comm", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
 }
 
 func undigit(b []byte) (n int64) {

@@ -37,6 +37,17 @@ type stream struct {
 	left  int    // after the main process's end, bytes still to take; -1 before
 }
 
+// flow is pump for an output that has something to take or has ended; that it has only
+// ended needs no read.
+func (s *supervisor) flow(r *run, st *stream) {
+	if s.now&(unix.POLLIN|unix.POLLHUP) == unix.POLLHUP {
+		s.closeLater(st.fd)
+		st.fd = -1
+		return
+	}
+	s.pump(r, st)
+}
+
 // pump passes on one read's worth of output, or drops it beyond the limit. It
 // returns how much there was, and whether a full spool was in the way.
 func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {

@@ -28,6 +28,9 @@ type poller struct {
 	}
 	nestFD int
 	held   map[int32]int16
+	woken  []unix.EpollEvent // what park found
+
+	now int16 // the events of the target that is called
 }
 
 func newPoller() (*poller, error) {
@@ -38,7 +41,7 @@ func newPoller() (*poller, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, step("epoll", err)
 	}
-	p := &poller{nest: os.NewFile(uintptr(fd), "epoll"), nestFD: fd, held: make(map[int32]int16)}
+	p := &poller{nest: os.NewFile(uintptr(fd), "epoll"), nestFD: fd, held: make(map[int32]int16), woken: make([]unix.EpollEvent, 0, 8)}
 	p.conn, err = p.nest.SyscallConn()
 	return p, step("epoll", err)
 }
@@ -63,7 +66,25 @@ func (p *poller) wait(d time.Duration) int {
 		return n
 	}
 	p.park(d)
+	if n := p.mark(); n > 0 {
+		return n
+	}
 	return p.poll(0)
+}
+
+// mark notes down in fds what park found, and returns for how many of them.
+func (p *poller) mark() int {
+	n := 0
+	for i := range p.fds {
+		p.fds[i].Revents = 0
+		for _, ev := range p.woken {
+			if ev.Fd == p.fds[i].Fd {
+				p.fds[i].Revents = int16(ev.Events)
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // poll is ppoll(2), straight to the kernel.
@@ -81,6 +102,7 @@ func (p *poller) dispatch(n int) {
 	for i := 0; n > 0 && i < len(p.fds); i++ {
 		if p.fds[i].Revents != 0 {
 			n--
+			p.now = p.fds[i].Revents
 			p.targets[i]()
 		}
 	}
@@ -94,10 +116,14 @@ func (p *poller) park(d time.Duration) {
 		deadline = time.Now().Add(d)
 	}
 	p.nest.SetReadDeadline(deadline)
+	p.woken = p.woken[:0]
 	p.conn.Read(func(uintptr) bool {
-		var ev [1]unix.EpollEvent
-		n, _ := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(p.nestFD), uintptr(unsafe.Pointer(&ev[0])), 1, 0, 0, 0)
-		return int(n) > 0
+		all := p.woken[:cap(p.woken)]
+		n, e := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(p.nestFD), uintptr(unsafe.Pointer(&all[0])), uintptr(len(all)), 0, 0, 0)
+		if e == 0 {
+			p.woken = all[:n]
+		}
+		return len(p.woken) > 0
 	})
 }
 

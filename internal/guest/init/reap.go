@@ -26,7 +26,7 @@ func (s *supervisor) reapRun(r *run) {
 func (s *supervisor) ended(r *run) {
 	r.ended = true
 	if r.pidfd >= 0 {
-		raw.Close(r.pidfd)
+		s.closeLater(r.pidfd)
 		r.pidfd = -1
 	}
 }

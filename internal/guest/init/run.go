@@ -28,6 +28,8 @@ type run struct {
 	control int // reading end, -1 for none
 	request wire.RunMessage
 
+	comm int // the interpreter's name, for its last word; -1 where it is not open
+
 	asked  bool // whether it has said its last word
 	ended  bool // the main process was reaped, or said its last word
 	status unix.WaitStatus
@@ -63,16 +65,17 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		s.refuse(id, err)
 		return
 	}
-	if err := s.within(func() error { return writeFiles(m.Files, s.home) }); err != nil {
+	unchanged, err := s.place(m.Files)
+	if err != nil {
 		s.refuse(id, err)
 		return
 	}
 	m.Files = nil
-	r := &run{id: id, limit: m.Output, control: -1, request: m}
+	r := &run{id: id, limit: m.Output, control: -1, comm: -1, request: m}
 	if m.Port > 0 && s.door == nil {
 		s.openDoor(id, m.Port) // it is there when the program begins
 	}
-	if err := s.program(r); err != nil {
+	if err := s.program(r, unchanged); err != nil {
 		s.closeDoor(id)
 		s.refuse(id, err)
 		return
@@ -86,14 +89,15 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 
 const errBusy = failure("too many runs in this sandbox")
 
-// program starts the process of a run, or wakes the one that waits for it.
-func (s *supervisor) program(r *run) error {
+// program starts the process of a run, or wakes the one that waits for it, which may have
+// found the home as it is now.
+func (s *supervisor) program(r *run, unchanged bool) error {
 	m := &r.request
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
 		is := hookState{restored: s.restored, moved: s.moved, stdin: len(m.Stdin) > 0}
-		if m.Warm && s.fits(w, m) && w.release(&m.Command, is) == nil {
-			r.warm, r.lastWord, r.control = true, w.hook.LastWord, w.control[0]
+		if m.Warm && s.fits(w, m, unchanged) && w.release(&m.Command, is) == nil {
+			r.warm, r.lastWord, r.control, r.comm = true, w.hook.LastWord, w.control[0], w.comm
 			s.began(r, w.process)
 			return nil
 		}
@@ -113,9 +117,9 @@ func (s *supervisor) program(r *run) error {
 
 // fits reports whether the interpreter that waits can become a run's program, and has
 // what that reads ready for it.
-func (s *supervisor) fits(w *warmed, m *wire.RunMessage) bool {
+func (s *supervisor) fits(w *warmed, m *wire.RunMessage, unchanged bool) bool {
 	return s.within(func() error {
-		if !w.fits(&m.Command) {
+		if !w.fits(&m.Command) || !unchanged && w.missed() {
 			return errUnfit
 		}
 		return s.offerStdin(m.Stdin)
@@ -139,10 +143,17 @@ func (s *supervisor) again(r *run) bool {
 	if r.control < 0 {
 		return false
 	}
-	unread, _ := raw.Readable(r.control)
-	died := r.status.Signaled() && !r.timedOut && !r.killed && unread > 0
-	raw.Close(r.control)
+	died := r.status.Signaled() && !r.timedOut && !r.killed
+	if died {
+		unread, _ := raw.Readable(r.control)
+		died = unread > 0
+	}
+	s.closeLater(r.control)
 	r.control = -1
+	if r.comm >= 0 {
+		s.closeLater(r.comm)
+		r.comm = -1
+	}
 	if !died {
 		return false
 	}
@@ -152,7 +163,7 @@ func (s *supervisor) again(r *run) bool {
 		raw.Close(r.note)
 	}
 	r.warm, r.lastWord, r.ended = false, false, false
-	return s.program(r) == nil
+	return s.program(r, false) == nil
 }
 
 // refuse answers a run of which nothing was started.
@@ -170,7 +181,7 @@ func (s *supervisor) watchRuns() {
 		}
 		for i := range r.streams {
 			if st := &r.streams[i]; st.fd >= 0 && (room || st.total >= r.limit) {
-				s.watch(st.fd, unix.POLLIN, func() { s.pump(r, st) })
+				s.watch(st.fd, unix.POLLIN, func() { s.flow(r, st) })
 			}
 		}
 		if r.note >= 0 {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -34,6 +35,8 @@ type supervisor struct {
 	out     spool
 
 	warm    *warmed
+	draft   *draft // of the file of the program that warm waits for; nil when there is none
+	late    []int  // descriptors that are closed once the host has its answer
 	runs    []*run
 	parting []int   // main processes that gave their last word and were not reaped
 	orphan  []*pipe // pipes of ended runs that background processes still hold
@@ -154,9 +157,16 @@ func (s *supervisor) turn() {
 	s.settle()
 	s.settleDoor()
 	s.out.flush(toHost)
+	for _, fd := range s.late {
+		raw.Close(fd)
+	}
+	s.late = s.late[:0]
 	s.brake.after(s.took)
 	s.took = 0
 }
+
+// closeLater closes a descriptor when the turn is over, and what is to go to the host has.
+func (s *supervisor) closeLater(fd int) { s.late = append(s.late, fd) }
 
 // brake slows the loop down when a program writes byte by byte as fast as it
 // can, so that a turn finds more than a byte to pass on: the program, the guest

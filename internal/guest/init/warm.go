@@ -24,6 +24,7 @@ type warmed struct {
 	fork    bool     // it is to be a fork server
 	undo    []string // files and folders made for the start, in this order
 	site    siteTimes
+	comm    int // the interpreter's name in /proc, for its last word; -1 where it is not open
 }
 
 // startWarm starts an interpreter. The one that waited before it, if any, ends.
@@ -64,7 +65,7 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &warmed{cmd: m.Command, hook: &l.Warm, control: control, note: note[0]}
+	w := &warmed{cmd: m.Command, hook: &l.Warm, control: control, note: note[0], comm: -1}
 	var env []string
 	err = s.within(func() error {
 		env, err = w.prepare(m, control[0])
@@ -73,7 +74,7 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 	if err == nil {
 		w.process, err = s.spawn(&m.Command, env, map[int]int{l.Warm.FD: control[0], l.Warm.FD + 1: note[1]})
 	}
-	unix.Close(note[1])
+	raw.Close(note[1])
 	if err != nil {
 		control.close()
 		unix.Close(w.note)
@@ -115,6 +116,7 @@ func (s *supervisor) heard(w *warmed) {
 		for _, fd := range []int{w.stdout, w.stderr} {
 			raw.Read(fd, b)
 		}
+		s.ahead(w)
 		s.reply(w.request, nil)
 		w.request = 0
 		return
@@ -127,6 +129,15 @@ func (s *supervisor) heard(w *warmed) {
 		s.reply(w.request, failure("warm "+w.cmd.Language+": the interpreter ended before it was ready: "+string(b[:n])))
 	}
 	s.discard(w)
+}
+
+// ahead does what a program would wait for otherwise. A system call costs most where it is
+// made for the first time, since gVisor then patches its instruction.
+func (s *supervisor) ahead(w *warmed) {
+	s.startDraft(w)
+	if w.hook.LastWord && w.comm < 0 {
+		w.comm = openComm(w.pid)
+	}
 }
 
 // warmDied is told that the waiting interpreter was reaped.
@@ -144,12 +155,17 @@ func (w *warmed) fits(c *wire.Command) bool {
 	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || len(c.Argv) < len(w.cmd.Argv) || !slices.Equal(c.Argv[:len(w.cmd.Argv)], w.cmd.Argv) {
 		return false
 	}
+	return true
+}
+
+// missed reports whether the home has by now what the interpreter has looked for in vain.
+func (w *warmed) missed() bool {
 	for path := range strings.FieldsSeq(w.hook.Looked) {
 		if inHome(path) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // inHome reports whether there is a path of language.Warm.Looked.
@@ -206,7 +222,7 @@ func (s *supervisor) discard(w *warmed) {
 	if w.pid > 0 {
 		unix.Kill(w.pid, unix.SIGKILL)
 	}
-	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd, w.process.note} {
+	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd, w.process.note, w.comm} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
