@@ -8,6 +8,7 @@ const (
 	attached = systrap + "subprocess_linux.go"
 	features = "pkg/cpuid/static_amd64.go"
 	clocks   = "pkg/sentry/kernel/timekeeper.go"
+	traps    = systrap + "usertrap/usertrap_amd64.go"
 )
 
 // filters builds ahead what changes below make use of.
@@ -59,6 +60,32 @@ func attachedThreadRules(defaultAction seccomp.Action) ([]bpf.Instruction, error
 	if instrs := readySysmsg(stubStart); instrs != nil {
 		return instrs
 	}
+`},
+
+	// A system call's instruction is replaced by a jump, which saves its signal from then
+	// on, only when it has been come to some times: replacing it copies the page that it is
+	// on, and takes as long as a dozen signals. Most of a short program's are come to once.
+	{traps, "type State struct {\n", `type State struct {
+	// seen is how often instructions that are not replaced have been come to.
+	seen map[uintptr]uint8 ` + "`state:\"nosave\"`" + `
+
+`},
+	{traps, "\tpatchAddr := ac.IP() - uintptr(len(jmpInst))\n", `	patchAddr := ac.IP() - uintptr(len(jmpInst))
+	if n := s.seen[patchAddr]; n < patchAfter {
+		if s.seen == nil || len(s.seen) >= maxSeen {
+			s.seen = make(map[uintptr]uint8)
+		}
+		s.seen[patchAddr] = n + 1
+		return nil
+	}
+	delete(s.seen, patchAddr)
+`},
+	{traps, "// New returns the new state structure.\n", `const (
+	patchAfter = 8    // times that an instruction stays as it is
+	maxSeen    = 4096 // instructions that are counted; then all are forgotten
+)
+
+// New returns the new state structure.
 `},
 
 	// Programs read the time by themselves once the kernel has looked at its clocks

@@ -95,14 +95,6 @@ def main():
         waitpid, nohang, no_child, anything = posix.waitpid, posix.WNOHANG, ChildProcessError, BaseException
         number = int
         note_me()
-        # gVisor takes long over the first call from each place in a library, as it patches
-        # that. They are made here, to no effect.
-        usage(own)
-        closerange(1 << 20, (1 << 20) + 1)
-        posix.set_inheritable(3, False)
-        fd = posix.open("/proc/self/comm", posix.O_RDONLY)
-        set_name(posix.read(fd, 16)[:-1].decode())
-        posix.close(fd)
         never = _thread.allocate_lock()
         never.acquire()
 

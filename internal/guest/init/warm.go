@@ -131,8 +131,7 @@ func (s *supervisor) heard(w *warmed) {
 	s.discard(w)
 }
 
-// ahead does what a program would wait for otherwise. A system call costs most where it is
-// made for the first time, since gVisor then patches its instruction.
+// ahead does what a program would wait for otherwise.
 func (s *supervisor) ahead(w *warmed) {
 	s.startDraft(w)
 	if w.hook.LastWord && w.comm < 0 {
