@@ -9,6 +9,9 @@ const (
 	features = "pkg/cpuid/static_amd64.go"
 	clocks   = "pkg/sentry/kernel/timekeeper.go"
 	traps    = systrap + "usertrap/usertrap_amd64.go"
+	memory   = "pkg/sentry/pgalloc/pgalloc.go"
+	saving   = "pkg/sentry/pgalloc/save_restore.go"
+	forking  = "pkg/sentry/mm/lifecycle.go"
 )
 
 // filters builds ahead what changes below make use of.
@@ -144,4 +147,85 @@ func (a askedOnce) Query(in In) Out {
 
 // Fixed converts the FeatureSet to a fixed set.
 `},
+
+	// A process that has locked all its memory, that to come included, gives a child
+	// copies when it forks. Otherwise both lose what is mapped, and each comes by a fault
+	// of its own to every part of it that it writes to.
+	{forking, "\t\tif mm.hasPinned && !pma.needCOW {\n", `		if mm.defMLockMode != memmap.MLockNone && !pma.needCOW {
+			var err error
+			dstpgap, err = mm.forkCopyPMALocked(mm2, srcpseg, dstpgap, memCgID)
+			if err == nil {
+				continue
+			}
+			for pseg := mm2.pmas.FirstSegment(); pseg.Ok(); pseg = pseg.NextSegment() {
+				pseg.ValuePtr().file.DecRef(pseg.fileRange())
+			}
+			mm2.pmas.RemoveAll()
+			_, droppedIDs = mm2.removeVMAsLocked(ctx, mm2.applicationAddrRange(), droppedIDs)
+			as.Release()
+			return nil, err
+		}
+
+		if mm.hasPinned && !pma.needCOW {
+`},
+
+	// Memory that is freed is given back to the host only when it has not been taken again
+	// within 100 ms, unless there is much of it. What is copied to it is not cleared before.
+	{memory, "\thaveWaste bool\n", `	haveWaste bool
+
+	// keptWaste is how many bytes have become waste since the releaser last
+	// released. It is protected by mu.
+	keptWaste uint64
+
+	// hurry has the releaser wait no longer.
+	hurry chan struct{}
+`},
+	{memory, "\tf.releaseCond.L = &f.mu\n", "\tf.releaseCond.L = &f.mu\n\tf.hurry = make(chan struct{}, 1)\n"},
+	{memory, "\t\t\t\tunwaste.RemoveFullRange(wasteFR)\n\t\t\t\thaveWaste = true\n", `				unwaste.RemoveFullRange(wasteFR)
+				haveWaste = true
+				f.keptWaste += wasteFR.Length()
+`},
+	{memory, "\tif haveWaste && !f.haveWaste {\n", `	if haveWaste && f.keptWaste > mostWaste {
+		f.releaseSoon()
+	}
+	if haveWaste && !f.haveWaste {
+`},
+	{memory, "\t\t\tif f.haveWaste {\n\t\t\t\tbreak\n\t\t\t}\n", `			if f.haveWaste {
+				if f.keptWaste != 0 && f.keptWaste <= mostWaste {
+					f.mu.Unlock()
+					select {
+					case <-f.hurry:
+					case <-time.After(wasteTime):
+					}
+					f.mu.Lock()
+				}
+				f.keptWaste = 0
+				break
+			}
+`},
+	{memory, "\t\t\talloc.recycled = true\n", "\t\t\talloc.recycled = true\n\t\t\tf.keptWaste -= min(f.keptWaste, alloc.length)\n"},
+	{memory, "// releaserMain implements the releaser goroutine.\n", `const (
+	// wasteTime is how long waste is kept to be recycled.
+	wasteTime = 100 * time.Millisecond
+	// mostWaste is how much of it may be, in bytes.
+	mostWaste = 16 << 20
+)
+
+// releaseSoon has waste released now.
+func (f *MemoryFile) releaseSoon() {
+	select {
+	case f.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// releaserMain implements the releaser goroutine.
+`},
+	{memory, "\t\t\tif alloc.recycled {\n\t\t\t\t// The contents", "\t\t\tif alloc.recycled && alloc.opts.ReaderFunc == nil {\n\t\t\t\t// The contents"},
+	{memory, "\t\tn, err := safemem.ReadFullToBlocks(alloc.opts.ReaderFunc, dsts)\n", `		n, err := safemem.ReadFullToBlocks(alloc.opts.ReaderFunc, dsts)
+		if alloc.recycled && n < length {
+			_, _ = safemem.ZeroSeq(dsts.DropFirst64(n)) // what is not read is freed, but for the rest of a page
+		}
+`},
+	{saving, "\tfor f.haveWaste {\n", "\tfor f.haveWaste {\n\t\tf.releaseSoon()\n"},
 }
