@@ -29,9 +29,14 @@ const (
 	// sharedGrowth is how many bytes it may come to take beyond what it took at first.
 	sharedGrowth = 48 << 20
 	// sharedWait is how long a claim waits for a kernel that is being made ready again,
-	// rather than make one.
-	sharedWait = 100 * time.Millisecond
+	// rather than make one, which takes more of the processors.
+	sharedWait = 2 * time.Second
 )
+
+// fewKernels is how many kernels a key and environment has before a claim waits for one
+// that is being made ready again: one for each processor, and one to be made ready
+// meanwhile.
+func fewKernels() int { return goruntime.NumCPU() + 1 }
 
 // Most kernels that are kept idle, for one key and environment and in all.
 func mostIdle() (each, all int) { return 4 * goruntime.NumCPU(), 16 * goruntime.NumCPU() }
@@ -53,13 +58,14 @@ type sharedKernels struct {
 	closed  bool                               // guarded by mu
 	idle    map[sharedKey][]*sharedKernel      // guarded by mu; the one that was used last comes last
 	count   int                                // guarded by mu; of idle
-	pending map[sharedKey]int                  // guarded by mu; are being made ready again
+	kernels map[sharedKey]int                  // guarded by mu; that there are, or are being made
+	pending map[sharedKey]int                  // guarded by mu; whose program has ended, until they are ready again
 	waiters map[sharedKey][]chan *sharedKernel // guarded by mu
 }
 
 func newShared(e *Engine) *sharedKernels {
 	return &sharedKernels{
-		engine: e, idle: map[sharedKey][]*sharedKernel{}, pending: map[sharedKey]int{}, waiters: map[sharedKey][]chan *sharedKernel{},
+		engine: e, idle: map[sharedKey][]*sharedKernel{}, kernels: map[sharedKey]int{}, pending: map[sharedKey]int{}, waiters: map[sharedKey][]chan *sharedKernel{},
 	}
 }
 
@@ -73,12 +79,14 @@ func (e *Engine) claimShared(ctx context.Context, env *environment, fresh bool, 
 	hit := k != nil
 	if !hit {
 		if k, err = e.makeShared(ctx, env, key); err != nil {
+			e.shared.add(e.shared.kernels, key, -1)
 			return nil, "", err
 		}
 	}
 	e.metrics.shared(hit)
 	c, err := e.hand(k.Sandbox, job)
 	if err != nil {
+		e.shared.add(e.shared.kernels, key, -1)
 		return nil, "", errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
 	}
 	k.runs++
@@ -137,7 +145,16 @@ func (e *Engine) makeShared(ctx context.Context, env *environment, key sharedKey
 	return &sharedKernel{Sandbox: sb, key: key, memory: used.Memory}, nil
 }
 
-// take returns an idle kernel, nil if there is none and none is about to be.
+// add counts kernels of a key.
+func (s *sharedKernels) add(counts map[sharedKey]int, key sharedKey, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if counts[key] += n; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// take returns an idle kernel, nil if there is none and the claim is to make one.
 func (s *sharedKernels) take(ctx context.Context, key sharedKey) (*sharedKernel, error) {
 	s.mu.Lock()
 	for list := s.idle[key]; len(list) > 0; list = s.idle[key] {
@@ -149,7 +166,8 @@ func (s *sharedKernels) take(ctx context.Context, key sharedKey) (*sharedKernel,
 		}
 		s.engine.tasks.Go(func() { s.end(k) })
 	}
-	if s.pending[key] <= len(s.waiters[key]) {
+	if s.pending[key] <= len(s.waiters[key]) || s.kernels[key] < fewKernels() {
+		s.kernels[key]++
 		s.mu.Unlock()
 		return nil, nil
 	}
@@ -161,6 +179,9 @@ func (s *sharedKernels) take(ctx context.Context, key sharedKey) (*sharedKernel,
 	var err error
 	select {
 	case k := <-wait:
+		if k == nil {
+			s.add(s.kernels, key, 1)
+		}
 		return k, nil
 	case <-late.C:
 	case <-ctx.Done():
@@ -171,11 +192,16 @@ func (s *sharedKernels) take(ctx context.Context, key sharedKey) (*sharedKernel,
 	s.mu.Unlock()
 	select {
 	case k := <-wait: // it came at the same time
-		if err == nil || k == nil {
-			return k, err
+		if err == nil && k != nil {
+			return k, nil
 		}
-		s.put(k)
+		if k != nil {
+			s.put(k)
+		}
 	default:
+	}
+	if err == nil {
+		s.add(s.kernels, key, 1)
 	}
 	return nil, err
 }
@@ -191,32 +217,25 @@ func (s *sharedKernels) remove(key sharedKey, i int) {
 	s.engine.metrics.sharedIdle.Set(float64(s.count))
 }
 
-// renew makes a kernel ready for the next program of its key, or ends it.
+// renew makes a kernel that is pending ready for the next program of its key, or ends it.
 func (s *sharedKernels) renew(ctx context.Context, k *sharedKernel) error {
 	s.mu.Lock()
 	closed := s.closed
-	if !closed {
-		s.pending[k.key]++
-	}
 	s.mu.Unlock()
 	if closed {
+		s.lose(k.key)
 		return k.Destroy(ctx)
 	}
 	err := s.fit(ctx, k)
-	s.mu.Lock()
-	if s.pending[k.key]--; s.pending[k.key] == 0 {
-		delete(s.pending, k.key)
-	}
-	s.mu.Unlock()
 	if err == nil {
+		s.add(s.pending, k.key, -1)
 		s.put(k)
 		return nil
 	}
-	s.fail(k.key)
-	if errors.Is(err, errWorn) {
-		return k.Destroy(ctx)
+	s.lose(k.key)
+	if !errors.Is(err, errWorn) {
+		s.engine.cfg.Log.Warn("a kernel that executions of a key share is replaced", "sandbox_id", k.ID(), "error", err)
 	}
-	s.engine.cfg.Log.Warn("a kernel that executions of a key share is replaced", "sandbox_id", k.ID(), "error", err)
 	return k.Destroy(ctx)
 }
 
@@ -263,8 +282,11 @@ func (s *sharedKernels) put(k *sharedKernel) {
 	s.engine.metrics.sharedIdle.Set(float64(s.count))
 }
 
-// fail has a claim that waits make a kernel itself.
-func (s *sharedKernels) fail(key sharedKey) {
+// lose notes that a pending kernel is not to be ready again. A claim that waits for it
+// makes one itself.
+func (s *sharedKernels) lose(key sharedKey) {
+	s.add(s.pending, key, -1)
+	s.add(s.kernels, key, -1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if list := s.waiters[key]; len(list) > s.pending[key] {
@@ -338,6 +360,7 @@ func (s *sharedKernels) expire(ctx context.Context) {
 
 // end destroys a kernel that no claim has.
 func (s *sharedKernels) end(k *sharedKernel) {
+	s.add(s.kernels, k.key, -1)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := k.Destroy(ctx); err != nil {
@@ -349,15 +372,20 @@ func (s *sharedKernels) end(k *sharedKernel) {
 // then the next one can have it, if the program ended by itself.
 type sharedClaim struct {
 	claimed
-	shared *sharedKernels
-	kernel *sharedKernel
-	clean  bool // its program ended as it should
+	shared  *sharedKernels
+	kernel  *sharedKernel
+	pending bool // its program ended as it should
+	spoiled bool // all the same no other program is to have it
+	given   bool // it was destroyed, or let go of
 }
 
 // Run implements executor.Claimed.
 func (c *sharedClaim) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
 	out, err := c.Sandbox.Run(ctx, p, sink)
-	c.clean = err == nil && !out.Lost && !out.TimedOut && !out.OOM && ctx.Err() == nil
+	if !c.pending && err == nil && !out.Lost && !out.TimedOut && !out.OOM && ctx.Err() == nil {
+		c.pending = true
+		c.shared.add(c.shared.pending, c.kernel.key, 1)
+	}
 	return out, err
 }
 
@@ -365,14 +393,34 @@ func (c *sharedClaim) Run(ctx context.Context, p execution.Program, sink executi
 func (c *sharedClaim) Isolation() execution.Isolation { return execution.IsolationKey }
 
 // Spoil implements executor.Shared.
-func (c *sharedClaim) Spoil() { c.clean = false }
+func (c *sharedClaim) Spoil() { c.spoiled = true }
 
 // Destroy implements executor.Claimed.
 func (c *sharedClaim) Destroy(ctx context.Context) error {
-	if !c.clean {
+	if !c.pending || c.spoiled {
+		c.give()
 		return c.claimed.Destroy(ctx)
 	}
-	c.clean = false
+	c.pending, c.given = false, true
 	c.ended()
 	return c.shared.renew(ctx, c.kernel)
+}
+
+// Detach implements executor.Claimed.
+func (c *sharedClaim) Detach() error {
+	c.give()
+	return c.claimed.Detach()
+}
+
+// give notes that the kernel is not the key's any more.
+func (c *sharedClaim) give() {
+	switch {
+	case c.given:
+		return
+	case c.pending:
+		c.shared.lose(c.kernel.key)
+	default:
+		c.shared.add(c.shared.kernels, c.kernel.key, -1)
+	}
+	c.pending, c.given = false, true
 }

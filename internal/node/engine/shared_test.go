@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -61,7 +62,10 @@ assert libc.msgget(0x1234, 0o1666) >= 0
 assert libc.semget(0x1234, 1, 0o1666) >= 0
 libc.mq_open(b"/left", os.O_CREAT | os.O_RDWR, 0o666, None)
 memory = os.memfd_create("left")
-os.ftruncate(memory, 1 << 20)
+os.write(memory, b"\xa5\x5a" * (1 << 19))
+import mmap
+filled = mmap.mmap(-1, 4 << 20)
+filled[:] = b"\xa5\x5a" * (2 << 20)
 names = []
 for address in "\0left", "/tmp/socket":
     s = socket.socket(socket.AF_UNIX)
@@ -166,6 +170,20 @@ for ns in "mnt", "pid", "net", "ipc", "uts":
     except OSError:
         pass
 must("old root", not any("/tmp/root" in line or line.split()[1].startswith("/tmp/") for line in open("/proc/self/mounts")))
+import mmap, re
+taken, memory = mmap.mmap(-1, 4 << 20), os.memfd_create("taken")
+taken[::4096] = b"\0" * len(taken[::4096])
+os.write(memory, b"x")
+os.ftruncate(memory, 4096)
+left = re.compile(b"\xa5(?:\x5a\xa5){100}")
+must("a file has memory", not left.search(os.pread(memory, 4096, 0)))
+with open("/proc/self/mem", "rb", 0) as mem:
+    for line in open("/proc/self/maps"):
+        begin, end = [int(n, 16) for n in line.split()[0].split("-")]
+        if line.split()[1].startswith("rw"):
+            mem.seek(begin)
+            for at in range(begin, end, 1 << 16):
+                must("memory " + line, not left.search(mem.read(min(1 << 16, end - at))))
 print("found", found)
 `
 
@@ -326,15 +344,51 @@ func TestATenantWithManyKernelsMakesRoom(t *testing.T) {
 
 // TestAClaimThatWaitedInVainLeavesNothing waits for a kernel that is not made ready in time.
 func TestAClaimThatWaitedInVainLeavesNothing(t *testing.T) {
-	s := newShared(nil)
-	key := sharedKey{tenant: "ten_1", key: "key_1"}
-	s.pending[key] = 1
-	if k, err := s.take(t.Context(), key); k != nil || err != nil {
-		t.Errorf("%v, %v", k, err)
-	}
-	if len(s.waiters) > 0 {
-		t.Errorf("%v are left", s.waiters)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(nil)
+		key := sharedKey{tenant: "ten_1", key: "key_1"}
+		s.pending[key], s.kernels[key] = 1, fewKernels()
+		if k, err := s.take(t.Context(), key); k != nil || err != nil {
+			t.Errorf("%v, %v", k, err)
+		}
+		if len(s.waiters) > 0 || s.kernels[key] != fewKernels()+1 {
+			t.Errorf("%v are left, and %d kernels", s.waiters, s.kernels[key])
+		}
+	})
+}
+
+// TestClaimsWaitForKernelsThatAreMadeReady has two claims make a kernel where there are few,
+// wait where there are enough, and make one where the kernel that was to come is lost.
+func TestClaimsWaitForKernelsThatAreMadeReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(nil)
+		key := sharedKey{tenant: "ten_1", key: "key_1"}
+		s.pending[key], s.kernels[key] = 2, fewKernels()-1
+		if k, err := s.take(t.Context(), key); k != nil || err != nil || s.kernels[key] != fewKernels() {
+			t.Errorf("%v, %v; %d kernels", k, err, s.kernels[key])
+		}
+		taken := make(chan *sharedKernel)
+		for range 2 {
+			go func() {
+				k, err := s.take(t.Context(), key)
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- k
+			}()
+		}
+		synctest.Wait()
+		ready := &sharedKernel{key: key}
+		s.add(s.pending, key, -1)
+		s.put(ready)
+		if k := <-taken; k != ready {
+			t.Errorf("%v was taken, not the one that is ready", k)
+		}
+		s.lose(key)
+		if k := <-taken; k != nil || s.kernels[key] != fewKernels() || len(s.pending) > 0 || len(s.waiters) > 0 {
+			t.Errorf("%v; %d kernels, %v pending, %v wait", k, s.kernels[key], s.pending, s.waiters)
+		}
+	})
 }
 
 func TestLimitsHoldForEachProgramOfAKey(t *testing.T) {
