@@ -121,6 +121,9 @@ func (c *peer) idle(f *follower) bool {
 	return !f.gone
 }
 
+// answerTime is how long converse keeps the processor for the process to answer.
+const answerTime = time.Millisecond
+
 // converse writes to descriptor 3 and answers with the output, until the host has
 // had enough of it, or the process says so.
 func (c *peer) converse(q *proto.Converse) bool {
@@ -166,6 +169,9 @@ func (c *peer) converse(q *proto.Converse) bool {
 		f.changed.Broadcast()
 		f.mu.Unlock()
 	}()
+	if len(rest) == 0 && err == nil && awaitBriefly(p.pump.poll, answerTime) {
+		p.pump.kick() // which costs less than to have Go's poller find it
+	}
 	exit, said, ok := c.pass(f)
 	if ok && !said {
 		end := proto.Closing{Exit: exit}

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"io"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -9,7 +11,10 @@ import (
 )
 
 // hostConn is a connection with the host.
-type hostConn struct{ *os.File }
+type hostConn struct {
+	*os.File
+	raw syscall.RawConn
+}
 
 // dialHost connects to the host.
 func dialHost() (*hostConn, error) {
@@ -25,7 +30,42 @@ func dialHost() (*hostConn, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &hostConn{os.NewFile(uintptr(fd), "host")}, nil
+	f := os.NewFile(uintptr(fd), "host")
+	conn, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &hostConn{f, conn}, nil
+}
+
+// Read implements io.Reader.
+func (c *hostConn) Read(p []byte) (n int, err error) {
+	if e := c.raw.Read(func(fd uintptr) bool {
+		n, err = readNow(int(fd), p)
+		return err != unix.EAGAIN
+	}); e != nil {
+		return 0, e
+	}
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write implements io.Writer.
+func (c *hostConn) Write(p []byte) (total int, err error) {
+	if e := c.raw.Write(func(fd uintptr) bool {
+		for err = nil; total < len(p) && err == nil; {
+			var n int
+			n, err = writeNow(int(fd), p[total:])
+			total += n
+		}
+		return err != unix.EAGAIN
+	}); e != nil {
+		return total, e
+	}
+	return total, err
 }
 
 // Close ends the connection, also where other descriptors of it are open.

@@ -85,7 +85,7 @@ func (c *channel) some(data []byte) (rest []byte, err error) {
 	}
 	if e := conn.Control(func(fd uintptr) {
 		var n int
-		n, err = write(int(fd), data)
+		n, err = writeNow(int(fd), data)
 		if rest = data[n:]; err == unix.EAGAIN {
 			err = nil
 		}

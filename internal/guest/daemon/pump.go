@@ -140,7 +140,7 @@ func (u *pump) watch() bool {
 func (u *pump) await() (ready [watched]bool) {
 	var events [watched]unix.EpollEvent
 	err := u.wait.Read(func(poll uintptr) bool {
-		n, err := unix.EpollWait(int(poll), events[:], 0)
+		n, err := pollNow(int(poll), events[:])
 		for _, e := range events[:max(n, 0)] {
 			ready[e.Fd] = true
 		}
@@ -170,7 +170,7 @@ func (u *pump) read(i, most int) {
 		if u.ended && !dropping {
 			p = p[:min(u.left[i], len(p))]
 		}
-		n, err := read(u.fds[i], p)
+		n, err := readNow(u.fds[i], p)
 		switch {
 		case err == unix.EAGAIN:
 			u.left[i] = 0 // another reader took it

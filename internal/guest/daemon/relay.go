@@ -151,7 +151,7 @@ func (j *joint) move(from int) bool {
 			if w.ended {
 				return true
 			}
-			n, err := read(in, j.relay.buf[:])
+			n, err := readNow(in, j.relay.buf[:])
 			switch {
 			case err == unix.EAGAIN || err == unix.EINTR:
 				return true // it is told again
@@ -163,7 +163,7 @@ func (j *joint) move(from int) bool {
 			}
 			b = j.relay.buf[:n]
 		}
-		n, err := write(out, b)
+		n, err := writeNow(out, b)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			n = 0

@@ -1,9 +1,12 @@
 package daemon
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // retry repeats a system call that a signal interrupted.
@@ -32,8 +35,45 @@ func openAt(dir int, name string, flags int, mode uint32) (int, error) {
 	return fd, nil
 }
 
+// readNow and writeNow are for descriptors that do not block: Go's scheduler is not
+// told, which would wake its monitor thread.
+func readNow(fd int, b []byte) (int, error) { return moveNow(unix.SYS_READ, fd, b) }
+
+func writeNow(fd int, b []byte) (int, error) { return moveNow(unix.SYS_WRITE, fd, b) }
+
+func moveNow(call uintptr, fd int, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	return retry(func() (int, error) {
+		n, e := raw.Direct(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+		if e != 0 {
+			return 0, e
+		}
+		return int(n), nil
+	})
+}
+
+// pollNow is what an epoll has by now.
+func pollNow(fd int, events []unix.EpollEvent) (int, error) {
+	n, e := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), nil
+}
+
+// awaitBriefly waits for a descriptor without giving the processor up: to begin anew
+// costs more than most programs take to answer. Nothing else of the daemon goes on meanwhile.
+func awaitBriefly(fd int, d time.Duration) (ready bool) {
+	p := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	ts := unix.NsecToTimespec(int64(d))
+	n, e := raw.Direct(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	return e == 0 && n > 0
+}
+
 // readable is how many bytes a pipe holds.
-func readable(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCINQ) }
+func readable(fd int) (int, error) { return raw.Readable(fd) }
 
 // closeRead closes a descriptor that nothing was written to, which cannot fail.
 func closeRead(fd int) { _ = unix.Close(fd) }
