@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
@@ -159,6 +160,13 @@ func (c *peer) converse(q *proto.Converse) bool {
 		stop := p.requests.goOn(rest)
 		defer stop()
 	}
+	if len(rest) == 0 && err == nil && awaitBriefly(p.pump.poll, answerTime) {
+		p.pump.kick() // which costs less than to have Go's poller find it
+		runtime.Gosched()
+		if f.put(c.Conn); f.enough {
+			return c.last(proto.Closing{})
+		}
+	}
 	// Something comes by all means: that it is enough, or the end of the connection.
 	told := make(chan struct{})
 	go func() {
@@ -169,9 +177,6 @@ func (c *peer) converse(q *proto.Converse) bool {
 		f.changed.Broadcast()
 		f.mu.Unlock()
 	}()
-	if len(rest) == 0 && err == nil && awaitBriefly(p.pump.poll, answerTime) {
-		p.pump.kick() // which costs less than to have Go's poller find it
-	}
 	exit, said, ok := c.pass(f)
 	if ok && !said {
 		end := proto.Closing{Exit: exit}
