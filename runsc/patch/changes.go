@@ -12,6 +12,7 @@ const (
 	memory   = "pkg/sentry/pgalloc/pgalloc.go"
 	saving   = "pkg/sentry/pgalloc/save_restore.go"
 	forking  = "pkg/sentry/mm/lifecycle.go"
+	reading  = "pkg/sentry/state/stateio/pagesfile.go"
 )
 
 // filters builds ahead what changes below make use of.
@@ -228,4 +229,7 @@ func (f *MemoryFile) releaseSoon() {
 		}
 `},
 	{saving, "\tfor f.haveWaste {\n", "\tfor f.haveWaste {\n\t\tf.releaseSoon()\n"},
+	// Each that reads a checkpoint is a thread, and a processor of Go's with 16 KiB and
+	// more for as long as the kernel lives: 128 of them take 4 MB of a restored kernel.
+	{reading, "\tpagesFileFDDefaultMaxParallel = 128\n", "\tpagesFileFDDefaultMaxParallel = 4\n"},
 }
