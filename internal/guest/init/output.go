@@ -1,6 +1,8 @@
 package guestinit
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/raw"
@@ -40,13 +42,30 @@ type stream struct {
 // flow is pump for an output that has something to take or has ended; that it has only
 // ended needs no read.
 func (s *supervisor) flow(r *run, st *stream) {
-	if s.now&(unix.POLLIN|unix.POLLHUP) == unix.POLLHUP {
+	switch s.now & (unix.POLLIN | unix.POLLHUP) {
+	case unix.POLLIN:
+		if r.lastWord && !r.held {
+			r.held, r.hold = true, time.Now().Add(holdTime)
+			return
+		}
+	case unix.POLLHUP:
+		if !r.hold.IsZero() { // only that it has ended was looked for
+			break
+		}
 		s.closeLater(st.fd)
 		st.fd = -1
 		return
 	}
-	s.pump(r, st)
+	for {
+		if n, _ := s.pump(r, st); n == 0 || r.hold.IsZero() {
+			return
+		}
+	}
 }
+
+// holdTime is how long the first output of a program waits for its end, with which it goes
+// to the host at once where it ends right after it.
+const holdTime = 2 * time.Millisecond
 
 // pump passes on one read's worth of output, or drops it beyond the limit. It
 // returns how much there was, and whether a full spool was in the way.

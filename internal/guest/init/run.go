@@ -30,6 +30,9 @@ type run struct {
 
 	comm int // the interpreter's name, for its last word; -1 where it is not open
 
+	held bool      // its first output waits or has waited for its end
+	hold time.Time // until when it does; zero when it does not
+
 	asked  bool // whether it has said its last word
 	ended  bool // the main process was reaped, or said its last word
 	status unix.WaitStatus
@@ -181,7 +184,11 @@ func (s *supervisor) watchRuns() {
 		}
 		for i := range r.streams {
 			if st := &r.streams[i]; st.fd >= 0 && (room || st.total >= r.limit) {
-				s.watch(st.fd, unix.POLLIN, func() { s.flow(r, st) })
+				events := int16(unix.POLLIN)
+				if !r.hold.IsZero() {
+					events = 0 // its end is told of anyway
+				}
+				s.watch(st.fd, events, func() { s.flow(r, st) })
 			}
 		}
 		if r.note >= 0 {
@@ -196,6 +203,9 @@ func (s *supervisor) watchRuns() {
 // expire ends the runs that are past their deadline.
 func (s *supervisor) expire(now time.Time) {
 	for _, r := range s.runs {
+		if !now.Before(r.hold) {
+			r.hold = time.Time{}
+		}
 		if !r.ended && !r.timedOut && !r.deadline.IsZero() && !now.Before(r.deadline) {
 			r.timedOut = true
 			s.end(r)

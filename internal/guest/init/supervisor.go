@@ -221,6 +221,8 @@ func (s *supervisor) patience() time.Duration {
 		case r.ended:
 		case r.pidfd < 0:
 			return reapSelf
+		case !r.hold.IsZero():
+			return max(0, time.Until(r.hold))
 		default:
 			d = reapBusy
 		}
