@@ -149,10 +149,10 @@ func (a askedOnce) Query(in In) Out {
 // Fixed converts the FeatureSet to a fixed set.
 `},
 
-	// A process that has locked all its memory, that to come included, gives a child
-	// copies when it forks. Otherwise both lose what is mapped, and each comes by a fault
-	// of its own to every part of it that it writes to.
-	{forking, "\t\tif mm.hasPinned && !pma.needCOW {\n", `		if mm.defMLockMode != memmap.MLockNone && !pma.needCOW {
+	// A process that has locked the memory that is to come, once it is used (MCL_FUTURE and
+	// MCL_ONFAULT), gives a child copies when it forks. Otherwise both lose what is mapped,
+	// and each comes by a fault of its own to every part of it that it writes to.
+	{forking, "\t\tif mm.hasPinned && !pma.needCOW {\n", `		if mm.defMLockMode == memmap.MLockLazy && !pma.needCOW {
 			var err error
 			dstpgap, err = mm.forkCopyPMALocked(mm2, srcpseg, dstpgap, memCgID)
 			if err == nil {
