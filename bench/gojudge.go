@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
@@ -73,9 +74,43 @@ func sharedKernels(ctx context.Context, b *bench, j *rig.Judge) (_ []report.Row,
 			l.sum.add(got)
 		}
 	}
+	grown, err := growth(ctx, b, s)
+	if err != nil {
+		return nil, err
+	}
 	return []report.Row{{
 		Case: "sustained, 8 clients, isolation key", Unit: "executions/s", Measured: atoll.perSecond(), Sample: atoll.each.Summary(),
 		Baseline: judge.perSecond(), BaselineSample: judge.each.Summary(), BaselineName: "go-judge, 8 clients",
 		Must: report.AtLeast(1), Aim: report.AtLeast(1.5), Note: fmt.Sprintf("%s; go-judge shares the host's kernel, %s", atoll.note(), judge.note()),
-	}}, nil
+	}, grown}, nil
+}
+
+// growth measures what the server's memory grows by while executions of a key follow those
+// that it has had.
+func growth(ctx context.Context, b *bench, s *rig.Server) (report.Row, error) {
+	n := b.count(1000)
+	before, err := s.RSS()
+	if err != nil {
+		return report.Row{}, err
+	}
+	errs := make([]error, loadClients)
+	var loops sync.WaitGroup
+	for i := range errs {
+		loops.Go(func() {
+			for range n / loadClients {
+				if _, errs[i] = s.Execute(ctx, pythonHello); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	loops.Wait()
+	if err := firstError(errs); err != nil {
+		return report.Row{}, err
+	}
+	after, err := s.RSS()
+	return report.Row{
+		Case: fmt.Sprintf("memory of the server, %d executions more, isolation key", n), Unit: "MB", Measured: float64(after-before) / 1e6,
+		Must: report.AtMost(8), Note: fmt.Sprintf("resident, from %.0f MB; after those of the row above", float64(before)/1e6),
+	}, err
 }
