@@ -24,7 +24,22 @@ func TestMain(m *testing.M) { server.Main(m) }
 // model is the name of the scripted model.
 const model = "scripted"
 
-// arrange gives a server the tenants, keys and model that scenarios suppose.
+// arranged is the server with the tenants, keys and model that scenarios suppose, for all tests.
+func arranged(t *testing.T) *place {
+	t.Helper()
+	s := server.Get(t)
+	once.Do(func() { shared = arrange(t, s) })
+	if shared == nil {
+		t.Fatal("the server was not arranged")
+	}
+	return shared
+}
+
+var (
+	once   sync.Once
+	shared *place
+)
+
 func arrange(t *testing.T, s *atolltest.Server) *place {
 	t.Helper()
 	folder, err := filepath.Abs(scenariosDir)
@@ -33,13 +48,11 @@ func arrange(t *testing.T, s *atolltest.Server) *place {
 	}
 	p := &place{url: s.URL, model: model, folder: folder, keys: map[string]string{"admin": s.AdminKey(t)}}
 	p.keys["default"], p.keys["other"] = tenant(t, s, "scenarios"), tenant(t, s, "other")
-	says := httptest.NewServer(provider())
-	t.Cleanup(says.Close)
+	says := httptest.NewServer(provider()) // these two end with the process, as the server does
 	s.Must(t, p.keys["admin"], http.MethodPost, "/v1/admin/models", map[string]any{
 		"name": model, "provider": "openai", "base_url": says.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
 	}).Into(t, http.StatusCreated, nil)
 	way := httptest.NewServer(newTrouble(s.URL))
-	t.Cleanup(way.Close)
 	p.trouble = way.URL
 	return p
 }
@@ -72,7 +85,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := arrange(t, server.Get(t))
+	p := arranged(t)
 	for _, l := range libraries {
 		if _, err := os.Stat(l.runner); err != nil {
 			continue
