@@ -18,8 +18,9 @@ import (
 type library struct {
 	name   string
 	runner string // its file; a library that has none yet is left out
-	// command is the program, without the environment that tells it of the server.
-	command func(ctx context.Context, folder string) (*exec.Cmd, error)
+	// command is the program for the scenarios of a folder, without the environment that tells it
+	// of the server. It may leave files in dir.
+	command func(ctx context.Context, folder, dir string) (*exec.Cmd, error)
 }
 
 // libraries run beside the one for Go.
@@ -83,8 +84,8 @@ func told(cmd *exec.Cmd, all []scenario) (reports []report, wrong []string) {
 var pythonPackages = []string{"httpx==0.28.1"}
 
 // python runs the library for Python, one of its kinds.
-func python(kind string) func(ctx context.Context, folder string) (*exec.Cmd, error) {
-	return func(ctx context.Context, folder string) (*exec.Cmd, error) {
+func python(kind string) func(ctx context.Context, folder, dir string) (*exec.Cmd, error) {
+	return func(ctx context.Context, folder, _ string) (*exec.Cmd, error) {
 		packages, err := kept("sdk-python-"+strings.Join(pythonPackages, "-"), func(dir string) *exec.Cmd {
 			return exec.CommandContext(ctx, "python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
 		})
@@ -105,14 +106,14 @@ func python(kind string) func(ctx context.Context, folder string) (*exec.Cmd, er
 const typescriptPackages = "esbuild@0.28.2"
 
 // typescript runs the library for TypeScript, bundled into one file.
-func typescript(ctx context.Context, folder string) (*exec.Cmd, error) {
+func typescript(ctx context.Context, folder, dir string) (*exec.Cmd, error) {
 	packages, err := kept("sdk-"+typescriptPackages, func(dir string) *exec.Cmd {
 		return exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
 	})
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("atoll-scenarios-%d.mjs", os.Getpid()))
+	file := filepath.Join(dir, "scenarios.mjs") // a file, since the runner may start itself again with other flags
 	bundle := exec.CommandContext(ctx, filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
 	if out, err := bundle.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)

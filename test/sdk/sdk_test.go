@@ -92,7 +92,7 @@ func TestScenarios(t *testing.T) {
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, err := l.command(t.Context(), p.folder)
+			cmd, err := l.command(t.Context(), p.folder, t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
