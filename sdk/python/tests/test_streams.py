@@ -195,6 +195,32 @@ class Streams(unittest.TestCase):
             self.assertEqual(server.requests[0].json(), {"command": "cmd", "timeout_ms": 1500, "wait_for_reader": True})
             self.assertEqual(server.paths()[-1], "DELETE /v1/sandboxes/box/processes/p-1?session=s")
 
+    def test_cancelled_before_the_command_is_known(self) -> None:
+        """Who is cancelled while the command is started learns of it, and ends it."""
+        asked, over = threading.Event(), threading.Event()
+
+        def handle(r: Request, n: int) -> None:
+            if r.command == "POST":
+                asked.set()
+                over.wait(20)
+                r.answer(201, {"process_id": "p-1"})
+            else:
+                r.begin(204, Content_Length="0")
+
+        async def run(url: str) -> None:
+            async with atoll.AsyncAtoll("key", base_url=url) as c:
+                task = asyncio.create_task(c.sandbox("box").run("sleep 50"))
+                await asyncio.to_thread(asked.wait, 20)
+                task.cancel()
+                await asyncio.sleep(0)
+                over.set()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+
+        with Server(handle) as server:
+            asyncio.run(run(server.url))
+            self.assertEqual(server.paths()[-1], "DELETE /v1/sandboxes/box/processes/p-1")
+
     @both
     def test_download_goes_on(self, client: Any) -> None:
         """96 MiB in pieces, cut twice; a file that has changed meanwhile is an error."""

@@ -45,6 +45,7 @@ SYNC_NAMES = {
     "aread": "read",
     "async_sleep": "sleep",
     "async_shield": "shield",
+    "async_whole": "whole",
     "async_deadline": "deadline",
     "async_content": "content_of",
     "anext": "next",

@@ -3,13 +3,19 @@ whose names have no async_ in front."""
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 FIRST_PAUSE = 0.25  # seconds before the first retry
 MOST_PAUSE = 8.0
+WHOLE_TIME = 5.0  # seconds that a cancelled caller waits for what it has begun
 
 
 def pause(attempt: int, retry_after: float | None) -> float:
@@ -31,7 +37,8 @@ async def async_sleep(seconds: float) -> None:
 
 @contextmanager
 def shield(seconds: float) -> Iterator[None]:
-    """Bounds what is done for a call that was cancelled."""
+    """Bounds what is done for a call that was cancelled, which the time limits of its
+    requests do already."""
     yield
 
 
@@ -41,6 +48,50 @@ async def async_shield(seconds: float) -> AsyncIterator[None]:
 
     with anyio.move_on_after(seconds, shield=True):
         yield
+
+
+def whole(begin: Callable[[], T]) -> T:
+    """Does something to its end, even if the caller is interrupted: what a request has begun
+    has to be known for it to be ended. The interrupt follows then, after 5 s at most."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(begin())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        thread.join(WHOLE_TIME)
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+async def async_whole(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Does something to its end, even if the caller is cancelled. Cancellation follows then,
+    after 5 s at most."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # not asyncio
+        import anyio
+
+        with anyio.CancelScope(shield=True):
+            return await begin()
+    task = asyncio.ensure_future(begin())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task], timeout=WHOLE_TIME)
+            task.cancel()
+        raise
 
 
 @contextmanager

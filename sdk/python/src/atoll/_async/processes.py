@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _errors, types
-from .._clock import async_shield
+from .._clock import async_shield, async_whole
 from .._request import NDJSON, SLACK, STREAM_TIMEOUT, given, milliseconds
 from .._results import CommandResult, Output
 from .place import AsyncPlace
@@ -165,13 +165,16 @@ class AsyncProcesses:
         ends the command; detach() lets it go on."""
         started: list[AsyncProcess] = []
 
+        async def start() -> None:
+            started.append(
+                await self.start(
+                    command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True
+                )
+            )
+
         async def begin() -> AsyncProcess:
             if not started:
-                started.append(
-                    await self.start(
-                        command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True
-                    )
-                )
+                await async_whole(start)
             return started[0]
 
         async def leave() -> None:
@@ -233,16 +236,24 @@ class AsyncProcesses:
         A caller that is cancelled ends it. on_output is called with each piece of output as
         it comes.
         """
-        process = await self.start(
-            command,
-            working_dir=working_dir,
-            env_vars=env_vars,
-            stdin=stdin is not None or None,
-            timeout=timeout,
-            wait_for_reader=True,
-        )
+        started: list[AsyncProcess] = []
+
+        async def start() -> None:
+            started.append(
+                await self.start(
+                    command,
+                    working_dir=working_dir,
+                    env_vars=env_vars,
+                    stdin=stdin is not None or None,
+                    timeout=timeout,
+                    wait_for_reader=True,
+                )
+            )
+
         pieces: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
         try:
+            await async_whole(start)
+            process = started[0]
             if stdin is not None:
                 await process.write(stdin, close=True)
             async with process.output(encoding="base64") as events:
@@ -255,7 +266,8 @@ class AsyncProcesses:
         except BaseException:
             async with async_shield(CANCEL_TIME):
                 try:
-                    await process.kill()
+                    for one in started:
+                        await one.kill()
                 except _errors.AtollError:
                     pass  # it has ended, or the server is away
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _errors, types
-from .._clock import shield
+from .._clock import shield, whole
 from .._request import NDJSON, SLACK, STREAM_TIMEOUT, given, milliseconds
 from .._results import CommandResult, Output
 from .place import Place
@@ -166,13 +166,16 @@ class Processes:
         ends the command; detach() lets it go on."""
         started: list[Process] = []
 
+        def start() -> None:
+            started.append(
+                self.start(
+                    command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True
+                )
+            )
+
         def begin() -> Process:
             if not started:
-                started.append(
-                    self.start(
-                        command, working_dir=working_dir, env_vars=env_vars, timeout=timeout, wait_for_reader=True
-                    )
-                )
+                whole(start)
             return started[0]
 
         def leave() -> None:
@@ -234,16 +237,24 @@ class Processes:
         A caller that is cancelled ends it. on_output is called with each piece of output as
         it comes.
         """
-        process = self.start(
-            command,
-            working_dir=working_dir,
-            env_vars=env_vars,
-            stdin=stdin is not None or None,
-            timeout=timeout,
-            wait_for_reader=True,
-        )
+        started: list[Process] = []
+
+        def start() -> None:
+            started.append(
+                self.start(
+                    command,
+                    working_dir=working_dir,
+                    env_vars=env_vars,
+                    stdin=stdin is not None or None,
+                    timeout=timeout,
+                    wait_for_reader=True,
+                )
+            )
+
         pieces: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
         try:
+            whole(start)
+            process = started[0]
             if stdin is not None:
                 process.write(stdin, close=True)
             with process.output(encoding="base64") as events:
@@ -256,7 +267,8 @@ class Processes:
         except BaseException:
             with shield(CANCEL_TIME):
                 try:
-                    process.kill()
+                    for one in started:
+                        one.kill()
                 except _errors.AtollError:
                     pass  # it has ended, or the server is away
             raise
