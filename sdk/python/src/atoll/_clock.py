@@ -55,19 +55,20 @@ def whole(begin: Callable[[], T]) -> T:
     has to be known for it to be ended. The interrupt follows then, after 5 s at most."""
     results: list[T] = []
     errors: list[BaseException] = []
+    done = threading.Event()
 
     def run() -> None:
         try:
             results.append(begin())
         except BaseException as error:
             errors.append(error)
+        done.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
     try:
-        thread.join()
+        threading.Thread(target=run, daemon=True).start()  # which an interrupt may end after its beginning
+        done.wait()
     except BaseException:
-        thread.join(WHOLE_TIME)
+        done.wait(WHOLE_TIME)
         raise
     if errors:
         raise errors[0]
