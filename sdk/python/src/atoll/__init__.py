@@ -24,11 +24,11 @@ from ._errors import (
     Unavailable,
     ValidationError,
 )
-from ._results import ProgramFailed, Result
 from ._version import __version__
 
 if TYPE_CHECKING:
     from ._async.client import AsyncAtoll
+    from ._results import ProgramFailed, Result
     from ._sync.client import Atoll
 
 __all__ = [
@@ -57,15 +57,20 @@ __all__ = [
     "__version__",
 ]
 
-_CLIENTS = {"Atoll": "_sync", "AsyncAtoll": "_async"}
+_LATER = {
+    "Atoll": "._sync.client",
+    "AsyncAtoll": "._async.client",
+    "ProgramFailed": "._results",
+    "Result": "._results",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Imports a client when it is first asked for: most programs use one of the two."""
-    if name not in _CLIENTS:
+    """Imports what is first asked for: most programs use one of the two clients."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    client: object = getattr(importlib.import_module(f".{_CLIENTS[name]}.client", __name__), name)
-    globals()[name] = client
-    return client
+    found: object = getattr(importlib.import_module(_LATER[name], __name__), name)
+    globals()[name] = found
+    return found

@@ -3,7 +3,6 @@ whose names have no async_ in front."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
 import time
@@ -78,6 +77,8 @@ def whole(begin: Callable[[], T]) -> T:
 async def async_whole(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Does something to its end, even if the caller is cancelled. Cancellation follows then,
     after 5 s at most."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # not asyncio

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._record import parse_time
-from .types import ExecuteResponse
+
+if TYPE_CHECKING:
+    from .types import ExecuteResponse
 
 
 class AtollError(Exception):
@@ -146,6 +148,8 @@ class ExecutionTimeout(APIError):
     @property
     def result(self) -> ExecuteResponse:
         """What the program wrote until it was ended."""
+        from .types import ExecuteResponse
+
         return ExecuteResponse(self.body if isinstance(self.body, dict) else {})
 
 

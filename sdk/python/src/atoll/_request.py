@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from . import _errors
@@ -29,8 +27,7 @@ BYTES = "application/octet-stream"
 Query = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How a client calls."""
 
     base_url: str
@@ -38,7 +35,7 @@ class Options:
     request_timeout: float | None = None
     max_retries: int = 2
     reconnect: bool = True
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
     def timeout(self, usual: float) -> float | None:
         """Seconds for a call that usually gets so many; None for no limit."""
@@ -110,7 +107,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 def new_key() -> str:
     """An Idempotency-Key of its own."""
-    return str(uuid.uuid4())
+    return os.urandom(18).hex()
 
 
 def takes_key(method: str, template: str) -> bool:

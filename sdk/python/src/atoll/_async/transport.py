@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections.abc import Mapping
@@ -33,13 +32,15 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Record)
 
 
-@dataclasses.dataclass(slots=True)
 class AsyncTransport:
     """Sends requests with the options of a client."""
 
-    options: Options
-    http: httpx.AsyncClient
-    owned: bool
+    __slots__ = ("http", "options", "owned")
+
+    def __init__(self, options: Options, http: httpx.AsyncClient, owned: bool) -> None:
+        self.options = options
+        self.http = http
+        self.owned = owned
 
     async def send(
         self,

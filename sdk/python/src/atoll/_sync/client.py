@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
@@ -72,8 +71,7 @@ class Atoll:
     ) -> Atoll:
         """Returns a client that calls otherwise, over the same connections."""
         mine = self._transport.options
-        changed = dataclasses.replace(
-            mine,
+        changed = mine._replace(
             api_key=mine.api_key if api_key is None else api_key,
             request_timeout=mine.request_timeout if request_timeout is None else request_timeout,
             max_retries=mine.max_retries if max_retries is None else max_retries,

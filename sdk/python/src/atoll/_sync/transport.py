@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections.abc import Mapping
@@ -34,13 +33,15 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Record)
 
 
-@dataclasses.dataclass(slots=True)
 class Transport:
     """Sends requests with the options of a client."""
 
-    options: Options
-    http: httpx.Client
-    owned: bool
+    __slots__ = ("http", "options", "owned")
+
+    def __init__(self, options: Options, http: httpx.Client, owned: bool) -> None:
+        self.options = options
+        self.http = http
+        self.owned = owned
 
     def send(
         self,
