@@ -5,3 +5,4 @@ export { fetchData, readSandboxFile, writeSandboxFile, type FetchParams } from "
 export { settled, type State, type Task } from "./task.js";
 export { sandbox, type SandboxHandle, type SandboxParams, type SandboxStatus } from "./sandbox.js";
 export type { LLMTool, ObjectSchema } from "./tools.js";
+export { subscribe, view, type View } from "./subscribe.js";
