@@ -95,6 +95,7 @@ check-files:
 generate: ## write the OpenAPI document and the configuration reference from the code
 	go generate ./... && go generate -C sdk/go ./...
 	sdk/python/tools/env python3 tools/generate.py
+	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s generate
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml

@@ -5,8 +5,7 @@ cd "$(dirname "$0")/.."
 before=$(git ls-files -z -- api docs sdk | xargs -0 sha256sum)
 go generate ./... && go generate -C sdk/go ./...
 sdk/python/tools/env python3 tools/generate.py
-# What writes the types of TypeScript is installed once, and again when its version changes.
-(cd sdk/typescript && { cmp -s package-lock.json node_modules/.for-lock || { npm ci --silent && cp package-lock.json node_modules/.for-lock; }; } && npm run -s generate)
+sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s generate
 after=$(git ls-files -z -- api docs sdk | xargs -0 sha256sum)
 if [ "$before" != "$after" ]; then
   echo "generated files were out of date; they are new now, commit them:" >&2

@@ -54,6 +54,7 @@ lint() {
   go test -C runsc ./patch || status=1
   go vet -C sdk/go ./... || status=1
   sdk/python/tools/env tools/check || status=1
+  npm --prefix sdk/typescript run -s check || status=1
   return "$status"
 }
 

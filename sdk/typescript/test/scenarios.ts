@@ -1,4 +1,5 @@
 // Does the steps of sdk/scenarios with this library: see sdk/scenarios/README.md.
+import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Atoll, AtollError, APIError, verifyWebhook } from "../src/index.js";
@@ -167,7 +168,12 @@ async function scenario(steps: Step[]): Promise<void> {
   }
 }
 
-const folder = process.env.ATOLL_SCENARIOS ?? new URL("../../../scenarios/", import.meta.url).pathname;
+// Node.js 20 has a WebSocket behind a flag.
+if (!globalThis.WebSocket && !process.execArgv.includes("--experimental-websocket")) {
+  const { status } = spawnSync(process.execPath, ["--experimental-websocket", "--no-warnings", ...process.argv.slice(1)], { stdio: "inherit" });
+  process.exit(status ?? 1);
+}
+const folder = process.argv[2] ?? process.env.ATOLL_SCENARIOS ?? new URL("../../../scenarios/", import.meta.url).pathname;
 const { calls: known } = JSON.parse(await readFile(`${folder}/calls.json`, "utf8")) as { calls: Record<string, { answer: string }> };
 const only = new RegExp(process.env.ATOLL_SCENARIO ?? "");
 const all: { name: string; steps: Step[] }[] = [];
@@ -190,5 +196,5 @@ async function worker(): Promise<void> {
     console.log(JSON.stringify({ name: s.name, ok: !why, why, ms: Math.round(performance.now() - begun) }));
   }
 }
-await Promise.all(Array.from({ length: Number(process.env.ATOLL_PARALLEL ?? 2) }, worker));
+await Promise.all(Array.from({ length: Number(process.env.ATOLL_PARALLEL ?? 4) }, worker));
 process.exitCode = failed ? 1 : 0;
