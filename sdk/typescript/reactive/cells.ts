@@ -23,11 +23,11 @@ export class Missing extends Error {}
 export function snapshot(v: unknown): unknown {
   if (isReadable(v)) {
     const value = v.get();
-    if (value === undefined) throw new Missing("an input has no value yet");
+    if (value === undefined) throw new Missing();
     return snapshot(value);
   }
   if (Array.isArray(v)) return v.map(snapshot);
-  if (v && typeof v === "object" && (Object.getPrototypeOf(v) === Object.prototype || Object.getPrototypeOf(v) === null)) {
+  if (v && typeof v === "object" && (v.constructor === Object || !v.constructor)) {
     const out: Record<string, unknown> = {};
     for (const k of Object.keys(v).sort()) {
       const field = (v as Record<string, unknown>)[k];
@@ -43,22 +43,16 @@ export type Ref<T> = Readable<T> & { readonly value: T } & (T extends object ? R
 
 /** ref makes what reads a signal; its fields are those of the value. */
 export function ref<T>(source: ReadonlySignal<T>): Ref<T> {
-  const own: Record<PropertyKey, unknown> = {
-    get: () => source.value,
-    [readable]: true,
-    toString: () => String(source.value),
-    toJSON: () => source.value,
-    [Symbol.toPrimitive]: () => source.value,
-  };
+  const get = () => source.value;
+  const own: Record<PropertyKey, unknown> = { get, [readable]: true, toString: () => String(get()), toJSON: get, [Symbol.toPrimitive]: get };
   return new Proxy(own, {
     get(_, name) {
-      if (name === "value") return source.value;
-      if (name in own && Object.hasOwn(own, name)) return own[name];
-      const value = source.value as Record<PropertyKey, unknown> | null | undefined;
+      const value = get() as Record<PropertyKey, unknown> | null | undefined;
+      if (name === "value") return value;
+      if (Object.hasOwn(own, name)) return own[name];
       const field = value?.[name];
       return typeof field === "function" ? (field as (...a: unknown[]) => unknown).bind(value) : field;
     },
-    has: (_, name) => name === readable || (typeof source.value === "object" && source.value !== null && name in source.value),
   }) as unknown as Ref<T>;
 }
 
@@ -112,10 +106,6 @@ export class Writable<T> implements Readable<T> {
   map<U>(fn: (item: T extends (infer Item)[] ? Item : never, index: number) => U): U[] {
     return (this.get() as never[]).map(fn);
   }
-
-  [Symbol.iterator](): Iterator<T extends (infer Item)[] ? Item : never> {
-    return (this.get() as never[])[Symbol.iterator]();
-  }
 }
 
 let handling = 0;
@@ -158,6 +148,9 @@ export function slot<T>(make: () => T): T {
 type Undo = () => void;
 let owner: Undo[] | undefined;
 
+/** ended undoes what was made, newest first. */
+export const ended = (undo: Undo[]) => undo.splice(0).reverse().forEach((f) => f());
+
 /** onDispose has something undone with the scope that is being made, if there is one. */
 export function onDispose(undo: Undo): void {
   owner?.push(undo);
@@ -173,7 +166,7 @@ export interface Scope<T> {
 /** scope runs a function and keeps what it makes together. */
 export function scope<T>(fn: () => T): Scope<T> {
   const undo: Undo[] = [];
-  const dispose = () => undo.splice(0).reverse().forEach((f) => f());
+  const dispose = () => ended(undo);
   const before = owner;
   owner = undo;
   try {
@@ -186,35 +179,20 @@ export function scope<T>(fn: () => T): Scope<T> {
   }
 }
 
-/** The name and the view of a pattern. */
-export const NAME = "$NAME";
-export const UI = "$UI";
+/** What a body has made, in order, and how that is undone. */
+export interface Made {
+  readonly made: unknown[];
+  readonly undo: (() => void)[];
+}
 
-export type Cells<I> = { [K in keyof I]: Writable<I[K]> };
-
-/**
- * pattern makes a component of a body: what it makes is made once, and the body is evaluated
- * again when what it read changes, as with hooks. inputs become cells, unless they are some.
- */
-export function pattern<I extends object, O = unknown>(body: (inputs: Cells<I>) => O): (inputs: { [K in keyof I]: I[K] | Writable<I[K]> }) => Ref<O> & { dispose(): void } {
-  return (inputs) => {
-    const own = Object.fromEntries(Object.entries(inputs).map(([k, v]) => [k, v instanceof Writable ? v : Writable.of(v)])) as Cells<I>;
-    const made: unknown[] = [];
-    const out = signal<O | undefined>(undefined);
-    const undo: Undo[] = [];
-    const stop = effect(() => {
-      const before = { slots, owner };
-      slots = { made, next: 0 };
-      owner = undo;
-      try {
-        out.value = body(own);
-      } finally {
-        ({ slots, owner } = before);
-      }
-    });
-    const dispose = () => (stop(), undo.splice(0).reverse().forEach((f) => f()));
-    onDispose(dispose);
-    const instance = ref(out) as Ref<O>;
-    return new Proxy(instance, { get: (t, name) => (name === "dispose" ? dispose : Reflect.get(t, name)) }) as Ref<O> & { dispose(): void };
-  };
+/** replay evaluates a body: what it made before it is given again. */
+export function replay<T>(m: Made, body: () => T): T {
+  const before = { slots, owner };
+  slots = { made: m.made, next: 0 };
+  owner = m.undo;
+  try {
+    return body();
+  } finally {
+    ({ slots, owner } = before);
+  }
 }

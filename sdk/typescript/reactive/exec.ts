@@ -1,4 +1,5 @@
 import { AtollError, type Atoll, type wire } from "../src/index.js";
+import { hex } from "../src/transport.js";
 import { isReadable, snapshot, type Opaque } from "./cells.js";
 import { current, ready } from "./client.js";
 import { runIn } from "./image.js";
@@ -83,18 +84,25 @@ async function run(client: Atoll, inputs: ExecInputs, signal: AbortSignal): Prom
     client.executions.run(request, { signal, idempotencyKey, onTraceId: (id) => (traceId = id) }),
   );
   const { stdout, stderr, exit_code } = result;
-  if (!paths.length) return { stdout, stderr, exit_code };
   const there = new Set((result.files ?? []).map((f) => f.path));
+  const files = await read(inputs, async (_, i) => {
+    const name = `${folder}/${i}`;
+    return there.has(name) ? client.executions.file(traceId, name, { signal }) : undefined;
+  });
+  return { stdout, stderr, exit_code, ...files };
+}
+
+/** read reads the files that were asked for; one that is not there is left out. */
+export async function read(inputs: ExecInputs, open: (path: string, i: number) => Promise<Response | undefined>): Promise<Pick<ExecResult, "files">> {
+  const wanted = Object.entries(inputs.read);
   const files: Record<string, unknown> = {};
   await Promise.all(
-    paths.map(async (path, i) => {
-      const name = `${folder}/${i}`;
-      if (!there.has(name)) return;
-      const text = await (await client.executions.file(traceId, name, { signal })).text();
-      files[path] = parsed(path, text, inputs.read[path]!);
+    wanted.map(async ([path, as], i) => {
+      const res = await open(path, i);
+      if (res) files[path] = as === "text" ? await res.text() : await res.json();
     }),
   );
-  return { stdout, stderr, exit_code, files };
+  return wanted.length ? { files } : {};
 }
 
 /** once runs what a key names, unless the server has its result already. */
@@ -114,16 +122,6 @@ async function once(key: string, signal: AbortSignal, run: (idempotencyKey?: str
 /** How often the execution of a key was cancelled here: its key names one that has ended. */
 const cancelled = new Map<string, number>();
 
-/** parsed reads a file as it was asked for. */
-export function parsed(path: string, text: string, as: "text" | "json"): unknown {
-  if (as === "text") return text;
-  try {
-    return JSON.parse(text);
-  } catch (e) {
-    throw new AtollError("invalid_json", `${path} is not JSON: ${(e as Error).message}`);
-  }
-}
-
 export const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 
 /** script runs commands in order until one fails, and then what comes last. */
@@ -137,5 +135,5 @@ export function script(inputs: ExecInputs, last: string): string {
 export async function hash(text: string): Promise<string> {
   if (!globalThis.crypto?.subtle) return "";
   const sum = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return "reactive-" + Array.from(new Uint8Array(sum), (b) => b.toString(16).padStart(2, "0")).join("");
+  return "reactive-" + hex(new Uint8Array(sum));
 }

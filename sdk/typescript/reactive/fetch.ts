@@ -1,4 +1,4 @@
-import { AtollError } from "../src/index.js";
+import { AtollError, type SandboxFilesystem, type SandboxOptions } from "../src/index.js";
 import { isReadable, snapshot, type Opaque } from "./cells.js";
 import { current, ready } from "./client.js";
 import { task, type Task } from "./task.js";
@@ -36,30 +36,29 @@ export function fetchData<T = any>(params: Opaque<FetchParams> | FetchParams): T
   });
 }
 
-/** readSandboxFile reads a file of a named sandbox. */
-export function readSandboxFile<T = string>(params: { sandbox: Opaque<string>; path: Opaque<string>; mode?: Opaque<"text" | "json"> | undefined }): Task<T> {
-  return task<{ sandbox: string; path: string; mode?: "text" | "json" }, T>({
-    name: "readSandboxFile",
+/** ofFile is a task on a file of a named sandbox. */
+function ofFile<I extends object, T>(name: string, params: { [K in keyof I]: Opaque<I[K]> }, run: (files: SandboxFilesystem, inputs: I, at: SandboxOptions) => Promise<T>): Task<T> {
+  return task<I, T>({
+    name,
     ready,
-    inputs: () => snapshot(params) as { sandbox: string; path: string; mode?: "text" | "json" },
-    run: async ({ sandbox, path, mode }, signal) => {
+    inputs: () => snapshot(params) as I,
+    run: (inputs, signal) => {
       const { client, session } = current();
-      const res = await client.sandboxes.files.read(sandbox, path, { session, signal });
-      return (mode === "json" ? res.json() : res.text()) as Promise<T>;
+      return run(client.sandboxes.files, inputs, { session, signal });
     },
   });
 }
 
-/** writeSandboxFile writes a file of a named sandbox. */
-export function writeSandboxFile(params: { sandbox: Opaque<string>; path: Opaque<string>; content: Opaque<string> }): Task<{ ok: true }> {
-  return task<{ sandbox: string; path: string; content: string }, { ok: true }>({
-    name: "writeSandboxFile",
-    ready,
-    inputs: () => snapshot(params) as { sandbox: string; path: string; content: string },
-    run: async ({ sandbox, path, content }, signal) => {
-      const { client, session } = current();
-      await client.sandboxes.files.write(sandbox, path, content, { session, signal });
-      return { ok: true };
-    },
+/** readSandboxFile reads a file of a named sandbox. */
+export const readSandboxFile = <T = string>(params: { sandbox: Opaque<string>; path: Opaque<string>; mode?: Opaque<"text" | "json"> | undefined }): Task<T> =>
+  ofFile<{ sandbox: string; path: string; mode?: "text" | "json" | undefined }, T>("readSandboxFile", params as never, async (files, { sandbox, path, mode }, at) => {
+    const res = await files.read(sandbox, path, at);
+    return (mode === "json" ? res.json() : res.text()) as Promise<T>;
   });
-}
+
+/** writeSandboxFile writes a file of a named sandbox. */
+export const writeSandboxFile = (params: { sandbox: Opaque<string>; path: Opaque<string>; content: Opaque<string> }): Task<{ ok: true }> =>
+  ofFile<{ sandbox: string; path: string; content: string }, { ok: true }>("writeSandboxFile", params, async (files, { sandbox, path, content }, at) => {
+    await files.write(sandbox, path, content, at);
+    return { ok: true };
+  });

@@ -1,6 +1,7 @@
 import { AtollError, type Atoll, type ExecResult as CommandResult } from "../src/index.js";
+import { unique } from "../src/transport.js";
 import { current } from "./client.js";
-import { hash, parsed, quote, script, type ExecInputs, type ExecResult } from "./exec.js";
+import { hash, quote, read, script, type ExecInputs, type ExecResult } from "./exec.js";
 
 /** How long the result of a run with an image can be found again, in milliseconds. */
 const kept = 10 * 60_000;
@@ -18,23 +19,17 @@ const maxAttempts = 3;
  */
 export async function runIn(client: Atoll, inputs: ExecInputs, signal: AbortSignal): Promise<ExecResult> {
   const key = await hash(JSON.stringify(inputs));
-  const name = "x-" + (key.slice(-40) || Math.random().toString(36).slice(2));
+  const name = "x-" + (key.slice(-40) || unique());
   const session = current().session;
   const at = { session, signal };
   const { stdout, stderr, exit_code } = await commands(client, name, inputs, at);
-  const paths = Object.entries(inputs.read);
-  if (!paths.length) return { stdout, stderr, exit_code };
-  const files: Record<string, unknown> = {};
-  await Promise.all(
-    paths.map(async ([path, as]) => {
-      const res = await client.sandboxes.files.read(name, path, at).catch((e: unknown) => {
-        if (e instanceof AtollError && e.code === "not_found") return undefined;
-        throw e;
-      });
-      if (res) files[path] = parsed(path, await res.text(), as);
-    }),
-  );
-  return { stdout, stderr, exit_code, files };
+  const files = await read(inputs, (path) => client.sandboxes.files.read(name, path, at).catch(notThere));
+  return { stdout, stderr, exit_code, ...files };
+}
+
+/** notThere makes a 404 nothing. */
+function notThere(e: unknown): undefined {
+  if (!(e instanceof AtollError) || e.code !== "not_found") throw e;
 }
 
 async function commands(client: Atoll, name: string, inputs: ExecInputs, at: { session: string | undefined; signal: AbortSignal }): Promise<CommandResult> {

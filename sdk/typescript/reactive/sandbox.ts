@@ -1,6 +1,7 @@
 import { effect, signal } from "@preact/signals-core";
 import { AtollError, type Atoll } from "../src/index.js";
-import { isReadable, onDispose, readable, slot, snapshot, untracked, type Opaque } from "./cells.js";
+import { unique } from "../src/transport.js";
+import { isReadable, onDispose, slot, snapshot, untracked, type Opaque } from "./cells.js";
 import { current, ready } from "./client.js";
 import type { ExecResult } from "./exec.js";
 import { task, type Task } from "./task.js";
@@ -37,7 +38,7 @@ export function sandbox(params: Opaque<SandboxParams> | SandboxParams = {}): San
 
 /** One sandbox on the server. */
 class Box {
-  readonly name = "box-" + Array.from(crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(16).padStart(2, "0")).join("");
+  readonly name = "box-" + unique();
   readonly image: string | undefined;
   readonly ended = new AbortController();
   private made: Promise<unknown> | undefined;
@@ -77,7 +78,6 @@ class Box {
 }
 
 class Handle implements SandboxHandle {
-  readonly [readable] = true;
   readonly dispose: () => void;
   private readonly box = signal<Box | undefined>(undefined);
   private readonly known = signal<SandboxStatus>("sleeping", { watched: () => this.watch(true), unwatched: () => this.watch(false) });
@@ -107,10 +107,6 @@ class Handle implements SandboxHandle {
       this.known.value = "destroyed";
     };
     onDispose(this.dispose);
-  }
-
-  get(): this {
-    return this;
   }
 
   get status(): SandboxStatus {

@@ -154,20 +154,8 @@ function output<T>(state: Signal<State<T>>, dispose: () => void): Task<T> {
 }
 
 /** later is a result that is not there yet: its fields are undefined until it is. */
-function later<T>(state: Signal<State<T>>): unknown {
-  return new Proxy(
-    {},
-    {
-      get: (_, name) => (state.value.result as Record<PropertyKey, unknown> | undefined)?.[name],
-      has: (_, name) => typeof state.value.result === "object" && state.value.result !== null && name in state.value.result,
-      ownKeys: () => Reflect.ownKeys((state.value.result as object | undefined) ?? {}),
-      getOwnPropertyDescriptor: (_, name) => {
-        const d = Reflect.getOwnPropertyDescriptor((state.value.result as object | undefined) ?? {}, name);
-        return d && { ...d, configurable: true };
-      },
-    },
-  );
-}
+const later = <T>(state: Signal<State<T>>): unknown =>
+  new Proxy({}, { get: (_, name) => (state.value.result as Record<PropertyKey, unknown> | undefined)?.[name] });
 
 /** settled waits until an output is not pending, and returns its result or throws its error. */
 export function settled<T>(t: Task<T>): Promise<T> {

@@ -10,7 +10,7 @@ export interface ObjectSchema {
 export interface LLMTool {
   description: string;
   parameters: ObjectSchema;
-  inputSchema: { jsonSchema: ObjectSchema; validate: undefined; [mark: symbol]: true };
+  inputSchema: { jsonSchema: ObjectSchema; [mark: symbol]: true };
   execute(input: any, options?: { abortSignal?: AbortSignal | undefined }): Promise<any>;
 }
 
@@ -44,15 +44,15 @@ const definitions: Record<string, [description: string, required: string[], prop
   browse: ["Expose a port from the sandbox and return a public URL.", ["port"], { port: whole }],
 };
 
-/** The package ai knows schemas that are not of its own making by these. */
-const marks = { [Symbol.for("vercel.ai.schema")]: true, [Symbol.for("vercel.ai.validator")]: true } as const;
+/** The package ai knows schemas that are not of its own making by this. */
+const mark = Symbol.for("vercel.ai.schema");
 
 /** toolsOf makes tools that are called so. */
 export function toolsOf(call: (tool: string, input: object, signal?: AbortSignal) => Promise<unknown>): Record<string, LLMTool> {
   return Object.fromEntries(
     Object.entries(definitions).map(([name, [description, required, properties]]) => {
       const parameters: ObjectSchema = { type: "object", properties, required, additionalProperties: false };
-      const inputSchema = { ...marks, jsonSchema: parameters, validate: undefined } as LLMTool["inputSchema"];
+      const inputSchema = { [mark]: true, jsonSchema: parameters } as LLMTool["inputSchema"];
       return [name, { description, parameters, inputSchema, execute: (input, o) => call(name, input as object, o?.abortSignal) } satisfies LLMTool];
     }),
   );

@@ -48,8 +48,11 @@ export interface Request extends CallOptions {
   seen?: ((res: Response) => void) | undefined;
 }
 
+/** hex writes bytes as text. */
+export const hex = (bytes: Uint8Array) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+
 /** unique returns a word that no other call has; randomUUID is not there on pages without TLS. */
-export const unique = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+export const unique = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
 /** p escapes what it is given: p`/v1/agents/${id}`. */
 export function p(parts: TemplateStringsArray, ...names: readonly (string | number)[]): string {

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Atoll } from "../src/index.js";
 import {
-  batch, computed, configure, exec, fetchData, handler, pattern, readSandboxFile, sandbox, scope, settled, UI, Writable, writeSandboxFile, type ExecResult,
+  batch, computed, configure, exec, fetchData, handler, readSandboxFile, sandbox, scope, settled, Writable, writeSandboxFile, type ExecResult,
 } from "../reactive/index.js";
+import { pattern, UI } from "../reactive/pattern.js";
 
 let runs: string[] = []; // the programs that were sent, by the key of each
 const client = new Atoll({
