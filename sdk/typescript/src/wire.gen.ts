@@ -2124,6 +2124,36 @@ export interface components {
              */
             tier?: "standard" | "regulated" | null;
         };
+        NewToken: {
+            /**
+             * Format: int64
+             * @description Seconds until it expires.
+             * @default 900
+             */
+            expires_in?: number | null;
+            /**
+             * Format: double
+             * @description US dollars that it may be charged: models, tools and sandboxes of responses and of turns of sessions. No model is asked once that is reached.
+             */
+            max_cost?: number | null;
+            /**
+             * Format: int64
+             * @description Executions that it may begin, those of its responses and turns among them.
+             */
+            max_executions?: number | null;
+            /** @description The operations that it is for, by their ids in this document. Left out: all that are open to tokens. */
+            operations?: string[] | null;
+            /** @description Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any. */
+            origins?: string[] | null;
+            /** @description Name or sandbox_id of the named sandbox that it reaches, and no other. */
+            sandbox?: string | null;
+            /** @description The session that has the sandbox; default if left out. */
+            sandbox_session?: string | null;
+            /** @description Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them. */
+            scopes?: string[] | null;
+            /** @description Id of the session of an agent that it reaches, and no other. */
+            session?: string | null;
+        };
         NewVault: {
             /** @description 1 to 255 characters. */
             display_name: string;
@@ -2335,6 +2365,11 @@ export interface components {
         };
         PageTenant: {
             data: components["schemas"]["Tenant"][];
+            /** @description Give it as page to get the next part; null at the end. */
+            next_page: string | null;
+        };
+        PageToken: {
+            data: components["schemas"]["Token"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
@@ -3972,6 +4007,52 @@ export interface components {
             /** @description True if exit_code is 0. */
             success: boolean;
         };
+        Token: {
+            /**
+             * Format: double
+             * @description US dollars that were charged to it.
+             */
+            cost: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description That it has begun.
+             */
+            executions: number;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key. */
+            id: string;
+            /** @description The key that made it. */
+            key_id: string;
+            /**
+             * Format: double
+             * @description null for no bound.
+             */
+            max_cost: number | null;
+            /**
+             * Format: int64
+             * @description null for no bound.
+             */
+            max_executions: number | null;
+            /** @description Empty for all that are open to tokens. */
+            operations: string[];
+            /** @description Empty for any. */
+            origins: string[];
+            /** @description null for any. */
+            sandbox: components["schemas"]["TokenSandbox"] | null;
+            scopes: string[];
+            /** @description null for any. */
+            session: string | null;
+            /** @description The token itself: only in the answer that made it. */
+            token?: string;
+        };
+        TokenSandbox: {
+            name: string;
+            sandbox_id: string;
+            session: string;
+        };
         ToolPolicy: {
             /** @description Left out, all tools may be called; empty, none. */
             allow_list?: string[];
@@ -4443,6 +4524,7 @@ export type NewSandbox = components['schemas']['NewSandbox'];
 export type NewSession = components['schemas']['NewSession'];
 export type NewSessionEvent = components['schemas']['NewSessionEvent'];
 export type NewTenant = components['schemas']['NewTenant'];
+export type NewToken = components['schemas']['NewToken'];
 export type NewVault = components['schemas']['NewVault'];
 export type OpenAiFunction = components['schemas']['OpenAIFunction'];
 export type OpenAiResponsesTool = components['schemas']['OpenAIResponsesTool'];
@@ -4477,6 +4559,7 @@ export type PageSkill = components['schemas']['PageSkill'];
 export type PageSkillVersion = components['schemas']['PageSkillVersion'];
 export type PageTemplate = components['schemas']['PageTemplate'];
 export type PageTenant = components['schemas']['PageTenant'];
+export type PageToken = components['schemas']['PageToken'];
 export type PageUploadedFile = components['schemas']['PageUploadedFile'];
 export type PageVault = components['schemas']['PageVault'];
 export type Permissions = components['schemas']['Permissions'];
@@ -4583,6 +4666,8 @@ export type Thread = components['schemas']['Thread'];
 export type ThreadChange = components['schemas']['ThreadChange'];
 export type ThreadPage = components['schemas']['ThreadPage'];
 export type TimeoutResponse = components['schemas']['TimeoutResponse'];
+export type Token = components['schemas']['Token'];
+export type TokenSandbox = components['schemas']['TokenSandbox'];
 export type ToolPolicy = components['schemas']['ToolPolicy'];
 export type TransferInput = components['schemas']['TransferInput'];
 export type TransferOutput = components['schemas']['TransferOutput'];

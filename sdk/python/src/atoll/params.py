@@ -758,6 +758,45 @@ class NewTenant(TypedDict):
     """
 
 
+class NewToken(TypedDict):
+    expires_in: NotRequired[int | None]
+    """
+    Seconds until it expires.
+    """
+    max_cost: NotRequired[float | None]
+    """
+    US dollars that it may be charged: models, tools and sandboxes of responses and of turns of sessions. No model is asked once that is reached.
+    """
+    max_executions: NotRequired[int | None]
+    """
+    Executions that it may begin, those of its responses and turns among them.
+    """
+    operations: NotRequired[list[str] | None]
+    """
+    The operations that it is for, by their ids in this document. Left out: all that are open to tokens.
+    """
+    origins: NotRequired[list[str] | None]
+    """
+    Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
+    """
+    sandbox: NotRequired[str | None]
+    """
+    Name or sandbox_id of the named sandbox that it reaches, and no other.
+    """
+    sandbox_session: NotRequired[str | None]
+    """
+    The session that has the sandbox; default if left out.
+    """
+    scopes: NotRequired[list[str] | None]
+    """
+    Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them.
+    """
+    session: NotRequired[str | None]
+    """
+    Id of the session of an agent that it reaches, and no other.
+    """
+
+
 class NewVault(TypedDict):
     display_name: str
     """

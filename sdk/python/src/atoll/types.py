@@ -2163,6 +2163,13 @@ class TimeoutResponse(Record):
     """
 
 
+class TokenSandbox(Record):
+    __slots__ = ()
+    name: str
+    sandbox_id: str
+    session: str
+
+
 class ToolPolicy(Record):
     __slots__ = ()
     allow_list: list[str] | None
@@ -3260,6 +3267,57 @@ class Template(Record):
     """
 
 
+class Token(Record):
+    __slots__ = ()
+    cost: float
+    """
+    US dollars that were charged to it.
+    """
+    created_at: datetime
+    executions: int
+    """
+    That it has begun.
+    """
+    expires_at: datetime
+    id: str
+    """
+    tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key.
+    """
+    key_id: str
+    """
+    The key that made it.
+    """
+    max_cost: float | None
+    """
+    null for no bound.
+    """
+    max_executions: int | None
+    """
+    null for no bound.
+    """
+    operations: list[str]
+    """
+    Empty for all that are open to tokens.
+    """
+    origins: list[str]
+    """
+    Empty for any.
+    """
+    sandbox: TokenSandbox | None
+    """
+    null for any.
+    """
+    scopes: list[str]
+    session: str | None
+    """
+    null for any.
+    """
+    token: str | None
+    """
+    The token itself: only in the answer that made it.
+    """
+
+
 class Usage(Record):
     __slots__ = ()
     before: datetime
@@ -3514,6 +3572,15 @@ class PageSkill(Record):
 class PageTemplate(Record):
     __slots__ = ()
     data: list[Template]
+    next_page: str | None
+    """
+    Give it as page to get the next part; null at the end.
+    """
+
+
+class PageToken(Record):
+    __slots__ = ()
+    data: list[Token]
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
