@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/token"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/web"
@@ -112,7 +113,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 func TestEveryDocumentedRouteIsServed(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments, c.Models, c.Responses, c.Web = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}, &model.Handlers{}, &response.Handlers{}, &web.Handlers{}
-		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}
+		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files, c.Handlers.Tokens = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}, &token.Handlers{}
 	})
 	count := 0
 	for path, methods := range readDocument(t).Paths {
