@@ -8,6 +8,15 @@ import (
 )
 
 var adminCalls = map[string]call{
+	"tokens.create": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return c.CreateToken(ctx, body[sdk.NewToken](a))
+	},
+	"tokens.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return data(c.Tokens(ctx))
+	},
+	"tokens.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return nil, c.DeleteToken(ctx, a.text("token_id"))
+	},
 	"environments.create": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.CreateOwnEnvironment(ctx, body[sdk.NewOwnEnvironment](a))
 	},

@@ -4,7 +4,7 @@ import { Containers } from "./resources/containers.js";
 import { Contexts } from "./resources/contexts.js";
 import { Executions, type ExecuteOptions } from "./resources/executions.js";
 import { Files } from "./resources/files.js";
-import { Environments, ModelKeys, Models, Usages, Web } from "./resources/own.js";
+import { Environments, ModelKeys, Models, Tokens, Usages, Web } from "./resources/own.js";
 import { Responses } from "./resources/responses.js";
 import { Sandboxes, Snapshots } from "./resources/sandboxes.js";
 import { Sessions } from "./resources/sessions.js";
@@ -40,6 +40,7 @@ export class Atoll {
   readonly environments: Environments;
   readonly models: Models;
   readonly modelKeys: ModelKeys;
+  readonly tokens: Tokens;
   readonly usage: Usages;
   readonly web: Web;
   readonly admin: Admin;
@@ -64,6 +65,7 @@ export class Atoll {
     this.environments = new Environments(t);
     this.models = new Models(t);
     this.modelKeys = new ModelKeys(t);
+    this.tokens = new Tokens(t);
     this.usage = new Usages(t);
     this.web = new Web(t);
     this.admin = new Admin(t);

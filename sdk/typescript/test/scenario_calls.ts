@@ -268,6 +268,9 @@ export const calls: Record<string, Call> = {
   "containers.files.content": (c, a, o) => c.containers.files.content(a.container_id, a.file_id, o),
   "containers.files.delete": (c, a, o) => c.containers.files.delete(a.container_id, a.file_id, o),
 
+  "tokens.create": (c, a, o) => c.tokens.create(a as never, o),
+  "tokens.list": (c, a, o) => items(c.tokens.list(a, o)),
+  "tokens.delete": of("token_id", (c, id, _, o) => c.tokens.delete(id, o)),
   "environments.create": (c, a, o) => c.environments.create(a as never, o),
   "environments.list": (c, a, o) => items(c.environments.list(a, o)),
   "environments.get": of("environment", (c, id, _, o) => c.environments.get(id, o)),

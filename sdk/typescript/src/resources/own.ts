@@ -1,7 +1,7 @@
 import type { PageQuery } from "../list.js";
 import { p, Resource, type CallOptions } from "../transport.js";
 import type {
-  FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, Usage,
+  FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, NewToken, Token, Usage,
 } from "../wire.gen.js";
 
 /** The tenant's environments. */
@@ -24,6 +24,22 @@ export class Environments extends Resource {
 
   delete(environment: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/environments/${environment}`, o);
+  }
+}
+
+/** Short-lived tokens for web pages, which can do less than the key that makes them. */
+export class Tokens extends Resource {
+  /** The answer alone has the token itself. */
+  create(request: NewToken, o?: CallOptions): Promise<Token> {
+    return this.t.post("/v1/tokens", request, o);
+  }
+
+  list(query?: PageQuery, o?: CallOptions) {
+    return this.t.list<Token>("/v1/tokens", query, o);
+  }
+
+  delete(token: string, o?: CallOptions): Promise<void> {
+    return this.t.delete(p`/v1/tokens/${token}`, o);
   }
 }
 

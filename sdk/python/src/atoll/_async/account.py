@@ -62,6 +62,22 @@ class AsyncEnvironments(AsyncResource):
         await self._none("DELETE", "/v1/environments/{}", environment)
 
 
+class AsyncTokens(AsyncResource):
+    """Short-lived tokens for web pages, which can do less than the key that makes them."""
+
+    async def create(self, **token: Unpack[params.NewToken]) -> types.Token:
+        """Makes a token. The answer alone has the token itself."""
+        return await self._one(types.Token, "POST", "/v1/tokens", body=token)
+
+    def list(self, *, limit: int | None = None, page: str | None = None) -> AsyncPager[types.Token]:
+        """Lists the tokens that the key has made, without the tokens themselves."""
+        return self._list(types.Token, "/v1/tokens", query={"limit": limit, "page": page})
+
+    async def delete(self, token_id: str) -> None:
+        """Ends a token."""
+        await self._none("DELETE", "/v1/tokens/{}", token_id)
+
+
 class AsyncUsage(AsyncResource):
     """What the tenant used."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import AsyncEnvironments, AsyncModels, AsyncUsage, AsyncWeb
+    from .account import AsyncEnvironments, AsyncModels, AsyncTokens, AsyncUsage, AsyncWeb
     from .admin import AsyncAdmin
     from .agents import AsyncAgents, AsyncSkills, AsyncVaults
     from .containers import AsyncContainers
@@ -182,6 +182,13 @@ class AsyncAtoll:
         from .account import AsyncEnvironments
 
         return AsyncEnvironments(self._transport)
+
+    @cached_property
+    def tokens(self) -> AsyncTokens:
+        """Short-lived tokens for web pages."""
+        from .account import AsyncTokens
+
+        return AsyncTokens(self._transport)
 
     @cached_property
     def usage(self) -> AsyncUsage:

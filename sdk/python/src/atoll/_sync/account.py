@@ -63,6 +63,22 @@ class Environments(Resource):
         self._none("DELETE", "/v1/environments/{}", environment)
 
 
+class Tokens(Resource):
+    """Short-lived tokens for web pages, which can do less than the key that makes them."""
+
+    def create(self, **token: Unpack[params.NewToken]) -> types.Token:
+        """Makes a token. The answer alone has the token itself."""
+        return self._one(types.Token, "POST", "/v1/tokens", body=token)
+
+    def list(self, *, limit: int | None = None, page: str | None = None) -> Pager[types.Token]:
+        """Lists the tokens that the key has made, without the tokens themselves."""
+        return self._list(types.Token, "/v1/tokens", query={"limit": limit, "page": page})
+
+    def delete(self, token_id: str) -> None:
+        """Ends a token."""
+        self._none("DELETE", "/v1/tokens/{}", token_id)
+
+
 class Usage(Resource):
     """What the tenant used."""
 

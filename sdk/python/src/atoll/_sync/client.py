@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import Environments, Models, Usage, Web
+    from .account import Environments, Models, Tokens, Usage, Web
     from .admin import Admin
     from .agents import Agents, Skills, Vaults
     from .containers import Containers
@@ -183,6 +183,13 @@ class Atoll:
         from .account import Environments
 
         return Environments(self._transport)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Short-lived tokens for web pages."""
+        from .account import Tokens
+
+        return Tokens(self._transport)
 
     @cached_property
     def usage(self) -> Usage:

@@ -1,0 +1,24 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+)
+
+const tokens = "/v1/tokens"
+
+// CreateToken makes a short-lived token for a web page, which can do less than the client's key.
+// The answer alone has the token itself.
+func (c *Client) CreateToken(ctx context.Context, in NewToken) (Token, error) {
+	return call[Token](ctx, c, http.MethodPost, tokens, nil, in)
+}
+
+// Tokens lists the tokens that the client's key has made, without the tokens themselves.
+func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
+	return list[Token](ctx, c, tokens, nil, 0)
+}
+
+// DeleteToken ends a token that the client's key has made, by its id.
+func (c *Client) DeleteToken(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, under(tokens, id), nil)
+}
