@@ -45,7 +45,7 @@ func (s *supervisor) flow(r *run, st *stream) {
 	switch s.now & (unix.POLLIN | unix.POLLHUP) {
 	case unix.POLLIN:
 		if r.lastWord && !r.held {
-			r.held, r.hold = true, time.Now().Add(holdTime)
+			r.held, r.hold, r.first = true, time.Now().Add(holdTime), st
 			return
 		}
 	case unix.POLLHUP:
@@ -56,9 +56,20 @@ func (s *supervisor) flow(r *run, st *stream) {
 		st.fd = -1
 		return
 	}
+	s.passFirst(r)
 	for {
 		if n, _ := s.pump(r, st); n == 0 || r.hold.IsZero() {
 			return
+		}
+	}
+}
+
+// passFirst passes on what a program wrote first, if it waits, before what it wrote to its other
+// output meanwhile.
+func (s *supervisor) passFirst(r *run) {
+	if r.first != nil {
+		if _, full := s.pump(r, r.first); !full {
+			r.first = nil
 		}
 	}
 }
@@ -99,6 +110,7 @@ func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {
 // drain takes what stands in an ended run's pipes, but not what a background
 // process goes on to write, and reports whether that is done.
 func (s *supervisor) drain(r *run) bool {
+	s.passFirst(r)
 	for i := range r.streams {
 		st := &r.streams[i]
 		for st.fd >= 0 && st.left != 0 {

@@ -30,8 +30,9 @@ type run struct {
 
 	comm int // the interpreter's name, for its last word; -1 where it is not open
 
-	held bool      // its first output waits or has waited for its end
-	hold time.Time // until when it does; zero when it does not
+	held  bool      // its first output waits or has waited for its end
+	hold  time.Time // until when it does; zero when it does not
+	first *stream   // which output it is, until it is read
 
 	asked  bool // whether it has said its last word
 	ended  bool // the main process was reaped, or said its last word
@@ -203,8 +204,9 @@ func (s *supervisor) watchRuns() {
 // expire ends the runs that are past their deadline.
 func (s *supervisor) expire(now time.Time) {
 	for _, r := range s.runs {
-		if !now.Before(r.hold) {
+		if !r.hold.IsZero() && !now.Before(r.hold) {
 			r.hold = time.Time{}
+			s.passFirst(r)
 		}
 		if !r.ended && !r.timedOut && !r.deadline.IsZero() && !now.Before(r.deadline) {
 			r.timedOut = true
