@@ -34,9 +34,9 @@ func (c *Client) RunCode(ctx context.Context, ref SandboxRef, id string, in RunC
 // interrupted.
 func (c *Client) StreamCode(ctx context.Context, ref SandboxRef, id string, in RunCode) iter.Seq2[CodeEvent, error] {
 	return events(ctx, c, source[CodeEvent]{
-		first: &request{method: http.MethodPost, path: ref.path("contexts", id, "run"), query: ref.query(), in: in, accept: mediaNDJSON},
-		skip:  func(ev *CodeEvent) bool { return ev.Type == keepalive },
-		ends:  func(ev *CodeEvent) bool { return ev.Type == "result" },
+		first:  &request{method: http.MethodPost, path: ref.path("contexts", id, "run"), query: ref.query(), in: in, accept: mediaNDJSON},
+		hidden: func(ev *CodeEvent) bool { return ev.Type == keepalive },
+		ends:   func(ev *CodeEvent) bool { return ev.Type == "result" },
 	})
 }
 

@@ -67,7 +67,7 @@ func (c *Client) StreamExecution(ctx context.Context, in ExecuteRequest) iter.Se
 			}
 			return followed(id, last.Seq)
 		},
-		skip: func(ev *Event) bool {
+		hidden: func(ev *Event) bool {
 			if id == "" {
 				id = ev.TraceID
 			}
@@ -95,8 +95,8 @@ func (c *Client) FollowExecution(ctx context.Context, traceID string, after int6
 			}
 			return followed(traceID, last.Seq)
 		},
-		skip: func(ev *Event) bool { return ev.Type == keepalive },
-		ends: isResult,
+		hidden: func(ev *Event) bool { return ev.Type == keepalive },
+		ends:   isResult,
 	})
 }
 

@@ -64,7 +64,7 @@ func (c *Client) FollowProcess(ctx context.Context, ref SandboxRef, id string, a
 			}
 			return from(last.Cursor)
 		},
-		skip: func(ev *ProcessEvent) bool {
+		hidden: func(ev *ProcessEvent) bool {
 			if data, err := base64.StdEncoding.DecodeString(ev.Data); err == nil {
 				ev.Data = string(data)
 			}

@@ -35,7 +35,7 @@ func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) iter.Seq
 	in.Stream = &stream
 	id := ""
 	s := responseSource(&request{method: http.MethodPost, path: responsesPath, in: in, accept: mediaEvents})
-	s.skip = func(ev *ResponseStreamed) bool {
+	s.hidden = func(ev *ResponseStreamed) bool {
 		if ev.Response != nil {
 			id = ev.Response.ID
 		}
@@ -85,10 +85,10 @@ func followedResponse(id string, after int64) *request {
 
 func responseSource(first *request) source[ResponseStreamed] {
 	return source[ResponseStreamed]{
-		first: first,
-		mute:  true,
-		skip:  func(ev *ResponseStreamed) bool { return ev.Type == keepalive },
-		raw:   func(ev *ResponseStreamed, data []byte) { ev.Raw = append(ev.Raw, data...) },
+		first:  first,
+		mute:   true,
+		hidden: func(ev *ResponseStreamed) bool { return ev.Type == keepalive },
+		raw:    func(ev *ResponseStreamed, data []byte) { ev.Raw = append(ev.Raw, data...) },
 		ends: func(ev *ResponseStreamed) bool {
 			switch ev.Type {
 			case "response.completed", "response.incomplete", "response.failed", "response.cancelled":

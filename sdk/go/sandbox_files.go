@@ -79,10 +79,10 @@ func (c *Client) DeleteSandboxFile(ctx context.Context, ref SandboxRef, file str
 func (c *Client) WatchSandboxFiles(ctx context.Context, ref SandboxRef, folder string, recursive bool) iter.Seq2[SandboxChange, error] {
 	r := &request{method: http.MethodGet, path: ref.path("files", "watch"), query: ref.query("path", folder, "recursive", strconv.FormatBool(recursive)), accept: mediaNDJSON}
 	return events(ctx, c, source[SandboxChange]{
-		first: r,
-		again: func(*SandboxChange) *request { return r },
-		skip:  func(ev *SandboxChange) bool { return ev.Type == keepalive },
-		ends:  func(*SandboxChange) bool { return false },
-		gap:   &SandboxChange{Type: "lost"},
+		first:  r,
+		again:  func(*SandboxChange) *request { return r },
+		hidden: func(ev *SandboxChange) bool { return ev.Type == keepalive },
+		ends:   func(*SandboxChange) bool { return false },
+		gap:    &SandboxChange{Type: "lost"},
 	})
 }

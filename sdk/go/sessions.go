@@ -123,7 +123,7 @@ type SessionStreamed struct {
 func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEvent) iter.Seq2[SessionStreamed, error] {
 	s := source[SessionStreamed]{first: &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), query: url.Values{"deltas": {"true"}}, in: in, accept: mediaEvents}}
 	turn, after := "", ""
-	s.skip = func(ev *SessionStreamed) bool {
+	s.hidden = func(ev *SessionStreamed) bool {
 		of := ""
 		if ev.TurnID != nil {
 			of = *ev.TurnID
@@ -175,7 +175,7 @@ func (c *Client) followSession(ctx context.Context, path, after string, deltas b
 	return events(ctx, c, source[SessionStreamed]{
 		first: followedSession(path, after, deltas),
 		again: func(*SessionStreamed) *request { return followedSession(path, after, deltas) },
-		skip: func(ev *SessionStreamed) bool {
+		hidden: func(ev *SessionStreamed) bool {
 			if ev.ID != "" {
 				after = ev.ID
 			}

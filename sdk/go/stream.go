@@ -20,9 +20,9 @@ type source[T any] struct {
 	// again asks for what comes after the last event that came, nil if none did. It is nil, or
 	// returns nil, where the server cannot go on.
 	again func(last *T) *request
-	// skip reports whether an event is not shown: those that only keep the connection alive, and
+	// hidden reports whether an event is not shown: those that only keep the connection alive, and
 	// of a stream that goes on what was there before.
-	skip func(*T) bool
+	hidden func(*T) bool
 	// ends reports whether an event is the last one. A stream without one ends when its body
 	// does, if over, where there is one, says so.
 	ends func(*T) bool
@@ -152,7 +152,7 @@ func (r *reading[T]) part(ctx context.Context, q *request) error {
 		if r.raw != nil {
 			r.raw(&ev, data)
 		}
-		if r.skip != nil && r.skip(&ev) {
+		if r.hidden != nil && r.hidden(&ev) {
 			continue
 		}
 		r.last = &ev
