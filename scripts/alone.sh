@@ -2,7 +2,7 @@
 # Runs a command in one of two lanes, once one is free, and appends the seconds it took
 # to FOLDER/alone.times. Who came first is served first: one waits for a lane, and the
 # others for that one. 'go test' counts the time that a package waits for another one;
-# this does not.
+# this does not, and neither does the time limit of tests that it sets.
 #
 #   scripts/alone.sh FOLDER COMMAND ARGUMENT…
 set -uo pipefail
@@ -21,7 +21,7 @@ done
 exec {queue}>&-
 SECONDS=0
 status=0
-"$@" {lock}>&- || status=$? # what a test leaves running does not hold the lane
+"$@" -test.timeout=25m {lock}>&- || status=$? # what a test leaves running does not hold the lane
 root=$(cd "$(dirname "$0")/.." && pwd)
 echo "$SECONDS s ${PWD#"$root"/}" >>"$folder/alone.times"
 exit "$status"

@@ -43,6 +43,11 @@ joined() {
   return "$status"
 }
 
+# failures says once more which tests failed, and which ran when a time limit was over.
+failures() {
+  grep -hE '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/alone.log .cache/rest.log || true
+}
+
 # lint is what looks at the sources: the rules of go vet are among those of the
 # linters, but for the modules that these do not see and for generated files. It fills
 # what time the tests leave.
@@ -85,12 +90,13 @@ exec {lane}>.cache/alone.2
 flock "$lane"
 beside rest rest
 : >.cache/alone.times
-# The time limit includes the wait for a lane.
+# This time limit includes the wait for a lane; scripts/alone.sh sets one that does not.
 # shellcheck disable=SC2046
 go test "${flags[@]}" -timeout 60m -p 3 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
-  $(grep -E "$longest" <<<"$packages" | tac) $(grep -E "$alone" <<<"$packages" | grep -vE "$longest") || status=1
+  $(grep -E "$longest" <<<"$packages" | tac) $(grep -E "$alone" <<<"$packages" | grep -vE "$longest") |& tee .cache/alone.log || status=1
 joined rest || status=1
 joined lint || status=1
 echo "the packages that were tested one or two at a time, without what they waited for each other:"
 sort -rn .cache/alone.times
+[ "$status" = 0 ] || failures
 exit "$status"
