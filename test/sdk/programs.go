@@ -137,7 +137,7 @@ func kept(name string, install func(dir string) *exec.Cmd) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(made) // nothing, once it has its name
-	if out, err := install(made).CombinedOutput(); err != nil {
+	if out, err := atolltest.Output(install(made)); err != nil {
 		return "", fmt.Errorf("install %s: %w: %s", name, err, out)
 	}
 	return dir, os.Rename(made, dir)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // Versions of what is installed from npm: the protocol's own suite for servers, and
@@ -50,7 +52,7 @@ func TestMCPConformance(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", node, "bin/node"),
 				filepath.Join(dir, "node_modules/@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", front.URL+"/mcp", "--scenario", scenario)
 			cmd.Dir = dir
-			if out, err := cmd.CombinedOutput(); err != nil {
+			if out, err := atolltest.Output(cmd); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

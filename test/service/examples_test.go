@@ -102,7 +102,7 @@ func (e example) run(t *testing.T, a *asker, name string, args ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", name), args...)
 	cmd.Env = append(a.env, "ATOLL="+binary)
-	out, err := cmd.CombinedOutput()
+	out, err := atolltest.Output(cmd)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

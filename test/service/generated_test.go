@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // Versions of what reads the OpenAPI document: a fuzzer, and a generator of clients for each
@@ -28,7 +30,7 @@ func must(t *testing.T, dir string, env []string, name string, args ...string) s
 // said runs a program to its success and returns what it says.
 func said(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
-	out, err := cmd.CombinedOutput()
+	out, err := atolltest.Output(cmd)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
 	}

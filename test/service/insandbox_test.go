@@ -253,7 +253,7 @@ func packages(t *testing.T, version string) []byte {
 			args = append(args, p)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "python3", args...).CombinedOutput(); err != nil {
+	if out, err := atolltest.Output(exec.CommandContext(t.Context(), "python3", args...)); err != nil {
 		t.Fatalf("pip install: %v\n%s", err, out)
 	}
 	if out, err := exec.CommandContext(t.Context(), "tar", "czf", filepath.Join(dir, "p.tgz"), "-C", dir, "packages").CombinedOutput(); err != nil {

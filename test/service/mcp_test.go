@@ -86,7 +86,7 @@ func TestMCPWithPythonClients(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "mcp_clients.py"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
 	const want = "mcp legacy 2025-11-25\nmcp auto 2026-07-28\nfastmcp legacy 2025-11-25\nfastmcp auto 2026-07-28\n"
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+	if out, err := atolltest.Output(cmd); err != nil || string(out) != want {
 		t.Errorf("%v: got %s", err, out)
 	}
 }

@@ -63,7 +63,7 @@ func installed(kind string, packages []string, install func(dir string) *exec.Cm
 			return "", err
 		}
 		defer os.RemoveAll(made)
-		if out, err := install(made).CombinedOutput(); err != nil {
+		if out, err := atolltest.Output(install(made)); err != nil {
 			return "", &installError{err, string(out)}
 		}
 		return dir, os.Rename(made, dir)

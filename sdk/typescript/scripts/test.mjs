@@ -24,6 +24,6 @@ await build({
   logLevel: "error",
 });
 // Solid has signals in its build for browsers alone. Node.js 20 has a WebSocket behind a flag; later ones take the flag, too.
-const flags = ["--no-warnings", "--experimental-websocket", "--conditions=browser", "--test-concurrency=1", "--test"];
+const flags = ["--no-warnings", "--experimental-websocket", "--conditions=browser", "--test-concurrency=1", "--test-timeout=180000", "--test"];
 const { status } = spawnSync(process.execPath, [...flags, ...tests.map((f) => `dist-test/test/${f.replace(/ts$/, "js")}`)], { stdio: "inherit", cwd: root });
 process.exit(status ?? 1);
