@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Answer is an answer to Call.
@@ -35,7 +36,12 @@ func (a *Answer) Into(t testing.TB, status int, into any) {
 	}
 }
 
-// Call makes any request with a key; a body that is not nil is sent as JSON.
+// callTime is more than any call of a test takes. One that hangs fails its test, and does not
+// take the time of all others.
+const callTime = 5 * time.Minute
+
+// Call makes any request with a key; a body that is not nil is sent as JSON. It fails after five
+// minutes.
 func (s *Server) Call(ctx context.Context, key, method, path string, body any, header http.Header) (*Answer, error) {
 	var raw io.Reader
 	if body != nil {
@@ -45,6 +51,8 @@ func (s *Server) Call(ctx context.Context, key, method, path string, body any, h
 		}
 		raw = bytes.NewReader(b)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, raw)
 	if err != nil {
 		return nil, err

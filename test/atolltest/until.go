@@ -5,6 +5,22 @@ import (
 	"time"
 )
 
+// heardTime is more than what Heard waits for takes on a loaded machine.
+const heardTime = 3 * time.Minute
+
+// Heard returns what comes from a channel, or that it was closed, and fails the test after three
+// minutes without.
+func Heard[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(heardTime):
+		t.Fatalf("not within %v: %s", heardTime, what)
+		panic("unreachable")
+	}
+}
+
 // look is how often Until looks.
 const look = 5 * time.Millisecond
 

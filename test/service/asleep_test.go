@@ -128,7 +128,7 @@ func TestKilledServerLosesNoSleeper(t *testing.T) {
 				go func() { defer close(done); way.do(s) }()
 				reach(done, step)
 				a.next(syscall.SIGKILL)
-				<-done
+				atolltest.Heard(t, done, "the cut call ends")
 				kills++
 				all := a.listed()
 				entries, err := os.ReadDir(a.folders())

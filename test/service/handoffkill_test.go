@@ -95,7 +95,7 @@ func TestKilledHandoffs(t *testing.T) {
 		cut := make(chan []sessionEvent, 1)
 		go func() { cut <- k.threadFrom(open.ID, "") }()
 		line.next(syscall.SIGKILL)
-		seen, last := <-cut, ""
+		seen, last := atolltest.Heard(t, cut, "the stream of the killed server ends"), ""
 		if len(seen) > 0 {
 			last = seen[len(seen)-1].ID
 		}

@@ -73,7 +73,7 @@ func handedOn(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		t.Fatalf("no three threads\n%s", victim.Log())
 	}
 	return func() {
-		if err := <-failed; err != nil {
+		if err := atolltest.Heard(t, failed, "the turn ends"); err != nil {
 			t.Fatal(err)
 		}
 		k.readAgain(told)

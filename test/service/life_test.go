@@ -70,7 +70,7 @@ func TestCancel(t *testing.T) {
 	if took := time.Since(at); took > 5*time.Second || r.Status != "cancelled" {
 		t.Errorf("cancelling took %v: %+v", took, r)
 	}
-	lines := <-streamed
+	lines := atolltest.Heard(t, streamed, "the stream ends")
 	if last := lines[len(lines)-1]; !strings.Contains(last, `"status":"cancelled"`) || !strings.Contains(last, "Cancelled by user") {
 		t.Errorf("the stream ends with %s", last)
 	}
@@ -113,12 +113,12 @@ func TestShutdownFailsWhatItCuts(t *testing.T) {
 	id := begin(t, s, map[string]any{"code": "print('begun', flush=True)\nimport time\ntime.sleep(60)"})
 	begun, streamed := make(chan struct{}), make(chan string, 1)
 	go func() { streamed <- last(t, s, id, begun) }()
-	<-begun
+	atolltest.Heard(t, begun, "the program begins")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	const reason = "the server is shutting down"
-	if end := <-streamed; !strings.Contains(end, `"status":"failed"`) || !strings.Contains(end, reason) {
+	if end := atolltest.Heard(t, streamed, "the stream ends"); !strings.Contains(end, `"status":"failed"`) || !strings.Contains(end, reason) {
 		t.Errorf("the stream ends with %s", end)
 	}
 	again := atolltest.Start(t, o)

@@ -138,7 +138,7 @@ func TestMCPWithTheOfficialClient(t *testing.T) {
 				t.Fatalf("got %v %v", out, err)
 			}
 			cancel()
-			if err := <-cancelled; !errors.Is(err, context.Canceled) {
+			if err := atolltest.Heard(t, cancelled, "the cancelled call ends"); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 			if out, err := call(t.Context(), "for i in $(seq 100); do kill -0 $(cat pid) 2>/dev/null || { echo gone; exit; }; sleep 0.1; done"); err != nil || out["stdout"] != "gone\n" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // works answers for an agent that is told what its outcome lacks, and for who grades it. ok is
@@ -44,10 +45,10 @@ func outcomes(t *testing.T, k *talker) {
 			return true
 		})
 	}()
-	<-checked
+	atolltest.Heard(t, checked, "an evaluation begins")
 	underWay(t, k)
 	k.line.next(syscall.SIGKILL)
-	if err := <-cut; err == nil {
+	if err := atolltest.Heard(t, cut, "the stream of the killed server ends"); err == nil {
 		t.Error("the stream ended as if the turn had")
 	}
 	k.until("idle")
@@ -83,7 +84,7 @@ func outcomes(t *testing.T, k *talker) {
 	underWay(t, k)
 	k.line.now().Must(k, k.key, http.MethodPost, k.path+"/interrupt", nil).Into(t, http.StatusOK, nil)
 	began := time.Now()
-	<-ended
+	atolltest.Heard(t, ended, "the interrupted turn ends")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("a check ended %s after its turn was interrupted", took)
 	} else {

@@ -138,7 +138,7 @@ func sessionOf(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
 		})
 	}()
 	return func() {
-		if err := <-failed; err != nil {
+		if err := atolltest.Heard(t, failed, "the turn ends"); err != nil {
 			t.Fatal(err)
 		}
 		k.readAgain(told)

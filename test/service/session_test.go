@@ -271,7 +271,7 @@ func killed(t *testing.T, k *talker) {
 			return true
 		})
 	}()
-	<-called
+	atolltest.Heard(t, called, "a tool is used")
 	if a := k.post(message("say no")); a.Status != http.StatusConflict {
 		t.Errorf("a message while a turn runs: %d %s", a.Status, a.Body)
 	}
@@ -279,7 +279,7 @@ func killed(t *testing.T, k *talker) {
 	later["queue"] = true
 	k.post(later).Into(t, http.StatusAccepted, nil)
 	k.line.next(syscall.SIGKILL)
-	if err := <-cut; err == nil {
+	if err := atolltest.Heard(t, cut, "the stream of the killed server ends"); err == nil {
 		t.Error("the stream ended as if the turn had")
 	}
 	seen := raws(before)
@@ -478,7 +478,7 @@ func ends(t *testing.T, k *talker) {
 		over <- k.follow(t.Context(), http.MethodGet, "/events/stream", nil, last.ID, func(sessionEvent) bool { return true })
 	}()
 	k.line.now().Must(t, k.key, http.MethodPost, k.path+"/archive", nil).Into(t, http.StatusOK, nil)
-	if err := <-over; err != nil {
+	if err := atolltest.Heard(t, over, "the stream of the archived session ends"); err != nil {
 		t.Error(err)
 	}
 	if a := k.post(message("say no")); a.Status != http.StatusConflict {

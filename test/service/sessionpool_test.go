@@ -115,7 +115,7 @@ func TestSessionSandboxes(t *testing.T) {
 			a, err := line.now().Call(t.Context(), k.key, http.MethodPost, helper.path+"/events", message(`[{"tool":"shell","args":{"command":"echo once >> count; sleep 4; echo came back"}}]`), http.Header{"Prefer": {"respond-async"}})
 			done <- fmt.Sprint(a, err)
 		}()
-		<-done
+		atolltest.Heard(t, done, "the message is taken")
 		atolltest.Until(t, time.Minute, "the command runs", func() bool {
 			var seen struct{ Stdout string }
 			helper.uses("shell", sh("cat count 2>/dev/null"), http.StatusOK, &seen)

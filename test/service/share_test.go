@@ -97,7 +97,11 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 				}
 				mu.Unlock()
 				if a.Status == http.StatusConflict {
-					<-next
+					select {
+					case <-next:
+					case <-time.After(time.Minute):
+						t.Error("the thread is taken, and no execution of it ends")
+					}
 				}
 			}
 		})

@@ -46,7 +46,7 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 		case <-time.After(time.Duration(rand.IntN(1500)) * time.Millisecond): // it is killed at any moment
 		}
 		line.next(syscall.SIGKILL)
-		<-answered
+		atolltest.Heard(t, answered, "the cut call ends")
 		line.tool("shell", map[string]any{"sandbox": "one", "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
 		if out.ExitCode != 0 {
 			t.Fatalf("the sandbox has not gone on: %+v", out)

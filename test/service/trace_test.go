@@ -188,7 +188,7 @@ POST /v1/sandbox/execute
 		id := execute(trace, "import time; print('begun', flush=True); time.sleep(3)", http.Header{"Prefer": {"respond-async"}}).Header.Get("X-Trace-Id")
 		begun := make(chan struct{})
 		go last(t, s, id, begun)
-		<-begun
+		atolltest.Heard(t, begun, "the program begins")
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func TestVaultReachesHost(t *testing.T) {
 		if !strings.Contains(turn.Content, "welcome") || strings.Contains(turn.Content, "the-secret") {
 			t.Fatalf("the program says %s", turn.Content)
 		}
-		if header := <-got; header != want {
+		if header := atolltest.Heard(t, got, "the host is asked"); header != want {
 			t.Errorf("the host is sent %q, want %q", header, want)
 		}
 	}

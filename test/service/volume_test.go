@@ -69,7 +69,7 @@ func TestKilledServerLeavesVolumesAlone(t *testing.T) {
 		}
 		line.next(syscall.SIGKILL)
 		s = line.now()
-		<-answered
+		atolltest.Heard(t, answered, "the cut call ends")
 		if left, err := os.ReadDir(filepath.Join(line.data, "state", "server", "mounts")); err == nil && len(left) > 0 {
 			t.Errorf("after %s %s there are %v", step.method, step.path, left)
 		}
