@@ -180,7 +180,7 @@ func TestInterpreterSurvivesServers(t *testing.T) {
 // responses are cancelled: the next server ends it, and the interpreter is there for others.
 func cancelledWhileDown(t *testing.T, line *succession, previous string) {
 	t.Helper()
-	addModel(t, line.now(), "sleeper", tireless(t, nil).URL)
+	addModel(t, line.now(), "sleeper", tireless(t, nil, nil).URL)
 	begin := func(body map[string]any) string {
 		var r struct{ ID string }
 		body["background"] = true

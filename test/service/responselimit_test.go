@@ -15,8 +15,9 @@ import (
 )
 
 // tireless is a provider whose model never comes to an end: the first word of the user says
-// how. left has a token whenever the client leaves it before the end of an answer.
-func tireless(t *testing.T, left chan<- time.Time) *httptest.Server {
+// how. asked has a token whenever it begins to speak, and left when the client leaves it before
+// the end of that answer.
+func tireless(t *testing.T, asked chan<- struct{}, left chan<- time.Time) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		word, results := plodded(r.Body)
 		code := func(text string) scriptedmodel.Turn {
@@ -45,6 +46,7 @@ func tireless(t *testing.T, left chan<- time.Time) *httptest.Server {
 			turn := scriptedmodel.Say("")
 			turn.Blocks[0].Text, turn.Pace = strings.SplitAfter(strings.Repeat("word ", 2000), " "), 20*time.Millisecond
 			turn.Left = func() { left <- time.Now() }
+			asked <- struct{}{}
 			return turn, true
 		}
 		t.Errorf("the model was asked %q", word)
@@ -58,9 +60,9 @@ func tireless(t *testing.T, left chan<- time.Time) *httptest.Server {
 // cancelling ends the provider's request and the program in the sandbox within a second.
 func TestLimitsOfResponses(t *testing.T) {
 	s := shared(t)
-	left := make(chan time.Time, 8)
+	asked, left := make(chan struct{}, 8), make(chan time.Time, 8)
 	key := s.Tenant(t, "limited", "pro")
-	lendModel(t, s, "tireless", tireless(t, left).URL)
+	lendModel(t, s, "tireless", tireless(t, asked, left).URL)
 	create := func(t *testing.T, input string, more map[string]any) (r responseRecord) {
 		t.Helper()
 		body := map[string]any{"model": "tireless", "input": input, "tools": []any{map[string]string{"type": "sandbox"}}}
@@ -110,13 +112,10 @@ func TestLimitsOfResponses(t *testing.T) {
 	t.Run("cancelled while the model speaks", func(t *testing.T) {
 		within(t, "the provider's request", func() time.Duration {
 			r := create(t, "speaks", map[string]any{"background": true})
-			atolltest.Until(t, 30*time.Second, "the model speaks", func() bool {
-				a := s.Must(t, key, http.MethodGet, "/v1/responses/"+r.ID, nil)
-				return a.Status == http.StatusOK
-			})
+			atolltest.Heard(t, asked, "the model speaks")
 			at := time.Now()
 			cancel(t, r.ID)
-			return (<-left).Sub(at)
+			return atolltest.Heard(t, left, "the provider's request ends").Sub(at)
 		})
 	})
 	t.Run("cancelled while a program runs", func(t *testing.T) {
