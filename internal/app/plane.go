@@ -213,7 +213,14 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.ExpireSnapshots)},
 			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: s.sandboxes.Sweep},
 			{Name: "sweep_files", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.files.Sweep)},
-			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
+			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
+				n, err := s.db.Executions().PurgeKeys(ctx, most)
+				if err != nil || n == most {
+					return n, err
+				}
+				more, err := s.db.Idempotency().Purge(ctx, most-n)
+				return n + more, err
+			})},
 			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)
 			})},

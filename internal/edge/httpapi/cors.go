@@ -21,7 +21,7 @@ const (
 
 // corsExposed are the headers of answers that pages can read.
 var corsExposed = strings.Join([]string{
-	TraceHeader, "Retry-After", "Location", "Preference-Applied", "Content-Range", "Content-Disposition",
+	TraceHeader, ReplayedHeader, "Retry-After", "Location", "Preference-Applied", "Content-Range", "Content-Disposition",
 	"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests",
 	"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens",
 }, ", ")

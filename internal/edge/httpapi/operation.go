@@ -255,6 +255,9 @@ func (op *Operation) check() error {
 	if op.ID == "" {
 		return nil
 	}
+	if takesKey, _ := Repeatable(op.ID); takesKey && (op.Access != ByScope || op.Method != http.MethodPost) {
+		return fmt.Errorf("%s takes an Idempotency-Key and is not a POST by a scope", op.ID)
+	}
 	var in, out reflect.Type
 	if op.Body != nil && op.Body.JSON != nil {
 		in = reflect.TypeOf(op.Body.JSON)

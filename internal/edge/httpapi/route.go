@@ -150,7 +150,7 @@ func (c *Call) run() (err error) {
 			return err
 		}
 	}
-	return c.op.Serve.serve(c)
+	return c.once()
 }
 
 // wrap turns a handler's errors and panics into responses and counts them, those of the

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -45,6 +46,7 @@ type Config struct {
 	Auth       Authenticator
 	Tokens     TokenAuthenticator   // nil for none
 	CORS       []string             // origins whose pages may call, or AnyOrigin; none by default
+	Repeats    idempotency.Store    // of requests with an Idempotency-Key; nil to know none
 	Record     Recorder             // of audit rows; required with operations that leave some
 	Metrics    *prometheus.Registry // the server adds its own figures and serves all of it
 	Log        *slog.Logger
@@ -80,6 +82,7 @@ type Config struct {
 type Server struct {
 	auth     Authenticator
 	tokens   TokenAuthenticator
+	repeats  idempotency.Store
 	record   Recorder
 	log      *slog.Logger
 	metrics  *metrics
@@ -111,7 +114,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 // New returns a Server; nothing listens yet. It fails if the table contradicts itself.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
-		auth: cfg.Auth, tokens: cfg.Tokens, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
+		auth: cfg.Auth, tokens: cfg.Tokens, repeats: cfg.Repeats, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
 		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {

@@ -161,6 +161,7 @@ func suites(t *testing.T, open opener) {
 		})
 		sessiontest.Notices(t, db.Sessions(), db.Runs(), func() []session.Notice { return told })
 	})
+	t.Run("idempotent requests", func(t *testing.T) { testIdempotency(t, open) })
 	t.Run("bounds of tokens", func(t *testing.T) { testTokenBounds(t, open) })
 	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {

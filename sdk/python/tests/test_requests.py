@@ -47,11 +47,35 @@ class Requests(unittest.TestCase):
             self.assertEqual((len(server.requests), len(keys)), (2, 1))
 
     @both
+    def test_what_makes_something_is_sent_again_with_the_same_key(self, client: Any) -> None:
+        served = {"error": "conflict", "message": "it is being worked on"}
+
+        def handle(r: Request, n: int) -> None:
+            if n == 1:
+                r.cut()
+            elif n == 2:
+                r.answer(409, served, Retry_After="0")
+            else:
+                r.answer(201, AGENT)
+
+        with Server(handle) as server, client(server) as c:
+            self.assertEqual(c.agents.create(**AGENT).name, "A")
+            keys = {request.headers["idempotency-key"] for request in server.requests}
+            self.assertEqual((len(server.requests), len(keys)), (3, 1))
+        with Server(lambda r, n: r.answer(409, served)) as server, client(server) as c:
+            with self.assertRaises(atoll.Conflict):
+                c.agents.create(**AGENT)
+            self.assertEqual(len(server.requests), 1)
+
+    @both
     def test_what_is_not_safe_is_sent_once(self, client: Any) -> None:
         with Server(lambda r, n: r.cut()) as server, client(server) as c:
             with self.assertRaises(atoll.ConnectionFailed):
-                c.agents.create(**AGENT)
-            self.assertEqual(len(server.requests), 1)
+                c.agents.archive("a")
+            with self.assertRaises(atoll.ConnectionFailed):
+                c.responses.create(input="x")
+            self.assertEqual(len(server.requests), 2)
+            self.assertFalse(any("idempotency-key" in request.headers for request in server.requests))
 
     @both
     def test_refusals_that_began_nothing(self, client: Any) -> None:

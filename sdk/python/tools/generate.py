@@ -4,8 +4,8 @@
     python tools/generate.py --check    # fails where one is not what it would write
 
 types.py and params.py come from datamodel-code-generator, _sync from unasync; the versions
-are those of tools/requirements.txt. _idempotent.py lists the operations that take an
-Idempotency-Key.
+are those of tools/requirements.txt. _idempotent.py lists the operations that are sent
+with an Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -129,11 +129,11 @@ def idempotent(document: dict[str, Any]) -> str:
     found = []
     for path, operations in sorted(document["paths"].items()):
         for method, operation in sorted(operations.items()):
-            if any(p.get("name") == "Idempotency-Key" for p in operation.get("parameters", [])):
+            if operation.get("x-idempotency-automatic"):
                 found.append(f'        ("{method.upper()}", "{re.sub(r"{[^}]*}", "{}", path)}"),\n')
     return (
         "# Code generated from api/openapi.json by tools/generate.py. DO NOT EDIT.\n"
-        '"""The operations that take an Idempotency-Key."""\n\n'
+        '"""The operations that are sent with an Idempotency-Key."""\n\n'
         "OPERATIONS = frozenset(\n    {\n" + "".join(found) + "    }\n)\n"
     )
 

@@ -16,7 +16,7 @@ import (
 func (h *Handlers) execute(c *httpapi.Call, in *ExecuteRequest) error {
 	call := gateway.Call{Source: execution.SourceAPI, Delivery: delivery(c.R.Header)}
 	var err error
-	if call.IdempotencyKey, err = idempotencyKey(c.R.Header); err != nil {
+	if call.IdempotencyKey, err = httpapi.IdempotencyKey(c.R.Header); err != nil {
 		return err
 	}
 	if c.Caller.Token != nil && (in.WebhookURL != nil || in.ThreadID != nil) {

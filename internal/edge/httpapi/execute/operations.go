@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -43,7 +44,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Params: []httpapi.Param{
 				{Name: "Prefer", In: httpapi.InHeader, Doc: "respond-async: answer with 202 at once."},
 				{Name: clientID, In: httpapi.InHeader, Doc: "Names the client. One whose name begins with baponi- is told by a code in error what ended its program."},
-				{Name: "Idempotency-Key", In: httpapi.InHeader, Min: 1, Max: maxIdempotencyKey, Doc: "The same key with the same body within a day gives the same execution, not another one; with another body 409."},
+				{Name: "Idempotency-Key", In: httpapi.InHeader, Min: 1, Max: idempotency.MaxKey, Doc: "The same key with the same body within a day gives the same execution, not another one; with another body 409."},
 			},
 			Body: httpapi.JSON(ExecuteRequest{Code: new("import sys\nprint(sys.version)\nprint(sum(range(10)))"), Language: new(language.Python), Timeout: new(wire.Seconds(10))}),
 			Answers: []httpapi.Answer{

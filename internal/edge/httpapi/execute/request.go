@@ -67,23 +67,3 @@ func delivery(h http.Header) execution.Delivery {
 	}
 	return execution.Inline
 }
-
-// maxIdempotencyKey is the largest number of characters of an Idempotency-Key.
-const maxIdempotencyKey = 255
-
-// idempotencyKey returns the request's Idempotency-Key, "" if it has none.
-func idempotencyKey(h http.Header) (string, error) {
-	keys := h.Values("Idempotency-Key")
-	if len(keys) == 0 {
-		return "", nil
-	}
-	key := keys[0]
-	ok := len(keys) == 1 && len(key) >= 1 && len(key) <= maxIdempotencyKey
-	for i := range len(key) {
-		ok = ok && key[i] >= ' ' && key[i] <= '~'
-	}
-	if !ok {
-		return "", httpapi.Invalid("Idempotency-Key must be given once, with 1 to %d printable ASCII characters", maxIdempotencyKey)
-	}
-	return key, nil
-}

@@ -69,6 +69,23 @@ func Document(table []httpapi.Operation) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// automaticKey marks the operations with which client libraries send an Idempotency-Key.
+const automaticKey = "x-idempotency-automatic"
+
+// ofKey are the headers that only an operation which takes an Idempotency-Key answers with.
+func ofKey(status int) []httpapi.Param {
+	switch status {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusTooManyRequests, http.StatusServiceUnavailable: // which are never replayed
+		return nil
+	}
+	out := []httpapi.Param{{Name: httpapi.ReplayedHeader, Doc: "true: it is the answer of an earlier request with the same Idempotency-Key.", Enum: []string{"true"}}}
+	if status == http.StatusConflict {
+		out = append(out, httpapi.Param{Name: "Retry-After", Type: httpapi.Int, Doc: "Seconds after which a request with the same Idempotency-Key, which is still being served, may have its answer."})
+	}
+	return out
+}
+
 type writer struct{ schemas *wire.Schemas }
 
 func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
@@ -90,6 +107,13 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 			o.Parameters = append(o.Parameters, param(p))
 		}
 	}
+	takesKey, automatic := httpapi.Repeatable(op.ID)
+	if takesKey {
+		o.Parameters = append(o.Parameters, param(httpapi.IdempotencyParam))
+	}
+	if automatic || slices.ContainsFunc(op.Params, func(p httpapi.Param) bool { return p.Name == httpapi.IdempotencyHeader }) {
+		o.Extensions = map[string]any{automaticKey: true}
+	}
 	if op.Body != nil {
 		body, err := w.body(op)
 		if err != nil {
@@ -104,6 +128,9 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 		}
 		if _, refuses := a.Body.(httpapi.ErrorResponse); refuses && op.Foreign != nil && op.Foreign.Refusal != nil {
 			a.Body = op.Foreign.Refusal
+		}
+		if takesKey {
+			a.Header = append(slices.Clone(a.Header), ofKey(a.Status)...)
 		}
 		o.Responses[status] = w.answer(a)
 	}

@@ -39,3 +39,17 @@ func TestTokenOperations(t *testing.T) {
 		t.Errorf("%d of the %d operations of the list are in the table", open, httpapi.TokenOperations())
 	}
 }
+
+// TestRepeatables: every operation of the list of those that take an Idempotency-Key is in the
+// table, which checks what it is.
+func TestRepeatables(t *testing.T) {
+	n := 0
+	for _, op := range routes.Documented() {
+		if takes, _ := httpapi.Repeatable(op.ID); takes {
+			n++
+		}
+	}
+	if n != httpapi.Repeatables() {
+		t.Errorf("%d of the %d operations of the list are in the table", n, httpapi.Repeatables())
+	}
+}

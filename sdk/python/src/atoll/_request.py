@@ -116,8 +116,9 @@ def takes_key(method: str, template: str) -> bool:
 
 def may_retry(error: _errors.APIError, safe: bool) -> bool:
     """Whether a refused request may be sent again. With 429, and with 503
-    that says when to come back, nothing was begun."""
-    if error.status == 429:
+    that says when to come back, nothing was begun; with 409 that says so, an
+    earlier attempt is still being served."""
+    if error.status == 429 or (error.status == 409 and safe):
         return error.retry_after is not None and error.retry_after <= MOST_RETRY_AFTER
     if error.status == 503:
         return error.retry_after <= MOST_RETRY_AFTER if error.retry_after is not None else safe

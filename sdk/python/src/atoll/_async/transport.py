@@ -69,7 +69,7 @@ class AsyncTransport:
         if body is not None:
             content = json.dumps(body).encode()
             sent["Content-Type"] = JSON
-        if key is None and takes_key(method, template):
+        if key is None and not stream and takes_key(method, template):
             key = new_key()
         if key is not None:
             sent["Idempotency-Key"] = key

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/idempotency"
+)
+
+// Idempotency is the store of requests with an Idempotency-Key, but for executions, which
+// have theirs with their records.
+func (db *DB) Idempotency() idempotency.Store { return &repeats{db} }
+
+type repeats struct{ db *DB }
+
+func answerPlace(r idempotency.Request) string {
+	return "idempotent_requests/" + r.Tenant + "/" + r.Caller + "/" + r.Key
+}
+
+// bodyPlace is what digests of bodies are keyed for: a body may have a secret that can be
+// guessed.
+func bodyPlace(r idempotency.Request) string { return "idempotent_requests/body/" + r.Tenant }
+
+// maxBegins is how often a request is begun anew when the one before it gave its key up.
+const maxBegins = 5
+
+func (s *repeats) Begin(ctx context.Context, r idempotency.Request) (earlier *idempotency.Record, err error) {
+	for range maxBegins {
+		begun := false
+		err = s.db.write.transact(ctx, func(t *tx) error {
+			now, err := t.pool.clock(ctx, t)
+			if err != nil {
+				return err
+			}
+			lease := micros(now.Add(idempotency.Lease))
+			n, err := t.exec(ctx, `INSERT INTO idempotent_requests AS r (tenant, caller, key, body, state, lease_until, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (tenant, caller, key) DO UPDATE SET body = excluded.body, state = excluded.state, lease_until = excluded.lease_until, created_at = excluded.created_at, answer = NULL
+					WHERE r.created_at <= ? AND r.lease_until <= ?`,
+				r.Tenant, r.Caller, r.Key, s.db.seal.Sum(r.Body[:], bodyPlace(r)), string(idempotency.Begun), lease, micros(now), micros(now.Add(-idempotency.Keep)), micros(now))
+			begun = n > 0
+			return err
+		})
+		if err != nil || begun {
+			return nil, s.db.write.wrap("begin a request", err)
+		}
+		if earlier, err = s.get(ctx, s.db.write, r); err != nil || earlier != nil {
+			return earlier, err
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "requests with this Idempotency-Key come and go; try again")
+}
+
+func (s *repeats) Get(ctx context.Context, r idempotency.Request) (*idempotency.Record, error) {
+	return s.get(ctx, s.db.read, r)
+}
+
+func (s *repeats) get(ctx context.Context, from *pool, r idempotency.Request) (*idempotency.Record, error) {
+	now, err := from.clock(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	var body, sealed []byte
+	var until int64
+	var out idempotency.Record
+	err = from.row(ctx, `SELECT body, state, lease_until, answer FROM idempotent_requests WHERE tenant = ? AND caller = ? AND key = ?`, r.Tenant, r.Caller, r.Key).Scan(&body, &out.State, &until, &sealed)
+	if err == sql.ErrNoRows {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, from.wrap("read a request", err)
+	}
+	if s.db.seal.Check(r.Body[:], bodyPlace(r), body) {
+		out.Body = r.Body
+	}
+	switch {
+	case out.State == idempotency.Begun && until <= micros(now):
+		out.State = idempotency.Unknown
+	case out.State == idempotency.Done:
+		plain, err := s.db.seal.OpenFor(r.Tenant, sealed, answerPlace(r))
+		if err == nil {
+			err = json.Unmarshal(plain, &out.Answer)
+		}
+		if err != nil {
+			return nil, from.wrap("read a request", about(err, "the answer", r.Key))
+		}
+	}
+	return &out, nil
+}
+
+func (s *repeats) Renew(ctx context.Context, r idempotency.Request) error {
+	_, err := s.db.write.exec(ctx, `UPDATE idempotent_requests SET lease_until = atoll_now() + ? WHERE tenant = ? AND caller = ? AND key = ? AND state = ?`, idempotency.Lease.Microseconds(), r.Tenant, r.Caller, r.Key, string(idempotency.Begun))
+	return s.db.write.wrap("renew a request", err)
+}
+
+func (s *repeats) End(ctx context.Context, r idempotency.Request, state idempotency.State, a idempotency.Answer) error {
+	var sealed []byte
+	if state == idempotency.Done {
+		plain, err := json.Marshal(a)
+		if err != nil {
+			return s.db.write.wrap("end a request", err)
+		}
+		sealed = s.db.seal.SealFor(r.Tenant, plain, answerPlace(r))
+	}
+	_, err := s.db.write.exec(ctx, `UPDATE idempotent_requests SET state = ?, lease_until = 0, answer = ? WHERE tenant = ? AND caller = ? AND key = ? AND state = ?`, string(state), sealed, r.Tenant, r.Caller, r.Key, string(idempotency.Begun))
+	return s.db.write.wrap("end a request", err)
+}
+
+func (s *repeats) Release(ctx context.Context, r idempotency.Request) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM idempotent_requests WHERE tenant = ? AND caller = ? AND key = ? AND state = ?`, r.Tenant, r.Caller, r.Key, string(idempotency.Begun))
+	return s.db.write.wrap("release a request", err)
+}
+
+func (s *repeats) Purge(ctx context.Context, most int) (int, error) {
+	n, err := s.db.write.exec(ctx, `DELETE FROM idempotent_requests WHERE (tenant, caller, key) IN (SELECT tenant, caller, key FROM idempotent_requests WHERE created_at <= atoll_now() - ? ORDER BY created_at LIMIT ?)`,
+		(idempotency.Keep + time.Hour).Microseconds(), most)
+	return int(n), s.db.write.wrap("purge old requests", err)
+}
