@@ -32,7 +32,7 @@ func (c *Client) AgentVersions(ctx context.Context, idOrSlug string, limit int) 
 
 // CreateAgent makes an agent.
 func (c *Client) CreateAgent(ctx context.Context, in NewAgent) (Agent, error) {
-	return call[Agent](ctx, c, http.MethodPost, agents, nil, in)
+	return create[Agent](ctx, c, agents, nil, in)
 }
 
 // ChangeAgent makes another version of an agent.
@@ -42,7 +42,7 @@ func (c *Client) ChangeAgent(ctx context.Context, idOrSlug string, in AgentChang
 
 // CopyAgent copies an agent, or the template of another tenant by its id.
 func (c *Client) CopyAgent(ctx context.Context, idOrSlug string, in AgentCopy) (Agent, error) {
-	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "copy"), nil, in)
+	return create[Agent](ctx, c, under(agents, idOrSlug, "copy"), nil, in)
 }
 
 // ArchiveAgent archives an agent; again is no error.

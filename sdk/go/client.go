@@ -63,8 +63,10 @@ func WithRetries(n int) Option { return func(c *Client) { c.options.retries = ma
 // do if it is not given.
 func WithReconnect(on bool) Option { return func(c *Client) { c.options.reconnect = on } }
 
-// WithIdempotencyKey is the Idempotency-Key of the next execution, instead of a random one. It
-// is for a client that makes one call: c.With(WithIdempotencyKey(k)).Execute(…).
+// WithIdempotencyKey is the Idempotency-Key of the next call, where that makes or runs something,
+// instead of a random one or none. It is for a client that makes one call:
+// c.With(WithIdempotencyKey(k)).Execute(…). With it the work of CreateResponse, RunCode, ToolShell,
+// ToolExecuteCode, ExecuteCode, Search and Fetch goes on when their context ends.
 func WithIdempotencyKey(key string) Option {
 	return func(c *Client) { c.options.idempotency = key }
 }

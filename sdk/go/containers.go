@@ -21,7 +21,7 @@ func (c *Client) Container(ctx context.Context, id string) (Container, error) {
 
 // CreateContainer makes a container.
 func (c *Client) CreateContainer(ctx context.Context, in NewContainer) (Container, error) {
-	return call[Container](ctx, c, http.MethodPost, containersPath, nil, in)
+	return create[Container](ctx, c, containersPath, nil, in)
 }
 
 // DeleteContainer ends a container.

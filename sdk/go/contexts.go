@@ -14,7 +14,7 @@ func (c *Client) Contexts(ctx context.Context, ref SandboxRef) ([]CodeContext, e
 
 // CreateContext starts an interpreter in a sandbox.
 func (c *Client) CreateContext(ctx context.Context, ref SandboxRef, in NewContext) (CodeContext, error) {
-	return call[CodeContext](ctx, c, http.MethodPost, ref.path("contexts"), ref.query(), in)
+	return create[CodeContext](ctx, c, ref.path("contexts"), ref.query(), in)
 }
 
 // Context shows a code context.
@@ -26,7 +26,7 @@ func (c *Client) Context(ctx context.Context, ref SandboxRef, id string) (CodeCo
 // returns what it came to. Code that fails is no error. When ctx ends before, the code is
 // interrupted; the context and what it defined stay.
 func (c *Client) RunCode(ctx context.Context, ref SandboxRef, id string, in RunCode) (CodeResult, error) {
-	return call[CodeResult](ctx, c, http.MethodPost, ref.path("contexts", id, "run"), ref.query(), in)
+	return perform[CodeResult](ctx, c, ref.path("contexts", id, "run"), ref.query(), in)
 }
 
 // StreamCode runs code in a context, and yields its output and values as they come; the last

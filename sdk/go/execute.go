@@ -2,7 +2,6 @@ package atoll
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"iter"
 	"net/http"
@@ -120,9 +119,5 @@ func followed(traceID string, after int64) *request {
 
 // execution is the request to run code. Its key makes it safe to repeat.
 func (c *Client) execution(in ExecuteRequest, accept string) *request {
-	key := c.options.idempotency
-	if key == "" {
-		key = rand.Text()
-	}
-	return &request{method: http.MethodPost, path: executePath, in: in, accept: accept, header: http.Header{idempotencyKey: {key}}}
+	return &request{method: http.MethodPost, path: executePath, in: in, accept: accept, header: http.Header{idempotencyKey: {c.newKey()}}}
 }

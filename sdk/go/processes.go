@@ -14,7 +14,7 @@ import (
 
 // StartProcess starts a process in a sandbox.
 func (c *Client) StartProcess(ctx context.Context, ref SandboxRef, in NewProcess) (SandboxProcess, error) {
-	return call[SandboxProcess](ctx, c, http.MethodPost, ref.path("processes"), ref.query(), in)
+	return create[SandboxProcess](ctx, c, ref.path("processes"), ref.query(), in)
 }
 
 // Processes lists the processes of a sandbox.

@@ -17,7 +17,7 @@ const responsesPath = "/v1/responses"
 func (c *Client) CreateResponse(ctx context.Context, in CreateResponse) (Response, error) {
 	stream := false
 	in.Stream = &stream
-	return call[Response](ctx, c, http.MethodPost, responsesPath, nil, in)
+	return perform[Response](ctx, c, responsesPath, nil, in)
 }
 
 // ResponseStreamed is an event of a response.

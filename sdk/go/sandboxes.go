@@ -37,7 +37,7 @@ func (c *Client) Sandboxes(ctx context.Context, session string) ([]Sandbox, erro
 
 // CreateSandbox creates a named sandbox, or returns the one that has the name already.
 func (c *Client) CreateSandbox(ctx context.Context, in NewSandbox) (Sandbox, error) {
-	return call[Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", nil, in)
+	return create[Sandbox](ctx, c, "/v1/sandboxes", nil, in)
 }
 
 // Sandbox shows a named sandbox, without waking it.
@@ -72,7 +72,7 @@ func (c *Client) SleepSandbox(ctx context.Context, ref SandboxRef) (Sandbox, err
 
 // ForkSandbox copies a sandbox count times, with its processes.
 func (c *Client) ForkSandbox(ctx context.Context, ref SandboxRef, count int) ([]Sandbox, error) {
-	all, err := call[SandboxList](ctx, c, http.MethodPost, ref.path("fork"), ref.query("count", strconv.Itoa(count)), nil)
+	all, err := create[SandboxList](ctx, c, ref.path("fork"), ref.query("count", strconv.Itoa(count)), nil)
 	return all.Data, err
 }
 

@@ -3,10 +3,11 @@ package atoll
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
 	"time"
@@ -160,6 +161,8 @@ func (r *request) repeats(failure *Error) bool {
 	switch failure.Status {
 	case http.StatusTooManyRequests:
 		return asked
+	case http.StatusConflict: // an earlier attempt is still being served
+		return asked && r.safe()
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return r.safe() && failure.Result == nil && failure.RetryAfter <= maxPause
 	case http.StatusServiceUnavailable:
@@ -181,7 +184,7 @@ func pause(attempt int, failure *Error) time.Duration {
 	if failure != nil && failure.RetryAfter > 0 {
 		d = failure.RetryAfter
 	}
-	return d + rand.N(d/4+1)
+	return d + mathrand.N(d/4+1)
 }
 
 // wait waits, unless ctx ends before.
@@ -199,6 +202,30 @@ func wait(ctx context.Context, d time.Duration) error {
 // call makes a request whose answer is one JSON value.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, in any) (T, error) {
 	return answer[T](ctx, c, &request{method: method, path: path, query: query, in: in, accept: mediaJSON})
+}
+
+// create is call for a request that makes something. Its Idempotency-Key has that made once,
+// however often the request is sent.
+func create[T any](ctx context.Context, c *Client, path string, query url.Values, in any) (T, error) {
+	return answer[T](ctx, c, &request{method: http.MethodPost, path: path, query: query, in: in, accept: mediaJSON, header: http.Header{idempotencyKey: {c.newKey()}}})
+}
+
+// newKey is the Idempotency-Key that the caller has chosen, or a new one.
+func (c *Client) newKey() string {
+	if c.options.idempotency != "" {
+		return c.options.idempotency
+	}
+	return rand.Text()
+}
+
+// perform is call for a request that ends with its caller, unless that has chosen an
+// Idempotency-Key.
+func perform[T any](ctx context.Context, c *Client, path string, query url.Values, in any) (T, error) {
+	r := &request{method: http.MethodPost, path: path, query: query, in: in, accept: mediaJSON}
+	if key := c.options.idempotency; key != "" {
+		r.header = http.Header{idempotencyKey: {key}}
+	}
+	return answer[T](ctx, c, r)
 }
 
 // answer makes a request whose answer is one JSON value.

@@ -35,7 +35,7 @@ func (c *Client) SessionContext(ctx context.Context, id string) (SessionContext,
 
 // CreateSession begins a session.
 func (c *Client) CreateSession(ctx context.Context, in NewSession) (Session, error) {
-	return call[Session](ctx, c, http.MethodPost, sessionsPath, nil, in)
+	return create[Session](ctx, c, sessionsPath, nil, in)
 }
 
 // ChangeSession changes what is said of a session.
@@ -92,13 +92,13 @@ func (c *Client) ThreadEvents(ctx context.Context, id, thread string, query url.
 
 // StartSession sends a message or an answer, and returns at once.
 func (c *Client) StartSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
-	return answer[SessionTurn](ctx, c, &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), in: in, accept: mediaJSON, header: http.Header{"Prefer": {"respond-async"}}})
+	return answer[SessionTurn](ctx, c, &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), in: in, accept: mediaJSON, header: http.Header{"Prefer": {"respond-async"}, idempotencyKey: {c.newKey()}}})
 }
 
 // SendSession sends a message or an answer, and returns when its turn has ended. When ctx ends
 // before, the turn is interrupted.
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
-	out, err := call[SessionTurn](ctx, c, http.MethodPost, under(sessionsPath, id, "events"), nil, in)
+	out, err := create[SessionTurn](ctx, c, under(sessionsPath, id, "events"), nil, in)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
 		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 		defer cancel()

@@ -13,7 +13,7 @@ func (c *Client) CreateSnapshot(ctx context.Context, ref SandboxRef, keep time.D
 	if keep != 0 {
 		q.Set("keep_ms", strconv.FormatInt(keep.Milliseconds(), 10))
 	}
-	return call[Snapshot](ctx, c, http.MethodPost, ref.path("snapshots"), q, nil)
+	return create[Snapshot](ctx, c, ref.path("snapshots"), q, nil)
 }
 
 // Snapshots lists snapshots, at most limit; 0 is for all of them.

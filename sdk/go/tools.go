@@ -24,7 +24,11 @@ func (c *Client) Tool(ctx context.Context, session, name string, in json.RawMess
 }
 
 func tool[T any](ctx context.Context, c *Client, session, name string, query url.Values, in any) (T, error) {
-	return call[T](ctx, c, http.MethodPost, under("/v1/sessions", session, "tools", name), query, in)
+	path := under("/v1/sessions", session, "tools", name)
+	if name == "shell" || name == "execute_code" {
+		return perform[T](ctx, c, path, query, in)
+	}
+	return call[T](ctx, c, http.MethodPost, path, query, in)
 }
 
 // ToolShell runs a command in a sandbox of a session.
@@ -76,7 +80,7 @@ func (c *Client) ToolExecuteCode(ctx context.Context, session string, in CodeInp
 // ExecuteCode runs code in the sandbox of an agent's turn. A program that fails, or that could
 // not be run, is no error.
 func (c *Client) ExecuteCode(ctx context.Context, in ExecuteCodeRequest) (CodeOutput, error) {
-	return call[CodeOutput](ctx, c, http.MethodPost, "/v1/tools/execute_code", nil, in)
+	return perform[CodeOutput](ctx, c, "/v1/tools/execute_code", nil, in)
 }
 
 // EndTurn ends a turn of an agent, with its sandbox.
@@ -86,10 +90,10 @@ func (c *Client) EndTurn(ctx context.Context, agent, turn string) error {
 
 // Search asks the search engine that the operator has set.
 func (c *Client) Search(ctx context.Context, in SearchRequest) (SearchAnswer, error) {
-	return call[SearchAnswer](ctx, c, http.MethodPost, "/v1/search", nil, in)
+	return perform[SearchAnswer](ctx, c, "/v1/search", nil, in)
 }
 
 // Fetch reads pages of the web as text.
 func (c *Client) Fetch(ctx context.Context, in FetchRequest) (FetchAnswer, error) {
-	return call[FetchAnswer](ctx, c, http.MethodPost, "/v1/fetch", nil, in)
+	return perform[FetchAnswer](ctx, c, "/v1/fetch", nil, in)
 }

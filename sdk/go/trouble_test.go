@@ -111,7 +111,10 @@ func TestRetries(t *testing.T) {
 	}
 	run := func(c *Client) error { _, err := c.Execute(t.Context(), ExecuteRequest{Code: "1"}); return err }
 	get := func(c *Client) error { _, err := c.Tenant(t.Context(), "x"); return err }
-	post := func(c *Client) error { _, err := c.CreateVault(t.Context(), NewVault{}); return err }
+	made := func(c *Client) error { _, err := c.CreateVault(t.Context(), NewVault{}); return err }
+	post := func(c *Client) error { _, err := c.CreateToken(t.Context(), NewToken{}); return err }
+	ends := func(c *Client) error { _, err := c.CreateResponse(t.Context(), CreateResponse{}); return err }
+	chosen := func(c *Client) error { return ends(c.With(WithIdempotencyKey("k"))) }
 	seeks := func(c *Client) error {
 		f, err := c.WriteThreadFile(t.Context(), "t", "f", strings.NewReader("whole"))
 		if err == nil && f.Name != "whole" {
@@ -130,6 +133,8 @@ func TestRetries(t *testing.T) {
 	}{
 		{lost, run, true}, {lost, get, true}, {lost, post, false}, {lost, seeks, true}, {lost, pipes, false},
 		{half, run, true}, {half, get, true}, {half, post, false},
+		{lost, made, true}, {half, made, true}, {lost, ends, false}, {lost, chosen, true},
+		{status(502, ""), made, true}, {status(409, ""), made, false}, {status(409, "1"), made, true}, {status(409, "1"), post, false},
 		{status(503, ""), get, true}, {status(503, ""), post, false}, {status(503, "1"), post, true}, {status(503, "3600"), get, false},
 		{status(429, ""), get, false}, {status(429, "1"), post, true}, {status(502, ""), run, true}, {status(500, ""), get, false}, {status(404, ""), get, false},
 	} {

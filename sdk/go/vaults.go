@@ -26,7 +26,7 @@ func (c *Client) Vault(ctx context.Context, id string) (Vault, error) {
 
 // CreateVault makes a vault.
 func (c *Client) CreateVault(ctx context.Context, in NewVault) (Vault, error) {
-	return call[Vault](ctx, c, http.MethodPost, vaultsPath, nil, in)
+	return create[Vault](ctx, c, vaultsPath, nil, in)
 }
 
 // ChangeVault changes what is said of a vault.
@@ -57,7 +57,7 @@ func (c *Client) VaultCredential(ctx context.Context, vault, id string) (Credent
 
 // AddVaultCredential adds a credential to a vault.
 func (c *Client) AddVaultCredential(ctx context.Context, vault string, in NewCredential) (Credential, error) {
-	return call[Credential](ctx, c, http.MethodPost, under(vaultsPath, vault, "credentials"), nil, in)
+	return create[Credential](ctx, c, under(vaultsPath, vault, "credentials"), nil, in)
 }
 
 // ChangeVaultCredential gives a credential other secrets, another name or metadata.

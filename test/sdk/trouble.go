@@ -68,7 +68,7 @@ func (p *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	res := p.pass(r, target, body)
 	defer res.Body.Close()
-	if way == "drop" || way == "flaky" && key != "" && nth%2 == 0 {
+	if way == "drop" || way == "lost" && nth == 0 || way == "flaky" && key != "" && nth%2 == 0 {
 		_, _ = io.Copy(io.Discard, res.Body) // the server has done it
 		panic(http.ErrAbortHandler)
 	}

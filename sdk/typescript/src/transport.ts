@@ -12,6 +12,11 @@ export interface CallOptions {
   maxRetries?: number | undefined;
   /** More headers. */
   headers?: Record<string, string> | undefined;
+  /**
+   * Of a call that makes or runs something: it is done once, however often it is sent with the same key within a day. A
+   * call that makes something has a new one if left out. With one, runs of contexts, tools and responses go on when aborted.
+   */
+  idempotencyKey?: string | undefined;
 }
 
 export interface ClientOptions {
@@ -44,6 +49,8 @@ export interface Request extends CallOptions {
   accept?: string | undefined;
   /** Whether the request may be made twice, as GET, PUT and DELETE may. */
   repeatable?: boolean | undefined;
+  /** Sent as its Idempotency-Key, which makes it repeatable. */
+  key?: string | undefined;
   /** Is given the answer before its body is read. */
   seen?: ((res: Response) => void) | undefined;
 }
@@ -129,14 +136,17 @@ export class Transport {
 
   private async attempts(method: string, url: string, r: Request, signal: AbortSignal): Promise<Response> {
     const body = encode(r);
-    const repeatable = r.repeatable ?? (method !== "POST" && method !== "PATCH");
+    const repeatable = r.repeatable ?? (!!r.key || (method !== "POST" && method !== "PATCH"));
     const retries = body.once ? 0 : (r.maxRetries ?? this.options.maxRetries ?? 2);
+    let headers: Record<string, string> | undefined;
     for (let tried = 0; ; tried++) {
       let wait: number;
       try {
+        // The server knows a key by who sent it: all attempts are made with one token.
+        if (!headers || !r.key) headers = await this.headers(r, body.type);
         const res = await this.fetch(url, {
           method,
-          headers: await this.headers(r, body.type),
+          headers,
           redirect: "manual", // another host must not see the key
           signal,
           ...(body.value === undefined ? {} : { body: body.value }),
@@ -147,7 +157,8 @@ export class Transport {
         wait = after ?? backoff(tried);
         if (method === "DELETE" && tried > 0 && res.status === 404) return new Response(null, { status: 204 }); // by the try before
         // 429 and 503 say that nothing was begun; of 502 and 504 a part may have been done.
-        const refusal = (res.status === 429 || res.status === 503) && after !== undefined;
+        // 409 that says when to come back: an earlier attempt is still being served.
+        const refusal = (res.status === 429 || res.status === 503 || (res.status === 409 && repeatable)) && after !== undefined;
         const error = await refused(res);
         const again = refusal || (repeatable && [502, 503, 504].includes(res.status) && !hasResult(error.body));
         if (!again || tried >= retries || wait > maxWait) throw error;
@@ -171,6 +182,7 @@ export class Transport {
       accept: r.accept ?? "application/json",
       ...(type ? { "content-type": type } : {}),
       ...(key ? { authorization: "Bearer " + key } : {}),
+      ...(r.key ? { "idempotency-key": r.key } : {}),
       ...this.options.headers,
       ...r.headers,
     };
@@ -204,6 +216,12 @@ export class Transport {
   get = <T>(path: string, o?: CallOptions, query?: Query) => this.call<T>("GET", path, { ...o, query });
   delete = <T = void>(path: string, o?: CallOptions, query?: Query) => this.call<T>("DELETE", path, { ...o, query });
   post = <T>(path: string, json?: unknown, o?: CallOptions, query?: Query) => this.call<T>("POST", path, { ...o, json, query });
+  /** create makes something, once. */
+  create = <T>(path: string, json?: unknown, o?: CallOptions, query?: Query) =>
+    this.call<T>("POST", path, { ...o, json, query, key: o?.idempotencyKey ?? unique() });
+  /** perform runs something, which ends with its caller unless that gave a key. */
+  perform = <T>(path: string, json?: unknown, o?: CallOptions, query?: Query) =>
+    this.call<T>("POST", path, { ...o, json, query, key: o?.idempotencyKey });
   patch = <T>(path: string, json: unknown, o?: CallOptions) => this.call<T>("PATCH", path, { ...o, json });
   put = <T>(path: string, json?: unknown, o?: CallOptions, query?: Query) => this.call<T>("PUT", path, { ...o, json, query });
   list = <T>(path: string, query?: Query, o?: CallOptions) => new List<T>((page) => this.get(path, o, page ? { ...query, page } : query));

@@ -40,12 +40,30 @@ test("an execution is sent again with the same key, whatever happened", async ()
   });
 });
 
-test("what cannot be repeated is sent once", async () => {
+test("what makes something is sent again with the same key, by the same token", async () => {
+  const served = json(409, { error: "conflict", message: "m" }, { "retry-after": "0" });
+  await answering([drop, served, json(201, { id: "agent_1" })], async (c, seen) => {
+    let calls = 0;
+    const changing = new Atoll({ baseUrl: c.transport.base, apiKey: () => `t${++calls}` });
+    assert.equal((await changing.agents.create({ name: "a", model: { name: "m" } })).id, "agent_1");
+    assert.equal(new Set(seen.map((r) => r.headers["idempotency-key"])).size, 1);
+    assert.equal(new Set(seen.map((r) => r.headers.authorization)).size, 1);
+  });
+  await answering([json(409, { error: "conflict", message: "m" })], async (c) => {
+    await assert.rejects(c.agents.create({ name: "a", model: { name: "m" } }), ConflictError);
+  });
+});
+
+test("what cannot be repeated, or ends with its caller, is sent once", async () => {
   await answering([drop], async (c) => {
-    await assert.rejects(c.agents.create({ name: "a", model: { name: "m" } }), ConnectionError);
+    await assert.rejects(c.responses.create({ input: "x" }), ConnectionError);
   });
   await answering([json(502, { error: "bad_gateway", message: "m" })], async (c) => {
-    await assert.rejects(c.agents.create({ name: "a", model: { name: "m" } }), APIError);
+    await assert.rejects(c.agents.archive("a"), APIError);
+  });
+  await answering([drop, json(200, { id: "resp_1" })], async (c, seen) => {
+    assert.equal((await c.responses.create({ input: "x" }, { idempotencyKey: "k" })).id, "resp_1");
+    assert.equal(seen[1]!.headers["idempotency-key"], "k");
   });
 });
 

@@ -11,7 +11,7 @@ export interface AgentQuery extends PageQuery {
 /** Agents, by id or slug. */
 export class Agents extends Resource {
   create(request: NewAgent, o?: CallOptions): Promise<Agent> {
-    return this.t.post("/v1/agents", request, o);
+    return this.t.create("/v1/agents", request, o);
   }
 
   list(query?: AgentQuery, o?: CallOptions) {
@@ -32,7 +32,7 @@ export class Agents extends Resource {
   }
 
   copy(agent: string, copy: AgentCopy = {}, o?: CallOptions): Promise<Agent> {
-    return this.t.post(p`/v1/agents/${agent}/copy`, copy, o);
+    return this.t.create(p`/v1/agents/${agent}/copy`, copy, o);
   }
 
   versions(agent: string, query?: PageQuery, o?: CallOptions) {

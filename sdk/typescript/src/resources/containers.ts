@@ -18,7 +18,7 @@ export class Containers extends Resource {
   }
 
   create(request: NewContainer, o?: CallOptions): Promise<Container> {
-    return this.t.post("/v1/containers", request, o);
+    return this.t.create("/v1/containers", request, o);
   }
 
   list(query?: AfterQuery & { name?: string }, o?: CallOptions) {

@@ -6,7 +6,7 @@ import { within, type SandboxOptions } from "./sandboxes.js";
 /** Interpreters that stay in a sandbox. python, node and bash name those that their first run makes. */
 export class Contexts extends Resource {
   create(sandbox: string, request: NewContext, o?: SandboxOptions): Promise<CodeContext> {
-    return this.t.post(p`/v1/sandboxes/${sandbox}/contexts`, request, o, within(o));
+    return this.t.create(p`/v1/sandboxes/${sandbox}/contexts`, request, o, within(o));
   }
 
   list(sandbox: string, o?: SandboxOptions) {
@@ -19,7 +19,7 @@ export class Contexts extends Resource {
 
   /** Runs code. Code that fails is a result, too. Aborting the call interrupts it. */
   run(sandbox: string, context: string, request: string | RunCode, o?: SandboxOptions): Promise<CodeResult> {
-    return this.t.post(p`/v1/sandboxes/${sandbox}/contexts/${context}/run`, code(request), o, within(o));
+    return this.t.perform(p`/v1/sandboxes/${sandbox}/contexts/${context}/run`, code(request), o, within(o));
   }
 
   /** Runs code and tells of its output and values as they come. Aborting or leaving interrupts it. */

@@ -85,10 +85,10 @@ export class Usages extends Resource {
 /** The web, as agents see it. */
 export class Web extends Resource {
   search(request: SearchRequest, o?: CallOptions): Promise<SearchAnswer> {
-    return this.t.post("/v1/search", request, o);
+    return this.t.perform("/v1/search", request, o);
   }
 
   fetch(request: FetchRequest, o?: CallOptions): Promise<FetchAnswer> {
-    return this.t.post("/v1/fetch", request, o);
+    return this.t.perform("/v1/fetch", request, o);
   }
 }

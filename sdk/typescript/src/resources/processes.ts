@@ -16,7 +16,7 @@ export interface FollowOptions extends SandboxOptions, StreamOptions {
 /** Programs in a sandbox's background. */
 export class Processes extends Resource {
   start(sandbox: string, request: NewProcess, o?: SandboxOptions): Promise<SandboxProcess> {
-    return this.t.post(p`/v1/sandboxes/${sandbox}/processes`, request, o, within(o));
+    return this.t.create(p`/v1/sandboxes/${sandbox}/processes`, request, o, within(o));
   }
 
   list(sandbox: string, o?: SandboxOptions) {

@@ -9,7 +9,7 @@ const last = new Set(["response.completed", "response.failed", "response.incompl
 export class Responses extends Resource {
   /** Asks a model. Aborting the call cancels the response, unless it is made in the background. */
   create(request: CreateResponse, o?: CallOptions): Promise<ModelResponse> {
-    return this.t.post("/v1/responses", request, o);
+    return this.t.perform("/v1/responses", request, o);
   }
 
   /** Asks a model and tells of the answer as it comes. Aborting cancels the response. */

@@ -40,7 +40,7 @@ export class Sandboxes extends Resource {
 
   /** Makes a sandbox, or returns the one of that name. */
   create(request: NewSandbox, o?: CallOptions): Promise<Sandbox> {
-    return this.t.call("POST", "/v1/sandboxes", { ...o, json: request, repeatable: true }); // the name is made once
+    return this.t.create("/v1/sandboxes", request, o);
   }
 
   list(query?: { session?: string }, o?: CallOptions) {
@@ -62,13 +62,13 @@ export class Sandboxes extends Resource {
 
   /** Makes copies with files, processes and memory. */
   async fork(sandbox: string, o?: SandboxOptions & { count?: number | undefined }): Promise<Sandbox[]> {
-    const made = await this.t.post<{ data: Sandbox[] }>(p`/v1/sandboxes/${sandbox}/fork`, undefined, o, { ...within(o), count: o?.count });
+    const made = await this.t.create<{ data: Sandbox[] }>(p`/v1/sandboxes/${sandbox}/fork`, undefined, o, { ...within(o), count: o?.count });
     return made.data;
   }
 
   /** Keeps it as it is at this moment, for NewSandbox.snapshot. */
   snapshot(sandbox: string, o?: SandboxOptions & { keep_ms?: number | undefined }): Promise<Snapshot> {
-    return this.t.post(p`/v1/sandboxes/${sandbox}/snapshots`, undefined, o, { ...within(o), keep_ms: o?.keep_ms });
+    return this.t.create(p`/v1/sandboxes/${sandbox}/snapshots`, undefined, o, { ...within(o), keep_ms: o?.keep_ms });
   }
 
   setNetwork(sandbox: string, network: NetworkChange, o?: SandboxOptions): Promise<Sandbox> {

@@ -25,7 +25,7 @@ const sse = "text/event-stream";
 /** Conversations with agents. */
 export class Sessions extends Resource {
   create(request: NewSession, o?: CallOptions): Promise<Session> {
-    return this.t.post("/v1/sessions", request, o);
+    return this.t.create("/v1/sessions", request, o);
   }
 
   list(query?: PageQuery & { agent_id?: string; include_archived?: boolean }, o?: CallOptions) {
@@ -61,7 +61,7 @@ export class Sessions extends Resource {
   /** Sends a message or an answer, and waits for the turn to end. Aborting the call interrupts it. */
   async send(id: string, event: string | NewSessionEvent, o: CallOptions = {}): Promise<SessionTurn> {
     try {
-      return await this.t.post<SessionTurn>(p`/v1/sessions/${id}/events`, said(event), { timeout: 0, ...o });
+      return await this.t.create<SessionTurn>(p`/v1/sessions/${id}/events`, said(event), { timeout: 0, ...o });
     } catch (e) {
       const left = o.signal?.aborted || (e instanceof AtollError && e.code === "timeout");
       if (left) this.t.leave(this.interrupt(id));
@@ -71,7 +71,7 @@ export class Sessions extends Resource {
 
   /** Sends a message or an answer, and returns at once. */
   start(id: string, event: string | NewSessionEvent, o?: CallOptions): Promise<SessionTurn> {
-    return this.t.post(p`/v1/sessions/${id}/events`, said(event), { ...o, headers: { ...o?.headers, Prefer: "respond-async" } });
+    return this.t.create(p`/v1/sessions/${id}/events`, said(event), { ...o, headers: { ...o?.headers, Prefer: "respond-async" } });
   }
 
   /** Sends a message or an answer, and tells of the turn as it goes. Aborting interrupts it. */

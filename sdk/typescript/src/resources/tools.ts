@@ -14,7 +14,8 @@ export class Tools extends Resource {
 
   /** Calls a tool by its name, with the input that a model gave. */
   call<Output = unknown>(name: string, input: object, o: SandboxOptions & { agent?: string | undefined; template?: string | undefined } = {}): Promise<Output> {
-    return this.t.post(p`/v1/sessions/${o.session ?? "default"}/tools/${name}`, input, o, { agent: o.agent, template: o.template });
+    const call = name === "shell" || name === "execute_code" ? this.t.perform : this.t.post;
+    return call<Output>(p`/v1/sessions/${o.session ?? "default"}/tools/${name}`, input, o, { agent: o.agent, template: o.template });
   }
 
   shell = (input: ShellInput, o?: SandboxOptions) => this.call<ShellOutput>("shell", input, o);
@@ -29,7 +30,7 @@ export class Tools extends Resource {
 
   /** Runs code of an agent's turn, whose calls share a sandbox. */
   runCode(request: ExecuteCodeRequest, o?: CallOptions): Promise<CodeOutput> {
-    return this.t.post("/v1/tools/execute_code", request, o);
+    return this.t.perform("/v1/tools/execute_code", request, o);
   }
 
   /** Removes the sandbox of an agent's turn. */

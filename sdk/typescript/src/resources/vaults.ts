@@ -13,7 +13,7 @@ export class Vaults extends Resource {
   }
 
   create(request: NewVault, o?: CallOptions): Promise<Vault> {
-    return this.t.post("/v1/vaults", request, o);
+    return this.t.create("/v1/vaults", request, o);
   }
 
   list(query?: Query, o?: CallOptions) {
@@ -39,7 +39,7 @@ export class Vaults extends Resource {
 
 export class Credentials extends Resource {
   create(vault: string, request: NewCredential, o?: CallOptions): Promise<Credential> {
-    return this.t.post(p`/v1/vaults/${vault}/credentials`, request, o);
+    return this.t.create(p`/v1/vaults/${vault}/credentials`, request, o);
   }
 
   list(vault: string, query?: Query, o?: CallOptions) {
