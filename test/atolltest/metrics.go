@@ -1,10 +1,13 @@
 package atolltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,14 +23,14 @@ type Metrics map[string]*dto.MetricFamily
 // Metrics reads a server's figures.
 func (s *Server) Metrics(t testing.TB) Metrics {
 	t.Helper()
-	m, err := s.metrics(t.Context())
+	text, err := s.scrape(t.Context())
 	if err != nil {
 		t.Fatalf("read metrics: %v", err)
 	}
-	return m
+	return parsed(t, text)
 }
 
-func (s *Server) metrics(ctx context.Context) (_ Metrics, err error) {
+func (s *Server) scrape(ctx context.Context) (_ []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
 	if err != nil {
 		return nil, err
@@ -37,8 +40,34 @@ func (s *Server) metrics(ctx context.Context) (_ Metrics, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	return io.ReadAll(res.Body)
+}
+
+func parsed(t testing.TB, text []byte) Metrics {
+	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(res.Body)
+	m, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("read metrics: %v", err)
+	}
+	return m
+}
+
+// gauge is what a figure without labels, or all of its kinds, come to. It reads no other
+// figures: parsing a thousand lines takes too long for what is looked at again and again.
+func gauge(text []byte, name string) (sum float64, err error) {
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(name))
+		if !ok || len(rest) == 0 || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		v, err := strconv.ParseFloat(string(bytes.TrimSpace(rest[bytes.LastIndexByte(rest, ' '):])), 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", line, err)
+		}
+		sum += v
+	}
+	return sum, nil
 }
 
 // Sum adds up the values of a figure whose labels include all those given as
@@ -80,12 +109,16 @@ func (s *Server) Settle(t testing.TB) Metrics {
 	ctx, cancel := context.WithTimeout(t.Context(), settleTime)
 	defer cancel()
 	for {
-		m, err := s.metrics(ctx)
+		text, err := s.scrape(ctx)
 		if err == nil {
-			idle, target := m.Sum("atoll_pool_idle"), m.Sum("atoll_pool_target")
+			idle, bad := gauge(text, "atoll_pool_idle")
+			target, worse := gauge(text, "atoll_pool_target")
+			if err := errors.Join(bad, worse); err != nil {
+				t.Fatal(err)
+			}
 			left := Trace(s.Data).Sandboxes()
 			if idle == target && len(left) == int(idle) {
-				return m
+				return parsed(t, text)
 			}
 			err = fmt.Errorf("%v of %v sandboxes are pooled, %d exist", idle, target, len(left))
 		}

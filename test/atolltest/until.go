@@ -21,19 +21,27 @@ func Heard[T any](t testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// look is how often Until looks.
-const look = 5 * time.Millisecond
+// Until looks every few milliseconds at first, and less often the longer it waits: a look
+// can be a request, and takes from what is waited for.
+const (
+	look    = 5 * time.Millisecond
+	maxLook = 25 * time.Millisecond
+)
 
 // Until returns once something holds, and fails the test if it does not within
 // the limit. It is for what gives no signal that could be waited on: a figure of
 // a server, another process's files.
 func Until(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !holds(); <-tick.C {
-		if time.Now().After(end) {
+	begun := time.Now()
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	for !holds() {
+		waited := time.Since(begun)
+		if waited > limit {
 			t.Fatalf("not within %v: %s", limit, what)
 		}
+		timer.Reset(min(max(look, waited/20), maxLook))
+		<-timer.C
 	}
 }
