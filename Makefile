@@ -12,6 +12,10 @@ GVISOR = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK)"
 # Where the kernel's process begins: see runsc/sentry/entry.go.
 SENTRY = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK) $(if $(filter amd64,$(shell go env GOARCH)),-E main.entry)"
 
+# Tools that need the packages compiled use what 'make build' has compiled: with other
+# flags, or with cgo, they compile everything once more.
+LIKE_BUILD := CGO_ENABLED=0 GOFLAGS="$(strip $(shell go env GOFLAGS) -trimpath)"
+
 # make run keeps its data beside the sources, so that it needs no rights elsewhere.
 export ATOLL_DATA_DIR ?= $(CURDIR)/data
 
@@ -31,7 +35,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
-	go run -C runsc ./patch -o ../bin/.gvisor
+	CGO_ENABLED=0 go run -C runsc -trimpath ./patch -o ../bin/.gvisor
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
 
@@ -89,7 +93,7 @@ check: check-files ## vet, formatting, generated files
 .PHONY: check-files
 check-files:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
-	@scripts/check-generated.sh
+	@$(LIKE_BUILD) scripts/check-generated.sh
 
 .PHONY: generate
 generate: ## write the OpenAPI document and the configuration reference from the code
@@ -100,9 +104,9 @@ generate: ## write the OpenAPI document and the configuration reference from the
 .PHONY: lint
 lint: ## run the linters of .golangci.yml
 	@test -x .cache/golangci-lint || echo "building the linters; the first time takes a few minutes"
-	go build -C tools -o ../.cache/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	.cache/golangci-lint run ./...
-	cd sdk/go && ../../.cache/golangci-lint run -c ../../.golangci.yml ./...
+	go build -C tools -ldflags "-s -w" -o ../.cache/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(LIKE_BUILD) .cache/golangci-lint run ./...
+	cd sdk/go && $(LIKE_BUILD) ../../.cache/golangci-lint run -c ../../.golangci.yml ./...
 
 .PHONY: bench
 bench: build ## measure everything and write bench/results/

@@ -52,9 +52,10 @@ func write(folder string) error {
 	return generate(folder)
 }
 
-// generate has the copy write the file of what is built ahead.
+// generate has the copy write the file of what is built ahead. What it compiles for that
+// is compiled as the runtime is, so that it is compiled once.
 func generate(folder string) error {
-	text, err := run("go", "run", "-tags=patched", "-modfile", folder+".mod", "./gen/filters")
+	text, err := run("go", "run", "-trimpath", "-tags=patched", "-modfile", folder+".mod", "./gen/filters")
 	if err != nil {
 		return err
 	}
