@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,20 +16,21 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics are a server's figures by name.
-type Metrics map[string]*dto.MetricFamily
+// Metrics are a server's figures, as it tells them. A figure is parsed when it is asked
+// for: all of them are a thousand lines, and some are looked at again and again.
+type Metrics []byte
 
 // Metrics reads a server's figures.
 func (s *Server) Metrics(t testing.TB) Metrics {
 	t.Helper()
-	text, err := s.scrape(t.Context())
+	m, err := s.metrics(t.Context())
 	if err != nil {
 		t.Fatalf("read metrics: %v", err)
 	}
-	return parsed(t, text)
+	return m
 }
 
-func (s *Server) scrape(ctx context.Context) (_ []byte, err error) {
+func (s *Server) metrics(ctx context.Context) (_ Metrics, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
 	if err != nil {
 		return nil, err
@@ -40,40 +40,31 @@ func (s *Server) scrape(ctx context.Context) (_ []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(res.Status)
+	}
 	return io.ReadAll(res.Body)
 }
 
-func parsed(t testing.TB, text []byte) Metrics {
-	t.Helper()
+// family parses a figure: its type and what follows, up to the help of the next one.
+func (m Metrics) family(name string) *dto.MetricFamily {
+	_, text, ok := bytes.Cut(append([]byte("\n"), m...), []byte("\n# TYPE "+name+" "))
+	if !ok {
+		return nil
+	}
+	text, _, _ = bytes.Cut(text, []byte("\n# HELP "))
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	m, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	all, err := parser.TextToMetricFamilies(io.MultiReader(strings.NewReader("# TYPE "+name+" "), bytes.NewReader(text), strings.NewReader("\n")))
 	if err != nil {
-		t.Fatalf("read metrics: %v", err)
+		panic(fmt.Sprintf("the figure %s: %v", name, err)) // the server's mistake
 	}
-	return m
-}
-
-// gauge is what a figure without labels, or all of its kinds, come to. It reads no other
-// figures: parsing a thousand lines takes too long for what is looked at again and again.
-func gauge(text []byte, name string) (sum float64, err error) {
-	for line := range bytes.Lines(text) {
-		rest, ok := bytes.CutPrefix(line, []byte(name))
-		if !ok || len(rest) == 0 || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-		v, err := strconv.ParseFloat(string(bytes.TrimSpace(rest[bytes.LastIndexByte(rest, ' '):])), 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", line, err)
-		}
-		sum += v
-	}
-	return sum, nil
+	return all[name]
 }
 
 // Sum adds up the values of a figure whose labels include all those given as
 // "name=value". A histogram counts its observations. What is not there is zero.
 func (m Metrics) Sum(name string, labels ...string) (sum float64) {
-	for _, metric := range m[name].GetMetric() {
+	for _, metric := range m.family(name).GetMetric() {
 		if !matches(metric, labels) {
 			continue
 		}
@@ -109,16 +100,12 @@ func (s *Server) Settle(t testing.TB) Metrics {
 	ctx, cancel := context.WithTimeout(t.Context(), settleTime)
 	defer cancel()
 	for {
-		text, err := s.scrape(ctx)
+		m, err := s.metrics(ctx)
 		if err == nil {
-			idle, bad := gauge(text, "atoll_pool_idle")
-			target, worse := gauge(text, "atoll_pool_target")
-			if err := errors.Join(bad, worse); err != nil {
-				t.Fatal(err)
-			}
+			idle, target := m.Sum("atoll_pool_idle"), m.Sum("atoll_pool_target")
 			left := Trace(s.Data).Sandboxes()
 			if idle == target && len(left) == int(idle) {
-				return parsed(t, text)
+				return m
 			}
 			err = fmt.Errorf("%v of %v sandboxes are pooled, %d exist", idle, target, len(left))
 		}
