@@ -16,9 +16,10 @@ longest='/atoll/(test/(e2e|service)|internal/node/(sandboxes|executor))$'
 # the guest.
 timed='/atoll/internal/guest(/|$)'
 
-# SQLite is C that was translated to Go: the race detector looks at what uses it, and
-# not into it, which would take more than half of the processor time of what does.
-race=(-race -gcflags=modernc.org/sqlite/lib=-race=false)
+# SQLite is C that was translated to Go, as its C library and its allocator are: the race
+# detector looks at what uses them, and not into them, which would take more than half of
+# the processor time of what does.
+race=(-race -gcflags=modernc.org/{sqlite/lib,libc,memory}=-race=false)
 # Debuggers' tables are left out: they take up to half of the time of a link.
 flags=(-vet=off "${race[@]}" -ldflags=-w)
 
