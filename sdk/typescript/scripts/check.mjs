@@ -1,11 +1,11 @@
-// Looks at the types of the package, its tests, and the code of docs/sdk, which needs the built package.
+// Looks at the types of the package, its tests, and the code of docs/sdk, which needs the built package, and at its size.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { extract } from "./snippets.mjs";
 
 const cwd = fileURLToPath(new URL("..", import.meta.url));
 extract();
-for (const args of [["scripts/build.mjs"], ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tsconfig.test.json"]]) {
+for (const args of [["scripts/build.mjs"], ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tsconfig.test.json"], ["scripts/size.mjs"]]) {
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit", cwd });
   if (status !== 0) process.exit(status ?? 1);
 }

@@ -32,7 +32,12 @@ export interface Source<E> {
 const maxReopens = 6;
 
 /** follow yields the events of a source to its end. Aborting the signal cancels on the server. */
-export async function* follow<E extends object>(t: Transport, source: Source<E>, o: StreamOptions = {}): AsyncGenerator<E, void, undefined> {
+export function follow<E extends object>(t: Transport, source: Source<E>, o: StreamOptions = {}): AsyncGenerator<E, void, undefined> {
+  return oneByOne(parts(t, source, o), o.signal);
+}
+
+/** parts yields the events of a source as they come together. */
+async function* parts<E extends object>(t: Transport, source: Source<E>, o: StreamOptions): AsyncGenerator<E[], void, undefined> {
   const stop = new AbortController();
   const abort = () => stop.abort(o.signal!.reason);
   o.signal?.throwIfAborted();
@@ -45,12 +50,15 @@ export async function* follow<E extends object>(t: Transport, source: Source<E>,
       try {
         const res = await source.open(last, stop.signal);
         if (!res) return;
-        for await (const e of events<E>(res, o.idleTimeout ?? 60_000)) {
+        for await (const part of events<E>(res, o.idleTimeout ?? 60_000)) {
           if (stop.signal.aborted) throw stop.signal.reason;
           failed = 0;
-          if (source.keeps?.(e) ?? true) last = e;
-          yield e;
-          if (source.isLast(e)) return;
+          const end = part.findIndex((e) => {
+            if (source.keeps?.(e) ?? true) last = e;
+            return source.isLast(e);
+          });
+          yield end < 0 ? part : part.slice(0, end + 1);
+          if (end >= 0) return;
         }
       } catch (e) {
         if (stop.signal.aborted) throw stop.signal.reason;
@@ -63,7 +71,7 @@ export async function* follow<E extends object>(t: Transport, source: Source<E>,
       }
       await pause(backoff(failed - 1), stop.signal);
       const lost = source.lost?.();
-      if (lost) yield lost;
+      if (lost) yield [lost];
     }
   } finally {
     o.signal?.removeEventListener("abort", abort);
@@ -72,24 +80,77 @@ export async function* follow<E extends object>(t: Transport, source: Source<E>,
   }
 }
 
-/** events parses NDJSON or server-sent events whose data is JSON. */
-export async function* events<E>(res: Response, idle = 0): AsyncGenerator<E, void, undefined> {
+/** oneByOne yields what is in parts. It is no async function, of which each event would wait for several turns of the queue. */
+function oneByOne<E>(from: AsyncGenerator<E[], void, undefined>, signal: AbortSignal | undefined): AsyncGenerator<E, void, undefined> {
+  let part: E[] = [];
+  let at = 0;
+  let taking: Promise<unknown> | undefined; // the last of the calls that wait for a part
+  const take = async (): Promise<IteratorResult<E, void>> => {
+    while (at >= part.length) {
+      const next = await from.next();
+      if (next.done) return next;
+      [part, at] = [next.value, 0];
+    }
+    if (!signal?.aborted) return { done: false, value: part[at++]! };
+    part = [];
+    await from.throw(signal.reason);
+    return { done: true, value: undefined };
+  };
+  const all = {
+    next() {
+      if (!taking && at < part.length && !signal?.aborted) return Promise.resolve<IteratorResult<E, void>>({ done: false, value: part[at++]! });
+      const mine = taking ? taking.then(take, take) : take();
+      const over = () => {
+        if (taking === mine) taking = undefined;
+      };
+      taking = mine;
+      mine.then(over, over);
+      return mine;
+    },
+    async return() {
+      part = [];
+      return from.return();
+    },
+    async throw(e: unknown) {
+      part = [];
+      await from.throw(e);
+      return { done: true as const, value: undefined };
+    },
+    [Symbol.asyncIterator]: () => all as AsyncGenerator<E, void, undefined>,
+    ...(Symbol.asyncDispose && { [Symbol.asyncDispose]: async () => void (await all.return()) }),
+  };
+  return all as unknown as AsyncGenerator<E, void, undefined>;
+}
+
+/** events parses NDJSON or server-sent events whose data is JSON: those that come together, together. */
+async function* events<E>(res: Response, idle: number): AsyncGenerator<E[], void, undefined> {
   const sse = res.headers.get("content-type")?.startsWith("text/event-stream");
   let data = "";
-  for await (const line of lines(res, idle)) {
-    if (!sse) {
-      if (line) yield JSON.parse(line) as E;
-    } else if (line.startsWith("data:")) {
-      data += (data && "\n") + line.slice(line[5] === " " ? 6 : 5);
-    } else if (line === "" && data) {
-      const whole = data;
-      data = "";
-      if (whole !== "[DONE]") yield JSON.parse(whole) as E;
+  for await (const text of lines(res, idle)) {
+    const part: E[] = [];
+    let wrong: { error: unknown } | undefined;
+    try {
+      for (let begin = 0, end = text.indexOf("\n"); end >= 0; begin = end + 1, end = text.indexOf("\n", begin)) {
+        const line = text.slice(begin, text[end - 1] === "\r" ? end - 1 : end);
+        if (!sse) {
+          if (line) part.push(JSON.parse(line) as E);
+        } else if (line.startsWith("data:")) {
+          data += (data && "\n") + line.slice(line[5] === " " ? 6 : 5);
+        } else if (line === "" && data) {
+          const whole = data;
+          data = "";
+          if (whole !== "[DONE]") part.push(JSON.parse(whole) as E);
+        }
+      }
+    } catch (error) {
+      wrong = { error };
     }
+    if (part.length) yield part;
+    if (wrong) throw wrong.error;
   }
 }
 
-/** lines yields whole lines; what follows the last line feed was cut and is left out. */
+/** lines yields texts of whole lines; what follows the last line feed was cut and is left out. */
 async function* lines(res: Response, idle: number): AsyncGenerator<string, void, undefined> {
   if (!res.body) return;
   const from = res.body.getReader();
@@ -100,17 +161,12 @@ async function* lines(res: Response, idle: number): AsyncGenerator<string, void,
       const { done, value } = await timely(from.read(), idle);
       if (done) return;
       const text = decoder.decode(value, { stream: true });
-      let begin = 0;
-      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", begin)) {
-        let line = text.slice(begin, end);
-        if (rest.length) {
-          line = rest.join("") + line;
-          rest = [];
-        }
-        begin = end + 1;
-        yield line.endsWith("\r") ? line.slice(0, -1) : line;
+      const end = text.lastIndexOf("\n") + 1;
+      if (end) {
+        yield rest.join("") + text.slice(0, end);
+        rest = [];
       }
-      if (begin < text.length) rest.push(text.slice(begin));
+      if (end < text.length) rest.push(text.slice(end));
     }
   } finally {
     from.cancel().catch(() => undefined); // it was cut or is over

@@ -98,10 +98,10 @@ test("errors of both forms have code, request id and reason", async () => {
 
 test("time-outs and aborts", async () => {
   await answering([() => undefined], async (c) => {
-    await assert.rejects(c.agents.get("a", { timeout: 50 }), TimeoutError);
+    await assert.rejects(c.agents.get("a", { timeout: 500 }), TimeoutError);
   });
   await answering([(_, res) => void res.writeHead(200).write("{")], async (c) => {
-    await assert.rejects(c.agents.get("a", { timeout: 50 }), TimeoutError);
+    await assert.rejects(c.agents.get("a", { timeout: 500 }), TimeoutError);
   });
   await answering([], async (c) => {
     await assert.rejects(c.agents.get("a", { signal: AbortSignal.abort() }), { name: "AbortError" });
@@ -145,6 +145,44 @@ test("a stream goes on behind the last event that was whole", async () => {
   });
   await answering([begin], async (c) => {
     await assert.rejects(c.executions.stream({ code: "x" }, { reconnect: false }).result(), ConnectionError);
+  });
+});
+
+test("events that came together are given one by one", async () => {
+  const head = { "content-type": "application/x-ndjson", "x-trace-id": "trc_1" };
+  const all = [1, 2, 3].map((seq) => line({ type: "output", data: "a", seq })).join("") + line({ type: "result", seq: 4, result: { stdout: "" } });
+  const together = (_: IncomingMessage, res: ServerResponse) => void res.writeHead(200, head).end(all);
+  const cancelled = json(200, {});
+  const stop = new AbortController();
+  await answering([together, cancelled], async (c, seen) => {
+    const seqs: number[] = [];
+    const reading = async () => {
+      for await (const e of c.executions.stream({ code: "x" }, { signal: stop.signal })) {
+        if (seqs.push(e.seq) === 2) stop.abort();
+      }
+    };
+    await assert.rejects(reading(), { name: "AbortError" }); // although the rest was there
+    await c.close();
+    assert.deepEqual(seqs, [1, 2]);
+    assert.equal(seen[1]!.url, "/v1/executions/trc_1/cancel");
+  });
+  await answering([together], async (c) => {
+    const events = c.executions.stream({ code: "x" })[Symbol.asyncIterator]();
+    const asked = await Promise.all([1, 2, 3, 4, 5].map(() => events.next()));
+    assert.deepEqual(asked.map((r) => (r.done ? 0 : r.value.seq)), [1, 2, 3, 4, 0]);
+  });
+  await answering([together], async (c) => {
+    for await (const e of c.executions.stream({ code: "x" })) if (e.seq === 2) break;
+    await c.close(); // leaving the loop cancels nothing
+  });
+  const broken = (_: IncomingMessage, res: ServerResponse) => void res.writeHead(200, head).end(line({ type: "output", data: "a", seq: 1 }) + "{\n");
+  await answering([broken], async (c) => {
+    const seqs: number[] = [];
+    const reading = async () => {
+      for await (const e of c.executions.stream({ code: "x" }, { reconnect: false })) seqs.push(e.seq);
+    };
+    await assert.rejects(reading(), ConnectionError);
+    assert.deepEqual(seqs, [1]); // what came before what cannot be read
   });
 });
 
