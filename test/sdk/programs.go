@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -21,13 +22,20 @@ type library struct {
 	// command is the program for the scenarios of a folder, without the environment that tells it
 	// of the server. It may leave files in dir.
 	command func(ctx context.Context, folder, dir string) (*exec.Cmd, error)
+	only    string // a regular expression of the scenarios that it runs; empty for all
 }
+
+// platform are scenarios of what a platform of JavaScript has of its own: streams, cancellations,
+// connections that break, bytes up and down, sockets, hashes. The others are as under Node.js.
+const platform = `^(executions|trouble|webhooks|files)/|^sandboxes/(processes|files|watch|a terminal|a command)|^contexts/interrupts|^sessions/interrupts`
 
 // libraries run beside the one for Go.
 var libraries = []library{
-	{"python", "../../sdk/python/tests/scenarios.py", python("sync")},
-	{"python-async", "../../sdk/python/tests/scenarios.py", python("async")},
-	{"typescript", "../../sdk/typescript/test/scenarios.ts", typescript},
+	{"python", "../../sdk/python/tests/scenarios.py", python("sync"), ""},
+	{"python-async", "../../sdk/python/tests/scenarios.py", python("async"), ""},
+	{"typescript", "../../sdk/typescript/test/scenarios.ts", typescript(node), ""},
+	{"typescript-deno", "../../sdk/typescript/test/scenarios.ts", typescript(runtime("@deno/*/deno", "run", "--quiet", "--allow-all", "--no-config", "--no-lock")), platform},
+	{"typescript-bun", "../../sdk/typescript/test/scenarios.ts", typescript(runtime("@oven/*/bin/bun")), platform},
 }
 
 // environment tells a runner what it needs to know.
@@ -105,21 +113,61 @@ func python(kind string) func(ctx context.Context, folder, dir string) (*exec.Cm
 // typescriptPackages bundle the library for TypeScript with its runner.
 const typescriptPackages = "esbuild@0.28.2"
 
-// typescript runs the library for TypeScript, bundled into one file.
-func typescript(ctx context.Context, folder, dir string) (*exec.Cmd, error) {
-	packages, err := kept("sdk-"+typescriptPackages, func(dir string) *exec.Cmd {
-		return exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
-	})
-	if err != nil {
-		return nil, err
+// typescript runs the library for TypeScript, bundled into one file, with a runtime.
+func typescript(with func() ([]string, error)) func(ctx context.Context, folder, dir string) (*exec.Cmd, error) {
+	return func(ctx context.Context, folder, dir string) (*exec.Cmd, error) {
+		command, err := with()
+		if err != nil {
+			return nil, err
+		}
+		packages, err := bundler()
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(dir, "scenarios.mjs") // a file, since the runner may start itself again with other flags
+		bundle := exec.CommandContext(ctx, filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
+		if out, err := bundle.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)
+		}
+		return exec.CommandContext(ctx, command[0], append(command[1:], file, folder)...), nil
 	}
-	file := filepath.Join(dir, "scenarios.mjs") // a file, since the runner may start itself again with other flags
-	bundle := exec.CommandContext(ctx, filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
-	if out, err := bundle.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)
-	}
-	return exec.CommandContext(ctx, "node", file, folder), nil
 }
+
+// bundler is the folder of typescriptPackages.
+var bundler = sync.OnceValues(func() (string, error) {
+	return kept("sdk-"+typescriptPackages, func(dir string) *exec.Cmd {
+		return exec.Command("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", dir, typescriptPackages)
+	})
+})
+
+func node() ([]string, error) { return []string{"node"}, nil }
+
+// runtime is one of sdk/typescript/runtimes, by a pattern of where its package has the program.
+func runtime(program string, flags ...string) func() ([]string, error) {
+	return func() ([]string, error) {
+		folder, err := runtimes()
+		if err != nil {
+			return nil, err
+		}
+		found, err := filepath.Glob(filepath.Join(folder, "node_modules", program))
+		if err != nil || len(found) != 1 {
+			return nil, fmt.Errorf("programs %s: %v, %w", program, found, err)
+		}
+		return append(found, flags...), nil
+	}
+}
+
+// runtimes is the folder of sdk/typescript/runtimes, once they are installed.
+var runtimes = sync.OnceValues(func() (string, error) {
+	folder, err := filepath.Abs("../../sdk/typescript")
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command(filepath.Join(folder, "scripts", "install.sh"), "runtimes").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install runtimes: %w: %s", err, out)
+	}
+	return filepath.Join(folder, "runtimes"), nil
+})
 
 // kept is a folder that is made once, and kept beside the tests' other data.
 func kept(name string, install func(dir string) *exec.Cmd) (string, error) {

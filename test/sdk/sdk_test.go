@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2", "ATOLL_MODEL_ALLOW=127.0.0.1"}}}
+var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2", "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_CORS_ORIGINS=" + pageOrigin}}}
 
 func TestMain(m *testing.M) { server.Main(m) }
 
@@ -96,8 +97,8 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd.Env = append(p.environment(), cmd.Env...)
-			reports, wrong := told(cmd, all)
+			cmd.Env = append(append(p.environment(), "ATOLL_SCENARIO="+l.only), cmd.Env...)
+			reports, wrong := told(cmd, matching(all, l.only))
 			for _, r := range reports {
 				t.Logf("%s (%.0f ms) %v", r.Name, r.MS, r.OK)
 			}
@@ -133,6 +134,12 @@ func TestScenarios(t *testing.T) {
 		}
 		over.Wait()
 	})
+}
+
+// matching are the scenarios whose name matches a regular expression.
+func matching(all []scenario, expression string) []scenario {
+	of := regexp.MustCompile(expression)
+	return slices.DeleteFunc(slices.Clone(all), func(s scenario) bool { return !of.MatchString(s.Name) })
 }
 
 // TestProgram shows what is said of a program that fails some scenarios, leaves others out, and

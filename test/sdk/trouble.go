@@ -3,6 +3,7 @@ package sdk
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"mime"
 	"net/http"
@@ -30,7 +31,8 @@ func newTrouble(server string) *trouble {
 
 // Bounds of what goes wrong.
 const (
-	cutAfter  = 3 // events
+	cutAfter  = 3                     // events
+	cutWait   = 50 * time.Millisecond // until then they have come: Bun drops what it has not given yet when a connection breaks
 	slowWait  = 100 * time.Millisecond
 	slowPiece = 7 // bytes
 )
@@ -78,7 +80,7 @@ func (p *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(res.StatusCode)
 	switch way {
 	case "cut":
-		cut(w, res)
+		cut(r.Context(), w, res)
 	case "slow":
 		flushed(w, func(out io.Writer) error {
 			_, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{res.Body}, make([]byte, slowPiece))
@@ -123,7 +125,7 @@ func refuse(w http.ResponseWriter, status int, after, code string) {
 }
 
 // cut passes some events of a stream on, and breaks the connection. What is no stream passes.
-func cut(w http.ResponseWriter, res *http.Response) {
+func cut(ctx context.Context, w http.ResponseWriter, res *http.Response) {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	end := map[string]string{"application/x-ndjson": "\n", "text/event-stream": "\n\n"}[media]
 	flushed(w, func(out io.Writer) error {
@@ -144,6 +146,10 @@ func cut(w http.ResponseWriter, res *http.Response) {
 				event = ""
 				n++
 			}
+		}
+		select {
+		case <-time.After(cutWait):
+		case <-ctx.Done():
 		}
 		panic(http.ErrAbortHandler)
 	})

@@ -139,6 +139,8 @@ export class Transport {
     const repeatable = r.repeatable ?? (!!r.key || (method !== "POST" && method !== "PATCH"));
     const retries = body.once ? 0 : (r.maxRetries ?? this.options.maxRetries ?? 2);
     let headers: Record<string, string> | undefined;
+    // Deno sends a request again by itself when a connection that it kept breaks, also a POST; but not a stream.
+    const sentOnce = "Deno" in globalThis && (method === "POST" || method === "PATCH") && body.value !== undefined;
     for (let tried = 0; ; tried++) {
       let wait: number;
       try {
@@ -149,8 +151,8 @@ export class Transport {
           headers,
           redirect: "manual", // another host must not see the key
           signal,
-          ...(body.value === undefined ? {} : { body: body.value }),
-          ...(body.once ? { duplex: "half" } : {}),
+          ...(body.value === undefined ? {} : { body: sentOnce && !body.once ? new Blob([body.value as BlobPart]).stream() : body.value }),
+          ...(body.once || sentOnce ? { duplex: "half" } : {}),
         } as RequestInit);
         if (res.ok) return res;
         const after = retryAfter(res.headers);
