@@ -1,7 +1,7 @@
 """Drives each framework's published package through one task with the tools of a session: a
 scripted model has a file written and read in a sandbox, and says what came of it.
 
-    ATOLL_BASE_URL=… ATOLL_API_KEY=… python tests/frameworks.py [langchain openai_agents pydantic_ai anthropic]
+    ATOLL_BASE_URL=… ATOLL_API_KEY=… python tests/frameworks.py [langchain openai_agents pydantic_ai anthropic crewai llama_index deepagents]
 """
 
 # pyright: reportMissingImports=false
@@ -22,29 +22,54 @@ from server import Request, Server
 import atoll
 
 # What the scripted model asks for, one call a turn; then it says what the last call gave.
-CALLS = [
+CALLS: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "notes.txt", "content": "kept\n"}),
     ("shell", {"command": "cat notes.txt; exit 3"}),
     ("read_file", {"path": "none.txt"}),
 ]
 
 
-def langchain(client: atoll.Atoll, session: str) -> str:
-    from atoll.integrations.langchain import async_tools, tools
+def chat(r: Request, n: int, calls: list[tuple[str, dict[str, Any]]] = CALLS) -> list[str]:
+    """The scripted model as a provider of Chat Completions. Returns what the calls have given."""
+    asked = r.json()
+    given = [text_of(one["content"]) for one in asked["messages"] if one["role"] == "tool"]
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    if len(given) < len(calls):
+        name, arguments = calls[len(given)]
+        known = {tool["function"]["name"]: tool["function"]["parameters"] for tool in asked["tools"]}
+        assert set(arguments) <= set(known[name]["properties"]), known
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        message["tool_calls"] = [{"id": f"call_{n}", "type": "function", "function": function}]
+    else:
+        message["content"] = " ".join(given)
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if message["content"] is None else "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    answer = {"id": f"chat_{n}", "object": "chat.completion", "created": 1, "model": "m"}
+    r.answer(200, {**answer, "choices": [choice], "usage": usage})
+    return given
 
-    given = {tool.name: tool for tool in tools(client, session, names=["write_file", "shell", "read_file"])}
-    said = [
-        given[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": arguments}).content
-        for name, arguments in CALLS
-    ]
+
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def langchain(client: atoll.Atoll, session: str) -> str:
+    from langchain.agents import create_agent
+    from langchain_openai import ChatOpenAI
+
+    from atoll.integrations.langchain import async_tools, tools
 
     async def once() -> None:
         async with atoll.AsyncAtoll() as other:
             [tool] = await async_tools(other, session, names=["shell"])
             assert json.loads(await tool.ainvoke({"command": "cat notes.txt"}))["stdout"] == "kept\n"
 
+    with Server(chat) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="k", max_retries=0)
+        agent: Any = create_agent(model, tools(client, session, names=["write_file", "shell", "read_file"]))
+        answer = agent.invoke({"messages": [{"role": "user", "content": "go"}]})
     asyncio.run(once())
-    return " ".join(said)
+    return str(answer["messages"][-1].content)
 
 
 def openai_agents(client: atoll.Atoll, session: str) -> str:
@@ -165,9 +190,96 @@ def anthropic(client: atoll.Atoll, session: str) -> str:
         return str(last.content[0].text)
 
 
-FRAMEWORKS: dict[str, Callable[[atoll.Atoll, str], str]] = {
-    f.__name__: f for f in (langchain, openai_agents, pydantic_ai, anthropic)
+def crewai(client: atoll.Atoll, session: str) -> str:
+    from crewai import LLM, Agent, Crew, Task
+
+    from atoll.integrations.crewai import tools
+
+    with Server(chat) as server:
+        model = LLM(model="openai/m", base_url=server.url, api_key="k")
+        agent = Agent(
+            role="Keeper", goal="Keep notes", backstory="It keeps notes.", llm=model, tools=tools(client, session)
+        )
+        task = Task(description="Keep a note.", expected_output="What was kept.", agent=agent)
+        return str(Crew(agents=[agent], tasks=[task]).kickoff().raw)
+
+
+def llama_index(client: atoll.Atoll, session: str) -> str:
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+    from llama_index.core.llms.mock import MockFunctionCallingLLM
+
+    from atoll.integrations.llama_index import async_tools, tools
+
+    def model(messages: Any, **_: Any) -> ChatMessage:
+        given = [one.content for one in messages if one.role == "tool"]
+        if len(given) == len(CALLS):
+            return ChatMessage(role="assistant", blocks=[TextBlock(text=" ".join(given))])
+        name, arguments = CALLS[len(given)]
+        call = ToolCallBlock(tool_call_id=f"call_{len(given)}", tool_name=name, tool_kwargs=arguments)
+        return ChatMessage(role="assistant", blocks=[call])
+
+    async def run(given: Any) -> str:
+        agent: Any = FunctionAgent(tools=given, llm=MockFunctionCallingLLM(response_generator=model))
+        return str(await agent.run("go"))
+
+    async def once() -> str:
+        async with atoll.AsyncAtoll() as other:
+            return await run(await async_tools(other, session))
+
+    given = tools(client, session)
+    [shell] = [tool for tool in given if tool.metadata.name == "shell"]
+    told = shell.metadata.to_openai_tool()["function"]["parameters"]
+    assert "command" in told["required"], told
+    assert asyncio.run(once()) == (told := asyncio.run(run(given))), told
+    return told
+
+
+def deepagents(client: atoll.Atoll, session: str) -> None:
+    from deepagents import create_deep_agent
+    from langchain_openai import ChatOpenAI
+
+    from atoll.integrations.deepagents import backend
+
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"file_path": "/home/user/a/notes.txt", "content": "kept\n"}),
+        ("edit_file", {"file_path": "/home/user/a/notes.txt", "old_string": "kept", "new_string": "mended"}),
+        ("execute", {"command": "cd a; cat notes.txt; echo no >&2; seq 20000; exit 3"}),
+        ("execute", {"command": "tail -n 1 /tmp/large_tool_results/call_3"}),
+        ("grep", {"pattern": "mended", "path": "/home/user", "output_mode": "content"}),
+        ("read_file", {"file_path": "/home/user/none.txt"}),
+    ]
+    given: list[str] = []
+
+    def model(r: Request, n: int) -> None:
+        given[:] = chat(r, n, calls)
+
+    with client.sandbox("deep", session=session) as box, Server(model) as server:
+        given_to = backend(box)
+        provider = ChatOpenAI(model="m", base_url=server.url, api_key="k", max_retries=0)
+        agent: Any = create_deep_agent(model=provider, backend=given_to)
+        agent.invoke({"messages": [{"role": "user", "content": "go"}]})
+        assert box.files.read_text("a/notes.txt") == "mended\n"
+        assert "mended\nno\n1\n2\n" in given[2] and "exit code 3" in given[2], given[2]
+        assert given[3].startswith("20000\n"), given[3]
+        assert "notes.txt" in given[4] and "mended" in given[4], given[4]
+        assert "none.txt" in given[5] and "not" in given[5], given[5]
+
+        late = given_to.execute("echo begun; sleep 60", timeout=1)
+        assert late.output.startswith("begun\n") and late.exit_code == 124, late
+        sent = given_to.upload_files([("/home/user/b/raw", b"\x00raw"), ("b", b""), ("/root/b", b"")])
+        assert [one.error for one in sent] == [None, "invalid_path", "permission_denied"], sent
+        got = given_to.download_files(["/home/user/b/raw", "/home/user/none", "/home/user/b", "b"])
+        assert got[0].content == b"\x00raw", got
+        assert [one.error for one in got] == [None, "file_not_found", "is_directory", "invalid_path"], got
+
+
+# What each has a model say in the end, where that is what its calls gave.
+FRAMEWORKS: dict[str, Callable[[atoll.Atoll, str], str | None]] = {
+    f.__name__: f for f in (langchain, openai_agents, pydantic_ai, anthropic, crewai, llama_index, deepagents)
 }
+
+WANTED = ['"ok": true', '"stdout": "kept\\n"', '"exit_code": 3', '"error": "not_found"']
 
 
 def main() -> int:
@@ -178,8 +290,7 @@ def main() -> int:
             session = f"{name}-{uuid.uuid4().hex[:8]}"
             try:
                 said = FRAMEWORKS[name](client, session)
-                for wanted in ('"ok": true', '"stdout": "kept\\n"', '"exit_code": 3', '"error": "not_found"'):
-                    assert wanted in said, said
+                assert said is None or all(wanted in said for wanted in WANTED), said
                 print(f"{name}: ok")
             except Exception as error:
                 failed += 1

@@ -90,7 +90,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, handle: Callable[[Request, int], None]) -> None:
+    def __init__(self, handle: Callable[[Request, int], object]) -> None:
         super().__init__(("127.0.0.1", 0), Request)
         self.handle = handle
         self.lock = threading.Lock()

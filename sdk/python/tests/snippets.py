@@ -1,9 +1,9 @@
 """Runs the Python snippets of documents, in order, against the server of ATOLL_BASE_URL.
 
-    python tests/snippets.py docs/sdk/python.md sdk/python/README.md
+    python tests/snippets.py docs/sdk/python.md docs/coming-from.md sdk/python/README.md
 
 The snippets of a document share their names. One that follows <!-- needs: model --> is run
-where ATOLL_MODEL names a scripted model; needs: langchain, where that is installed.
+where ATOLL_MODEL names a scripted model; one that needs a package, where that is installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SNIPPET = re.compile(r"(?:^<!-- needs: (\w+) -->\n)?^```python\n(.*?)^```$", re.
 
 
 def there(need: str) -> bool:
-    return "ATOLL_MODEL" in os.environ if need == "model" else importlib.util.find_spec("langchain_core") is not None
+    return "ATOLL_MODEL" in os.environ if need == "model" else importlib.util.find_spec(need) is not None
 
 
 def run(path: Path) -> int:

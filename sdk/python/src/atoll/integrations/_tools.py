@@ -29,8 +29,8 @@ def chosen(told: list[dict[str, Any]], names: Collection[str] | None) -> list[De
     return [one for one in found if names is None or one.name in names]
 
 
-def definitions(client: Atoll, names: Collection[str] | None) -> list[Definition]:
-    return chosen(client.tools.list(format="mcp"), names)
+def definitions(client: Atoll, names: Collection[str] | None, *, strict: bool | None = None) -> list[Definition]:
+    return chosen(client.tools.list(format="mcp", strict=strict), names)
 
 
 async def async_definitions(client: AsyncAtoll, names: Collection[str] | None) -> list[Definition]:

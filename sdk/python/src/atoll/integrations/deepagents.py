@@ -1,0 +1,90 @@
+"""A named sandbox as the backend of LangChain's deepagents."""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deepagents.backends.composite import CompositeBackend
+from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
+from deepagents.backends.sandbox import BaseSandbox
+
+from .. import _errors
+
+if TYPE_CHECKING:
+    from .._results import Output
+    from .._sync.sandboxes import Sandbox
+
+# What the server says of a path, and what deepagents knows it by.
+MISTAKES = {
+    "no such file or directory": "file_not_found",
+    "is a directory": "is_directory",
+    "permission denied": "permission_denied",
+}
+
+
+class SandboxBackend(BaseSandbox):
+    """Gives an agent the files and the shell of a sandbox, which its maker destroys."""
+
+    enable_capture_offload = True  # the images have a shell and coreutils
+
+    def __init__(self, sandbox: Sandbox, *, timeout: float = 120) -> None:
+        """timeout is that of a command that does not say, in seconds."""
+        self._sandbox = sandbox
+        self._timeout = timeout
+
+    @property
+    def id(self) -> str:
+        return self._sandbox.name
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        pieces: list[bytes] = []
+
+        def keep(piece: Output) -> None:
+            pieces.append(piece.data)  # both streams, in the order in which they came
+
+        result = self._sandbox.run(command, timeout=self._timeout if timeout is None else timeout, on_output=keep)
+        output = b"".join(pieces).decode("utf-8", "replace")
+        if result.timed_out:
+            output += "\nThe command took too long and was ended.\n"
+        return ExecuteResponse(output=output, exit_code=124 if result.timed_out else result.exit_code)
+
+    def upload_files(self, files: Sequence[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return [FileUploadResponse(path=path, error=self._write(path, content)) for path, content in files]
+
+    def download_files(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
+        return [self._read(path) for path in paths]
+
+    def _write(self, path: str, content: bytes) -> str | None:
+        if not path.startswith("/"):
+            return "invalid_path"
+        try:
+            self._sandbox.files.write(path, content)
+        except _errors.APIError as error:
+            return mistake(error)
+        return None
+
+    def _read(self, path: str) -> FileDownloadResponse:
+        if not path.startswith("/"):
+            return FileDownloadResponse(path=path, error="invalid_path")
+        try:
+            return FileDownloadResponse(path=path, content=self._sandbox.files.read(path))
+        except _errors.APIError as error:
+            return FileDownloadResponse(path=path, error=mistake(error))
+
+
+def backend(sandbox: Sandbox, *, timeout: float = 120) -> CompositeBackend:
+    """A sandbox as the backend of create_deep_agent. What deepagents keeps out of the
+    conversation, such as long output, is in /tmp: an agent may not write to the root."""
+    return CompositeBackend(default=SandboxBackend(sandbox, timeout=timeout), routes={}, artifacts_root="/tmp")
+
+
+def mistake(error: _errors.APIError) -> str:
+    """What an agent is told of a file that cannot be had; what it cannot mend is raised."""
+    for words, known in MISTAKES.items():
+        if words in error.message:
+            return known
+    if error.status in (400, 409, 413):
+        return error.message
+    raise error
