@@ -19,8 +19,12 @@ await build({
   format: "esm",
   platform: "node",
   target: "node20",
-  external: ["react", "react-dom", "solid-js", "svelte", "vue", "@preact/signals-core"],
-  alias: { "@atoll-run/atoll/reactive": root + "reactive/index.ts", "@atoll-run/atoll": root + "src/index.ts" },
+  external: ["@ai-sdk/openai", "@anthropic-ai/sdk", "@langchain/*", "ai", "langchain", "react", "react-dom", "solid-js", "svelte", "vue", "@preact/signals-core"],
+  alias: {
+    "@atoll-run/atoll/reactive": root + "reactive/index.ts",
+    "@atoll-run/atoll/ai": root + "src/integrations/ai.ts",
+    "@atoll-run/atoll": root + "src/index.ts",
+  },
   logLevel: "error",
 });
 // Solid has signals in its build for browsers alone. Node.js 20 has a WebSocket behind a flag; later ones take the flag, too.
