@@ -40,11 +40,16 @@ func NewView(covers *redact.Set, after process.Seq, text bool) *View {
 // From is where to begin to follow the process.
 func (v *View) From() process.Seq { return v.at }
 
-// see takes covered bytes of a stream, unless they are from before the cursor.
+// see takes covered bytes of a stream, unless they are from before the cursor. Of text it
+// takes a character that the cursor is within, too: its beginning was not shown.
 func (v *View) see(s process.Stream) func([]byte) {
 	return func(p []byte) {
-		if v.at >= v.after {
+		switch {
+		case v.at >= v.after:
 			v.seen[s] = append(v.seen[s], p...)
+		case v.text:
+			data := append(v.held[s], p...)
+			v.held[s] = append([]byte(nil), data[wire.WholeRunes(data):]...)
 		}
 	}
 }
