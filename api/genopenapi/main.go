@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	text, err := openapi.Document(routes.Documented())
+	text, err := openapi.Document(routes.Documented(), "..")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AcceptedResponse defines model for AcceptedResponse.
+// AcceptedResponse AcceptedResponse says that an execution goes on without its caller.
 type AcceptedResponse struct {
 	// Status running, unless the request repeats an earlier one whose execution has ended.
 	Status string `json:"status"`
@@ -17,11 +17,16 @@ type AcceptedResponse struct {
 	TraceID string `json:"trace_id"`
 }
 
-// Agent defines model for Agent.
+// Agent Agent is a version of an agent.
 type Agent struct {
-	ArchivedAt  *time.Time `json:"archived_at"`
-	CreatedAt   time.Time  `json:"created_at"`
-	Description *string    `json:"description"`
+	// ArchivedAt When it was archived; null while it is in use.
+	ArchivedAt *time.Time `json:"archived_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description What it is for, in words.
+	Description *string `json:"description"`
 
 	// Handoffs With the versions that are kept.
 	Handoffs []AgentHandoff `json:"handoffs"`
@@ -30,31 +35,54 @@ type Agent struct {
 	ID string `json:"id"`
 
 	// McpServers Without their headers and variables.
-	McpServers []AgentServer          `json:"mcp_servers"`
-	Metadata   map[string]interface{} `json:"metadata"`
-	Model      AgentModel             `json:"model"`
+	McpServers []AgentServer `json:"mcp_servers"`
+
+	// Metadata What the client has stored with it.
+	Metadata map[string]interface{} `json:"metadata"`
+
+	// Model AgentModel says which model an agent asks, and how.
+	Model AgentModel `json:"model"`
 
 	// Multiagent null where it was not given.
 	Multiagent *AgentMultiagent `json:"multiagent"`
-	Name       string           `json:"name"`
-	Skills     []AgentSkill     `json:"skills"`
-	Slug       *string          `json:"slug"`
-	System     *string          `json:"system"`
-	ToolPolicy ToolPolicy       `json:"tool_policy"`
-	Tools      []AgentTool      `json:"tools"`
-	Type       string           `json:"type"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Skills Skills that it works with.
+	Skills []AgentSkill `json:"skills"`
+
+	// Slug A name for URLs, the only one of its kind in the tenant.
+	Slug *string `json:"slug"`
+
+	// System What the model is told before the conversation.
+	System *string `json:"system"`
+
+	// ToolPolicy ToolPolicy says which tools an agent may call.
+	ToolPolicy ToolPolicy `json:"tool_policy"`
+
+	// Tools Tools that the model may call.
+	Tools []AgentTool `json:"tools"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 
 	// UpdatedAt When this version was made.
-	UpdatedAt  time.Time `json:"updated_at"`
-	Version    int64     `json:"version"`
-	Visibility string    `json:"visibility"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Version Its number, from 1.
+	Version int64 `json:"version"`
+
+	// Visibility private, or template for one that other tenants may see and copy by its id.
+	Visibility string `json:"visibility"`
 
 	// Warnings What is stored and has no effect as it is.
 	Warnings []Warning `json:"warnings"`
 }
 
-// AgentChange defines model for AgentChange.
+// AgentChange AgentChange makes another version; what is left out stays.
 type AgentChange struct {
+	// Description What the agent is for, in words; null takes it away.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Replaces the list.
@@ -64,35 +92,52 @@ type AgentChange struct {
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
 
 	// Metadata Replaces it.
-	Metadata   *map[string]interface{} `json:"metadata,omitempty"`
-	Model      *AgentModel             `json:"model,omitempty"`
-	Multiagent *AgentMultiagent        `json:"multiagent,omitempty"`
-	Name       *string                 `json:"name,omitempty"`
+	Metadata *map[string]interface{} `json:"metadata,omitempty"`
+
+	// Model AgentModel says which model an agent asks, and how.
+	Model *AgentModel `json:"model,omitempty"`
+
+	// Multiagent AgentMultiagent says how an agent hands on.
+	Multiagent *AgentMultiagent `json:"multiagent,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
 
 	// Skills Replaces the list.
-	Skills     *[]interface{} `json:"skills,omitempty"`
-	Slug       *string        `json:"slug,omitempty"`
-	System     *string        `json:"system,omitempty"`
-	ToolPolicy *ToolPolicy    `json:"tool_policy,omitempty"`
+	Skills *[]interface{} `json:"skills,omitempty"`
+
+	// Slug A name for URLs, the only one of its kind in the tenant.
+	Slug *string `json:"slug,omitempty"`
+
+	// System What the model is told before the conversation.
+	System *string `json:"system,omitempty"`
+
+	// ToolPolicy ToolPolicy says which tools an agent may call.
+	ToolPolicy *ToolPolicy `json:"tool_policy,omitempty"`
 
 	// Tools Replaces the list.
 	Tools *[]AgentTool `json:"tools,omitempty"`
 
 	// Version The current version: a change that was made for another one is refused with 409.
-	Version    int64   `json:"version"`
+	Version int64 `json:"version"`
+
+	// Visibility private, or template for one that other tenants may see and copy by its id.
 	Visibility *string `json:"visibility,omitempty"`
 }
 
-// AgentCopy defines model for AgentCopy.
+// AgentCopy AgentCopy says in what a copy differs; the body may be left out.
 type AgentCopy struct {
+	// Model AgentModel says which model an agent asks, and how.
 	Model *AgentModel `json:"model,omitempty"`
 
 	// Name That of the agent, if left out.
 	Name *string `json:"name,omitempty"`
+
+	// Slug A name for URLs, the only one of its kind in the tenant.
 	Slug *string `json:"slug,omitempty"`
 }
 
-// AgentHandoff defines model for AgentHandoff.
+// AgentHandoff AgentHandoff is an agent that another one may hand work to.
 type AgentHandoff struct {
 	// AgentID Id or slug of an agent of the tenant.
 	AgentID string `json:"agent_id"`
@@ -110,21 +155,28 @@ type AgentHandoff struct {
 	Trigger *string `json:"trigger,omitempty"`
 }
 
-// AgentModel defines model for AgentModel.
+// AgentModel AgentModel says which model an agent asks, and how.
 type AgentModel struct {
+	// Effort How much the model thinks before it answers.
 	Effort *string `json:"effort,omitempty"`
 
 	// MaxTokens Of one answer.
 	MaxTokens *int64 `json:"max_tokens,omitempty"`
 
 	// Name GET /v1/models lists what there is.
-	Name        string    `json:"name"`
-	Stop        *[]string `json:"stop,omitempty"`
-	Temperature *float64  `json:"temperature,omitempty"`
-	TopP        *float64  `json:"top_p,omitempty"`
+	Name string `json:"name"`
+
+	// Stop Up to 16 texts before the first of which an answer ends.
+	Stop *[]string `json:"stop,omitempty"`
+
+	// Temperature How freely the model chooses words, 0 to 2.
+	Temperature *float64 `json:"temperature,omitempty"`
+
+	// TopP From how much of the likely words the model chooses, 0 to 1.
+	TopP *float64 `json:"top_p,omitempty"`
 }
 
-// AgentMultiagent defines model for AgentMultiagent.
+// AgentMultiagent AgentMultiagent says how an agent hands on.
 type AgentMultiagent struct {
 	// ContextSharing What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
 	ContextSharing *string `json:"context_sharing,omitempty"`
@@ -145,7 +197,7 @@ type AgentMultiagent struct {
 	TimeoutPerHandoffMS *int64 `json:"timeout_per_handoff_ms,omitempty"`
 }
 
-// AgentServer defines model for AgentServer.
+// AgentServer AgentServer is an MCP server that an agent may use.
 type AgentServer struct {
 	// AllowedTools Left out, all of them; empty, none.
 	AllowedTools *[]string `json:"allowed_tools,omitempty"`
@@ -154,7 +206,9 @@ type AgentServer struct {
 	Args *[]string `json:"args,omitempty"`
 
 	// Command Of stdio: a program, by its name or path in the sandbox.
-	Command     *string `json:"command,omitempty"`
+	Command *string `json:"command,omitempty"`
+
+	// Description What it is for, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Env Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
@@ -162,7 +216,9 @@ type AgentServer struct {
 
 	// Headers Stored encrypted and never shown. Left out in a change, they stay while name and url do.
 	Headers *map[string]string `json:"headers,omitempty"`
-	Name    string             `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Type url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
 	Type *string `json:"type,omitempty"`
@@ -171,11 +227,13 @@ type AgentServer struct {
 	URL *string `json:"url,omitempty"`
 }
 
-// AgentSkill defines model for AgentSkill.
+// AgentSkill AgentSkill is a skill of an agent.
 type AgentSkill struct {
 	// Config Of built_in, as it was given.
 	Config interface{} `json:"config,omitempty"`
-	Name   string      `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// SkillID Of custom.
 	SkillID *string `json:"skill_id,omitempty"`
@@ -187,7 +245,7 @@ type AgentSkill struct {
 	Version *string `json:"version,omitempty"`
 }
 
-// AgentTool defines model for AgentTool.
+// AgentTool AgentTool is a tool of an agent.
 type AgentTool struct {
 	// Description Of custom.
 	Description *string `json:"description,omitempty"`
@@ -200,22 +258,30 @@ type AgentTool struct {
 
 	// Server Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own.
 	Server *string `json:"server,omitempty"`
-	Type   string  `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// AnthropicTool defines model for AnthropicTool.
+// AnthropicTool AnthropicTool is a tool as the Messages API takes it.
 type AnthropicTool struct {
-	Description string      `json:"description"`
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// InputSchema JSON Schema of the arguments.
 	InputSchema interface{} `json:"input_schema"`
-	Name        string      `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 }
 
-// AuditCheck defines model for AuditCheck.
+// AuditCheck AuditCheck is the body of a verification.
 type AuditCheck struct {
+	// Known AuditMark names a seal of a tenant's chain.
 	Known *AuditMark `json:"known,omitempty"`
 }
 
-// AuditMark defines model for AuditMark.
+// AuditMark AuditMark names a seal of a tenant's chain.
 type AuditMark struct {
 	// Hash 64 hexadecimal digits.
 	Hash string `json:"hash"`
@@ -224,143 +290,265 @@ type AuditMark struct {
 	Number int64 `json:"number"`
 }
 
-// AuditProblem defines model for AuditProblem.
+// AuditProblem AuditProblem is something that should not be.
 type AuditProblem struct {
+	// Detail What was found, in words.
 	Detail string `json:"detail"`
-	Kind   string `json:"kind"`
-	RowID  int64  `json:"row_id,omitempty"`
-	Seal   int64  `json:"seal"`
+
+	// Kind What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+	Kind string `json:"kind"`
+
+	// RowID The row that it is about; 0 if none.
+	RowID int64 `json:"row_id,omitempty"`
+
+	// Seal The seal that it is about; 0 if none.
+	Seal int64 `json:"seal"`
 }
 
-// AuditReport defines model for AuditReport.
+// AuditReport AuditReport says what a verification found.
 type AuditReport struct {
 	// Expired Rows that were deleted after their retention.
 	Expired int64 `json:"expired"`
 
 	// Head The last seal: keep it elsewhere, and a chain that was cut short shows. null for no seals.
 	Head *AuditMark `json:"head"`
-	OK   bool       `json:"ok"`
+
+	// OK Whether nothing was found.
+	OK bool `json:"ok"`
 
 	// Problems At most 1,000.
 	Problems []AuditProblem `json:"problems"`
 
 	// Rows Rows that are there and match their seals.
-	Rows  int64 `json:"rows"`
+	Rows int64 `json:"rows"`
+
+	// Seals How many seals the trail has.
 	Seals int64 `json:"seals"`
 }
 
-// AuditRow defines model for AuditRow.
+// AuditRow AuditRow is one call in the audit trail.
 type AuditRow struct {
-	AgentID       string    `json:"agent_id"`
-	CreatedAt     time.Time `json:"created_at"`
-	DurationMS    int64     `json:"duration_ms"`
-	EnvironmentID string    `json:"environment_id"`
+	// AgentID The agent that called, as the caller names it; empty if none.
+	AgentID string `json:"agent_id"`
+
+	// CreatedAt When the row was written.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DurationMS How long it took, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
+
+	// EnvironmentID The environment that it runs in.
+	EnvironmentID string `json:"environment_id"`
 
 	// ExecutedCodeHash SHA-256 of the code, in hexadecimal.
-	ExecutedCodeHash string            `json:"executed_code_hash"`
-	ExitCode         int64             `json:"exit_code"`
-	ExitStatus       string            `json:"exit_status"`
-	FailureReason    string            `json:"failure_reason"`
-	ID               int64             `json:"id"`
-	KeyID            string            `json:"key_id"`
-	Language         string            `json:"language"`
-	Metadata         map[string]string `json:"metadata"`
+	ExecutedCodeHash string `json:"executed_code_hash"`
+
+	// ExitCode The exit code of the program; 128+n when signal n ended it.
+	ExitCode int64 `json:"exit_code"`
+
+	// ExitStatus How it ended.
+	ExitStatus string `json:"exit_status"`
+
+	// FailureReason Why it failed or was refused; empty if it did not.
+	FailureReason string `json:"failure_reason"`
+
+	// ID The row's number, which grows with each row.
+	ID int64 `json:"id"`
+
+	// KeyID The key or token that called.
+	KeyID string `json:"key_id"`
+
+	// Language The language of the code.
+	Language string `json:"language"`
+
+	// Metadata What else is on record of the call, such as the sandbox.
+	Metadata map[string]string `json:"metadata"`
 
 	// Mounts What it saw of which connection: slug/path, then :ro or :rw.
-	Mounts          []string `json:"mounts"`
-	OutboundHosts   []string `json:"outbound_hosts"`
-	PeakMemoryBytes int64    `json:"peak_memory_bytes"`
-	RetentionDays   int64    `json:"retention_days"`
+	Mounts []string `json:"mounts"`
+
+	// OutboundHosts Hosts that were contacted over the network.
+	OutboundHosts []string `json:"outbound_hosts"`
+
+	// PeakMemoryBytes Bytes of memory that it used at most at one time.
+	PeakMemoryBytes int64 `json:"peak_memory_bytes"`
+
+	// RetentionDays How many days the row is kept.
+	RetentionDays int64 `json:"retention_days"`
 
 	// SessionID The turn that it belonged to.
 	SessionID string `json:"session_id"`
 
 	// Source What was called: execute, execute_code, a tool, or what was done with a named sandbox.
-	Source          string `json:"source"`
-	StderrBytes     int64  `json:"stderr_bytes"`
-	StderrTruncated bool   `json:"stderr_truncated"`
+	Source string `json:"source"`
+
+	// StderrBytes Bytes that were written to standard error.
+	StderrBytes int64 `json:"stderr_bytes"`
+
+	// StderrTruncated Whether standard error had more than is kept.
+	StderrTruncated bool `json:"stderr_truncated"`
 
 	// StdoutBytes Before redaction and truncation.
-	StdoutBytes     int64  `json:"stdout_bytes"`
-	StdoutTruncated bool   `json:"stdout_truncated"`
-	TenantID        string `json:"tenant_id"`
-	TraceID         string `json:"trace_id"`
+	StdoutBytes int64 `json:"stdout_bytes"`
+
+	// StdoutTruncated Whether standard output had more than is kept.
+	StdoutTruncated bool `json:"stdout_truncated"`
+
+	// TenantID The id of the tenant.
+	TenantID string `json:"tenant_id"`
+
+	// TraceID Names the request or execution in records and logs.
+	TraceID string `json:"trace_id"`
 }
 
-// AuditTrail defines model for AuditTrail.
+// AuditTrail AuditTrail is a tenant that has audit rows or seals.
 type AuditTrail struct {
 	// Tenant Its name; null if no tenant with this id is on record.
-	Tenant   *string `json:"tenant"`
-	TenantID string  `json:"tenant_id"`
+	Tenant *string `json:"tenant"`
+
+	// TenantID The id of the tenant.
+	TenantID string `json:"tenant_id"`
 }
 
-// AuthChange defines model for AuthChange.
+// AuthChange AuthChange gives a credential other secrets. What it is for stays.
 type AuthChange struct {
-	AccessToken *string    `json:"access_token,omitempty"`
-	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+	// AccessToken Of mcp_oauth: another access token. Left out, it stays.
+	AccessToken *string `json:"access_token,omitempty"`
+
+	// ExpiresAt Of mcp_oauth: when access_token expires, in RFC 3339.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// Hosts Replaces them.
-	Hosts       *[]string      `json:"hosts,omitempty"`
-	Refresh     *RefreshChange `json:"refresh,omitempty"`
-	SecretValue *string        `json:"secret_value,omitempty"`
-	Token       *string        `json:"token,omitempty"`
+	Hosts *[]string `json:"hosts,omitempty"`
+
+	// Refresh RefreshChange changes how an access token is refreshed.
+	Refresh *RefreshChange `json:"refresh,omitempty"`
+
+	// SecretValue Of host_secret: another value. Left out, it stays.
+	SecretValue *string `json:"secret_value,omitempty"`
+
+	// Token Of static_bearer: another token. Left out, it stays.
+	Token *string `json:"token,omitempty"`
 
 	// Type That of the credential.
 	Type string `json:"type"`
 }
 
-// BrowseInput defines model for BrowseInput.
+// BrowseInput BrowseInput is the input of browse.
 type BrowseInput struct {
-	Port    int64   `json:"port"`
+	// Port The TCP port.
+	Port int64 `json:"port"`
+
+	// Sandbox The name of the sandbox; default if left out.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
-// BrowseOutput defines model for BrowseOutput.
+// BrowseOutput BrowseOutput is what browse returns.
 type BrowseOutput struct {
+	// URL The URL.
 	URL string `json:"url"`
 }
 
-// CancelledResponse defines model for CancelledResponse.
+// CancelledResponse CancelledResponse is a response that was cancelled. The open specification has the response, another vendor's client reads response_id.
 type CancelledResponse struct {
-	Background  bool   `json:"background"`
+	// Background Whether it was started in the background.
+	Background bool `json:"background"`
+
+	// CompletedAt When it ended, in seconds since 1970; null until then.
 	CompletedAt *int64 `json:"completed_at"`
 
 	// CreatedAt Seconds since 1970.
-	CreatedAt          int64               `json:"created_at"`
-	Error              *ResponseError      `json:"error"`
-	FrequencyPenalty   float64             `json:"frequency_penalty"`
-	ID                 string              `json:"id"`
-	IncompleteDetails  *ResponseIncomplete `json:"incomplete_details"`
-	Instructions       *string             `json:"instructions"`
-	MaxOutputTokens    *int64              `json:"max_output_tokens"`
-	MaxToolCalls       *int64              `json:"max_tool_calls"`
-	Metadata           map[string]string   `json:"metadata"`
-	Model              string              `json:"model"`
-	Object             string              `json:"object"`
-	Output             []ResponseItem      `json:"output"`
-	ParallelToolCalls  bool                `json:"parallel_tool_calls"`
-	PresencePenalty    float64             `json:"presence_penalty"`
-	PreviousResponseID *string             `json:"previous_response_id"`
-	PromptCacheKey     *string             `json:"prompt_cache_key"`
-	Reasoning          *ResponseReasoning  `json:"reasoning"`
+	CreatedAt int64 `json:"created_at"`
+
+	// Error Why it failed; null if it did not.
+	Error *ResponseError `json:"error"`
+
+	// FrequencyPenalty Always 0: it is not supported.
+	FrequencyPenalty float64 `json:"frequency_penalty"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// IncompleteDetails Why the response is incomplete; null if it is not.
+	IncompleteDetails *ResponseIncomplete `json:"incomplete_details"`
+
+	// Instructions What the model was told before the input; null if nothing.
+	Instructions *string `json:"instructions"`
+
+	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
+	MaxOutputTokens *int64 `json:"max_output_tokens"`
+
+	// MaxToolCalls Calls of tools that the response may make.
+	MaxToolCalls *int64 `json:"max_tool_calls"`
+
+	// Metadata What the client has stored with it.
+	Metadata map[string]string `json:"metadata"`
+
+	// Model The model that is asked.
+	Model string `json:"model"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
+
+	// Output What the model has said and done, in order.
+	Output []ResponseItem `json:"output"`
+
+	// ParallelToolCalls Whether the model may make several calls at once.
+	ParallelToolCalls bool `json:"parallel_tool_calls"`
+
+	// PresencePenalty Always 0: it is not supported.
+	PresencePenalty float64 `json:"presence_penalty"`
+
+	// PreviousResponseID The response that it continues; null if none.
+	PreviousResponseID *string `json:"previous_response_id"`
+
+	// PromptCacheKey Which requests share the provider's cache.
+	PromptCacheKey *string `json:"prompt_cache_key"`
+
+	// Reasoning How the model thinks before it answers.
+	Reasoning *ResponseReasoning `json:"reasoning"`
 
 	// ResponseID The same as id.
-	ResponseID       string         `json:"response_id"`
-	SafetyIdentifier *string        `json:"safety_identifier"`
-	ServiceTier      string         `json:"service_tier"`
-	Status           string         `json:"status"`
-	Store            bool           `json:"store"`
-	Temperature      float64        `json:"temperature"`
-	Text             ResponseText   `json:"text"`
-	ToolChoice       interface{}    `json:"tool_choice"`
-	Tools            []interface{}  `json:"tools"`
-	TopLogprobs      int64          `json:"top_logprobs"`
-	TopP             float64        `json:"top_p"`
-	Truncation       string         `json:"truncation"`
-	Usage            *ResponseUsage `json:"usage"`
+	ResponseID string `json:"response_id"`
+
+	// SafetyIdentifier As the request has it; null if it has none.
+	SafetyIdentifier *string `json:"safety_identifier"`
+
+	// ServiceTier Which tier of the provider is used: there is one.
+	ServiceTier string `json:"service_tier"`
+
+	// Status In which state it is.
+	Status string `json:"status"`
+
+	// Store Whether the response is kept.
+	Store bool `json:"store"`
+
+	// Temperature How freely the model chooses words, 0 to 2.
+	Temperature float64 `json:"temperature"`
+
+	// Text ResponseText is the form of the answer.
+	Text ResponseText `json:"text"`
+
+	// ToolChoice Whether the model has to call a tool, and which.
+	ToolChoice interface{} `json:"tool_choice"`
+
+	// Tools Tools that the model may call.
+	Tools []interface{} `json:"tools"`
+
+	// TopLogprobs Always 0: they are not supported.
+	TopLogprobs int64 `json:"top_logprobs"`
+
+	// TopP From how much of the likely words the model chooses, 0 to 1.
+	TopP float64 `json:"top_p"`
+
+	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	Truncation string `json:"truncation"`
+
+	// Usage Tokens that it used, and their price.
+	Usage *ResponseUsage `json:"usage"`
 }
 
-// CapOverrides defines model for CapOverrides.
+// CapOverrides CapOverrides are a tenant's own caps.
 type CapOverrides struct {
 	// AgentHourly Calls of one agent a UTC hour; likewise.
 	AgentHourly *int64 `json:"agent_hourly"`
@@ -369,7 +557,7 @@ type CapOverrides struct {
 	TenantDaily *int64 `json:"tenant_daily"`
 }
 
-// Caps defines model for Caps.
+// Caps Caps are the installation's caps of execute_code.
 type Caps struct {
 	// AgentHourly Calls of an agent a UTC hour; likewise.
 	AgentHourly int64 `json:"agent_hourly"`
@@ -378,65 +566,97 @@ type Caps struct {
 	TenantDaily int64 `json:"tenant_daily"`
 }
 
-// CapsChange defines model for CapsChange.
+// CapsChange CapsChange is what PATCH can change of them; what is left out stays.
 type CapsChange struct {
+	// AgentHourly Calls of execute_code that one agent may make in an hour; 0 stops every call.
 	AgentHourly *int64 `json:"agent_hourly,omitempty"`
+
+	// TenantDaily Calls of execute_code that a tenant may make in a day; 0 stops every call.
 	TenantDaily *int64 `json:"tenant_daily,omitempty"`
 }
 
-// CodeContext defines model for CodeContext.
+// CodeContext CodeContext is an interpreter that stays.
 type CodeContext struct {
-	ContextID string    `json:"context_id"`
+	// ContextID Its id, by which runs name it.
+	ContextID string `json:"context_id"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExitCode Of an interpreter that has ended.
 	ExitCode *int64 `json:"exit_code"`
+
+	// Language The language of the code.
 	Language string `json:"language"`
 
 	// Status One that has ended has to be restarted.
-	Status     string `json:"status"`
+	Status string `json:"status"`
+
+	// WorkingDir The folder that it works in.
 	WorkingDir string `json:"working_dir"`
 }
 
-// CodeContexts defines model for CodeContexts.
+// CodeContexts CodeContexts are those of a sandbox.
 type CodeContexts struct {
+	// Data The list itself.
 	Data []CodeContext `json:"data"`
 }
 
-// CodeError defines model for CodeError.
+// CodeError CodeError is an error that code ended with.
 type CodeError struct {
-	Name      string   `json:"name"`
+	// Name The kind of the error, such as ValueError.
+	Name string `json:"name"`
+
+	// Traceback The lines of the traceback, from the outermost call on.
 	Traceback []string `json:"traceback"`
-	Value     string   `json:"value"`
+
+	// Value What the error says.
+	Value string `json:"value"`
 }
 
-// CodeEvent defines model for CodeEvent.
+// CodeEvent CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values.
 type CodeEvent struct {
+	// Data Of output: the text.
 	Data string `json:"data,omitempty"`
 
 	// Error With message, instead of result: why the run is not known to have ended.
-	Error   string      `json:"error,omitempty"`
-	Message string      `json:"message,omitempty"`
-	Result  *CodeResult `json:"result,omitempty"`
-	Stream  string      `json:"stream,omitempty"`
-	Type    string      `json:"type"`
-	Value   *CodeValue  `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	// Message With error: a sentence for people.
+	Message string `json:"message,omitempty"`
+
+	// Result CodeResult is what came of code.
+	Result *CodeResult `json:"result,omitempty"`
+
+	// Stream Of output: the stream that it was written to.
+	Stream string `json:"stream,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// Value CodeValue is a value in the forms there are of it.
+	Value *CodeValue `json:"value,omitempty"`
 }
 
-// CodeInput defines model for CodeInput.
+// CodeInput CodeInput is the input of execute_code.
 type CodeInput struct {
-	Code     string  `json:"code"`
+	// Code The code to run.
+	Code string `json:"code"`
+
+	// Language The language of the code; python if left out.
 	Language *string `json:"language,omitempty"`
 
 	// Timeout Most seconds that the code may run; 60 if left out.
 	Timeout *int64 `json:"timeout,omitempty"`
 }
 
-// CodeOutput defines model for CodeOutput.
+// CodeOutput CodeOutput is what execute_code returns.
 type CodeOutput struct {
 	// Dimension With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly.
-	Dimension  *string `json:"dimension"`
-	DurationMS int64   `json:"duration_ms"`
+	Dimension *string `json:"dimension"`
+
+	// DurationMS How long it took, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
 
 	// Error null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
 	Error *string `json:"error"`
@@ -445,7 +665,9 @@ type CodeOutput struct {
 	ErrorMessage *string `json:"error_message"`
 
 	// ExitCode -1 when none was seen.
-	ExitCode   int64  `json:"exit_code"`
+	ExitCode int64 `json:"exit_code"`
+
+	// ExitStatus How it ended.
 	ExitStatus string `json:"exit_status"`
 
 	// OK True if the program ended with exit code 0.
@@ -455,38 +677,55 @@ type CodeOutput struct {
 	ResetsAt *time.Time `json:"resets_at"`
 
 	// Stderr The first 32 KB.
-	Stderr          string `json:"stderr"`
-	StderrTruncated bool   `json:"stderr_truncated"`
+	Stderr string `json:"stderr"`
+
+	// StderrTruncated Whether standard error had more than is kept.
+	StderrTruncated bool `json:"stderr_truncated"`
 
 	// Stdout The first 256 KB.
-	Stdout          string `json:"stdout"`
-	StdoutTruncated bool   `json:"stdout_truncated"`
+	Stdout string `json:"stdout"`
+
+	// StdoutTruncated Whether standard output had more than is kept.
+	StdoutTruncated bool `json:"stdout_truncated"`
 
 	// TraceID Names the execution, if there was one, and its audit row.
 	TraceID string `json:"trace_id"`
 }
 
-// CodeResult defines model for CodeResult.
+// CodeResult CodeResult is what came of code.
 type CodeResult struct {
-	DurationMS int64      `json:"duration_ms"`
-	Error      *CodeError `json:"error"`
+	// DurationMS How long it took, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
+
+	// Error Why it failed; null if it did not.
+	Error *CodeError `json:"error"`
 
 	// ExitCode Of Bash, or of an interpreter that ended.
 	ExitCode *int64 `json:"exit_code"`
 
 	// Status ended: the interpreter did, so that the context has to be restarted.
-	Status          string `json:"status"`
-	Stderr          string `json:"stderr"`
-	StderrTruncated bool   `json:"stderr_truncated"`
-	Stdout          string `json:"stdout"`
-	StdoutTruncated bool   `json:"stdout_truncated"`
+	Status string `json:"status"`
+
+	// Stderr Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
+	Stderr string `json:"stderr"`
+
+	// StderrTruncated Whether standard error had more than is kept.
+	StderrTruncated bool `json:"stderr_truncated"`
+
+	// Stdout Standard output. Bytes that are not UTF-8 are replaced by U+FFFD.
+	Stdout string `json:"stdout"`
+
+	// StdoutTruncated Whether standard output had more than is kept.
+	StdoutTruncated bool `json:"stdout_truncated"`
 
 	// Values What was displayed, in order, and the value of the last expression.
-	Values          []CodeValue `json:"values"`
-	ValuesTruncated bool        `json:"values_truncated"`
+	Values []CodeValue `json:"values"`
+
+	// ValuesTruncated Whether more was displayed than is kept.
+	ValuesTruncated bool `json:"values_truncated"`
 }
 
-// CodeValue defines model for CodeValue.
+// CodeValue CodeValue is a value in the forms there are of it.
 type CodeValue struct {
 	// Data By media type: text as it is, binary forms in base64, JSON as JSON.
 	Data map[string]json.RawMessage `json:"data"`
@@ -498,44 +737,58 @@ type CodeValue struct {
 	Result bool `json:"result"`
 }
 
-// ConfigChange defines model for ConfigChange.
+// ConfigChange ConfigChange changes an EnvironmentConfig.
 type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
 	BaseTemplate *string `json:"base_template,omitempty"`
 
 	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
-	Isolation *string         `json:"isolation,omitempty"`
-	Packages  *PackagesChange `json:"packages,omitempty"`
+	Isolation *string `json:"isolation,omitempty"`
+
+	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
+	Packages *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
-	PermissionProfile *string            `json:"permission_profile,omitempty"`
-	Permissions       *PermissionsChange `json:"permissions,omitempty"`
-	Resources         *ResourcesChange   `json:"resources,omitempty"`
-	Type              *string            `json:"type,omitempty"`
+	PermissionProfile *string `json:"permission_profile,omitempty"`
+
+	// Permissions PermissionsChange is what can be changed of permissions; what is left out stays.
+	Permissions *PermissionsChange `json:"permissions,omitempty"`
+
+	// Resources ResourcesChange changes Resources.
+	Resources *ResourcesChange `json:"resources,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type *string `json:"type,omitempty"`
 }
 
-// Connection defines model for Connection.
+// Connection Connection is a connection as the admin API shows it: without its credentials.
 type Connection struct {
 	// Account Of azure: the storage account.
 	Account string `json:"account,omitempty"`
 
 	// Bucket The bucket; of azure the container.
-	Bucket    string    `json:"bucket,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Endpoint URL of the service, of s3 and azure; the provider's own if left out.
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// ID con_ and 16 hexadecimal digits.
-	ID   string `json:"id"`
+	ID string `json:"id"`
+
+	// Kind What kind it is of.
 	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
 	PathStyle bool `json:"path_style,omitempty"`
 
 	// Prefix All that anything sees of it; empty for the whole.
-	Prefix   string `json:"prefix"`
-	ReadOnly bool   `json:"read_only"`
+	Prefix string `json:"prefix"`
+
+	// ReadOnly Whether programs can only read it.
+	ReadOnly bool `json:"read_only"`
 
 	// Region Of s3; required without an endpoint.
 	Region string `json:"region,omitempty"`
@@ -547,52 +800,76 @@ type Connection struct {
 	Tenant string `json:"tenant"`
 }
 
-// ConnectionChange defines model for ConnectionChange.
+// ConnectionChange ConnectionChange is what PATCH can change of a connection; what is left out stays.
 type ConnectionChange struct {
+	// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 	Credentials *Credentials `json:"credentials,omitempty"`
-	Prefix      *string      `json:"prefix,omitempty"`
-	ReadOnly    *bool        `json:"read_only,omitempty"`
+
+	// Prefix The part of the storage that is mounted: a folder, without a slash at the ends.
+	Prefix *string `json:"prefix,omitempty"`
+
+	// ReadOnly Whether programs can only read it.
+	ReadOnly *bool `json:"read_only,omitempty"`
 }
 
-// Container defines model for Container.
+// Container Container is a sandbox of code_interpreter.
 type Container struct {
 	// CreatedAt Seconds since 1970.
-	CreatedAt    int64        `json:"created_at"`
+	CreatedAt int64 `json:"created_at"`
+
+	// ExpiresAfter ExpiresAfter says how long a container lives without use.
 	ExpiresAfter ExpiresAfter `json:"expires_after"`
-	ID           string       `json:"id"`
-	LastActiveAt int64        `json:"last_active_at"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// LastActiveAt When it was last used, in seconds since 1970.
+	LastActiveAt int64 `json:"last_active_at"`
 
 	// MemoryLimit null where it is none of OpenAI's sizes.
 	MemoryLimit *string `json:"memory_limit"`
-	Name        string  `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// NetworkPolicy null where every host may be reached.
 	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy"`
-	Object        string                  `json:"object"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 
 	// Status running also while it sleeps: a use wakes it.
 	Status string `json:"status"`
 }
 
-// ContainerAccess defines model for ContainerAccess.
+// ContainerAccess ContainerAccess narrows what the environment's network policy allows.
 type ContainerAccess struct {
 	// AllowedDomains With allowlist: names of hosts, or *.example.com.
 	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
 
 	// DomainSecrets Refused: an environment's bound secrets do this.
 	DomainSecrets *[]interface{} `json:"domain_secrets,omitempty"`
-	Type          string         `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ContainerFile defines model for ContainerFile.
+// ContainerFile ContainerFile is a file of a container.
 type ContainerFile struct {
-	Bytes       int64  `json:"bytes"`
+	// Bytes Size in bytes.
+	Bytes int64 `json:"bytes"`
+
+	// ContainerID The container that it is in.
 	ContainerID string `json:"container_id"`
 
 	// CreatedAt When it was last written: seconds since 1970.
-	CreatedAt int64  `json:"created_at"`
-	ID        string `json:"id"`
-	Object    string `json:"object"`
+	CreatedAt int64 `json:"created_at"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 
 	// Path Bytes that are not UTF-8 are replaced by U+FFFD.
 	Path string `json:"path"`
@@ -601,47 +878,76 @@ type ContainerFile struct {
 	Source string `json:"source"`
 }
 
-// ContainerFileList defines model for ContainerFileList.
+// ContainerFileList ContainerFileList is a page of files.
 type ContainerFileList struct {
-	Data    []ContainerFile `json:"data"`
-	FirstID *string         `json:"first_id"`
-	HasMore bool            `json:"has_more"`
-	LastID  *string         `json:"last_id"`
-	Object  string          `json:"object"`
+	// Data The list itself.
+	Data []ContainerFile `json:"data"`
+
+	// FirstID The id of the first item of this page; null if it is empty.
+	FirstID *string `json:"first_id"`
+
+	// HasMore Whether another page follows; give last_id as after to get it.
+	HasMore bool `json:"has_more"`
+
+	// LastID The id of the last item of this page; null if it is empty.
+	LastID *string `json:"last_id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ContainerList defines model for ContainerList.
+// ContainerList ContainerList is a page of containers.
 type ContainerList struct {
-	Data    []Container `json:"data"`
-	FirstID *string     `json:"first_id"`
-	HasMore bool        `json:"has_more"`
-	LastID  *string     `json:"last_id"`
-	Object  string      `json:"object"`
+	// Data The list itself.
+	Data []Container `json:"data"`
+
+	// FirstID The id of the first item of this page; null if it is empty.
+	FirstID *string `json:"first_id"`
+
+	// HasMore Whether another page follows; give last_id as after to get it.
+	HasMore bool `json:"has_more"`
+
+	// LastID The id of the last item of this page; null if it is empty.
+	LastID *string `json:"last_id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ContainerNetworkPolicy defines model for ContainerNetworkPolicy.
+// ContainerNetworkPolicy ContainerNetworkPolicy is what a container may reach.
 type ContainerNetworkPolicy struct {
+	// AllowedDomains Hosts that it may reach.
 	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
-	Type           string    `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ContextTool defines model for ContextTool.
+// ContextTool ContextTool is a tool as the model is told of it.
 type ContextTool struct {
 	// AnsweredByClient Its calls wait for a tool_result.
-	AnsweredByClient bool        `json:"answered_by_client"`
-	Description      string      `json:"description"`
-	InputSchema      interface{} `json:"input_schema"`
-	Name             string      `json:"name"`
+	AnsweredByClient bool `json:"answered_by_client"`
+
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// InputSchema JSON Schema of the arguments.
+	InputSchema interface{} `json:"input_schema"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// NeedsApproval Its calls wait for a tool_confirmation.
 	NeedsApproval bool `json:"needs_approval"`
 }
 
-// CreateResponse defines model for CreateResponse.
+// CreateResponse CreateResponse is the body of POST /v1/responses. A field that the open specification has and that is not here is refused by name.
 type CreateResponse struct {
 	// Background Answer at once; the response is made in the background.
-	Background *bool     `json:"background,omitempty"`
-	Include    *[]string `json:"include,omitempty"`
+	Background *bool `json:"background,omitempty"`
+
+	// Include Fields of output items to send that are left out otherwise.
+	Include *[]string `json:"include,omitempty"`
 
 	// Input A text, or a list of items.
 	Input interface{} `json:"input,omitempty"`
@@ -650,11 +956,15 @@ type CreateResponse struct {
 	Instructions *string `json:"instructions,omitempty"`
 
 	// MaxCost US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
-	MaxCost         *float64 `json:"max_cost,omitempty"`
-	MaxOutputTokens *int64   `json:"max_output_tokens,omitempty"`
+	MaxCost *float64 `json:"max_cost,omitempty"`
+
+	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
+	MaxOutputTokens *int64 `json:"max_output_tokens,omitempty"`
 
 	// MaxSteps How many times a model may be asked; 100 if left out.
-	MaxSteps     *int64 `json:"max_steps,omitempty"`
+	MaxSteps *int64 `json:"max_steps,omitempty"`
+
+	// MaxToolCalls Calls of tools that the response may make.
 	MaxToolCalls *int64 `json:"max_tool_calls,omitempty"`
 
 	// MaxTotalTokens Tokens of all requests to models and of their answers. No model is asked once that is reached.
@@ -667,84 +977,142 @@ type CreateResponse struct {
 	Model *string `json:"model,omitempty"`
 
 	// Models Up to 5 names of models: the next one is asked when one fails. It takes precedence over model.
-	Models            *[]string `json:"models,omitempty"`
-	ParallelToolCalls *bool     `json:"parallel_tool_calls,omitempty"`
+	Models *[]string `json:"models,omitempty"`
+
+	// ParallelToolCalls Whether the model may make several calls at once.
+	ParallelToolCalls *bool `json:"parallel_tool_calls,omitempty"`
 
 	// PreviousResponseID The id of a completed response that this one continues.
-	PreviousResponseID *string            `json:"previous_response_id,omitempty"`
-	PromptCacheKey     *string            `json:"prompt_cache_key,omitempty"`
-	Reasoning          *ReasoningSettings `json:"reasoning,omitempty"`
-	ResponseFormat     *ResponseFormat    `json:"response_format,omitempty"`
+	PreviousResponseID *string `json:"previous_response_id,omitempty"`
+
+	// PromptCacheKey Which requests share the provider's cache.
+	PromptCacheKey *string `json:"prompt_cache_key,omitempty"`
+
+	// Reasoning ReasoningSettings say how long a model thinks and what of it is shown.
+	Reasoning *ReasoningSettings `json:"reasoning,omitempty"`
+
+	// ResponseFormat ResponseFormat is the form of an answer as Chat Completions has it.
+	ResponseFormat *ResponseFormat `json:"response_format,omitempty"`
 
 	// SafetyIdentifier Shown in the response; the provider does not get it.
 	SafetyIdentifier *string `json:"safety_identifier,omitempty"`
-	ServiceTier      *string `json:"service_tier,omitempty"`
+
+	// ServiceTier Which tier of the provider is used: there is one.
+	ServiceTier *string `json:"service_tier,omitempty"`
 
 	// Store Keep the response, to be read or continued later.
 	Store *bool `json:"store,omitempty"`
 
 	// Stream Answer with server-sent events.
-	Stream        *bool          `json:"stream,omitempty"`
+	Stream *bool `json:"stream,omitempty"`
+
+	// StreamOptions StreamOptions say what a stream has beside its events.
 	StreamOptions *StreamOptions `json:"stream_options,omitempty"`
-	Temperature   *float64       `json:"temperature,omitempty"`
-	Text          *TextSettings  `json:"text,omitempty"`
+
+	// Temperature How freely the model chooses words, 0 to 2.
+	Temperature *float64 `json:"temperature,omitempty"`
+
+	// Text TextSettings say what form the answer has.
+	Text *TextSettings `json:"text,omitempty"`
 
 	// ToolChoice auto, none, required, or an object that names a function.
 	ToolChoice interface{} `json:"tool_choice,omitempty"`
 
 	// Tools What the model may call: sandbox, code_interpreter, and functions of yours.
-	Tools      *[]interface{} `json:"tools,omitempty"`
-	TopP       *float64       `json:"top_p,omitempty"`
-	Truncation *string        `json:"truncation,omitempty"`
+	Tools *[]interface{} `json:"tools,omitempty"`
+
+	// TopP From how much of the likely words the model chooses, 0 to 1.
+	TopP *float64 `json:"top_p,omitempty"`
+
+	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	Truncation *string `json:"truncation,omitempty"`
 
 	// User Taken for clients that send it, and not used.
 	User *string `json:"user,omitempty"`
 }
 
-// Credential defines model for Credential.
+// Credential Credential is a credential, without its secrets.
 type Credential struct {
-	ArchivedAt  *time.Time     `json:"archived_at"`
-	Auth        CredentialAuth `json:"auth"`
-	CreatedAt   time.Time      `json:"created_at"`
-	DisplayName *string        `json:"display_name"`
+	// ArchivedAt When it was archived; null while it is in use.
+	ArchivedAt *time.Time `json:"archived_at"`
+
+	// Auth CredentialAuth is what a credential is for.
+	Auth CredentialAuth `json:"auth"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DisplayName A name for people.
+	DisplayName *string `json:"display_name"`
 
 	// ID vcrd_ and 32 hexadecimal digits.
-	ID        string            `json:"id"`
-	Metadata  map[string]string `json:"metadata"`
-	Type      string            `json:"type"`
-	UpdatedAt time.Time         `json:"updated_at"`
-	VaultID   string            `json:"vault_id"`
+	ID string `json:"id"`
+
+	// Metadata What the client has stored with it.
+	Metadata map[string]string `json:"metadata"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// UpdatedAt When it was changed last.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// VaultID The vault that it is in.
+	VaultID string `json:"vault_id"`
 }
 
-// CredentialAuth defines model for CredentialAuth.
+// CredentialAuth CredentialAuth is what a credential is for.
 type CredentialAuth struct {
-	ExpiresAt    *time.Time         `json:"expires_at,omitempty"`
-	Hosts        *[]string          `json:"hosts,omitempty"`
-	McpServerURL *string            `json:"mcp_server_url,omitempty"`
-	Refresh      *CredentialRefresh `json:"refresh,omitempty"`
-	SecretName   *string            `json:"secret_name,omitempty"`
-	Type         string             `json:"type"`
+	// ExpiresAt Of mcp_oauth: when the access token expires; null where that is not known.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// Hosts Of host_secret: the hosts that the secret is sent to.
+	Hosts *[]string `json:"hosts,omitempty"`
+
+	// McpServerURL Of static_bearer and mcp_oauth: the MCP server that the token is for.
+	McpServerURL *string `json:"mcp_server_url,omitempty"`
+
+	// Refresh CredentialRefresh says how an access token is refreshed.
+	Refresh *CredentialRefresh `json:"refresh,omitempty"`
+
+	// SecretName Of host_secret: the variable of programs, which holds a placeholder.
+	SecretName *string `json:"secret_name,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// CredentialChange defines model for CredentialChange.
+// CredentialChange CredentialChange changes a credential; what is left out stays.
 type CredentialChange struct {
-	Auth        *AuthChange `json:"auth,omitempty"`
-	DisplayName *string     `json:"display_name,omitempty"`
+	// Auth AuthChange gives a credential other secrets. What it is for stays.
+	Auth *AuthChange `json:"auth,omitempty"`
+
+	// DisplayName A name for people.
+	DisplayName *string `json:"display_name,omitempty"`
 
 	// Metadata Replaces it.
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// CredentialRefresh defines model for CredentialRefresh.
+// CredentialRefresh CredentialRefresh says how an access token is refreshed.
 type CredentialRefresh struct {
-	ClientID          string       `json:"client_id"`
-	Resource          *string      `json:"resource"`
-	Scope             *string      `json:"scope"`
-	TokenEndpoint     string       `json:"token_endpoint"`
+	// ClientID The client that the token endpoint knows.
+	ClientID string `json:"client_id"`
+
+	// Resource The resource that the token is for, if the endpoint wants one.
+	Resource *string `json:"resource"`
+
+	// Scope What the token is to be good for, if the endpoint wants it.
+	Scope *string `json:"scope"`
+
+	// TokenEndpoint The URL that gives access tokens.
+	TokenEndpoint string `json:"token_endpoint"`
+
+	// TokenEndpointAuth EndpointAuth says how the client shows who it is.
 	TokenEndpointAuth EndpointAuth `json:"token_endpoint_auth"`
 }
 
-// Credentials defines model for Credentials.
+// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 type Credentials struct {
 	// AccessKeyID Of s3.
 	AccessKeyID string `json:"access_key_id,omitempty"`
@@ -759,58 +1127,88 @@ type Credentials struct {
 	ServiceAccount string `json:"service_account,omitempty"`
 }
 
-// DeletedContainer defines model for DeletedContainer.
+// DeletedContainer DeletedContainer says that a container was deleted.
 type DeletedContainer struct {
-	Deleted bool   `json:"deleted"`
-	ID      string `json:"id"`
-	Object  string `json:"object"`
+	// Deleted Always true.
+	Deleted bool `json:"deleted"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// DeletedContainerFile defines model for DeletedContainerFile.
+// DeletedContainerFile DeletedContainerFile says that a file was deleted.
 type DeletedContainerFile struct {
-	Deleted bool   `json:"deleted"`
-	ID      string `json:"id"`
-	Object  string `json:"object"`
+	// Deleted Always true.
+	Deleted bool `json:"deleted"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// DeletedCredential defines model for DeletedCredential.
+// DeletedCredential DeletedCredential says that a credential is gone.
 type DeletedCredential struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// DeletedFile defines model for DeletedFile.
+// DeletedFile DeletedFile says that a file is gone.
 type DeletedFile struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// DeletedResponse defines model for DeletedResponse.
+// DeletedResponse DeletedResponse says that a response was deleted.
 type DeletedResponse struct {
-	Deleted bool   `json:"deleted"`
-	ID      string `json:"id"`
-	Object  string `json:"object"`
+	// Deleted Always true.
+	Deleted bool `json:"deleted"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// DeletedSkill defines model for DeletedSkill.
+// DeletedSkill DeletedSkill says that a skill is gone.
 type DeletedSkill struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// DeletedSkillVersion defines model for DeletedSkillVersion.
+// DeletedSkillVersion DeletedSkillVersion says that a version of a skill is gone.
 type DeletedSkillVersion struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// DeletedVault defines model for DeletedVault.
+// DeletedVault DeletedVault says that a vault is gone.
 type DeletedVault struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// DownloadRequest defines model for DownloadRequest.
+// DownloadRequest DownloadRequest is the body of POST /v1/files/download_url.
 type DownloadRequest struct {
 	// ID A thread_id.
 	ID string `json:"id"`
@@ -822,29 +1220,43 @@ type DownloadRequest struct {
 	Source string `json:"source"`
 }
 
-// EndpointAuth defines model for EndpointAuth.
+// EndpointAuth EndpointAuth says how the client shows who it is.
 type EndpointAuth struct {
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// Environment defines model for Environment.
+// Environment Environment is an environment as the admin API shows it.
 type Environment struct {
-	CreatedAt time.Time         `json:"created_at"`
-	EnvVars   map[string]string `json:"env_vars"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// EnvVars Variables of programs by name.
+	EnvVars map[string]string `json:"env_vars"`
 
 	// ID env_ and 16 hexadecimal digits.
-	ID    string `json:"id"`
+	ID string `json:"id"`
+
+	// Image The image that it runs.
 	Image string `json:"image"`
 
 	// Isolation What executions share: nothing, or with others of their key a kernel.
 	Isolation string `json:"isolation"`
-	Limits    Limits `json:"limits"`
-	Name      string `json:"name"`
+
+	// Limits Limits bound what one sandbox may use. Sizes are in bytes.
+	Limits Limits `json:"limits"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// PackageBuild How far packages are installed; null without packages, and in lists.
 	PackageBuild *PackageBuild `json:"package_build"`
-	Packages     Packages      `json:"packages"`
-	Permissions  Permissions   `json:"permissions"`
+
+	// Packages Packages are packages by what installs them.
+	Packages Packages `json:"packages"`
+
+	// Permissions Permissions say what the programs of an environment may reach and do.
+	Permissions Permissions `json:"permissions"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
 	SecretHosts map[string][]string `json:"secret_hosts"`
@@ -856,7 +1268,7 @@ type Environment struct {
 	Tenant string `json:"tenant"`
 }
 
-// EnvironmentChange defines model for EnvironmentChange.
+// EnvironmentChange EnvironmentChange is what PATCH can change of an environment; what is left out stays.
 type EnvironmentChange struct {
 	// EnvVars Variables to set; others stay. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
@@ -865,14 +1277,22 @@ type EnvironmentChange struct {
 	Image *string `json:"image,omitempty"`
 
 	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
-	Isolation *string         `json:"isolation,omitempty"`
-	Limits    *LimitsChange   `json:"limits,omitempty"`
-	Name      *string         `json:"name,omitempty"`
-	Packages  *PackagesChange `json:"packages,omitempty"`
+	Isolation *string `json:"isolation,omitempty"`
+
+	// Limits LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
+	Limits *LimitsChange `json:"limits,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
+
+	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
+	Packages *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Begins anew with the rules of a profile, which permissions then change.
-	PermissionProfile *string            `json:"permission_profile,omitempty"`
-	Permissions       *PermissionsChange `json:"permissions,omitempty"`
+	PermissionProfile *string `json:"permission_profile,omitempty"`
+
+	// Permissions PermissionsChange is what can be changed of permissions; what is left out stays.
+	Permissions *PermissionsChange `json:"permissions,omitempty"`
 
 	// SecretHosts Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
 	SecretHosts map[string][]string `json:"secret_hosts,omitempty"`
@@ -884,23 +1304,31 @@ type EnvironmentChange struct {
 	Unset *[]string `json:"unset,omitempty"`
 }
 
-// EnvironmentConfig defines model for EnvironmentConfig.
+// EnvironmentConfig EnvironmentConfig is what programs of an environment get and may do.
 type EnvironmentConfig struct {
 	// BaseTemplate null for an image that the operator chose.
 	BaseTemplate *string `json:"base_template"`
 
 	// Isolation What executions share: nothing, or with others of their key a kernel.
-	Isolation string   `json:"isolation"`
-	Packages  Packages `json:"packages"`
+	Isolation string `json:"isolation"`
+
+	// Packages Packages are packages by what installs them.
+	Packages Packages `json:"packages"`
 
 	// PermissionProfile The profile that permissions started from; null for none.
-	PermissionProfile *string     `json:"permission_profile"`
-	Permissions       Permissions `json:"permissions"`
-	Resources         Resources   `json:"resources"`
-	Type              string      `json:"type"`
+	PermissionProfile *string `json:"permission_profile"`
+
+	// Permissions Permissions say what the programs of an environment may reach and do.
+	Permissions Permissions `json:"permissions"`
+
+	// Resources Resources are what a sandbox of an environment may use.
+	Resources Resources `json:"resources"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ErrorResponse defines model for ErrorResponse.
+// ErrorResponse ErrorResponse is the body of every refusal and failure.
 type ErrorResponse struct {
 	// Dimension With rate_limited: which limit it is, such as concurrency, timeout or credits.
 	Dimension string `json:"dimension,omitempty"`
@@ -919,14 +1347,16 @@ type ErrorResponse struct {
 	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
-// Event defines model for Event.
+// Event Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there.
 type Event struct {
 	// Data On output: a line with its newline, or a piece of one that is longer than 64 KiB.
 	Data string `json:"data,omitempty"`
 
 	// OutputTruncated On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete.
-	OutputTruncated bool             `json:"output_truncated,omitempty"`
-	Result          *ExecuteResponse `json:"result,omitempty"`
+	OutputTruncated bool `json:"output_truncated,omitempty"`
+
+	// Result ExecuteResponse is how an execution ended.
+	Result *ExecuteResponse `json:"result,omitempty"`
 
 	// Seq Position in the stream.
 	Seq int64 `json:"seq"`
@@ -944,15 +1374,22 @@ type Event struct {
 	Type string `json:"type"`
 }
 
-// EventThread defines model for EventThread.
+// EventThread EventThread is what an event of a hand-off tells of a thread.
 type EventThread struct {
-	AgentID      string  `json:"agent_id"`
-	AgentVersion int64   `json:"agent_version"`
-	Name         string  `json:"name"`
-	ThreadID     *string `json:"thread_id,omitempty"`
+	// AgentID The id of the agent.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion The version of the agent.
+	AgentVersion int64 `json:"agent_version"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// ThreadID The id of the thread.
+	ThreadID *string `json:"thread_id,omitempty"`
 }
 
-// ExecuteCodeRequest defines model for ExecuteCodeRequest.
+// ExecuteCodeRequest ExecuteCodeRequest is the body of POST /v1/tools/execute_code.
 type ExecuteCodeRequest struct {
 	// Agent Which agent calls. Its hourly cap counts the call.
 	Agent string `json:"agent"`
@@ -976,7 +1413,7 @@ type ExecuteCodeRequest struct {
 	Turn string `json:"turn"`
 }
 
-// ExecuteRequest defines model for ExecuteRequest.
+// ExecuteRequest ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null, which is the same as leaving them out.
 type ExecuteRequest struct {
 	// Args Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
 	Args *[]string `json:"args,omitempty"`
@@ -1023,7 +1460,7 @@ type ExecuteRequest struct {
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
-// ExecuteResponse defines model for ExecuteResponse.
+// ExecuteResponse ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
 	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
 	Error *string `json:"error"`
@@ -1062,10 +1499,13 @@ type ExecuteResponse struct {
 	Success bool `json:"success"`
 }
 
-// Execution defines model for Execution.
+// Execution Execution is the record of an execution with its output.
 type Execution struct {
+	// CompletedAt When it ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
-	CreatedAt   time.Time  `json:"created_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// DeliveryMode How its caller asked for the result.
 	DeliveryMode string `json:"delivery_mode"`
@@ -1095,7 +1535,9 @@ type Execution struct {
 	Isolation *string `json:"isolation"`
 
 	// Key Id of the key that asked for it.
-	Key      string `json:"key"`
+	Key string `json:"key"`
+
+	// Language The language of the code.
 	Language string `json:"language"`
 
 	// Metadata As given with the request.
@@ -1132,18 +1574,22 @@ type Execution struct {
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
 }
 
-// ExecutionPage defines model for ExecutionPage.
+// ExecutionPage ExecutionPage is a part of a list, newest first.
 type ExecutionPage struct {
+	// Data The list itself.
 	Data []ExecutionSummary `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// ExecutionSummary defines model for ExecutionSummary.
+// ExecutionSummary ExecutionSummary is the record of an execution without its output. Fields that are known at its end are null while it runs.
 type ExecutionSummary struct {
+	// CompletedAt When it ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
-	CreatedAt   time.Time  `json:"created_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// DeliveryMode How its caller asked for the result.
 	DeliveryMode string `json:"delivery_mode"`
@@ -1173,7 +1619,9 @@ type ExecutionSummary struct {
 	Isolation *string `json:"isolation"`
 
 	// Key Id of the key that asked for it.
-	Key      string `json:"key"`
+	Key string `json:"key"`
+
+	// Language The language of the code.
 	Language string `json:"language"`
 
 	// Metadata As given with the request.
@@ -1204,13 +1652,16 @@ type ExecutionSummary struct {
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
 }
 
-// ExpiresAfter defines model for ExpiresAfter.
+// ExpiresAfter ExpiresAfter says how long a container lives without use.
 type ExpiresAfter struct {
-	Anchor  string `json:"anchor"`
-	Minutes int64  `json:"minutes"`
+	// Anchor From when minutes count: its last use.
+	Anchor string `json:"anchor"`
+
+	// Minutes Minutes without a use after which it is deleted, 1 to 43200.
+	Minutes int64 `json:"minutes"`
 }
 
-// FetchAnswer defines model for FetchAnswer.
+// FetchAnswer FetchAnswer is pages.
 type FetchAnswer struct {
 	// Contents In the order of the URLs.
 	Contents []FetchedPage `json:"contents"`
@@ -1219,7 +1670,7 @@ type FetchAnswer struct {
 	ID string `json:"id"`
 }
 
-// FetchRequest defines model for FetchRequest.
+// FetchRequest FetchRequest names pages.
 type FetchRequest struct {
 	// MaxTokensPerPage Of each page; 4 characters count as a token.
 	MaxTokensPerPage *int64 `json:"max_tokens_per_page,omitempty"`
@@ -1228,7 +1679,7 @@ type FetchRequest struct {
 	URL []string `json:"url"`
 }
 
-// FetchedPage defines model for FetchedPage.
+// FetchedPage FetchedPage is a page, or why there is none.
 type FetchedPage struct {
 	// Date When it was published, as in 2026-03-01; null where that is not known.
 	Date *string `json:"date"`
@@ -1244,8 +1695,12 @@ type FetchedPage struct {
 
 	// MediaType Such as text/html.
 	MediaType string `json:"media_type"`
-	Text      string `json:"text"`
-	Title     string `json:"title"`
+
+	// Text The text.
+	Text string `json:"text"`
+
+	// Title Its title, for people.
+	Title string `json:"title"`
 
 	// Truncated It goes on beyond text.
 	Truncated bool `json:"truncated"`
@@ -1254,13 +1709,16 @@ type FetchedPage struct {
 	URL string `json:"url"`
 }
 
-// FileEntry defines model for FileEntry.
+// FileEntry FileEntry is a file or a folder.
 type FileEntry struct {
+	// IsDirectory Whether it is a folder.
 	IsDirectory bool `json:"is_directory"`
 
 	// Modified null where that is not kept, as of a bucket's folders.
 	Modified *time.Time `json:"modified"`
-	Name     string     `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Path From the home, or the connection's root.
 	Path string `json:"path"`
@@ -1269,31 +1727,40 @@ type FileEntry struct {
 	Size int64 `json:"size"`
 }
 
-// FileHeader defines model for FileHeader.
+// FileHeader FileHeader is a header that a request to a FileURL has to have.
 type FileHeader struct {
-	Name  string `json:"name"`
+	// Name The header's name.
+	Name string `json:"name"`
+
+	// Value The value.
 	Value string `json:"value"`
 }
 
-// FileScope defines model for FileScope.
+// FileScope FileScope is the session whose agent has shared a file.
 type FileScope struct {
-	ID   string `json:"id"`
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// FileURL defines model for FileURL.
+// FileURL FileURL reads or writes one file without a key.
 type FileURL struct {
+	// ExpiresAt When it stops being valid.
 	ExpiresAt time.Time `json:"expires_at"`
 
 	// Headers To be sent with the request; none so far.
 	Headers []FileHeader `json:"headers"`
-	Method  string       `json:"method"`
+
+	// Method The method of HTTP that the URL is for.
+	Method string `json:"method"`
 
 	// URL Absolute, with the host that the request was sent to.
 	URL string `json:"url"`
 }
 
-// FilesListRequest defines model for FilesListRequest.
+// FilesListRequest FilesListRequest is the body of POST /v1/files/list.
 type FilesListRequest struct {
 	// ID A thread_id; or slug or id of a connection that this key mounts.
 	ID string `json:"id"`
@@ -1305,12 +1772,13 @@ type FilesListRequest struct {
 	Source string `json:"source"`
 }
 
-// FilesListResponse defines model for FilesListResponse.
+// FilesListResponse FilesListResponse is what a folder holds.
 type FilesListResponse struct {
+	// Files What the folder holds, by name.
 	Files []FileEntry `json:"files"`
 }
 
-// FilesystemChange defines model for FilesystemChange.
+// FilesystemChange FilesystemChange changes FilesystemPermissions.
 type FilesystemChange struct {
 	// BlockedPaths Replaces the list.
 	BlockedPaths *[]string `json:"blocked_paths,omitempty"`
@@ -1322,23 +1790,31 @@ type FilesystemChange struct {
 	WritablePaths *[]string `json:"writable_paths,omitempty"`
 }
 
-// FilesystemPermissions defines model for FilesystemPermissions.
+// FilesystemPermissions FilesystemPermissions are what programs may read and write.
 type FilesystemPermissions struct {
-	BlockedPaths  []string `json:"blocked_paths"`
+	// BlockedPaths Files and folders that programs cannot see.
+	BlockedPaths []string `json:"blocked_paths"`
+
+	// ReadOnlyPaths Files and folders that programs can read and not change.
 	ReadOnlyPaths []string `json:"read_only_paths"`
 
 	// WritablePaths Where programs may write as far as their user may; / is everywhere.
 	WritablePaths []string `json:"writable_paths"`
 }
 
-// GlobInput defines model for GlobInput.
+// GlobInput GlobInput is the input of glob.
 type GlobInput struct {
-	Cwd     *string `json:"cwd,omitempty"`
-	Pattern string  `json:"pattern"`
+	// Cwd The folder to begin in; the home if left out.
+	Cwd *string `json:"cwd,omitempty"`
+
+	// Pattern A pattern such as **/*.py.
+	Pattern string `json:"pattern"`
+
+	// Sandbox The name of the sandbox; default if left out.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
-// GlobOutput defines model for GlobOutput.
+// GlobOutput GlobOutput is what glob returns.
 type GlobOutput struct {
 	// Files By name, as the pattern is: relative to cwd unless it begins with a slash.
 	Files []string `json:"files"`
@@ -1350,11 +1826,13 @@ type GlobOutput struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Grant defines model for Grant.
+// Grant Grant has an environment or a key mount a connection.
 type Grant struct {
 	// Connection The connection's id.
-	Connection string    `json:"connection"`
-	CreatedAt  time.Time `json:"created_at"`
+	Connection string `json:"connection"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// Environment Id of the environment that mounts it; null for a key's.
 	Environment *string `json:"environment"`
@@ -1366,20 +1844,30 @@ type Grant struct {
 	Key *string `json:"key"`
 
 	// Prefix What is mounted, from the connection's root; empty for all that the connection's prefix leaves.
-	Prefix   string `json:"prefix"`
-	ReadOnly bool   `json:"read_only"`
+	Prefix string `json:"prefix"`
+
+	// ReadOnly Whether programs can only read it.
+	ReadOnly bool `json:"read_only"`
 }
 
-// JSONSchema defines model for JSONSchema.
+// JSONSchema JSONSchema is a named schema.
 type JSONSchema struct {
-	Description *string     `json:"description,omitempty"`
-	Name        *string     `json:"name,omitempty"`
-	Schema      interface{} `json:"schema"`
-	Strict      *bool       `json:"strict,omitempty"`
+	// Description What it is for, in words.
+	Description *string `json:"description,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
+
+	// Schema JSON Schema of the answer.
+	Schema interface{} `json:"schema"`
+
+	// Strict Whether the answer must fit the schema exactly.
+	Strict *bool `json:"strict,omitempty"`
 }
 
-// Key defines model for Key.
+// Key Key is an API key as the admin API shows it.
 type Key struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// EnvVars Variables of its executions, over those of the environment.
@@ -1398,10 +1886,16 @@ type Key struct {
 	ID string `json:"id"`
 
 	// Key The key itself: only in the answer that made it.
-	Key       string     `json:"key,omitempty"`
-	Name      string     `json:"name"`
+	Key string `json:"key,omitempty"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// RevokedAt When it was revoked; null while it is valid.
 	RevokedAt *time.Time `json:"revoked_at"`
-	Scopes    []string   `json:"scopes"`
+
+	// Scopes What it may do.
+	Scopes []string `json:"scopes"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
 	SecretHosts map[string][]string `json:"secret_hosts"`
@@ -1419,14 +1913,16 @@ type Key struct {
 	WebhookURL *string `json:"webhook_url"`
 }
 
-// KeyChange defines model for KeyChange.
+// KeyChange KeyChange is what PATCH can change of a key; what is left out stays.
 type KeyChange struct {
 	// EnvVars Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// ExpiresAt A time in RFC 3339, or never.
 	ExpiresAt *string `json:"expires_at,omitempty"`
-	Name      *string `json:"name,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
 
 	// Scopes Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator.
 	Scopes *[]string `json:"scopes,omitempty"`
@@ -1447,92 +1943,148 @@ type KeyChange struct {
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
-// Limits defines model for Limits.
+// Limits Limits bound what one sandbox may use. Sizes are in bytes.
 type Limits struct {
 	// CPU Cores.
-	CPU       float64 `json:"cpu"`
-	Inodes    int64   `json:"inodes"`
-	Memory    int64   `json:"memory"`
-	OpenFiles int64   `json:"open_files"`
-	Processes int64   `json:"processes"`
-	RootSize  int64   `json:"root_size"`
-	ShmSize   int64   `json:"shm_size"`
-	TmpSize   int64   `json:"tmp_size"`
+	CPU float64 `json:"cpu"`
+
+	// Inodes Files and folders together that it may make.
+	Inodes int64 `json:"inodes"`
+
+	// Memory Bytes of memory.
+	Memory int64 `json:"memory"`
+
+	// OpenFiles Files that one program may have open.
+	OpenFiles int64 `json:"open_files"`
+
+	// Processes Processes and threads at the same time.
+	Processes int64 `json:"processes"`
+
+	// RootSize Bytes that may be written to the root file system, which is in memory.
+	RootSize int64 `json:"root_size"`
+
+	// ShmSize Bytes of /dev/shm, which is in memory.
+	ShmSize int64 `json:"shm_size"`
+
+	// TmpSize Bytes that may be written to /tmp, which is in memory.
+	TmpSize int64 `json:"tmp_size"`
 }
 
-// LimitsChange defines model for LimitsChange.
+// LimitsChange LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
 type LimitsChange struct {
 	// CPU Cores, above 0.
-	CPU    *float64 `json:"cpu,omitempty"`
-	Inodes *int64   `json:"inodes,omitempty"`
+	CPU *float64 `json:"cpu,omitempty"`
+
+	// Inodes Files and folders together that it may make.
+	Inodes *int64 `json:"inodes,omitempty"`
 
 	// Memory Bytes. The three sizes live in it.
-	Memory    *int64 `json:"memory,omitempty"`
+	Memory *int64 `json:"memory,omitempty"`
+
+	// OpenFiles Files that one program may have open.
 	OpenFiles *int64 `json:"open_files,omitempty"`
+
+	// Processes Processes and threads at the same time.
 	Processes *int64 `json:"processes,omitempty"`
-	RootSize  *int64 `json:"root_size,omitempty"`
-	ShmSize   *int64 `json:"shm_size,omitempty"`
-	TmpSize   *int64 `json:"tmp_size,omitempty"`
+
+	// RootSize Bytes that may be written to the root file system, which is in memory.
+	RootSize *int64 `json:"root_size,omitempty"`
+
+	// ShmSize Bytes of /dev/shm, which is in memory.
+	ShmSize *int64 `json:"shm_size,omitempty"`
+
+	// TmpSize Bytes that may be written to /tmp, which is in memory.
+	TmpSize *int64 `json:"tmp_size,omitempty"`
 }
 
-// ListModel defines model for ListModel.
+// ListModel ListModel is a model as OpenAI's clients read it.
 type ListModel struct {
 	// Created Unix seconds.
 	Created int64 `json:"created"`
 
 	// ID The name that requests give as model.
-	ID     string `json:"id"`
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
 	Object string `json:"object"`
 
 	// OwnedBy The part of the name before its first slash, or the wire protocol of the provider.
 	OwnedBy string `json:"owned_by"`
 }
 
-// ListedSandbox defines model for ListedSandbox.
+// ListedSandbox ListedSandbox is a sandbox of the session.
 type ListedSandbox struct {
-	Image  string `json:"image"`
-	Name   string `json:"name"`
+	// Image The image that it runs.
+	Image string `json:"image"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Status In which state it is.
 	Status string `json:"status"`
 }
 
-// MCPAnnotations defines model for MCPAnnotations.
+// MCPAnnotations MCPAnnotations are MCP's hints of what a tool does.
 type MCPAnnotations struct {
+	// DestructiveHint Whether it may destroy something.
 	DestructiveHint bool `json:"destructiveHint"`
-	IdempotentHint  bool `json:"idempotentHint"`
-	OpenWorldHint   bool `json:"openWorldHint"`
-	ReadOnlyHint    bool `json:"readOnlyHint"`
+
+	// IdempotentHint Whether a second call with the same arguments changes nothing more.
+	IdempotentHint bool `json:"idempotentHint"`
+
+	// OpenWorldHint Whether it reaches what is outside of the sandbox.
+	OpenWorldHint bool `json:"openWorldHint"`
+
+	// ReadOnlyHint Whether it changes nothing.
+	ReadOnlyHint bool `json:"readOnlyHint"`
 }
 
-// MCPError defines model for MCPError.
+// MCPError MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC.
 type MCPError struct {
+	// Error MCPErrorObject says what is wrong.
 	Error MCPErrorObject `json:"error"`
 
 	// ID That of the message; null if it has none or could not be read.
-	ID      interface{} `json:"id"`
-	Jsonrpc string      `json:"jsonrpc"`
+	ID interface{} `json:"id"`
+
+	// Jsonrpc The version of JSON-RPC.
+	Jsonrpc string `json:"jsonrpc"`
 }
 
-// MCPErrorObject defines model for MCPErrorObject.
+// MCPErrorObject MCPErrorObject says what is wrong.
 type MCPErrorObject struct {
 	// Code As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not.
-	Code int64          `json:"code"`
+	Code int64 `json:"code"`
+
+	// Data ErrorResponse is the body of every refusal and failure.
 	Data *ErrorResponse `json:"data,omitempty"`
 
 	// Message A sentence for people.
 	Message string `json:"message"`
 }
 
-// MCPTool defines model for MCPTool.
+// MCPTool MCPTool is a tool as the Model Context Protocol lists it.
 type MCPTool struct {
-	Annotations  MCPAnnotations `json:"annotations"`
-	Description  string         `json:"description"`
-	InputSchema  interface{}    `json:"inputSchema"`
-	Name         string         `json:"name"`
-	OutputSchema interface{}    `json:"outputSchema"`
-	Title        string         `json:"title"`
+	// Annotations MCPAnnotations are MCP's hints of what a tool does.
+	Annotations MCPAnnotations `json:"annotations"`
+
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// InputSchema JSON Schema of the arguments.
+	InputSchema interface{} `json:"inputSchema"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// OutputSchema JSON Schema of the result.
+	OutputSchema interface{} `json:"outputSchema"`
+
+	// Title Its title, for people.
+	Title string `json:"title"`
 }
 
-// Model defines model for Model.
+// Model Model is a model of a provider as the admin API shows it: without its key.
 type Model struct {
 	// AllTenants Whether every tenant may use it.
 	AllTenants bool `json:"all_tenants"`
@@ -1568,7 +2120,9 @@ type Model struct {
 	Overridden bool `json:"overridden,omitempty"`
 
 	// Plans Names of the plans whose tenants may, too.
-	Plans  []string    `json:"plans"`
+	Plans []string `json:"plans"`
+
+	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
 	Prices ModelPrices `json:"prices"`
 
 	// Provider The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages.
@@ -1578,14 +2132,16 @@ type Model struct {
 	Source string `json:"source"`
 
 	// Tenants Those that may, if not all: their ids, and names where a file has them.
-	Tenants   []string  `json:"tenants"`
+	Tenants []string `json:"tenants"`
+
+	// UpdatedAt When it was changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// Upstream What the provider calls it.
 	Upstream string `json:"upstream"`
 }
 
-// ModelChange defines model for ModelChange.
+// ModelChange ModelChange is what PATCH can change of a model; what is left out stays.
 type ModelChange struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
@@ -1595,14 +2151,20 @@ type ModelChange struct {
 
 	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
-	Context      *int64    `json:"context,omitempty"`
+
+	// Context Tokens that a request and its answer may have together, if known.
+	Context *int64 `json:"context,omitempty"`
 
 	// Key For the provider; stored encrypted. Empty for none.
-	Key       *string `json:"key,omitempty"`
-	MaxOutput *int64  `json:"max_output,omitempty"`
+	Key *string `json:"key,omitempty"`
+
+	// MaxOutput Tokens that an answer may have, if known.
+	MaxOutput *int64 `json:"max_output,omitempty"`
 
 	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
-	Plans  *[]string    `json:"plans,omitempty"`
+	Plans *[]string `json:"plans,omitempty"`
+
+	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
 	Prices *ModelPrices `json:"prices,omitempty"`
 
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
@@ -1612,20 +2174,33 @@ type ModelChange struct {
 	Upstream *string `json:"upstream,omitempty"`
 }
 
-// ModelCost defines model for ModelCost.
+// ModelCost ModelCost is the price of an answer.
 type ModelCost struct {
+	// CacheCreationCost US dollars for input that was written to the provider's cache.
 	CacheCreationCost float64 `json:"cache_creation_cost"`
-	CacheReadCost     float64 `json:"cache_read_cost"`
-	Currency          string  `json:"currency"`
-	InputCost         float64 `json:"input_cost"`
-	OutputCost        float64 `json:"output_cost"`
-	TotalCost         float64 `json:"total_cost"`
+
+	// CacheReadCost US dollars for input that was read from the provider's cache.
+	CacheReadCost float64 `json:"cache_read_cost"`
+
+	// Currency The currency of all amounts.
+	Currency string `json:"currency"`
+
+	// InputCost US dollars for input.
+	InputCost float64 `json:"input_cost"`
+
+	// OutputCost US dollars for output.
+	OutputCost float64 `json:"output_cost"`
+
+	// TotalCost US dollars for all of it.
+	TotalCost float64 `json:"total_cost"`
 }
 
-// ModelError defines model for ModelError.
+// ModelError ModelError is why a model did not answer.
 type ModelError struct {
 	// Failure transient and rate_limited may be gone later.
 	Failure string `json:"failure"`
+
+	// Message A sentence for people.
 	Message string `json:"message"`
 
 	// RetryAfterMS What the provider asks to wait.
@@ -1635,10 +2210,12 @@ type ModelError struct {
 	Status int64 `json:"status,omitempty"`
 }
 
-// ModelKey defines model for ModelKey.
+// ModelKey ModelKey is a tenant's own key for a model: all but the key.
 type ModelKey struct {
 	// BaseURL The provider's API that the key was given for; it is sent to no other.
-	BaseURL   string    `json:"base_url"`
+	BaseURL string `json:"base_url"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// InUse false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more.
@@ -1648,13 +2225,16 @@ type ModelKey struct {
 	Model string `json:"model"`
 }
 
-// ModelList defines model for ModelList.
+// ModelList ModelList is models as OpenAI's clients read them: all at once.
 type ModelList struct {
-	Data   []ListModel `json:"data"`
-	Object string      `json:"object"`
+	// Data The list itself.
+	Data []ListModel `json:"data"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ModelPrices defines model for ModelPrices.
+// ModelPrices ModelPrices are in US dollars for a million tokens. What is left out is 0.
 type ModelPrices struct {
 	// CacheRead For input that the provider reads from its cache.
 	CacheRead string `json:"cache_read,omitempty"`
@@ -1663,23 +2243,31 @@ type ModelPrices struct {
 	CacheWrite string `json:"cache_write,omitempty"`
 
 	// Input A decimal number, such as 2.50, with at most 6 digits after the point.
-	Input  string `json:"input,omitempty"`
+	Input string `json:"input,omitempty"`
+
+	// Output US dollars for a million tokens of output, a decimal number as text.
 	Output string `json:"output,omitempty"`
 }
 
-// ModelTest defines model for ModelTest.
+// ModelTest ModelTest is what a model is asked.
 type ModelTest struct {
-	MaxOutputTokens *int64  `json:"max_output_tokens,omitempty"`
-	Prompt          *string `json:"prompt,omitempty"`
+	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
+	MaxOutputTokens *int64 `json:"max_output_tokens,omitempty"`
+
+	// Prompt What the model is asked; a short question if left out.
+	Prompt *string `json:"prompt,omitempty"`
 }
 
-// ModelTrial defines model for ModelTrial.
+// ModelTrial ModelTrial is what came of it.
 type ModelTrial struct {
+	// Answer The text that the model said.
 	Answer string `json:"answer"`
 
 	// Cost By the prices of the record; null if the provider did not tell the tokens.
-	Cost       *ModelCost `json:"cost"`
-	DurationMS int64      `json:"duration_ms"`
+	Cost *ModelCost `json:"cost"`
+
+	// DurationMS How long it took, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
 
 	// Error Why there is no answer, or not all of it; null if there is.
 	Error *ModelError `json:"error"`
@@ -1703,7 +2291,7 @@ type ModelTrial struct {
 	Usage *ModelUsage `json:"usage"`
 }
 
-// ModelUsage defines model for ModelUsage.
+// ModelUsage ModelUsage is tokens of an answer, as the provider counts them.
 type ModelUsage struct {
 	// CacheCreationInputTokens Of these, written to it.
 	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
@@ -1721,20 +2309,31 @@ type ModelUsage struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// Mount defines model for Mount.
+// Mount Mount is a mount as it is shown.
 type Mount struct {
+	// FileID The file's id.
 	FileID *string `json:"file_id,omitempty"`
-	Path   string  `json:"path"`
-	Ref    *string `json:"ref,omitempty"`
+
+	// Path Where it is in the sandbox.
+	Path string `json:"path"`
+
+	// Ref Of git_repository: the branch, tag or commit.
+	Ref *string `json:"ref,omitempty"`
 
 	// Size Of file with content, in bytes.
-	Size  *int64  `json:"size,omitempty"`
+	Size *int64 `json:"size,omitempty"`
+
+	// Token Of git_repository: the variable with the secret that the host is sent.
 	Token *string `json:"token,omitempty"`
-	Type  string  `json:"type"`
-	URL   *string `json:"url,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// URL Of git_repository: the URL that is cloned.
+	URL *string `json:"url,omitempty"`
 }
 
-// NetworkChange defines model for NetworkChange.
+// NetworkChange NetworkChange changes NetworkPermissions.
 type NetworkChange struct {
 	// AllowedCidrs Replaces the list.
 	AllowedCidrs *[]string `json:"allowed_cidrs,omitempty"`
@@ -1752,46 +2351,67 @@ type NetworkChange struct {
 	Unrestricted *bool `json:"unrestricted,omitempty"`
 }
 
-// NetworkPermissions defines model for NetworkPermissions.
+// NetworkPermissions NetworkPermissions are what programs may connect to.
 type NetworkPermissions struct {
 	// AllowedCidrs Addresses that may be connected to without a name.
 	AllowedCidrs []string `json:"allowed_cidrs"`
 
 	// AllowedHosts Names; *.example.com is every name below it, * every name. An empty list allows none.
 	AllowedHosts []string `json:"allowed_hosts"`
-	BlockedPorts []int64  `json:"blocked_ports"`
-	Enabled      bool     `json:"enabled"`
+
+	// BlockedPorts Ports that cannot be reached.
+	BlockedPorts []int64 `json:"blocked_ports"`
+
+	// Enabled Whether there is a network at all.
+	Enabled bool `json:"enabled"`
 
 	// Unrestricted Addresses may be connected to without a name having been looked up.
 	Unrestricted bool `json:"unrestricted"`
 }
 
-// NewAgent defines model for NewAgent.
+// NewAgent NewAgent is the body that makes an agent.
 type NewAgent struct {
+	// Description What it is for, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Agents that it may hand work to: each is a tool of the model's.
-	Handoffs   *[]AgentHandoff        `json:"handoffs,omitempty"`
-	McpServers *[]AgentServer         `json:"mcp_servers,omitempty"`
-	Metadata   map[string]interface{} `json:"metadata,omitempty"`
-	Model      AgentModel             `json:"model"`
-	Multiagent *AgentMultiagent       `json:"multiagent,omitempty"`
-	Name       string                 `json:"name"`
+	Handoffs *[]AgentHandoff `json:"handoffs,omitempty"`
+
+	// McpServers MCP servers that tools name.
+	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
+
+	// Metadata What to store with it: an object of your own.
+	Metadata map[string]interface{} `json:"metadata,omitempty"`
+
+	// Model AgentModel says which model an agent asks, and how.
+	Model AgentModel `json:"model"`
+
+	// Multiagent AgentMultiagent says how an agent hands on.
+	Multiagent *AgentMultiagent `json:"multiagent,omitempty"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Skills Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
 	Skills *[]interface{} `json:"skills,omitempty"`
 
 	// Slug Unique among the tenant's agents; taken wherever an id is.
-	Slug       *string      `json:"slug,omitempty"`
-	System     *string      `json:"system,omitempty"`
-	ToolPolicy *ToolPolicy  `json:"tool_policy,omitempty"`
-	Tools      *[]AgentTool `json:"tools,omitempty"`
+	Slug *string `json:"slug,omitempty"`
+
+	// System What the model is told before the conversation.
+	System *string `json:"system,omitempty"`
+
+	// ToolPolicy ToolPolicy says which tools an agent may call.
+	ToolPolicy *ToolPolicy `json:"tool_policy,omitempty"`
+
+	// Tools Tools that the model may call.
+	Tools *[]AgentTool `json:"tools,omitempty"`
 
 	// Visibility private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs.
 	Visibility *string `json:"visibility,omitempty"`
 }
 
-// NewAuth defines model for NewAuth.
+// NewAuth NewAuth is what a credential is for, with its secrets, which are never shown.
 type NewAuth struct {
 	// AccessToken Of mcp_oauth.
 	AccessToken *string `json:"access_token,omitempty"`
@@ -1803,8 +2423,10 @@ type NewAuth struct {
 	Hosts *[]string `json:"hosts,omitempty"`
 
 	// McpServerURL Of static_bearer and mcp_oauth: the MCP server that the token is for.
-	McpServerURL *string     `json:"mcp_server_url,omitempty"`
-	Refresh      *NewRefresh `json:"refresh,omitempty"`
+	McpServerURL *string `json:"mcp_server_url,omitempty"`
+
+	// Refresh NewRefresh says how an access token is refreshed.
+	Refresh *NewRefresh `json:"refresh,omitempty"`
 
 	// SecretName Of host_secret: the variable of programs, which holds a placeholder.
 	SecretName *string `json:"secret_name,omitempty"`
@@ -1814,68 +2436,96 @@ type NewAuth struct {
 
 	// Token Of static_bearer.
 	Token *string `json:"token,omitempty"`
-	Type  string  `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// NewConnection defines model for NewConnection.
+// NewConnection NewConnection is the body that makes a connection.
 type NewConnection struct {
 	// Account Of azure: the storage account.
 	Account string `json:"account,omitempty"`
 
 	// Bucket The bucket; of azure the container.
-	Bucket      string       `json:"bucket,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+
+	// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 	Credentials *Credentials `json:"credentials,omitempty"`
 
 	// Endpoint URL of the service, of s3 and azure; the provider's own if left out.
 	Endpoint string `json:"endpoint,omitempty"`
-	Kind     string `json:"kind"`
+
+	// Kind What kind it is of.
+	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
-	PathStyle bool    `json:"path_style,omitempty"`
-	Prefix    *string `json:"prefix,omitempty"`
-	ReadOnly  *bool   `json:"read_only,omitempty"`
+	PathStyle bool `json:"path_style,omitempty"`
+
+	// Prefix The part of the storage that is mounted: a folder, without a slash at the ends.
+	Prefix *string `json:"prefix,omitempty"`
+
+	// ReadOnly Whether programs can only read it.
+	ReadOnly *bool `json:"read_only,omitempty"`
 
 	// Region Of s3; required without an endpoint.
 	Region string `json:"region,omitempty"`
-	Slug   string `json:"slug"`
+
+	// Slug What it is called in paths: sandboxes see it at /data/{slug}.
+	Slug string `json:"slug"`
 }
 
-// NewContainer defines model for NewContainer.
+// NewContainer NewContainer is the body that makes a container.
 type NewContainer struct {
+	// ExpiresAfter ExpiresAfter says how long a container lives without use.
 	ExpiresAfter *ExpiresAfter `json:"expires_after,omitempty"`
 
 	// FileIds Refused: there are no files to copy by id. Upload them to the container.
 	FileIds *[]string `json:"file_ids,omitempty"`
 
 	// MemoryLimit At most what sandboxes of the key's environment have, which is what it has if left out.
-	MemoryLimit   *string          `json:"memory_limit,omitempty"`
-	Name          string           `json:"name"`
+	MemoryLimit *string `json:"memory_limit,omitempty"`
+
+	// Name A name, which need not be the only one.
+	Name string `json:"name"`
+
+	// NetworkPolicy ContainerAccess narrows what the environment's network policy allows.
 	NetworkPolicy *ContainerAccess `json:"network_policy,omitempty"`
 
 	// Skills Refused: there are no skills.
 	Skills *[]interface{} `json:"skills,omitempty"`
 }
 
-// NewContext defines model for NewContext.
+// NewContext NewContext is the body that starts a code context.
 type NewContext struct {
-	Language   string  `json:"language"`
+	// Language The language of the code.
+	Language string `json:"language"`
+
+	// WorkingDir The folder to begin in.
 	WorkingDir *string `json:"working_dir,omitempty"`
 }
 
-// NewCredential defines model for NewCredential.
+// NewCredential NewCredential is the body that adds a credential.
 type NewCredential struct {
-	Auth        NewAuth           `json:"auth"`
-	DisplayName *string           `json:"display_name,omitempty"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
+	// Auth NewAuth is what a credential is for, with its secrets, which are never shown.
+	Auth NewAuth `json:"auth"`
+
+	// DisplayName A name for people.
+	DisplayName *string `json:"display_name,omitempty"`
+
+	// Metadata Up to 16 pairs; keys of up to 64 characters, values of up to 512.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// NewEndpointAuth defines model for NewEndpointAuth.
+// NewEndpointAuth NewEndpointAuth says how the client shows who it is.
 type NewEndpointAuth struct {
+	// ClientSecret Of client_secret_basic and client_secret_post: the client's secret, which is never shown.
 	ClientSecret *string `json:"client_secret,omitempty"`
-	Type         string  `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// NewGrant defines model for NewGrant.
+// NewGrant NewGrant is the body that makes a grant.
 type NewGrant struct {
 	// Environment Name or id; either this or key.
 	Environment *string `json:"environment,omitempty"`
@@ -1884,11 +2534,13 @@ type NewGrant struct {
 	Key *string `json:"key,omitempty"`
 
 	// Prefix Within the connection's prefix and, for a key, that of its environment's grant; like them from the connection's root.
-	Prefix   *string `json:"prefix,omitempty"`
-	ReadOnly *bool   `json:"read_only,omitempty"`
+	Prefix *string `json:"prefix,omitempty"`
+
+	// ReadOnly Whether programs can only read it.
+	ReadOnly *bool `json:"read_only,omitempty"`
 }
 
-// NewKey defines model for NewKey.
+// NewKey NewKey is the body that makes a key.
 type NewKey struct {
 	// EnvVars Variables of its executions, over those of the environment. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
@@ -1901,7 +2553,9 @@ type NewKey struct {
 
 	// ExpiresIn Seconds until it expires; instead of expires_at.
 	ExpiresIn *int64 `json:"expires_in,omitempty"`
-	Name      string `json:"name"`
+
+	// Name A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens.
+	Name string `json:"name"`
 
 	// Scopes Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
 	Scopes *[]string `json:"scopes,omitempty"`
@@ -1919,7 +2573,7 @@ type NewKey struct {
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
-// NewModel defines model for NewModel.
+// NewModel NewModel is the body that makes a model.
 type NewModel struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
@@ -1929,17 +2583,27 @@ type NewModel struct {
 
 	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
-	Context      *int64    `json:"context,omitempty"`
+
+	// Context Tokens that a request and its answer may have together, if known.
+	Context *int64 `json:"context,omitempty"`
 
 	// Key For the provider; stored encrypted. Empty for none.
-	Key       *string `json:"key,omitempty"`
-	MaxOutput *int64  `json:"max_output,omitempty"`
-	Name      string  `json:"name"`
+	Key *string `json:"key,omitempty"`
+
+	// MaxOutput Tokens that an answer may have, if known.
+	MaxOutput *int64 `json:"max_output,omitempty"`
+
+	// Name What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes.
+	Name string `json:"name"`
 
 	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
-	Plans    *[]string    `json:"plans,omitempty"`
-	Prices   *ModelPrices `json:"prices,omitempty"`
-	Provider string       `json:"provider"`
+	Plans *[]string `json:"plans,omitempty"`
+
+	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
+	Prices *ModelPrices `json:"prices,omitempty"`
+
+	// Provider The protocol that it is asked by.
+	Provider string `json:"provider"`
 
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
 	Tenants *[]string `json:"tenants,omitempty"`
@@ -1948,13 +2612,13 @@ type NewModel struct {
 	Upstream *string `json:"upstream,omitempty"`
 }
 
-// NewModelKey defines model for NewModelKey.
+// NewModelKey NewModelKey is the body that gives a key.
 type NewModelKey struct {
 	// Key The tenant's own, for the model's provider. It is stored encrypted and never shown.
 	Key string `json:"key"`
 }
 
-// NewMount defines model for NewMount.
+// NewMount NewMount is something that the sandboxes of a session have from the beginning.
 type NewMount struct {
 	// Content Of file: up to 128 KiB, of all files together.
 	Content *string `json:"content,omitempty"`
@@ -1973,19 +2637,24 @@ type NewMount struct {
 
 	// Token Of git_repository: the variable of a secret that is bound to the URL's host, which is its password.
 	Token *string `json:"token,omitempty"`
-	Type  string  `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 
 	// URL Of git_repository: an https URL, which the environment's network has to allow.
 	URL *string `json:"url,omitempty"`
 }
 
-// NewOwnEnvironment defines model for NewOwnEnvironment.
+// NewOwnEnvironment NewOwnEnvironment is the body that makes an environment.
 type NewOwnEnvironment struct {
+	// Config ConfigChange changes an EnvironmentConfig.
 	Config *ConfigChange `json:"config,omitempty"`
-	Name   string        `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 }
 
-// NewProcess defines model for NewProcess.
+// NewProcess NewProcess is the body that starts a process.
 type NewProcess struct {
 	// Argv A program and its arguments. Instead of command.
 	Argv *[]string `json:"argv,omitempty"`
@@ -1997,28 +2666,43 @@ type NewProcess struct {
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Stdin Whether it can be written to.
-	Stdin    *bool         `json:"stdin,omitempty"`
+	Stdin *bool `json:"stdin,omitempty"`
+
+	// Terminal TerminalSize is the size of a terminal.
 	Terminal *TerminalSize `json:"terminal,omitempty"`
 
 	// TimeoutMS Ends it and all it started; if left out nothing does.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 
 	// WaitForReader Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest.
-	WaitForReader *bool   `json:"wait_for_reader,omitempty"`
-	WorkingDir    *string `json:"working_dir,omitempty"`
+	WaitForReader *bool `json:"wait_for_reader,omitempty"`
+
+	// WorkingDir The folder to start it in; the home if left out.
+	WorkingDir *string `json:"working_dir,omitempty"`
 }
 
-// NewRefresh defines model for NewRefresh.
+// NewRefresh NewRefresh says how an access token is refreshed.
 type NewRefresh struct {
-	ClientID          string          `json:"client_id"`
-	RefreshToken      string          `json:"refresh_token"`
-	Resource          *string         `json:"resource,omitempty"`
-	Scope             *string         `json:"scope,omitempty"`
-	TokenEndpoint     string          `json:"token_endpoint"`
+	// ClientID The client that the token endpoint knows.
+	ClientID string `json:"client_id"`
+
+	// RefreshToken What the token endpoint gives an access token for; it is never shown.
+	RefreshToken string `json:"refresh_token"`
+
+	// Resource The resource that the token is for, if the endpoint wants one.
+	Resource *string `json:"resource,omitempty"`
+
+	// Scope What the token is to be good for, if the endpoint wants it.
+	Scope *string `json:"scope,omitempty"`
+
+	// TokenEndpoint The URL that gives access tokens.
+	TokenEndpoint string `json:"token_endpoint"`
+
+	// TokenEndpointAuth NewEndpointAuth says how the client shows who it is.
 	TokenEndpointAuth NewEndpointAuth `json:"token_endpoint_auth"`
 }
 
-// NewSandbox defines model for NewSandbox.
+// NewSandbox NewSandbox is the body that makes a named sandbox.
 type NewSandbox struct {
 	// EnvVars Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
@@ -2030,8 +2714,12 @@ type NewSandbox struct {
 	FilesOnly *bool `json:"files_only,omitempty"`
 
 	// Image Such as node:22; that of the key's environment if left out.
-	Image   *string        `json:"image,omitempty"`
-	Name    string         `json:"name"`
+	Image *string `json:"image,omitempty"`
+
+	// Name 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
+	Name string `json:"name"`
+
+	// Network NetworkChange changes NetworkPermissions.
 	Network *NetworkChange `json:"network,omitempty"`
 
 	// Session The pool that it belongs to.
@@ -2050,22 +2738,28 @@ type NewSandbox struct {
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
-// NewSession defines model for NewSession.
+// NewSession NewSession is the body that makes a session.
 type NewSession struct {
 	// AgentID Id or slug of an agent. The session keeps its current version.
 	AgentID string `json:"agent_id"`
 
 	// AgentVersion Another version than the current one.
-	AgentVersion *int64         `json:"agent_version,omitempty"`
-	Budget       *SessionBudget `json:"budget,omitempty"`
+	AgentVersion *int64 `json:"agent_version,omitempty"`
+
+	// Budget SessionBudget bounds what the turns of a session use together.
+	Budget *SessionBudget `json:"budget,omitempty"`
 
 	// EnvironmentID Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
-	EnvironmentID *string                `json:"environment_id,omitempty"`
-	Metadata      map[string]interface{} `json:"metadata,omitempty"`
+	EnvironmentID *string `json:"environment_id,omitempty"`
+
+	// Metadata What to store with it: an object of your own.
+	Metadata map[string]interface{} `json:"metadata,omitempty"`
 
 	// Mounts Up to 20, for an agent with the tool sandboxes.
 	Mounts *[]NewMount `json:"mounts,omitempty"`
-	Title  *string     `json:"title,omitempty"`
+
+	// Title Its title, for people.
+	Title *string `json:"title,omitempty"`
 
 	// VaultIds Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name.
 	VaultIds *[]string `json:"vault_ids,omitempty"`
@@ -2074,11 +2768,13 @@ type NewSession struct {
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
-// NewSessionEvent defines model for NewSessionEvent.
+// NewSessionEvent NewSessionEvent is something that the client says: a message, an outcome to work for, or an answer to a call that waits for it.
 type NewSessionEvent struct {
 	// Approve Of tool_confirmation: whether the call may be made.
-	Approve *bool         `json:"approve,omitempty"`
-	Check   *OutcomeCheck `json:"check,omitempty"`
+	Approve *bool `json:"approve,omitempty"`
+
+	// Check OutcomeCheck is a command that checks an outcome in the session's sandbox.
+	Check *OutcomeCheck `json:"check,omitempty"`
 
 	// Content Of message and tool_result: a text of up to 1 MiB.
 	Content *string `json:"content,omitempty"`
@@ -2115,13 +2811,18 @@ type NewSessionEvent struct {
 
 	// ToolUseID Of tool_confirmation and tool_result: the id of the event tool_use.
 	ToolUseID *string `json:"tool_use_id,omitempty"`
-	Type      string  `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// NewTenant defines model for NewTenant.
+// NewTenant NewTenant is the body that makes a tenant.
 type NewTenant struct {
-	AuditDays *int64        `json:"audit_days,omitempty"`
-	Caps      *CapOverrides `json:"caps,omitempty"`
+	// AuditDays How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+	AuditDays *int64 `json:"audit_days,omitempty"`
+
+	// Caps CapOverrides are a tenant's own caps.
+	Caps *CapOverrides `json:"caps,omitempty"`
 
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
@@ -2134,7 +2835,9 @@ type NewTenant struct {
 
 	// MonthlyCredits 0 for no budget.
 	MonthlyCredits *float64 `json:"monthly_credits,omitempty"`
-	Name           string   `json:"name"`
+
+	// Name 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit.
+	Name string `json:"name"`
 
 	// NetworkEnabled Whether its environments may have a network.
 	NetworkEnabled *bool `json:"network_enabled,omitempty"`
@@ -2155,7 +2858,7 @@ type NewTenant struct {
 	Tier *string `json:"tier,omitempty"`
 }
 
-// NewToken defines model for NewToken.
+// NewToken NewToken is the body that makes a token.
 type NewToken struct {
 	// ExpiresIn Seconds until it expires.
 	ExpiresIn *int64 `json:"expires_in,omitempty"`
@@ -2185,7 +2888,7 @@ type NewToken struct {
 	Session *string `json:"session,omitempty"`
 }
 
-// NewVault defines model for NewVault.
+// NewVault NewVault is the body that makes a vault.
 type NewVault struct {
 	// DisplayName 1 to 255 characters.
 	DisplayName string `json:"display_name"`
@@ -2194,40 +2897,55 @@ type NewVault struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// OpenAIFunction defines model for OpenAIFunction.
+// OpenAIFunction OpenAIFunction is the function of an OpenAITool.
 type OpenAIFunction struct {
-	Description string      `json:"description"`
-	Name        string      `json:"name"`
-	Parameters  interface{} `json:"parameters"`
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Parameters JSON Schema of the arguments.
+	Parameters interface{} `json:"parameters"`
 
 	// Strict The model keeps to parameters.
 	Strict bool `json:"strict,omitempty"`
 }
 
-// OpenAIResponsesTool defines model for OpenAIResponsesTool.
+// OpenAIResponsesTool OpenAIResponsesTool is a tool as the Responses API takes it.
 type OpenAIResponsesTool struct {
-	Description string      `json:"description"`
-	Name        string      `json:"name"`
-	Parameters  interface{} `json:"parameters"`
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Parameters JSON Schema of the arguments.
+	Parameters interface{} `json:"parameters"`
 
 	// Strict The model keeps to parameters.
-	Strict bool   `json:"strict"`
-	Type   string `json:"type"`
+	Strict bool `json:"strict"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// OpenAITool defines model for OpenAITool.
+// OpenAITool OpenAITool is a tool as the Chat Completions API takes it.
 type OpenAITool struct {
+	// Function OpenAIFunction is the function of an OpenAITool.
 	Function OpenAIFunction `json:"function"`
-	Type     string         `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// Orphans defines model for Orphans.
+// Orphans Orphans are what there is of sandboxes that no record knows.
 type Orphans struct {
 	// Data Their ids.
 	Data []string `json:"data"`
 }
 
-// OutcomeCheck defines model for OutcomeCheck.
+// OutcomeCheck OutcomeCheck is a command that checks an outcome in the session's sandbox.
 type OutcomeCheck struct {
 	// Command Run by bash; the check passes with the exit code 0.
 	Command string `json:"command"`
@@ -2236,13 +2954,15 @@ type OutcomeCheck struct {
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
-// OutcomeEvaluation defines model for OutcomeEvaluation.
+// OutcomeEvaluation OutcomeEvaluation is an evaluation of an outcome.
 type OutcomeEvaluation struct {
 	// Explanation Why: what the grader says, or what the check wrote.
 	Explanation *string `json:"explanation"`
 
 	// Iteration From 0.
-	Iteration int64  `json:"iteration"`
+	Iteration int64 `json:"iteration"`
+
+	// OutcomeID The outcome that was evaluated.
 	OutcomeID string `json:"outcome_id"`
 
 	// Result null while it is under way.
@@ -2252,7 +2972,7 @@ type OutcomeEvaluation struct {
 	StartID *string `json:"start_id,omitempty"`
 }
 
-// OutputFile defines model for OutputFile.
+// OutputFile OutputFile is a file that a program gave back.
 type OutputFile struct {
 	// Path Relative to the working folder. The contents are at GET /v1/executions/{trace_id}/file?path=
 	Path string `json:"path"`
@@ -2261,26 +2981,34 @@ type OutputFile struct {
 	Size int64 `json:"size"`
 }
 
-// OwnEnvironment defines model for OwnEnvironment.
+// OwnEnvironment OwnEnvironment is an environment as its tenant sees it.
 type OwnEnvironment struct {
-	Config    EnvironmentConfig `json:"config"`
-	CreatedAt time.Time         `json:"created_at"`
+	// Config EnvironmentConfig is what programs of an environment get and may do.
+	Config EnvironmentConfig `json:"config"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// ID env_ and 16 hexadecimal digits.
-	ID   string `json:"id"`
+	ID string `json:"id"`
+
+	// Name Its name.
 	Name string `json:"name"`
 
 	// PackageBuild How far config.packages are installed; null without packages.
 	PackageBuild *PackageBuild `json:"package_build"`
 }
 
-// OwnEnvironmentChange defines model for OwnEnvironmentChange.
+// OwnEnvironmentChange OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
 type OwnEnvironmentChange struct {
+	// Config ConfigChange changes an EnvironmentConfig.
 	Config *ConfigChange `json:"config,omitempty"`
-	Name   *string       `json:"name,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
 }
 
-// PackageBuild defines model for PackageBuild.
+// PackageBuild PackageBuild is how far packages are installed.
 type PackageBuild struct {
 	// Log The last lines that the installers wrote; of a build that failed the last says why.
 	Log []string `json:"log"`
@@ -2292,14 +3020,19 @@ type PackageBuild struct {
 	UpdatedAt *time.Time `json:"updated_at"`
 }
 
-// Packages defines model for Packages.
+// Packages Packages are packages by what installs them.
 type Packages struct {
+	// Apt Packages of Debian.
 	Apt []string `json:"apt"`
+
+	// Npm Packages of npm.
 	Npm []string `json:"npm"`
+
+	// Pip Packages of Python.
 	Pip []string `json:"pip"`
 }
 
-// PackagesChange defines model for PackagesChange.
+// PackagesChange PackagesChange is what can be changed of Packages; what is left out stays.
 type PackagesChange struct {
 	// Apt Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3.
 	Apt *[]string `json:"apt,omitempty"`
@@ -2311,217 +3044,253 @@ type PackagesChange struct {
 	Pip *[]string `json:"pip,omitempty"`
 }
 
-// PageAgent defines model for PageAgent.
+// PageAgent Page is a part of a list.
 type PageAgent struct {
+	// Data The list itself.
 	Data []Agent `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageAuditRow defines model for PageAuditRow.
+// PageAuditRow Page is a part of a list.
 type PageAuditRow struct {
+	// Data The list itself.
 	Data []AuditRow `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageAuditTrail defines model for PageAuditTrail.
+// PageAuditTrail Page is a part of a list.
 type PageAuditTrail struct {
+	// Data The list itself.
 	Data []AuditTrail `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageConnection defines model for PageConnection.
+// PageConnection Page is a part of a list.
 type PageConnection struct {
+	// Data The list itself.
 	Data []Connection `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageCredential defines model for PageCredential.
+// PageCredential Page is a part of a list.
 type PageCredential struct {
+	// Data The list itself.
 	Data []Credential `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageEnvironment defines model for PageEnvironment.
+// PageEnvironment Page is a part of a list.
 type PageEnvironment struct {
+	// Data The list itself.
 	Data []Environment `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageGrant defines model for PageGrant.
+// PageGrant Page is a part of a list.
 type PageGrant struct {
+	// Data The list itself.
 	Data []Grant `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageKey defines model for PageKey.
+// PageKey Page is a part of a list.
 type PageKey struct {
+	// Data The list itself.
 	Data []Key `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageModel defines model for PageModel.
+// PageModel Page is a part of a list.
 type PageModel struct {
+	// Data The list itself.
 	Data []Model `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageModelKey defines model for PageModelKey.
+// PageModelKey Page is a part of a list.
 type PageModelKey struct {
+	// Data The list itself.
 	Data []ModelKey `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageOwnEnvironment defines model for PageOwnEnvironment.
+// PageOwnEnvironment Page is a part of a list.
 type PageOwnEnvironment struct {
+	// Data The list itself.
 	Data []OwnEnvironment `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PagePlan defines model for PagePlan.
+// PagePlan Page is a part of a list.
 type PagePlan struct {
+	// Data The list itself.
 	Data []Plan `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PagePolicyEvent defines model for PagePolicyEvent.
+// PagePolicyEvent Page is a part of a list.
 type PagePolicyEvent struct {
+	// Data The list itself.
 	Data []PolicyEvent `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSession defines model for PageSession.
+// PageSession Page is a part of a list.
 type PageSession struct {
+	// Data The list itself.
 	Data []Session `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSessionEvent defines model for PageSessionEvent.
+// PageSessionEvent Page is a part of a list.
 type PageSessionEvent struct {
+	// Data The list itself.
 	Data []SessionEvent `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSessionFile defines model for PageSessionFile.
+// PageSessionFile Page is a part of a list.
 type PageSessionFile struct {
+	// Data The list itself.
 	Data []SessionFile `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSessionThread defines model for PageSessionThread.
+// PageSessionThread Page is a part of a list.
 type PageSessionThread struct {
+	// Data The list itself.
 	Data []SessionThread `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSkill defines model for PageSkill.
+// PageSkill Page is a part of a list.
 type PageSkill struct {
+	// Data The list itself.
 	Data []Skill `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageSkillVersion defines model for PageSkillVersion.
+// PageSkillVersion Page is a part of a list.
 type PageSkillVersion struct {
+	// Data The list itself.
 	Data []SkillVersion `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageTemplate defines model for PageTemplate.
+// PageTemplate Page is a part of a list.
 type PageTemplate struct {
+	// Data The list itself.
 	Data []Template `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageTenant defines model for PageTenant.
+// PageTenant Page is a part of a list.
 type PageTenant struct {
+	// Data The list itself.
 	Data []Tenant `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageToken defines model for PageToken.
+// PageToken Page is a part of a list.
 type PageToken struct {
+	// Data The list itself.
 	Data []Token `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageUploadedFile defines model for PageUploadedFile.
+// PageUploadedFile Page is a part of a list.
 type PageUploadedFile struct {
+	// Data The list itself.
 	Data []UploadedFile `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// PageVault defines model for PageVault.
+// PageVault Page is a part of a list.
 type PageVault struct {
+	// Data The list itself.
 	Data []Vault `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// Permissions defines model for Permissions.
+// Permissions Permissions say what the programs of an environment may reach and do.
 type Permissions struct {
 	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
-	AllowMcpServers bool                  `json:"allow_mcp_servers"`
-	Filesystem      FilesystemPermissions `json:"filesystem"`
-	Network         NetworkPermissions    `json:"network"`
-	Process         ProcessPermissions    `json:"process"`
+	AllowMcpServers bool `json:"allow_mcp_servers"`
+
+	// Filesystem FilesystemPermissions are what programs may read and write.
+	Filesystem FilesystemPermissions `json:"filesystem"`
+
+	// Network NetworkPermissions are what programs may connect to.
+	Network NetworkPermissions `json:"network"`
+
+	// Process ProcessPermissions are what programs may start.
+	Process ProcessPermissions `json:"process"`
 }
 
-// PermissionsChange defines model for PermissionsChange.
+// PermissionsChange PermissionsChange is what can be changed of permissions; what is left out stays.
 type PermissionsChange struct {
 	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
-	AllowMcpServers *bool             `json:"allow_mcp_servers,omitempty"`
-	Filesystem      *FilesystemChange `json:"filesystem,omitempty"`
-	Network         *NetworkChange    `json:"network,omitempty"`
-	Process         *ProcessChange    `json:"process,omitempty"`
+	AllowMcpServers *bool `json:"allow_mcp_servers,omitempty"`
+
+	// Filesystem FilesystemChange changes FilesystemPermissions.
+	Filesystem *FilesystemChange `json:"filesystem,omitempty"`
+
+	// Network NetworkChange changes NetworkPermissions.
+	Network *NetworkChange `json:"network,omitempty"`
+
+	// Process ProcessChange changes ProcessPermissions.
+	Process *ProcessChange `json:"process,omitempty"`
 }
 
-// Plan defines model for Plan.
+// Plan Plan is a plan.
 type Plan struct {
 	// Async Webhook delivery.
 	Async bool `json:"async"`
@@ -2596,96 +3365,162 @@ type Plan struct {
 	MaxTokenRate int64 `json:"max_token_rate"`
 
 	// MaxUploadRate Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
-	MaxUploadRate int64  `json:"max_upload_rate"`
-	Name          string `json:"name"`
-	Streaming     bool   `json:"streaming"`
+	MaxUploadRate int64 `json:"max_upload_rate"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Streaming Whether executions may be streamed.
+	Streaming bool `json:"streaming"`
 }
 
-// PlanBounds defines model for PlanBounds.
+// PlanBounds PlanBounds is the body that makes or replaces a plan. What is left out is 0 or false; max_output is 100 MiB.
 type PlanBounds struct {
-	Async              *bool    `json:"async,omitempty"`
-	Concurrency        *int64   `json:"concurrency,omitempty"`
-	KeyIsolation       *bool    `json:"key_isolation,omitempty"`
-	MaxCPU             *float64 `json:"max_cpu,omitempty"`
-	MaxKeyRequestRate  *int64   `json:"max_key_request_rate,omitempty"`
-	MaxKeyResponseRate *int64   `json:"max_key_response_rate,omitempty"`
-	MaxKeyTokenRate    *int64   `json:"max_key_token_rate,omitempty"`
+	// Async Whether executions may be asynchronous.
+	Async *bool `json:"async,omitempty"`
+
+	// Concurrency Executions at the same time; 0 or left out for no bound.
+	Concurrency *int64 `json:"concurrency,omitempty"`
+
+	// KeyIsolation Whether environments may have the isolation key.
+	KeyIsolation *bool `json:"key_isolation,omitempty"`
+
+	// MaxCPU Cores of a sandbox at most; 0 or left out for no bound.
+	MaxCPU *float64 `json:"max_cpu,omitempty"`
+
+	// MaxKeyRequestRate Requests a second of each key; 0 or left out for no bound.
+	MaxKeyRequestRate *int64 `json:"max_key_request_rate,omitempty"`
+
+	// MaxKeyResponseRate Responses a minute of each key, for each model; 0 or left out for no bound.
+	MaxKeyResponseRate *int64 `json:"max_key_response_rate,omitempty"`
+
+	// MaxKeyTokenRate Tokens a minute of each key, for each model; 0 or left out for no bound.
+	MaxKeyTokenRate *int64 `json:"max_key_token_rate,omitempty"`
 
 	// MaxKeyUploadRate 0, or at least 1048576.
 	MaxKeyUploadRate *int64 `json:"max_key_upload_rate,omitempty"`
-	MaxMemory        *int64 `json:"max_memory,omitempty"`
-	MaxOutput        *int64 `json:"max_output,omitempty"`
-	MaxOutputs       *int64 `json:"max_outputs,omitempty"`
-	MaxRequestRate   *int64 `json:"max_request_rate,omitempty"`
-	MaxResponseRate  *int64 `json:"max_response_rate,omitempty"`
-	MaxSandboxDisk   *int64 `json:"max_sandbox_disk,omitempty"`
-	MaxSandboxLife   *int64 `json:"max_sandbox_life,omitempty"`
+
+	// MaxMemory Bytes of memory of a sandbox at most; 0 or left out for no bound.
+	MaxMemory *int64 `json:"max_memory,omitempty"`
+
+	// MaxOutput Bytes that are kept of each stream of an execution.
+	MaxOutput *int64 `json:"max_output,omitempty"`
+
+	// MaxOutputs Bytes that ended executions and responses may keep together; 0 or left out for no bound.
+	MaxOutputs *int64 `json:"max_outputs,omitempty"`
+
+	// MaxRequestRate Requests a second of the tenant; 0 or left out for no bound.
+	MaxRequestRate *int64 `json:"max_request_rate,omitempty"`
+
+	// MaxResponseRate Responses a minute of the tenant, for each model; 0 or left out for no bound.
+	MaxResponseRate *int64 `json:"max_response_rate,omitempty"`
+
+	// MaxSandboxDisk Bytes of files of one named sandbox; 0 or left out for no bound.
+	MaxSandboxDisk *int64 `json:"max_sandbox_disk,omitempty"`
+
+	// MaxSandboxLife Seconds from a named sandbox's making to its end at most; 0 or left out for no bound.
+	MaxSandboxLife *int64 `json:"max_sandbox_life,omitempty"`
+
+	// MaxSandboxMemory Bytes of memory of all named sandboxes that are in memory; 0 or left out for no bound.
 	MaxSandboxMemory *int64 `json:"max_sandbox_memory,omitempty"`
-	MaxSandboxes     *int64 `json:"max_sandboxes,omitempty"`
-	MaxSnapshotSize  *int64 `json:"max_snapshot_size,omitempty"`
-	MaxSnapshots     *int64 `json:"max_snapshots,omitempty"`
-	MaxThreadSize    *int64 `json:"max_thread_size,omitempty"`
-	MaxThreads       *int64 `json:"max_threads,omitempty"`
-	MaxTimeout       *int64 `json:"max_timeout,omitempty"`
-	MaxTokenRate     *int64 `json:"max_token_rate,omitempty"`
+
+	// MaxSandboxes Named sandboxes at the same time, sleeping and lost ones too; 0 or left out for no bound.
+	MaxSandboxes *int64 `json:"max_sandboxes,omitempty"`
+
+	// MaxSnapshotSize Bytes of all snapshots together, before compression; 0 or left out for no bound.
+	MaxSnapshotSize *int64 `json:"max_snapshot_size,omitempty"`
+
+	// MaxSnapshots Snapshots at the same time; 0 or left out for no bound.
+	MaxSnapshots *int64 `json:"max_snapshots,omitempty"`
+
+	// MaxThreadSize Bytes of files of one thread; 0 or left out for no bound.
+	MaxThreadSize *int64 `json:"max_thread_size,omitempty"`
+
+	// MaxThreads Threads at the same time; 0 or left out for no bound.
+	MaxThreads *int64 `json:"max_threads,omitempty"`
+
+	// MaxTimeout Seconds that an execution may run; 0 or left out for no bound.
+	MaxTimeout *int64 `json:"max_timeout,omitempty"`
+
+	// MaxTokenRate Tokens of responses a minute of the tenant, for each model; 0 or left out for no bound.
+	MaxTokenRate *int64 `json:"max_token_rate,omitempty"`
 
 	// MaxUploadRate 0, or at least 1048576.
 	MaxUploadRate *int64 `json:"max_upload_rate,omitempty"`
-	Streaming     *bool  `json:"streaming,omitempty"`
+
+	// Streaming Whether executions may be streamed.
+	Streaming *bool `json:"streaming,omitempty"`
 }
 
-// PlanStep defines model for PlanStep.
+// PlanStep PlanStep is a step of a plan.
 type PlanStep struct {
+	// Status In which state it is.
 	Status string `json:"status"`
-	Step   string `json:"step"`
+
+	// Step What is to be done, in words.
+	Step string `json:"step"`
 }
 
-// PolicyEvent defines model for PolicyEvent.
+// PolicyEvent PolicyEvent notes a change to what a tenant may do.
 type PolicyEvent struct {
 	// Actor Id of the key that made it.
-	Actor     string    `json:"actor"`
+	Actor string `json:"actor"`
+
+	// CreatedAt When the change was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Field Such as sandbox_enabled, or template/support.
 	Field string `json:"field"`
-	ID    int64  `json:"id"`
-	New   string `json:"new"`
-	Old   string `json:"old"`
+
+	// ID The event's number, which grows with each event.
+	ID int64 `json:"id"`
+
+	// New The value after the change, as JSON; empty if it was removed.
+	New string `json:"new"`
+
+	// Old The value before the change, as JSON; empty if it was made.
+	Old string `json:"old"`
 }
 
-// Preview defines model for Preview.
+// Preview Preview is an open port.
 type Preview struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
-	Port      int64     `json:"port"`
+
+	// Port The TCP port.
+	Port int64 `json:"port"`
 
 	// URL Any client that has the URL reaches the port. It stays the same until the preview is closed.
 	URL string `json:"url"`
 }
 
-// PreviewList defines model for PreviewList.
+// PreviewList PreviewList are those of a sandbox.
 type PreviewList struct {
+	// Data The list itself.
 	Data []Preview `json:"data"`
 }
 
-// ProcessChange defines model for ProcessChange.
+// ProcessChange ProcessChange changes ProcessPermissions.
 type ProcessChange struct {
 	// AllowExec false: neither fork nor exec, threads work.
 	AllowExec *bool `json:"allow_exec,omitempty"`
 
 	// BlockedCommands Replaces the list. A program's name, or a name with the arguments it begins with.
 	BlockedCommands *[]string `json:"blocked_commands,omitempty"`
-	MaxProcesses    *int64    `json:"max_processes,omitempty"`
+
+	// MaxProcesses Processes, not threads, at the same time; 0 for no bound but limits.processes.
+	MaxProcesses *int64 `json:"max_processes,omitempty"`
 
 	// Root Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it.
 	Root *bool `json:"root,omitempty"`
 }
 
-// ProcessEvent defines model for ProcessEvent.
+// ProcessEvent ProcessEvent is one line of a process's output.
 type ProcessEvent struct {
 	// Blocked On exit: the permission that ended it.
 	Blocked string `json:"blocked,omitempty"`
 
-	// Cursor Give it as after to go on behind this event.
+	// Cursor Give it as after to go on behind this event. Of several events with one cursor those come again.
 	Cursor int64 `json:"cursor"`
 
 	// Data On output: text, in which bytes that are not UTF-8 are U+FFFD; or base64, with encoding=base64.
@@ -2713,9 +3548,12 @@ type ProcessEvent struct {
 	Type string `json:"type"`
 }
 
-// ProcessPermissions defines model for ProcessPermissions.
+// ProcessPermissions ProcessPermissions are what programs may start.
 type ProcessPermissions struct {
-	AllowExec       bool     `json:"allow_exec"`
+	// AllowExec Whether programs may start other programs.
+	AllowExec bool `json:"allow_exec"`
+
+	// BlockedCommands Names of programs that cannot be started.
 	BlockedCommands []string `json:"blocked_commands"`
 
 	// MaxProcesses Processes, not threads, at the same time; 0 for no bound but limits.processes.
@@ -2725,7 +3563,7 @@ type ProcessPermissions struct {
 	Root bool `json:"root"`
 }
 
-// ProcessSignal defines model for ProcessSignal.
+// ProcessSignal ProcessSignal is the body that sends a signal.
 type ProcessSignal struct {
 	// Group To its whole process group.
 	Group *bool `json:"group,omitempty"`
@@ -2734,12 +3572,13 @@ type ProcessSignal struct {
 	Signal string `json:"signal"`
 }
 
-// ProcessWritten defines model for ProcessWritten.
+// ProcessWritten ProcessWritten says how much of what was sent a process has got.
 type ProcessWritten struct {
+	// Bytes Bytes that the process's pipe has taken.
 	Bytes int64 `json:"bytes"`
 }
 
-// ReadFileInput defines model for ReadFileInput.
+// ReadFileInput ReadFileInput is the input of read_file.
 type ReadFileInput struct {
 	// Encoding How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
 	Encoding *string `json:"encoding,omitempty"`
@@ -2748,13 +3587,18 @@ type ReadFileInput struct {
 	Limit *int64 `json:"limit,omitempty"`
 
 	// Offset Byte offset
-	Offset  *int64  `json:"offset,omitempty"`
-	Path    string  `json:"path"`
+	Offset *int64 `json:"offset,omitempty"`
+
+	// Path The file's path.
+	Path string `json:"path"`
+
+	// Sandbox The name of the sandbox; default if left out.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
-// ReadFileOutput defines model for ReadFileOutput.
+// ReadFileOutput ReadFileOutput is what read_file returns.
 type ReadFileOutput struct {
+	// Content The content of the file.
 	Content string `json:"content"`
 
 	// Encoding base64 when content is not the text itself.
@@ -2767,28 +3611,37 @@ type ReadFileOutput struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// ReasoningSettings defines model for ReasoningSettings.
+// ReasoningSettings ReasoningSettings say how long a model thinks and what of it is shown.
 type ReasoningSettings struct {
-	Effort  *string `json:"effort,omitempty"`
+	// Effort How much the model thinks before it answers.
+	Effort *string `json:"effort,omitempty"`
+
+	// Summary How the model's thinking is summarized.
 	Summary *string `json:"summary,omitempty"`
 }
 
-// Redelivery defines model for Redelivery.
+// Redelivery Redelivery answers a request to deliver a webhook again.
 type Redelivery struct {
-	TraceID               string `json:"trace_id"`
+	// TraceID Names the request or execution in records and logs.
+	TraceID string `json:"trace_id"`
+
+	// WebhookDeliveryStatus The state of the delivery.
 	WebhookDeliveryStatus string `json:"webhook_delivery_status"`
 }
 
-// RefreshChange defines model for RefreshChange.
+// RefreshChange RefreshChange changes how an access token is refreshed.
 type RefreshChange struct {
+	// RefreshToken What the token endpoint gives an access token for; it is never shown.
 	RefreshToken *string `json:"refresh_token,omitempty"`
 
 	// Scope Empty for none.
-	Scope             *string          `json:"scope,omitempty"`
+	Scope *string `json:"scope,omitempty"`
+
+	// TokenEndpointAuth NewEndpointAuth says how the client shows who it is.
 	TokenEndpointAuth *NewEndpointAuth `json:"token_endpoint_auth,omitempty"`
 }
 
-// Resources defines model for Resources.
+// Resources Resources are what a sandbox of an environment may use.
 type Resources struct {
 	// CPU Cores.
 	CPU float64 `json:"cpu"`
@@ -2800,260 +3653,526 @@ type Resources struct {
 	Timeout *int64 `json:"timeout"`
 }
 
-// ResourcesChange defines model for ResourcesChange.
+// ResourcesChange ResourcesChange changes Resources.
 type ResourcesChange struct {
-	CPU      *float64 `json:"cpu,omitempty"`
-	MemoryMb *int64   `json:"memory_mb,omitempty"`
-	Timeout  *int64   `json:"timeout,omitempty"`
+	// CPU Cores, such as 0.5.
+	CPU *float64 `json:"cpu,omitempty"`
+
+	// MemoryMb MiB of memory.
+	MemoryMb *int64 `json:"memory_mb,omitempty"`
+
+	// Timeout Seconds that a program may run.
+	Timeout *int64 `json:"timeout,omitempty"`
 }
 
-// Response defines model for Response.
+// Response Response is a response, by the open Responses specification and with what our contract adds.
 type Response struct {
-	Background  bool   `json:"background"`
+	// Background Whether it was started in the background.
+	Background bool `json:"background"`
+
+	// CompletedAt When it ended, in seconds since 1970; null until then.
 	CompletedAt *int64 `json:"completed_at"`
 
 	// CreatedAt Seconds since 1970.
-	CreatedAt          int64               `json:"created_at"`
-	Error              *ResponseError      `json:"error"`
-	FrequencyPenalty   float64             `json:"frequency_penalty"`
-	ID                 string              `json:"id"`
-	IncompleteDetails  *ResponseIncomplete `json:"incomplete_details"`
-	Instructions       *string             `json:"instructions"`
-	MaxOutputTokens    *int64              `json:"max_output_tokens"`
-	MaxToolCalls       *int64              `json:"max_tool_calls"`
-	Metadata           map[string]string   `json:"metadata"`
-	Model              string              `json:"model"`
-	Object             string              `json:"object"`
-	Output             []ResponseItem      `json:"output"`
-	ParallelToolCalls  bool                `json:"parallel_tool_calls"`
-	PresencePenalty    float64             `json:"presence_penalty"`
-	PreviousResponseID *string             `json:"previous_response_id"`
-	PromptCacheKey     *string             `json:"prompt_cache_key"`
-	Reasoning          *ResponseReasoning  `json:"reasoning"`
-	SafetyIdentifier   *string             `json:"safety_identifier"`
-	ServiceTier        string              `json:"service_tier"`
-	Status             string              `json:"status"`
-	Store              bool                `json:"store"`
-	Temperature        float64             `json:"temperature"`
-	Text               ResponseText        `json:"text"`
-	ToolChoice         interface{}         `json:"tool_choice"`
-	Tools              []interface{}       `json:"tools"`
-	TopLogprobs        int64               `json:"top_logprobs"`
-	TopP               float64             `json:"top_p"`
-	Truncation         string              `json:"truncation"`
-	Usage              *ResponseUsage      `json:"usage"`
+	CreatedAt int64 `json:"created_at"`
+
+	// Error Why it failed; null if it did not.
+	Error *ResponseError `json:"error"`
+
+	// FrequencyPenalty Always 0: it is not supported.
+	FrequencyPenalty float64 `json:"frequency_penalty"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// IncompleteDetails Why the response is incomplete; null if it is not.
+	IncompleteDetails *ResponseIncomplete `json:"incomplete_details"`
+
+	// Instructions What the model was told before the input; null if nothing.
+	Instructions *string `json:"instructions"`
+
+	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
+	MaxOutputTokens *int64 `json:"max_output_tokens"`
+
+	// MaxToolCalls Calls of tools that the response may make.
+	MaxToolCalls *int64 `json:"max_tool_calls"`
+
+	// Metadata What the client has stored with it.
+	Metadata map[string]string `json:"metadata"`
+
+	// Model The model that is asked.
+	Model string `json:"model"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
+
+	// Output What the model has said and done, in order.
+	Output []ResponseItem `json:"output"`
+
+	// ParallelToolCalls Whether the model may make several calls at once.
+	ParallelToolCalls bool `json:"parallel_tool_calls"`
+
+	// PresencePenalty Always 0: it is not supported.
+	PresencePenalty float64 `json:"presence_penalty"`
+
+	// PreviousResponseID The response that it continues; null if none.
+	PreviousResponseID *string `json:"previous_response_id"`
+
+	// PromptCacheKey Which requests share the provider's cache.
+	PromptCacheKey *string `json:"prompt_cache_key"`
+
+	// Reasoning How the model thinks before it answers.
+	Reasoning *ResponseReasoning `json:"reasoning"`
+
+	// SafetyIdentifier As the request has it; null if it has none.
+	SafetyIdentifier *string `json:"safety_identifier"`
+
+	// ServiceTier Which tier of the provider is used: there is one.
+	ServiceTier string `json:"service_tier"`
+
+	// Status In which state it is.
+	Status string `json:"status"`
+
+	// Store Whether the response is kept.
+	Store bool `json:"store"`
+
+	// Temperature How freely the model chooses words, 0 to 2.
+	Temperature float64 `json:"temperature"`
+
+	// Text ResponseText is the form of the answer.
+	Text ResponseText `json:"text"`
+
+	// ToolChoice Whether the model has to call a tool, and which.
+	ToolChoice interface{} `json:"tool_choice"`
+
+	// Tools Tools that the model may call.
+	Tools []interface{} `json:"tools"`
+
+	// TopLogprobs Always 0: they are not supported.
+	TopLogprobs int64 `json:"top_logprobs"`
+
+	// TopP From how much of the likely words the model chooses, 0 to 1.
+	TopP float64 `json:"top_p"`
+
+	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	Truncation string `json:"truncation"`
+
+	// Usage Tokens that it used, and their price.
+	Usage *ResponseUsage `json:"usage"`
 }
 
-// ResponseAction defines model for ResponseAction.
+// ResponseAction ResponseAction is what an item web_search_call did, or will do.
 type ResponseAction struct {
-	Queries []string                `json:"queries"`
-	Query   string                  `json:"query"`
+	// Queries What was searched for.
+	Queries []string `json:"queries"`
+
+	// Query What was searched for.
+	Query string `json:"query"`
+
+	// Sources Pages that were found.
 	Sources *[]ResponseActionSource `json:"sources,omitempty"`
-	Type    string                  `json:"type"`
-}
 
-// ResponseActionSource defines model for ResponseActionSource.
-type ResponseActionSource struct {
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
-	URL  string `json:"url"`
 }
 
-// ResponseAnnotation defines model for ResponseAnnotation.
+// ResponseActionSource ResponseActionSource is a page that a search found.
+type ResponseActionSource struct {
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// URL The URL.
+	URL string `json:"url"`
+}
+
+// ResponseAnnotation ResponseAnnotation says which page a part of a text goes back to, as the model's provider has it.
 type ResponseAnnotation struct {
 	// EndIndex The character after the last one.
 	EndIndex int64 `json:"end_index"`
 
 	// StartIndex The first character of the text that is cited.
-	StartIndex int64  `json:"start_index"`
-	Title      string `json:"title"`
-	Type       string `json:"type"`
-	URL        string `json:"url"`
+	StartIndex int64 `json:"start_index"`
+
+	// Title Its title, for people.
+	Title string `json:"title"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// URL The URL.
+	URL string `json:"url"`
 }
 
-// ResponseCost defines model for ResponseCost.
+// ResponseCost ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server.
 type ResponseCost struct {
+	// CacheCreationCost US dollars for input that was written to the provider's cache.
 	CacheCreationCost float64 `json:"cache_creation_cost"`
-	CacheReadCost     float64 `json:"cache_read_cost"`
-	Currency          string  `json:"currency"`
-	InputCost         float64 `json:"input_cost"`
-	OutputCost        float64 `json:"output_cost"`
+
+	// CacheReadCost US dollars for input that was read from the provider's cache.
+	CacheReadCost float64 `json:"cache_read_cost"`
+
+	// Currency The currency of all amounts.
+	Currency string `json:"currency"`
+
+	// InputCost US dollars for input.
+	InputCost float64 `json:"input_cost"`
+
+	// OutputCost US dollars for output.
+	OutputCost float64 `json:"output_cost"`
 
 	// ToolCallsCost Of tool calls and of the sandbox's windows of 20 minutes.
 	ToolCallsCost float64 `json:"tool_calls_cost"`
-	TotalCost     float64 `json:"total_cost"`
+
+	// TotalCost US dollars for all of it.
+	TotalCost float64 `json:"total_cost"`
 }
 
-// ResponseError defines model for ResponseError.
+// ResponseError ResponseError is why a response failed.
 type ResponseError struct {
-	Code    string `json:"code"`
+	// Code What went wrong, as a word for programs.
+	Code string `json:"code"`
+
+	// Message A sentence for people.
 	Message string `json:"message"`
-	Type    string `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ResponseEvent defines model for ResponseEvent.
+// ResponseEvent ResponseEvent is an event of a stream; which fields it has depends on its type.
 type ResponseEvent struct {
-	Annotation      *ResponseAnnotation `json:"annotation,omitempty"`
-	AnnotationIndex *int64              `json:"annotation_index,omitempty"`
-	Arguments       *string             `json:"arguments,omitempty"`
-	Code            *string             `json:"code,omitempty"`
-	ContentIndex    *int64              `json:"content_index,omitempty"`
-	Contents        *[]ResponsePage     `json:"contents,omitempty"`
-	Delta           *string             `json:"delta,omitempty"`
-	Error           *ResponseError      `json:"error,omitempty"`
-	Item            *ResponseItem       `json:"item,omitempty"`
-	ItemID          string              `json:"item_id,omitempty"`
-	Logprobs        *[]interface{}      `json:"logprobs,omitempty"`
-	OutputIndex     *int64              `json:"output_index,omitempty"`
-	Part            *ResponsePart       `json:"part,omitempty"`
-	Queries         *[]string           `json:"queries,omitempty"`
-	Refusal         *string             `json:"refusal,omitempty"`
-	Response        *Response           `json:"response,omitempty"`
-	Results         interface{}         `json:"results,omitempty"`
-	SequenceNumber  int64               `json:"sequence_number"`
-	SummaryIndex    *int64              `json:"summary_index,omitempty"`
-	Text            *string             `json:"text,omitempty"`
-	Type            string              `json:"type"`
-	Urls            *[]string           `json:"urls,omitempty"`
+	// Annotation ResponseAnnotation says which page a part of a text goes back to, as the model's provider has it.
+	Annotation *ResponseAnnotation `json:"annotation,omitempty"`
+
+	// AnnotationIndex Which annotation of the part it is, from 0.
+	AnnotationIndex *int64 `json:"annotation_index,omitempty"`
+
+	// Arguments The arguments of the call, a JSON object as text.
+	Arguments *string `json:"arguments,omitempty"`
+
+	// Code The code that the model has written, or what went wrong.
+	Code *string `json:"code,omitempty"`
+
+	// ContentIndex Which part of the item's content it is, from 0.
+	ContentIndex *int64 `json:"content_index,omitempty"`
+
+	// Contents Pages that were read.
+	Contents *[]ResponsePage `json:"contents,omitempty"`
+
+	// Delta The next piece of a text.
+	Delta *string `json:"delta,omitempty"`
+
+	// Error ResponseError is why a response failed.
+	Error *ResponseError `json:"error,omitempty"`
+
+	// Item ResponseItem is an item of the output; which fields it has depends on its type.
+	Item *ResponseItem `json:"item,omitempty"`
+
+	// ItemID The item that the event is about.
+	ItemID string `json:"item_id,omitempty"`
+
+	// Logprobs Always empty: they are not supported.
+	Logprobs *[]interface{} `json:"logprobs,omitempty"`
+
+	// OutputIndex Which item of the output it is, from 0.
+	OutputIndex *int64 `json:"output_index,omitempty"`
+
+	// Part ResponsePart is a part of a message or of reasoning.
+	Part *ResponsePart `json:"part,omitempty"`
+
+	// Queries What was searched for.
+	Queries *[]string `json:"queries,omitempty"`
+
+	// Refusal What the model said when it refused.
+	Refusal *string `json:"refusal,omitempty"`
+
+	// Response Response is a response, by the open Responses specification and with what our contract adds.
+	Response *Response `json:"response,omitempty"`
+
+	// Results What the tool found or returned.
+	Results interface{} `json:"results,omitempty"`
+
+	// SequenceNumber Which event of the response it is, from 0, without gaps.
+	SequenceNumber int64 `json:"sequence_number"`
+
+	// SummaryIndex Which part of the summary it is, from 0.
+	SummaryIndex *int64 `json:"summary_index,omitempty"`
+
+	// Text The text.
+	Text *string `json:"text,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// Urls Pages that are read.
+	Urls *[]string `json:"urls,omitempty"`
 }
 
-// ResponseFile defines model for ResponseFile.
+// ResponseFile ResponseFile is a file that a model shared.
 type ResponseFile struct {
+	// Bytes Size in bytes.
 	Bytes int64 `json:"bytes"`
 
 	// CreatedAt Seconds since 1970.
-	CreatedAt int64  `json:"created_at"`
-	Filename  string `json:"filename"`
-	ID        string `json:"id"`
-	Object    string `json:"object"`
+	CreatedAt int64 `json:"created_at"`
+
+	// Filename The file's name, without its folder.
+	Filename string `json:"filename"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ResponseFiles defines model for ResponseFiles.
+// ResponseFiles ResponseFiles are the files of a response.
 type ResponseFiles struct {
-	Data   []ResponseFile `json:"data"`
-	Object string         `json:"object"`
+	// Data The list itself.
+	Data []ResponseFile `json:"data"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ResponseFormat defines model for ResponseFormat.
+// ResponseFormat ResponseFormat is the form of an answer as Chat Completions has it.
 type ResponseFormat struct {
+	// JSONSchema JSONSchema is a named schema.
 	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
-	Type       string      `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ResponseIncomplete defines model for ResponseIncomplete.
+// ResponseIncomplete ResponseIncomplete say which limit ended a response.
 type ResponseIncomplete struct {
+	// Message A sentence for people.
 	Message string `json:"message"`
-	Reason  string `json:"reason"`
+
+	// Reason Why, as a word or in words.
+	Reason string `json:"reason"`
 }
 
-// ResponseInput defines model for ResponseInput.
+// ResponseInput ResponseInput is a page of the input of a response.
 type ResponseInput struct {
-	Data    []ResponseItem `json:"data"`
-	FirstID *string        `json:"first_id"`
-	HasMore bool           `json:"has_more"`
-	LastID  *string        `json:"last_id"`
-	Object  string         `json:"object"`
+	// Data The list itself.
+	Data []ResponseItem `json:"data"`
+
+	// FirstID The id of the first item of this page; null if it is empty.
+	FirstID *string `json:"first_id"`
+
+	// HasMore Whether another page follows; give last_id as after to get it.
+	HasMore bool `json:"has_more"`
+
+	// LastID The id of the last item of this page; null if it is empty.
+	LastID *string `json:"last_id"`
+
+	// Object What kind of thing this is, as OpenAI's clients read it.
+	Object string `json:"object"`
 }
 
-// ResponseInputDetails defines model for ResponseInputDetails.
+// ResponseInputDetails ResponseInputDetails are the input's tokens by where they came from.
 type ResponseInputDetails struct {
+	// CacheCreationInputTokens Tokens that were written to the provider's cache.
 	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
-	CachedTokens             int64 `json:"cached_tokens"`
+
+	// CacheReadInputTokens Tokens that were read from the provider's cache.
+	CacheReadInputTokens int64 `json:"cache_read_input_tokens"`
+
+	// CachedTokens Tokens that were read from the provider's cache, as OpenAI's clients read them.
+	CachedTokens int64 `json:"cached_tokens"`
 }
 
-// ResponseInvoked defines model for ResponseInvoked.
+// ResponseInvoked ResponseInvoked counts the calls of a tool.
 type ResponseInvoked struct {
+	// Invocation How many calls there were.
 	Invocation int64 `json:"invocation"`
 }
 
-// ResponseItem defines model for ResponseItem.
+// ResponseItem ResponseItem is an item of the output; which fields it has depends on its type.
 type ResponseItem struct {
-	Action            *ResponseAction `json:"action,omitempty"`
-	Added             *[]string       `json:"added,omitempty"`
-	ApprovalRequestID string          `json:"approval_request_id,omitempty"`
-	Approve           *bool           `json:"approve,omitempty"`
-	Arguments         *string         `json:"arguments,omitempty"`
-	CallID            string          `json:"call_id,omitempty"`
-	Code              *string         `json:"code,omitempty"`
-	ContainerID       *string         `json:"container_id,omitempty"`
+	// Action ResponseAction is what an item web_search_call did, or will do.
+	Action *ResponseAction `json:"action,omitempty"`
 
-	// Content A list of parts; of sandbox_read_file a text.
-	Content          interface{}     `json:"content,omitempty"`
-	Contents         *[]ResponsePage `json:"contents,omitempty"`
-	Count            *int64          `json:"count,omitempty"`
-	Deleted          *[]string       `json:"deleted,omitempty"`
-	EncryptedContent *string         `json:"encrypted_content,omitempty"`
+	// Added Paths of files that were made.
+	Added *[]string `json:"added,omitempty"`
+
+	// ApprovalRequestID The request that is answered.
+	ApprovalRequestID string `json:"approval_request_id,omitempty"`
+
+	// Approve Whether the call may be made.
+	Approve *bool `json:"approve,omitempty"`
+
+	// Arguments The arguments of the call, a JSON object as text.
+	Arguments *string `json:"arguments,omitempty"`
+
+	// CallID The id by which a call and its output belong together.
+	CallID string `json:"call_id,omitempty"`
+
+	// Code The code that is run.
+	Code *string `json:"code,omitempty"`
+
+	// ContainerID The container that it is in.
+	ContainerID *string `json:"container_id,omitempty"`
+
+	// Content What is said: a text, or parts.
+	Content interface{} `json:"content,omitempty"`
+
+	// Contents Pages that were read.
+	Contents *[]ResponsePage `json:"contents,omitempty"`
+
+	// Count How many matches there are.
+	Count *int64 `json:"count,omitempty"`
+
+	// Deleted Paths of files that were deleted.
+	Deleted *[]string `json:"deleted,omitempty"`
+
+	// EncryptedContent The reasoning in the provider's encrypted form, which it takes back.
+	EncryptedContent *string `json:"encrypted_content,omitempty"`
 
 	// Error Why the tool failed.
-	Error    string      `json:"error,omitempty"`
-	FileID   string      `json:"file_id,omitempty"`
-	FilePath string      `json:"file_path,omitempty"`
-	Filename string      `json:"filename,omitempty"`
-	Files    *[]string   `json:"files,omitempty"`
-	ID       string      `json:"id,omitempty"`
-	Language string      `json:"language,omitempty"`
-	Message  string      `json:"message,omitempty"`
-	Modified *[]string   `json:"modified,omitempty"`
-	Name     string      `json:"name,omitempty"`
-	Output   interface{} `json:"output,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	// FileID The file's id.
+	FileID string `json:"file_id,omitempty"`
+
+	// FilePath The path that was asked for.
+	FilePath string `json:"file_path,omitempty"`
+
+	// Filename The file's name, without its folder.
+	Filename string `json:"filename,omitempty"`
+
+	// Files Paths that were found.
+	Files *[]string `json:"files,omitempty"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id,omitempty"`
+
+	// Language The language of the code.
+	Language string `json:"language,omitempty"`
+
+	// Message A sentence for people.
+	Message string `json:"message,omitempty"`
+
+	// Modified Paths of files that were changed.
+	Modified *[]string `json:"modified,omitempty"`
+
+	// Name Its name.
+	Name string `json:"name,omitempty"`
+
+	// Output What came of it.
+	Output interface{} `json:"output,omitempty"`
 
 	// Outputs Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
 	Outputs interface{} `json:"outputs,omitempty"`
-	Queries *[]string   `json:"queries,omitempty"`
-	Reason  string      `json:"reason,omitempty"`
+
+	// Queries What was searched for.
+	Queries *[]string `json:"queries,omitempty"`
+
+	// Reason Why, as a word or in words.
+	Reason string `json:"reason,omitempty"`
 
 	// Results Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page.
-	Results     interface{}            `json:"results,omitempty"`
-	Role        string                 `json:"role,omitempty"`
-	ServerLabel string                 `json:"server_label,omitempty"`
-	SizeBytes   *int64                 `json:"size_bytes,omitempty"`
-	StartLine   int64                  `json:"start_line,omitempty"`
-	Status      string                 `json:"status,omitempty"`
-	Summary     *[]ResponsePart        `json:"summary,omitempty"`
-	Tools       *[]ResponseToolOfOther `json:"tools,omitempty"`
-	TotalLines  *int64                 `json:"total_lines,omitempty"`
-	Truncated   *bool                  `json:"truncated,omitempty"`
-	Type        string                 `json:"type"`
+	Results interface{} `json:"results,omitempty"`
+
+	// Role Who says it.
+	Role string `json:"role,omitempty"`
+
+	// ServerLabel The MCP server, by its label in the request.
+	ServerLabel string `json:"server_label,omitempty"`
+
+	// SizeBytes Size in bytes.
+	SizeBytes *int64 `json:"size_bytes,omitempty"`
+
+	// StartLine The first line that was returned, from 1.
+	StartLine int64 `json:"start_line,omitempty"`
+
+	// Status In which state it is.
+	Status string `json:"status,omitempty"`
+
+	// Summary What the model shows of its thinking.
+	Summary *[]ResponsePart `json:"summary,omitempty"`
+
+	// Tools Tools that the MCP server has.
+	Tools *[]ResponseToolOfOther `json:"tools,omitempty"`
+
+	// TotalLines Lines that the file has.
+	TotalLines *int64 `json:"total_lines,omitempty"`
+
+	// Truncated Whether there is more than is shown.
+	Truncated *bool `json:"truncated,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ResponseOutputDetails defines model for ResponseOutputDetails.
+// ResponseOutputDetails ResponseOutputDetails are the output's tokens by what they are.
 type ResponseOutputDetails struct {
+	// ReasoningTokens Tokens of reasoning.
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// ResponsePage defines model for ResponsePage.
+// ResponsePage ResponsePage is a page that was read.
 type ResponsePage struct {
 	// Error Why there is no page.
-	Error   string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	// Snippet A piece of the page's text.
 	Snippet string `json:"snippet"`
-	Title   string `json:"title"`
-	URL     string `json:"url"`
+
+	// Title Its title, for people.
+	Title string `json:"title"`
+
+	// URL The URL.
+	URL string `json:"url"`
 }
 
-// ResponsePart defines model for ResponsePart.
+// ResponsePart ResponsePart is a part of a message or of reasoning.
 type ResponsePart struct {
+	// Annotations What the text refers to, such as pages.
 	Annotations *[]ResponseAnnotation `json:"annotations,omitempty"`
-	Detail      string                `json:"detail,omitempty"`
-	FileURL     string                `json:"file_url,omitempty"`
-	Filename    string                `json:"filename,omitempty"`
-	ImageURL    *string               `json:"image_url,omitempty"`
-	Logprobs    *[]interface{}        `json:"logprobs,omitempty"`
-	Refusal     *string               `json:"refusal,omitempty"`
-	Text        *string               `json:"text,omitempty"`
-	Type        string                `json:"type"`
+
+	// Detail Of an image: how closely the model looks at it.
+	Detail string `json:"detail,omitempty"`
+
+	// FileURL Of a file: where the provider reads it.
+	FileURL string `json:"file_url,omitempty"`
+
+	// Filename The file's name, without its folder.
+	Filename string `json:"filename,omitempty"`
+
+	// ImageURL Of an image: its URL, or its bytes as a data URL.
+	ImageURL *string `json:"image_url,omitempty"`
+
+	// Logprobs Always empty: they are not supported.
+	Logprobs *[]interface{} `json:"logprobs,omitempty"`
+
+	// Refusal What the model said when it refused.
+	Refusal *string `json:"refusal,omitempty"`
+
+	// Text The text.
+	Text *string `json:"text,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ResponseReasoning defines model for ResponseReasoning.
+// ResponseReasoning ResponseReasoning is how long the model was to think, and what of it is shown.
 type ResponseReasoning struct {
-	Effort  *string `json:"effort"`
+	// Effort How much the model thinks before it answers.
+	Effort *string `json:"effort"`
+
+	// Summary How the model's thinking is summarized.
 	Summary *string `json:"summary"`
 }
 
-// ResponseRefusal defines model for ResponseRefusal.
+// ResponseRefusal ResponseRefusal is the body of a refusal, as the clients of this API read it.
 type ResponseRefusal struct {
 	// Dimension With rate_limited: which limit it is, such as outputs or responses.
-	Dimension string                `json:"dimension,omitempty"`
-	Error     ResponseRefusalDetail `json:"error"`
+	Dimension string `json:"dimension,omitempty"`
+
+	// Error ResponseRefusalDetail says what was wrong.
+	Error ResponseRefusalDetail `json:"error"`
 
 	// Message The same message.
 	Message string `json:"message"`
@@ -3062,52 +4181,85 @@ type ResponseRefusal struct {
 	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
-// ResponseRefusalDetail defines model for ResponseRefusalDetail.
+// ResponseRefusalDetail ResponseRefusalDetail says what was wrong.
 type ResponseRefusalDetail struct {
-	Code    string  `json:"code"`
-	Message string  `json:"message"`
-	Param   *string `json:"param"`
-	Type    string  `json:"type"`
+	// Code What went wrong, as a word for programs.
+	Code string `json:"code"`
+
+	// Message A sentence for people.
+	Message string `json:"message"`
+
+	// Param The field that is wrong; null where it is none.
+	Param *string `json:"param"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// ResponseText defines model for ResponseText.
+// ResponseText ResponseText is the form of the answer.
 type ResponseText struct {
-	Format    interface{} `json:"format"`
-	Verbosity string      `json:"verbosity"`
+	// Format The form of the text: plain, or JSON by a schema.
+	Format interface{} `json:"format"`
+
+	// Verbosity How long answers are: medium alone is supported.
+	Verbosity string `json:"verbosity"`
 }
 
-// ResponseToolOfOther defines model for ResponseToolOfOther.
+// ResponseToolOfOther ResponseToolOfOther is a tool of an MCP server, as that describes it.
 type ResponseToolOfOther struct {
 	// Annotations What the server says of the tool, such as readOnlyHint. It may not be true.
 	Annotations interface{} `json:"annotations,omitempty"`
-	Description *string     `json:"description"`
+
+	// Description What it is for, in words.
+	Description *string `json:"description"`
+
+	// InputSchema JSON Schema of the arguments.
 	InputSchema interface{} `json:"input_schema"`
-	Name        string      `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 }
 
-// ResponseUsage defines model for ResponseUsage.
+// ResponseUsage ResponseUsage is what a response used.
 type ResponseUsage struct {
-	Cost                ResponseCost          `json:"cost"`
-	InputTokens         int64                 `json:"input_tokens"`
-	InputTokensDetails  ResponseInputDetails  `json:"input_tokens_details"`
-	OutputTokens        int64                 `json:"output_tokens"`
+	// Cost ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server.
+	Cost ResponseCost `json:"cost"`
+
+	// InputTokens Tokens of the input, cached ones too.
+	InputTokens int64 `json:"input_tokens"`
+
+	// InputTokensDetails ResponseInputDetails are the input's tokens by where they came from.
+	InputTokensDetails ResponseInputDetails `json:"input_tokens_details"`
+
+	// OutputTokens Tokens of the output, reasoning included.
+	OutputTokens int64 `json:"output_tokens"`
+
+	// OutputTokensDetails ResponseOutputDetails are the output's tokens by what they are.
 	OutputTokensDetails ResponseOutputDetails `json:"output_tokens_details"`
 
 	// SandboxWindows Windows of 20 minutes of the sandbox that began with this response.
-	SandboxWindows   int64                      `json:"sandbox_windows,omitempty"`
+	SandboxWindows int64 `json:"sandbox_windows,omitempty"`
+
+	// ToolCallsDetails How many calls each tool had.
 	ToolCallsDetails map[string]ResponseInvoked `json:"tool_calls_details,omitempty"`
-	TotalTokens      int64                      `json:"total_tokens"`
+
+	// TotalTokens Tokens of input and output together.
+	TotalTokens int64 `json:"total_tokens"`
 }
 
-// Review defines model for Review.
+// Review Review is what a review says of an answer.
 type Review struct {
 	// Error Why there is no review: the answer stays as it is then.
-	Error    *string `json:"error,omitempty"`
-	Feedback string  `json:"feedback"`
+	Error *string `json:"error,omitempty"`
+
+	// Feedback What is to be better, in words.
+	Feedback string `json:"feedback"`
 
 	// Iteration Of the turn, from 1.
 	Iteration int64 `json:"iteration"`
-	Passed    bool  `json:"passed"`
+
+	// Passed Whether the answer reached the threshold.
+	Passed bool `json:"passed"`
 
 	// Score 0 to 1.
 	Score float64 `json:"score"`
@@ -3116,16 +4268,18 @@ type Review struct {
 	Threshold float64 `json:"threshold"`
 }
 
-// RunCode defines model for RunCode.
+// RunCode RunCode is the body that runs code in a context.
 type RunCode struct {
+	// Code The code to run in the context.
 	Code string `json:"code"`
 
 	// TimeoutMS Then the code is interrupted.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
-// Sandbox defines model for Sandbox.
+// Sandbox Sandbox is a named sandbox.
 type Sandbox struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Detail More of the status: why it is lost, why it cannot sleep.
@@ -3144,31 +4298,46 @@ type Sandbox struct {
 	ImageAlias string `json:"image_alias,omitempty"`
 
 	// Kept Of one that sleeps: where its memory is.
-	Kept   string `json:"kept,omitempty"`
+	Kept string `json:"kept,omitempty"`
+
+	// Limits Limits bound what one sandbox may use. Sizes are in bytes.
 	Limits Limits `json:"limits"`
 
 	// Mounts What it has mounted below /data of which connection: slug/path, then :ro or :rw.
-	Mounts  []string           `json:"mounts"`
-	Name    string             `json:"name"`
+	Mounts []string `json:"mounts"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Network NetworkPermissions are what programs may connect to.
 	Network NetworkPermissions `json:"network"`
 
 	// SandboxID sb- and 16 hexadecimal digits.
 	SandboxID string `json:"sandbox_id"`
-	Session   string `json:"session"`
+
+	// Session The session that it is in.
+	Session string `json:"session"`
 
 	// SleepAfterMS Without use; null for never.
 	SleepAfterMS *int64 `json:"sleep_after_ms"`
-	Status       string `json:"status"`
+
+	// Status In which state it is.
+	Status string `json:"status"`
 
 	// UnusedUntil When it is destroyed unless it is used before, because it sleeps or is lost; null for never.
 	UnusedUntil *time.Time `json:"unused_until"`
-	UsedAt      time.Time  `json:"used_at"`
+
+	// UsedAt When it was used last.
+	UsedAt time.Time `json:"used_at"`
 }
 
-// SandboxChange defines model for SandboxChange.
+// SandboxChange SandboxChange is one line of a watch.
 type SandboxChange struct {
-	IsDirectory bool   `json:"is_directory,omitempty"`
-	Path        string `json:"path,omitempty"`
+	// IsDirectory Whether it is a folder.
+	IsDirectory bool `json:"is_directory,omitempty"`
+
+	// Path The path that changed.
+	Path string `json:"path,omitempty"`
 
 	// PathBase64 Of a path that is not UTF-8.
 	PathBase64 string `json:"path_base64,omitempty"`
@@ -3177,94 +4346,126 @@ type SandboxChange struct {
 	Type string `json:"type"`
 }
 
-// SandboxCreateInput defines model for SandboxCreateInput.
+// SandboxCreateInput SandboxCreateInput is the input of sandbox_create.
 type SandboxCreateInput struct {
-	Image        *string `json:"image,omitempty"`
-	Sandbox      string  `json:"sandbox"`
-	SleepAfterMS *int64  `json:"sleep_after_ms,omitempty"`
+	// Image The image to begin with; the environment's if left out.
+	Image *string `json:"image,omitempty"`
+
+	// Sandbox The name of the sandbox to make, or of one that is there.
+	Sandbox string `json:"sandbox"`
+
+	// SleepAfterMS Milliseconds without a use after which it sleeps.
+	SleepAfterMS *int64 `json:"sleep_after_ms,omitempty"`
 }
 
-// SandboxCreateOutput defines model for SandboxCreateOutput.
+// SandboxCreateOutput SandboxCreateOutput is what sandbox_create returns.
 type SandboxCreateOutput struct {
 	// Created False when there was one of that name, which is as it was.
-	Created bool   `json:"created"`
+	Created bool `json:"created"`
+
+	// Sandbox The name of the sandbox.
 	Sandbox string `json:"sandbox"`
 }
 
-// SandboxFile defines model for SandboxFile.
+// SandboxFile SandboxFile is what stands at a path in a sandbox.
 type SandboxFile struct {
-	GID  int32  `json:"gid"`
+	// GID The group that owns it, as programs see it.
+	GID int32 `json:"gid"`
+
+	// Kind What kind it is of.
 	Kind string `json:"kind"`
 
 	// Mode Permissions, octal, such as 0644.
-	Mode     string    `json:"mode"`
+	Mode string `json:"mode"`
+
+	// Modified When its content was last changed.
 	Modified time.Time `json:"modified"`
-	Name     string    `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Path Bytes that are not UTF-8 are replaced by U+FFFD.
 	Path string `json:"path"`
 
 	// PathBase64 Of a path that is not UTF-8.
 	PathBase64 string `json:"path_base64,omitempty"`
-	Size       int64  `json:"size"`
+
+	// Size Size in bytes.
+	Size int64 `json:"size"`
 
 	// Target Of a symlink.
 	Target string `json:"target,omitempty"`
-	UID    int32  `json:"uid"`
+
+	// UID The user that owns it, as programs see it.
+	UID int32 `json:"uid"`
 }
 
-// SandboxFiles defines model for SandboxFiles.
+// SandboxFiles SandboxFiles is what a folder has, by path.
 type SandboxFiles struct {
+	// Data The list itself.
 	Data []SandboxFile `json:"data"`
 
 	// Truncated There are more.
 	Truncated bool `json:"truncated"`
 }
 
-// SandboxList defines model for SandboxList.
+// SandboxList SandboxList is a list of sandboxes, by session and name.
 type SandboxList struct {
+	// Data The list itself.
 	Data []Sandbox `json:"data"`
 }
 
-// SandboxListInput defines model for SandboxListInput.
+// SandboxListInput SandboxListInput is the input of sandbox_list.
 type SandboxListInput = map[string]interface{}
 
-// SandboxListOutput defines model for SandboxListOutput.
+// SandboxListOutput SandboxListOutput is what sandbox_list returns.
 type SandboxListOutput struct {
+	// Sandboxes The sandboxes of the session, by name.
 	Sandboxes []ListedSandbox `json:"sandboxes"`
 }
 
-// SandboxMetrics defines model for SandboxMetrics.
+// SandboxMetrics SandboxMetrics are what a sandbox uses. All is 0 for one that sleeps on disk.
 type SandboxMetrics struct {
+	// CPUSeconds Seconds of processor time since it started.
 	CPUSeconds float64 `json:"cpu_seconds"`
 
 	// DiskBytes Of /home/user, /tmp and /var/tmp.
-	DiskBytes   int64 `json:"disk_bytes"`
+	DiskBytes int64 `json:"disk_bytes"`
+
+	// MemoryBytes Bytes of memory that it uses now.
 	MemoryBytes int64 `json:"memory_bytes"`
 
 	// OOMKills Programs that were ended because memory ran out.
-	OOMKills        int64 `json:"oom_kills"`
+	OOMKills int64 `json:"oom_kills"`
+
+	// PeakMemoryBytes Bytes of memory that it used at most at one time.
 	PeakMemoryBytes int64 `json:"peak_memory_bytes"`
 }
 
-// SandboxPort defines model for SandboxPort.
+// SandboxPort SandboxPort is a port that something in a sandbox listens on.
 type SandboxPort struct {
 	// Address 0.0.0.0 and :: are every address.
 	Address string `json:"address"`
-	Port    int64  `json:"port"`
+
+	// Port The TCP port.
+	Port int64 `json:"port"`
 }
 
-// SandboxPorts defines model for SandboxPorts.
+// SandboxPorts SandboxPorts are the ports that something listens on, by number.
 type SandboxPorts struct {
+	// Data The list itself.
 	Data []SandboxPort `json:"data"`
 }
 
-// SandboxProcess defines model for SandboxProcess.
+// SandboxProcess SandboxProcess is a process that was started in a sandbox.
 type SandboxProcess struct {
+	// Argv The program and its arguments.
 	Argv []string `json:"argv"`
 
 	// Blocked The permission that ended it.
-	Blocked string     `json:"blocked,omitempty"`
+	Blocked string `json:"blocked,omitempty"`
+
+	// EndedAt When it ended; null until then.
 	EndedAt *time.Time `json:"ended_at"`
 
 	// ExitCode 128+n when signal n ended it; null while it runs.
@@ -3277,32 +4478,49 @@ type SandboxProcess struct {
 	LastCursor int64 `json:"last_cursor"`
 
 	// PID Inside the sandbox.
-	PID       int64  `json:"pid"`
+	PID int64 `json:"pid"`
+
+	// ProcessID Its id, by which other calls name it.
 	ProcessID string `json:"process_id"`
 
 	// Reason Why it was ended, where that was for a bound of the sandbox; a server that has started since does not know.
 	Reason string `json:"reason,omitempty"`
 
 	// Signal That ended it, such as SIGKILL.
-	Signal      string    `json:"signal,omitempty"`
-	StartedAt   time.Time `json:"started_at"`
-	State       string    `json:"state"`
-	StderrBytes int64     `json:"stderr_bytes"`
+	Signal string `json:"signal,omitempty"`
+
+	// StartedAt When it started.
+	StartedAt time.Time `json:"started_at"`
+
+	// State Whether it runs.
+	State string `json:"state"`
+
+	// StderrBytes Bytes that were written to standard error.
+	StderrBytes int64 `json:"stderr_bytes"`
 
 	// Stdin Whether it can be written to.
-	Stdin       bool   `json:"stdin"`
-	StdoutBytes int64  `json:"stdout_bytes"`
-	Terminal    bool   `json:"terminal"`
-	TimedOut    bool   `json:"timed_out,omitempty"`
-	WorkingDir  string `json:"working_dir"`
+	Stdin bool `json:"stdin"`
+
+	// StdoutBytes Bytes that were written to standard output.
+	StdoutBytes int64 `json:"stdout_bytes"`
+
+	// Terminal Whether it has a terminal.
+	Terminal bool `json:"terminal"`
+
+	// TimedOut Whether it was ended because its time was over.
+	TimedOut bool `json:"timed_out,omitempty"`
+
+	// WorkingDir The folder that it works in.
+	WorkingDir string `json:"working_dir"`
 }
 
-// SandboxProcesses defines model for SandboxProcesses.
+// SandboxProcesses SandboxProcesses are the processes that are known, oldest first.
 type SandboxProcesses struct {
+	// Data The list itself.
 	Data []SandboxProcess `json:"data"`
 }
 
-// SandboxTimeout defines model for SandboxTimeout.
+// SandboxTimeout SandboxTimeout is the body that says when a sandbox is destroyed.
 type SandboxTimeout struct {
 	// SleepAfterMS Without use; -1 for never, 0 for the server's.
 	SleepAfterMS *int64 `json:"sleep_after_ms,omitempty"`
@@ -3311,7 +4529,7 @@ type SandboxTimeout struct {
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
-// SandboxUnpacked defines model for SandboxUnpacked.
+// SandboxUnpacked SandboxUnpacked says what an archive had.
 type SandboxUnpacked struct {
 	// Bytes Of the files' content.
 	Bytes int64 `json:"bytes"`
@@ -3320,22 +4538,25 @@ type SandboxUnpacked struct {
 	Files int64 `json:"files"`
 }
 
-// SandboxWritten defines model for SandboxWritten.
+// SandboxWritten SandboxWritten says how large a file is that was written.
 type SandboxWritten struct {
+	// Size Size in bytes.
 	Size int64 `json:"size"`
 }
 
-// SearchAnswer defines model for SearchAnswer.
+// SearchAnswer SearchAnswer is what was found.
 type SearchAnswer struct {
 	// ID The call, as the audit trail names it.
 	ID string `json:"id"`
 
 	// Results Best first.
-	Results    []SearchResult `json:"results"`
-	ServerTime time.Time      `json:"server_time,omitempty"`
+	Results []SearchResult `json:"results"`
+
+	// ServerTime What time it is at the server, if that was asked for.
+	ServerTime time.Time `json:"server_time,omitempty"`
 }
 
-// SearchRequest defines model for SearchRequest.
+// SearchRequest SearchRequest is a search, as clients of the contract send it.
 type SearchRequest struct {
 	// Country A code of ISO 3166-1, such as US.
 	Country *string `json:"country,omitempty"`
@@ -3386,7 +4607,7 @@ type SearchRequest struct {
 	SearchType *string `json:"search_type,omitempty"`
 }
 
-// SearchResult defines model for SearchResult.
+// SearchResult SearchResult is a page that was found.
 type SearchResult struct {
 	// Date When it was published, as in 2026-03-01; null where that is not known.
 	Date *string `json:"date"`
@@ -3396,42 +4617,75 @@ type SearchResult struct {
 
 	// Snippet What the provider has of the page's text.
 	Snippet string `json:"snippet"`
-	Title   string `json:"title"`
-	URL     string `json:"url"`
+
+	// Title Its title, for people.
+	Title string `json:"title"`
+
+	// URL The URL.
+	URL string `json:"url"`
 }
 
-// Session defines model for Session.
+// Session Session is a conversation with an agent.
 type Session struct {
-	AgentID      string     `json:"agent_id"`
-	AgentVersion int64      `json:"agent_version"`
-	ArchivedAt   *time.Time `json:"archived_at"`
+	// AgentID The id of the agent.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion The version of the agent.
+	AgentVersion int64 `json:"agent_version"`
+
+	// ArchivedAt When it was archived; null while it is in use.
+	ArchivedAt *time.Time `json:"archived_at"`
 
 	// Budget null for none.
-	Budget        *SessionBudget `json:"budget"`
-	CreatedAt     time.Time      `json:"created_at"`
-	EnvironmentID string         `json:"environment_id"`
+	Budget *SessionBudget `json:"budget"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// EnvironmentID The environment that it runs in.
+	EnvironmentID string `json:"environment_id"`
 
 	// Events Number of the last one. Some are for other forms alone.
 	Events int64 `json:"events"`
 
 	// ID sess_ and 32 hexadecimal digits.
-	ID       string                 `json:"id"`
+	ID string `json:"id"`
+
+	// Metadata What the client has stored with it.
 	Metadata map[string]interface{} `json:"metadata"`
-	Mounts   []Mount                `json:"mounts"`
+
+	// Mounts What its sandbox has when it is first used.
+	Mounts []Mount `json:"mounts"`
 
 	// QueuedTurns Turns that wait for those before them.
-	QueuedTurns int64          `json:"queued_turns"`
-	Speaker     SessionSpeaker `json:"speaker"`
-	Status      string         `json:"status"`
-	Title       *string        `json:"title"`
-	Type        string         `json:"type"`
-	UpdatedAt   time.Time      `json:"updated_at"`
-	Usage       TurnUsage      `json:"usage"`
-	VaultIds    []string       `json:"vault_ids"`
-	WebhookURL  *string        `json:"webhook_url"`
+	QueuedTurns int64 `json:"queued_turns"`
+
+	// Speaker SessionSpeaker is an agent that speaks for a session.
+	Speaker SessionSpeaker `json:"speaker"`
+
+	// Status In which state it is.
+	Status string `json:"status"`
+
+	// Title Its title, for people.
+	Title *string `json:"title"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// UpdatedAt When it was changed last.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Usage TurnUsage is what a turn has used, or all turns of a session.
+	Usage TurnUsage `json:"usage"`
+
+	// VaultIds The vaults whose credentials it uses.
+	VaultIds []string `json:"vault_ids"`
+
+	// WebhookURL The URL that is told of its state; null if none.
+	WebhookURL *string `json:"webhook_url"`
 }
 
-// SessionBudget defines model for SessionBudget.
+// SessionBudget SessionBudget bounds what the turns of a session use together.
 type SessionBudget struct {
 	// CostUsd US dollars, at least 0.000001: of models, tools and the sandbox.
 	CostUsd *float64 `json:"cost_usd,omitempty"`
@@ -3440,36 +4694,55 @@ type SessionBudget struct {
 	Tokens *int64 `json:"tokens,omitempty"`
 }
 
-// SessionChange defines model for SessionChange.
+// SessionChange SessionChange changes what is said of a session; what is left out stays.
 type SessionChange struct {
+	// Budget SessionBudget bounds what the turns of a session use together.
 	Budget *SessionBudget `json:"budget,omitempty"`
 
 	// Metadata Replaces it.
 	Metadata map[string]interface{} `json:"metadata,omitempty"`
-	Title    *string                `json:"title,omitempty"`
+
+	// Title Its title, for people.
+	Title *string `json:"title,omitempty"`
 }
 
-// SessionContext defines model for SessionContext.
+// SessionContext SessionContext is what the model is told before the conversation.
 type SessionContext struct {
 	// Instructions Those of the agent, and after them those of its skills.
-	Instructions string        `json:"instructions"`
-	Model        string        `json:"model"`
-	Skills       []UsedSkill   `json:"skills"`
-	Tools        []ContextTool `json:"tools"`
-	Type         string        `json:"type"`
+	Instructions string `json:"instructions"`
+
+	// Model The model that is asked.
+	Model string `json:"model"`
+
+	// Skills Skills that it works with.
+	Skills []UsedSkill `json:"skills"`
+
+	// Tools Tools that the model may call.
+	Tools []ContextTool `json:"tools"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// SessionDelta defines model for SessionDelta.
+// SessionDelta SessionDelta is a piece of an event that is to come.
 type SessionDelta struct {
 	// ItemID That of the event which the pieces make.
 	ItemID string `json:"item_id"`
-	Of     string `json:"of"`
-	Text   string `json:"text"`
+
+	// Of What the text is a piece of.
+	Of string `json:"of"`
+
+	// Text The text.
+	Text string `json:"text"`
+
+	// TurnID The turn that it belongs to.
 	TurnID string `json:"turn_id"`
-	Type   string `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// SessionEvent defines model for SessionEvent.
+// SessionEvent SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	// Approve Of tool_confirmation.
 	Approve *bool `json:"approve,omitempty"`
@@ -3478,11 +4751,19 @@ type SessionEvent struct {
 	Arguments *string `json:"arguments,omitempty"`
 
 	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text.
-	Content    *string            `json:"content,omitempty"`
-	CreatedAt  time.Time          `json:"created_at"`
-	Error      *TurnError         `json:"error,omitempty"`
+	Content *string `json:"content,omitempty"`
+
+	// CreatedAt When it happened.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Error TurnError says why a turn did not complete.
+	Error *TurnError `json:"error,omitempty"`
+
+	// Evaluation OutcomeEvaluation is an evaluation of an outcome.
 	Evaluation *OutcomeEvaluation `json:"evaluation,omitempty"`
-	File       *SessionFile       `json:"file,omitempty"`
+
+	// File SessionFile is a file that an agent has shared.
+	File *SessionFile `json:"file,omitempty"`
 
 	// Files Of message and user.define_outcome: the names of the files that came with it.
 	Files *[]string `json:"files,omitempty"`
@@ -3503,93 +4784,136 @@ type SessionEvent struct {
 	KeyID *string `json:"key_id,omitempty"`
 
 	// Name Of tool_use.
-	Name    *string         `json:"name,omitempty"`
+	Name *string `json:"name,omitempty"`
+
+	// Outcome SessionOutcome is what a turn is to come to.
 	Outcome *SessionOutcome `json:"outcome,omitempty"`
-	Plan    *SessionPlan    `json:"plan,omitempty"`
+
+	// Plan SessionPlan is the agent's plan, as it is from then on.
+	Plan *SessionPlan `json:"plan,omitempty"`
 
 	// Reason Of tool_confirmation.
 	Reason *string `json:"reason,omitempty"`
+
+	// Review Review is what a review says of an answer.
 	Review *Review `json:"review,omitempty"`
 
 	// Role Of message and user.define_outcome.
 	Role *string `json:"role,omitempty"`
 
 	// Skill Of plan, review, state and reminder: the skill that it is of.
-	Skill   *string      `json:"skill,omitempty"`
+	Skill *string `json:"skill,omitempty"`
+
+	// Speaker EventThread is what an event of a hand-off tells of a thread.
 	Speaker *EventThread `json:"speaker,omitempty"`
 
 	// Status Of status: that of the session from then on.
-	Status     *string      `json:"status,omitempty"`
+	Status *string `json:"status,omitempty"`
+
+	// StopReason SessionStop is why a turn stopped.
 	StopReason *SessionStop `json:"stop_reason,omitempty"`
-	Thread     *EventThread `json:"thread,omitempty"`
+
+	// Thread EventThread is what an event of a hand-off tells of a thread.
+	Thread *EventThread `json:"thread,omitempty"`
 
 	// ToolUseID Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use.
 	ToolUseID *string `json:"tool_use_id,omitempty"`
 
 	// TurnID null for answers after which no turn began.
-	TurnID *string    `json:"turn_id"`
-	Type   string     `json:"type"`
-	Usage  *TurnUsage `json:"usage,omitempty"`
+	TurnID *string `json:"turn_id"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// Usage TurnUsage is what a turn has used, or all turns of a session.
+	Usage *TurnUsage `json:"usage,omitempty"`
 }
 
-// SessionFile defines model for SessionFile.
+// SessionFile SessionFile is a file that an agent has shared.
 type SessionFile struct {
-	Bytes     int64     `json:"bytes"`
+	// Bytes Size in bytes.
+	Bytes int64 `json:"bytes"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
-	Filename  string    `json:"filename"`
-	ID        string    `json:"id"`
+
+	// Filename The file's name, without its folder.
+	Filename string `json:"filename"`
+
+	// ID Its id, which does not change.
+	ID string `json:"id"`
 
 	// ThreadID In a list: the thread in which it was shared, if it was in one.
 	ThreadID *string `json:"thread_id,omitempty"`
 }
 
-// SessionOutcome defines model for SessionOutcome.
+// SessionOutcome SessionOutcome is what a turn is to come to.
 type SessionOutcome struct {
-	Check       *OutcomeCheck `json:"check"`
-	Description string        `json:"description"`
+	// Check A command of the sandbox that has to succeed.
+	Check *OutcomeCheck `json:"check"`
+
+	// Description What the work is to come to.
+	Description string `json:"description"`
 
 	// ID outc_ and 32 hexadecimal digits.
-	ID            string `json:"id"`
-	MaxIterations int64  `json:"max_iterations"`
+	ID string `json:"id"`
+
+	// MaxIterations How often the work is evaluated at most.
+	MaxIterations int64 `json:"max_iterations"`
 
 	// Model That grades; null for that of the agent.
-	Model  *string `json:"model"`
+	Model *string `json:"model"`
+
+	// Rubric What the work is judged by, in words; null if nothing but the check is.
 	Rubric *string `json:"rubric"`
 }
 
-// SessionPlan defines model for SessionPlan.
+// SessionPlan SessionPlan is the agent's plan, as it is from then on.
 type SessionPlan struct {
+	// Steps The steps in their order.
 	Steps []PlanStep `json:"steps"`
 
 	// WhyOpen Why steps stay open at the end of the turn.
 	WhyOpen *string `json:"why_open,omitempty"`
 }
 
-// SessionSpeaker defines model for SessionSpeaker.
+// SessionSpeaker SessionSpeaker is an agent that speaks for a session.
 type SessionSpeaker struct {
-	AgentID      string `json:"agent_id"`
-	AgentVersion int64  `json:"agent_version"`
+	// AgentID The id of the agent.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion The version of the agent.
+	AgentVersion int64 `json:"agent_version"`
 }
 
-// SessionStop defines model for SessionStop.
+// SessionStop SessionStop is why a turn stopped.
 type SessionStop struct {
 	// ExpiresAt Until when the calls wait.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
-	Type           string        `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// SessionThread defines model for SessionThread.
+// SessionThread SessionThread is work that an agent has handed to another one: a conversation of its own.
 type SessionThread struct {
-	AgentID      string `json:"agent_id"`
-	AgentVersion int64  `json:"agent_version"`
+	// AgentID The id of the agent.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion The version of the agent.
+	AgentVersion int64 `json:"agent_version"`
 
 	// ArchivedAt When a client of the other form put it aside.
 	ArchivedAt *time.Time `json:"archived_at"`
-	CreatedAt  time.Time  `json:"created_at"`
-	EndedAt    *time.Time `json:"ended_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// EndedAt When it ended; null until then.
+	EndedAt *time.Time `json:"ended_at"`
 
 	// Events Number of the last one.
 	Events int64 `json:"events"`
@@ -3602,22 +4926,32 @@ type SessionThread struct {
 
 	// ParentThreadID The thread that handed it on; null for the session's own conversation.
 	ParentThreadID *string `json:"parent_thread_id"`
-	SessionID      string  `json:"session_id"`
+
+	// SessionID The session that it belongs to.
+	SessionID string `json:"session_id"`
 
 	// Status requires_action: calls of it, or of a thread below it, wait for the client. idle: it came to its end. terminated: it was ended, or has failed.
-	Status string    `json:"status"`
-	TurnID string    `json:"turn_id"`
-	Type   string    `json:"type"`
-	Usage  TurnUsage `json:"usage"`
+	Status string `json:"status"`
+
+	// TurnID The turn that it belongs to.
+	TurnID string `json:"turn_id"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// Usage TurnUsage is what a turn has used, or all turns of a session.
+	Usage TurnUsage `json:"usage"`
 }
 
-// SessionTurn defines model for SessionTurn.
+// SessionTurn SessionTurn is the agent's answer.
 type SessionTurn struct {
 	// Content What the agent said last.
 	Content string `json:"content"`
 
 	// Error Why the turn did not complete.
-	Error      *TurnError         `json:"error"`
+	Error *TurnError `json:"error"`
+
+	// Evaluation OutcomeEvaluation is an evaluation of an outcome.
 	Evaluation *OutcomeEvaluation `json:"evaluation,omitempty"`
 
 	// ID Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too.
@@ -3625,22 +4959,39 @@ type SessionTurn struct {
 
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
-	Role           string        `json:"role"`
-	SessionID      string        `json:"session_id"`
-	Status         string        `json:"status"`
-	Type           string        `json:"type"`
-	Usage          TurnUsage     `json:"usage"`
+
+	// Role Who says it.
+	Role string `json:"role"`
+
+	// SessionID The session that it belongs to.
+	SessionID string `json:"session_id"`
+
+	// Status In which state it is.
+	Status string `json:"status"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// Usage TurnUsage is what a turn has used, or all turns of a session.
+	Usage TurnUsage `json:"usage"`
 }
 
-// ShellInput defines model for ShellInput.
+// ShellInput ShellInput is the input of shell.
 type ShellInput struct {
-	Command    string  `json:"command"`
-	Sandbox    *string `json:"sandbox,omitempty"`
-	TimeoutMS  *int64  `json:"timeout_ms,omitempty"`
+	// Command A command for the shell.
+	Command string `json:"command"`
+
+	// Sandbox The name of the sandbox; default if left out.
+	Sandbox *string `json:"sandbox,omitempty"`
+
+	// TimeoutMS Milliseconds that the command may take.
+	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
+
+	// WorkingDir The folder that it works in.
 	WorkingDir *string `json:"working_dir,omitempty"`
 }
 
-// ShellOutput defines model for ShellOutput.
+// ShellOutput ShellOutput is what shell returns.
 type ShellOutput struct {
 	// ExitCode 128+n when signal n ended the command; 124 when timeout_ms was over.
 	ExitCode int64 `json:"exit_code"`
@@ -3661,52 +5012,69 @@ type ShellOutput struct {
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
-// SignRequest defines model for SignRequest.
+// SignRequest SignRequest is the body that asks for a signed URL.
 type SignRequest struct {
 	// ExpiresIn Seconds.
 	ExpiresIn *int64 `json:"expires_in,omitempty"`
-	Method    string `json:"method,omitempty"`
+
+	// Method The method of HTTP that the URL is for.
+	Method string `json:"method,omitempty"`
 
 	// Path The file, from the home.
 	Path string `json:"path"`
 }
 
-// SignedURL defines model for SignedURL.
+// SignedURL SignedURL reads or writes one file without a key.
 type SignedURL struct {
+	// ExpiresAt When it stops being valid.
 	ExpiresAt time.Time `json:"expires_at"`
-	Method    string    `json:"method"`
+
+	// Method The method of HTTP that the URL is for.
+	Method string `json:"method"`
 
 	// URL Relative to the server: put the address of the server before it.
 	URL string `json:"url"`
 }
 
-// Skill defines model for Skill.
+// Skill Skill is a folder of instructions and files that agents may use.
 type Skill struct {
+	// ArchivedAt When it was archived; null while it is in use.
 	ArchivedAt *time.Time `json:"archived_at"`
-	CreatedAt  time.Time  `json:"created_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// Description That of the latest version.
 	Description string `json:"description"`
+
+	// DisplayName A name for people.
 	DisplayName string `json:"display_name"`
 
 	// ID skill_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
 	// LatestVersion Its number.
-	LatestVersion   int64  `json:"latest_version"`
+	LatestVersion int64 `json:"latest_version"`
+
+	// LatestVersionID The id of its newest version.
 	LatestVersionID string `json:"latest_version_id"`
 
 	// Name That of SKILL.md; the folder's name in sandboxes.
-	Name   string      `json:"name"`
+	Name string `json:"name"`
+
+	// Source SkillSource says where a skill comes from.
 	Source SkillSource `json:"source"`
-	Type   string      `json:"type"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 
 	// UpdatedAt When the latest version was made.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// SkillFile defines model for SkillFile.
+// SkillFile SkillFile is a file of a skill.
 type SkillFile struct {
+	// Executable Whether it may be run.
 	Executable bool `json:"executable"`
 
 	// Path In the skill's folder.
@@ -3716,36 +5084,54 @@ type SkillFile struct {
 	Size int64 `json:"size"`
 }
 
-// SkillSource defines model for SkillSource.
+// SkillSource SkillSource says where a skill comes from.
 type SkillSource struct {
+	// Type What it is, which says which of the other fields it has.
 	Type string `json:"type"`
 }
 
-// SkillVersion defines model for SkillVersion.
+// SkillVersion SkillVersion is a version of a skill. It does not change.
 type SkillVersion struct {
 	// AllowedTools As SKILL.md has them. They grant nothing: the agent's policy decides.
-	AllowedTools  []string    `json:"allowed_tools"`
-	Compatibility *string     `json:"compatibility"`
-	CreatedAt     time.Time   `json:"created_at"`
-	Description   string      `json:"description"`
-	Files         []SkillFile `json:"files"`
+	AllowedTools []string `json:"allowed_tools"`
+
+	// Compatibility What the skill needs, in its author's words; null if SKILL.md says nothing.
+	Compatibility *string `json:"compatibility"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description What it is for, in words.
+	Description string `json:"description"`
+
+	// Files The files, by path.
+	Files []SkillFile `json:"files"`
 
 	// ID skillver_ and 32 hexadecimal digits.
-	ID      string  `json:"id"`
+	ID string `json:"id"`
+
+	// License The license that SKILL.md names; null if it names none.
 	License *string `json:"license"`
 
 	// Metadata As SKILL.md has them.
 	Metadata map[string]string `json:"metadata"`
-	Name     string            `json:"name"`
-	SkillID  string            `json:"skill_id"`
-	Type     string            `json:"type"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// SkillID The skill that it is a version of.
+	SkillID string `json:"skill_id"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 
 	// Version Its number, from 1.
 	Version int64 `json:"version"`
 }
 
-// Snapshot defines model for Snapshot.
+// Snapshot Snapshot is a sandbox as it was at one moment.
 type Snapshot struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Detail Why it has no memory.
@@ -3758,7 +5144,9 @@ type Snapshot struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Image As it was asked for.
-	Image  string `json:"image"`
+	Image string `json:"image"`
+
+	// Limits Limits bound what one sandbox may use. Sizes are in bytes.
 	Limits Limits `json:"limits"`
 
 	// Memory Whether it has processes and memory; otherwise it has files alone.
@@ -3780,15 +5168,16 @@ type Snapshot struct {
 	SnapshotID string `json:"snapshot_id"`
 }
 
-// SnapshotPage defines model for SnapshotPage.
+// SnapshotPage SnapshotPage is a part of a list, newest first.
 type SnapshotPage struct {
+	// Data The list itself.
 	Data []Snapshot `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// StreamOptions defines model for StreamOptions.
+// StreamOptions StreamOptions say what a stream has beside its events.
 type StreamOptions struct {
 	// IncludeObfuscation Only false: nothing is added.
 	IncludeObfuscation *bool `json:"include_obfuscation,omitempty"`
@@ -3797,31 +5186,37 @@ type StreamOptions struct {
 	IncludeUsage *bool `json:"include_usage,omitempty"`
 }
 
-// Template defines model for Template.
+// Template Template is an agent template.
 type Template struct {
+	// Name Its name.
 	Name string `json:"name"`
 
 	// Sandbox null for a template that has not opted in.
 	Sandbox *TemplateSandbox `json:"sandbox"`
 }
 
-// TemplateChange defines model for TemplateChange.
+// TemplateChange TemplateChange is the body that makes or replaces a template.
 type TemplateChange struct {
+	// Sandbox TemplateSandbox is a template's opting in.
 	Sandbox *TemplateSandbox `json:"sandbox,omitempty"`
 }
 
-// TemplateSandbox defines model for TemplateSandbox.
+// TemplateSandbox TemplateSandbox is a template's opting in.
 type TemplateSandbox struct {
 	// Environment What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
 	Environment string `json:"environment"`
 }
 
-// Tenant defines model for Tenant.
+// Tenant Tenant is a tenant as the admin API shows it.
 type Tenant struct {
 	// AuditDays Days that audit rows are kept.
-	AuditDays int64        `json:"audit_days"`
-	Caps      CapOverrides `json:"caps"`
-	CreatedAt time.Time    `json:"created_at"`
+	AuditDays int64 `json:"audit_days"`
+
+	// Caps CapOverrides are a tenant's own caps.
+	Caps CapOverrides `json:"caps"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// DisabledAt Since when its keys are refused; null if they are not.
 	DisabledAt *time.Time `json:"disabled_at"`
@@ -3837,11 +5232,15 @@ type Tenant struct {
 
 	// MonthlyCredits Budget of a calendar month (UTC) in credits; 0 for none.
 	MonthlyCredits float64 `json:"monthly_credits"`
-	Name           string  `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// NetworkEnabled Whether its environments may have a network. Those that have one lose it while this is false.
-	NetworkEnabled bool   `json:"network_enabled"`
-	Plan           string `json:"plan"`
+	NetworkEnabled bool `json:"network_enabled"`
+
+	// Plan The plan that bounds what it may use.
+	Plan string `json:"plan"`
 
 	// RedactionOff Redaction rules that do not apply.
 	RedactionOff []string `json:"redaction_off"`
@@ -3850,14 +5249,19 @@ type Tenant struct {
 	RootEnabled bool `json:"root_enabled"`
 
 	// SandboxEnabled Whether agents may use execute_code. Always false in the regulated tier.
-	SandboxEnabled bool   `json:"sandbox_enabled"`
-	Tier           string `json:"tier"`
+	SandboxEnabled bool `json:"sandbox_enabled"`
+
+	// Tier standard, or regulated, whose agents may do less.
+	Tier string `json:"tier"`
 }
 
-// TenantChange defines model for TenantChange.
+// TenantChange TenantChange is what PATCH can change of a tenant; what is left out stays.
 type TenantChange struct {
-	AuditDays *int64        `json:"audit_days,omitempty"`
-	Caps      *CapOverrides `json:"caps,omitempty"`
+	// AuditDays How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+	AuditDays *int64 `json:"audit_days,omitempty"`
+
+	// Caps CapOverrides are a tenant's own caps.
+	Caps *CapOverrides `json:"caps,omitempty"`
 
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
@@ -3890,7 +5294,7 @@ type TenantChange struct {
 	Tier *string `json:"tier,omitempty"`
 }
 
-// TerminalMessage defines model for TerminalMessage.
+// TerminalMessage TerminalMessage is a text message of a terminal's WebSocket; binary ones are what is typed and what is shown.
 type TerminalMessage struct {
 	// Columns On resize.
 	Columns int32 `json:"columns,omitempty"`
@@ -3914,13 +5318,16 @@ type TerminalMessage struct {
 	Type string `json:"type"`
 }
 
-// TerminalSize defines model for TerminalSize.
+// TerminalSize TerminalSize is the size of a terminal.
 type TerminalSize struct {
+	// Columns Width in characters, at least 1.
 	Columns int32 `json:"columns"`
-	Rows    int32 `json:"rows"`
+
+	// Rows Height in lines, at least 1.
+	Rows int32 `json:"rows"`
 }
 
-// TerminalTicket defines model for TerminalTicket.
+// TerminalTicket TerminalTicket opens one WebSocket to a terminal.
 type TerminalTicket struct {
 	// ExpiresAt In 30 seconds. A connection that is open then stays.
 	ExpiresAt time.Time `json:"expires_at"`
@@ -3929,53 +5336,70 @@ type TerminalTicket struct {
 	Ticket string `json:"ticket"`
 }
 
-// TextFormat defines model for TextFormat.
+// TextFormat TextFormat is the form of an answer.
 type TextFormat struct {
-	Description *string     `json:"description,omitempty"`
-	Name        *string     `json:"name,omitempty"`
-	Schema      interface{} `json:"schema,omitempty"`
-	Strict      *bool       `json:"strict,omitempty"`
-	Type        string      `json:"type"`
+	// Description What it is for, in words.
+	Description *string `json:"description,omitempty"`
+
+	// Name Its name.
+	Name *string `json:"name,omitempty"`
+
+	// Schema JSON Schema of the answer.
+	Schema interface{} `json:"schema,omitempty"`
+
+	// Strict Whether the answer must fit the schema exactly.
+	Strict *bool `json:"strict,omitempty"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// TextSettings defines model for TextSettings.
+// TextSettings TextSettings say what form the answer has.
 type TextSettings struct {
-	Format    *TextFormat `json:"format,omitempty"`
-	Verbosity *string     `json:"verbosity,omitempty"`
+	// Format TextFormat is the form of an answer.
+	Format *TextFormat `json:"format,omitempty"`
+
+	// Verbosity How long answers are: medium alone is supported.
+	Verbosity *string `json:"verbosity,omitempty"`
 }
 
-// Thread defines model for Thread.
+// Thread Thread is a thread's record.
 type Thread struct {
 	// Bytes Of its files.
-	Bytes     int64     `json:"bytes"`
+	Bytes int64 `json:"bytes"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExpiresAt When it is deleted; null for when the server's rule for idle threads says so.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Files How many files, folders and links it has.
-	Files    int64  `json:"files"`
+	Files int64 `json:"files"`
+
+	// ThreadID The id of the thread.
 	ThreadID string `json:"thread_id"`
 
 	// UpdatedAt When it was saved last.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ThreadChange defines model for ThreadChange.
+// ThreadChange ThreadChange is the body that changes a thread's record.
 type ThreadChange struct {
 	// ExpiresAt When it is deleted; null for the server's rule.
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
-// ThreadPage defines model for ThreadPage.
+// ThreadPage ThreadPage is a part of a list, by thread_id.
 type ThreadPage struct {
+	// Data The list itself.
 	Data []Thread `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
-// TimeoutResponse defines model for TimeoutResponse.
+// TimeoutResponse TimeoutResponse is an ExecuteResponse with status 504. It also has the fields of an error, so that clients which look at the status alone find one.
 type TimeoutResponse struct {
 	// Code The error's code.
 	Code string `json:"code"`
@@ -4020,15 +5444,19 @@ type TimeoutResponse struct {
 	Success bool `json:"success"`
 }
 
-// Token defines model for Token.
+// Token Token is a token as the API shows it.
 type Token struct {
 	// Cost US dollars that were charged to it.
-	Cost      float64   `json:"cost"`
+	Cost float64 `json:"cost"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Executions That it has begun.
-	Executions int64     `json:"executions"`
-	ExpiresAt  time.Time `json:"expires_at"`
+	Executions int64 `json:"executions"`
+
+	// ExpiresAt When it stops being valid.
+	ExpiresAt time.Time `json:"expires_at"`
 
 	// ID tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key.
 	ID string `json:"id"`
@@ -4050,7 +5478,9 @@ type Token struct {
 
 	// Sandbox null for any.
 	Sandbox *TokenSandbox `json:"sandbox"`
-	Scopes  []string      `json:"scopes"`
+
+	// Scopes What it may do.
+	Scopes []string `json:"scopes"`
 
 	// Session null for any.
 	Session *string `json:"session"`
@@ -4059,14 +5489,19 @@ type Token struct {
 	Token string `json:"token,omitempty"`
 }
 
-// TokenSandbox defines model for TokenSandbox.
+// TokenSandbox TokenSandbox is the sandbox that a token reaches.
 type TokenSandbox struct {
-	Name      string `json:"name"`
+	// Name Its name.
+	Name string `json:"name"`
+
+	// SandboxID The id of the sandbox.
 	SandboxID string `json:"sandbox_id"`
-	Session   string `json:"session"`
+
+	// Session The session that it is in.
+	Session string `json:"session"`
 }
 
-// ToolPolicy defines model for ToolPolicy.
+// ToolPolicy ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
 	// AllowList Left out, all tools may be called; empty, none.
 	AllowList *[]string `json:"allow_list,omitempty"`
@@ -4075,41 +5510,61 @@ type ToolPolicy struct {
 	ConfirmWithin *int64 `json:"confirm_within,omitempty"`
 
 	// DenyList Wins over allow_list.
-	DenyList            *[]string `json:"deny_list,omitempty"`
+	DenyList *[]string `json:"deny_list,omitempty"`
+
+	// RequireConfirmation Tools whose calls wait until a client confirms them.
 	RequireConfirmation *[]string `json:"require_confirmation,omitempty"`
 }
 
-// TransferInput defines model for TransferInput.
+// TransferInput TransferInput is the input of transfer.
 type TransferInput struct {
-	FromPath    string `json:"from_path"`
+	// FromPath The file or folder to copy.
+	FromPath string `json:"from_path"`
+
+	// FromSandbox The sandbox to copy from.
 	FromSandbox string `json:"from_sandbox"`
-	Recursive   *bool  `json:"recursive,omitempty"`
-	ToPath      string `json:"to_path"`
-	ToSandbox   string `json:"to_sandbox"`
+
+	// Recursive Copy a folder with all that is in it.
+	Recursive *bool `json:"recursive,omitempty"`
+
+	// ToPath Where to copy it.
+	ToPath string `json:"to_path"`
+
+	// ToSandbox The sandbox to copy to.
+	ToSandbox string `json:"to_sandbox"`
 }
 
-// TransferOutput defines model for TransferOutput.
+// TransferOutput TransferOutput is what transfer returns.
 type TransferOutput struct {
 	// Bytes Of the files' content.
 	Bytes int64 `json:"bytes"`
-	OK    bool  `json:"ok"`
+
+	// OK Always true.
+	OK bool `json:"ok"`
 }
 
-// TurnError defines model for TurnError.
+// TurnError TurnError says why a turn did not complete.
 type TurnError struct {
-	Code    string `json:"code"`
+	// Code What went wrong, as a word for programs.
+	Code string `json:"code"`
+
+	// Message A sentence for people.
 	Message string `json:"message"`
 }
 
-// TurnUsage defines model for TurnUsage.
+// TurnUsage TurnUsage is what a turn has used, or all turns of a session.
 type TurnUsage struct {
 	// CostUsd Of models, tools and the sandbox.
-	CostUsd      float64 `json:"cost_usd"`
-	InputTokens  int64   `json:"input_tokens"`
-	OutputTokens int64   `json:"output_tokens"`
+	CostUsd float64 `json:"cost_usd"`
+
+	// InputTokens Tokens of the input, cached ones too.
+	InputTokens int64 `json:"input_tokens"`
+
+	// OutputTokens Tokens of the output, reasoning included.
+	OutputTokens int64 `json:"output_tokens"`
 }
 
-// UploadRequest defines model for UploadRequest.
+// UploadRequest UploadRequest is the body of POST /v1/files/upload_url.
 type UploadRequest struct {
 	// ContentLength Bytes of the file. A longer one is written, too.
 	ContentLength int64 `json:"content_length"`
@@ -4127,8 +5582,9 @@ type UploadRequest struct {
 	Source string `json:"source"`
 }
 
-// UploadedFile defines model for UploadedFile.
+// UploadedFile UploadedFile is what is recorded of a file.
 type UploadedFile struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Downloadable Always true.
@@ -4136,29 +5592,48 @@ type UploadedFile struct {
 
 	// ExpiresAt null for one that stays until it is deleted.
 	ExpiresAt *time.Time `json:"expires_at"`
-	Filename  string     `json:"filename"`
+
+	// Filename The file's name, without its folder.
+	Filename string `json:"filename"`
 
 	// ID file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared.
-	ID       string `json:"id"`
+	ID string `json:"id"`
+
+	// MimeType Its media type.
 	MimeType string `json:"mime_type"`
 
 	// Scope Where an agent has shared it; null for one that was uploaded.
-	Scope     *FileScope `json:"scope"`
-	SizeBytes int64      `json:"size_bytes"`
-	Type      string     `json:"type"`
+	Scope *FileScope `json:"scope"`
+
+	// SizeBytes Size in bytes.
+	SizeBytes int64 `json:"size_bytes"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
-// Usage defines model for Usage.
+// Usage Usage is what a tenant has used.
 type Usage struct {
-	Before  time.Time    `json:"before"`
-	Days    []UsageDay   `json:"days"`
-	Month   UsageMonth   `json:"month"`
+	// Before The end of the time that is shown, which is not in it.
+	Before time.Time `json:"before"`
+
+	// Days One entry for each day with use, in UTC.
+	Days []UsageDay `json:"days"`
+
+	// Month UsageMonth is the state of a tenant's budgets.
+	Month UsageMonth `json:"month"`
+
+	// Outputs UsageOutputs is what a tenant's ended executions and responses keep.
 	Outputs UsageOutputs `json:"outputs"`
-	Since   time.Time    `json:"since"`
-	Totals  UsageAmounts `json:"totals"`
+
+	// Since The beginning of the time that is shown.
+	Since time.Time `json:"since"`
+
+	// Totals UsageAmounts are amounts of use.
+	Totals UsageAmounts `json:"totals"`
 }
 
-// UsageAmounts defines model for UsageAmounts.
+// UsageAmounts UsageAmounts are amounts of use.
 type UsageAmounts struct {
 	// BytesOut To the network.
 	BytesOut int64 `json:"bytes_out"`
@@ -4168,14 +5643,18 @@ type UsageAmounts struct {
 
 	// CacheWriteTokens Of the input: written to it.
 	CacheWriteTokens int64 `json:"cache_write_tokens"`
-	Calls            int64 `json:"calls"`
+
+	// Calls How many calls were made.
+	Calls int64 `json:"calls"`
 
 	// Cost US dollars.
 	Cost float64 `json:"cost"`
 
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	Credits    float64 `json:"credits"`
+
+	// Credits What was charged, in credits.
+	Credits float64 `json:"credits"`
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
 	GIBSeconds float64 `json:"gib_seconds"`
@@ -4196,7 +5675,7 @@ type UsageAmounts struct {
 	Sessions int64 `json:"sessions"`
 }
 
-// UsageDay defines model for UsageDay.
+// UsageDay UsageDay is what was used on one day by one interface, of one model or of one tool.
 type UsageDay struct {
 	// BytesOut To the network.
 	BytesOut int64 `json:"bytes_out"`
@@ -4206,14 +5685,18 @@ type UsageDay struct {
 
 	// CacheWriteTokens Of the input: written to it.
 	CacheWriteTokens int64 `json:"cache_write_tokens"`
-	Calls            int64 `json:"calls"`
+
+	// Calls How many calls were made.
+	Calls int64 `json:"calls"`
 
 	// Cost US dollars.
 	Cost float64 `json:"cost"`
 
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	Credits    float64 `json:"credits"`
+
+	// Credits What was charged, in credits.
+	Credits float64 `json:"credits"`
 
 	// Date In UTC.
 	Date string `json:"date"`
@@ -4243,7 +5726,7 @@ type UsageDay struct {
 	Source string `json:"source"`
 }
 
-// UsageMonth defines model for UsageMonth.
+// UsageMonth UsageMonth is the state of a tenant's budgets.
 type UsageMonth struct {
 	// Budget In credits; null for none.
 	Budget *float64 `json:"budget"`
@@ -4255,11 +5738,13 @@ type UsageMonth struct {
 	CostBudget *float64 `json:"cost_budget"`
 
 	// Credits Used so far.
-	Credits  float64   `json:"credits"`
+	Credits float64 `json:"credits"`
+
+	// ResetsAt When the month ends.
 	ResetsAt time.Time `json:"resets_at"`
 }
 
-// UsageOutputs defines model for UsageOutputs.
+// UsageOutputs UsageOutputs is what a tenant's ended executions and responses keep.
 type UsageOutputs struct {
 	// Bytes Of their output, of the files they gave back, and of what responses said.
 	Bytes int64 `json:"bytes"`
@@ -4271,41 +5756,58 @@ type UsageOutputs struct {
 	ResetsAt *time.Time `json:"resets_at"`
 }
 
-// UsedSkill defines model for UsedSkill.
+// UsedSkill UsedSkill is a skill of a session's agent.
 type UsedSkill struct {
 	// Folder Where it is in the sandbox; null for one of the server's own.
 	Folder *string `json:"folder"`
-	Name   string  `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Version Id of the version; null for one of the server's own.
 	Version *string `json:"version"`
 }
 
-// Vault defines model for Vault.
+// Vault Vault is a group of credentials, such as those of one user of yours.
 type Vault struct {
-	ArchivedAt  *time.Time `json:"archived_at"`
-	CreatedAt   time.Time  `json:"created_at"`
-	DisplayName string     `json:"display_name"`
+	// ArchivedAt When it was archived; null while it is in use.
+	ArchivedAt *time.Time `json:"archived_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DisplayName A name for people.
+	DisplayName string `json:"display_name"`
 
 	// ID vlt_ and 32 hexadecimal digits.
-	ID        string            `json:"id"`
-	Metadata  map[string]string `json:"metadata"`
-	Type      string            `json:"type"`
-	UpdatedAt time.Time         `json:"updated_at"`
+	ID string `json:"id"`
+
+	// Metadata What the client has stored with it.
+	Metadata map[string]string `json:"metadata"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
+
+	// UpdatedAt When it was changed last.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// VaultChange defines model for VaultChange.
+// VaultChange VaultChange changes what is said of a vault; what is left out stays.
 type VaultChange struct {
+	// DisplayName A name for people.
 	DisplayName *string `json:"display_name,omitempty"`
 
 	// Metadata Replaces it.
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// WaitingCall defines model for WaitingCall.
+// WaitingCall WaitingCall is a call that waits for the client.
 type WaitingCall struct {
+	// Arguments The arguments of the call, a JSON object as text.
 	Arguments *string `json:"arguments,omitempty"`
-	Name      string  `json:"name"`
+
+	// Name Its name.
+	Name string `json:"name"`
 
 	// Needs The type of the event that answers it.
 	Needs string `json:"needs"`
@@ -4317,25 +5819,36 @@ type WaitingCall struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// Warning defines model for Warning.
+// Warning Warning is about a part of an agent.
 type Warning struct {
+	// Message A sentence for people.
 	Message string `json:"message"`
-	Path    string `json:"path"`
+
+	// Path Where it stands in the body.
+	Path string `json:"path"`
 }
 
-// WriteFileInput defines model for WriteFileInput.
+// WriteFileInput WriteFileInput is the input of write_file.
 type WriteFileInput struct {
-	Append  *bool  `json:"append,omitempty"`
+	// Append Add to the file instead of replacing it; false if left out.
+	Append *bool `json:"append,omitempty"`
+
+	// Content The content of the file.
 	Content string `json:"content"`
 
 	// Encoding How content is given.
 	Encoding *string `json:"encoding,omitempty"`
-	Path     string  `json:"path"`
-	Sandbox  *string `json:"sandbox,omitempty"`
+
+	// Path The file's path.
+	Path string `json:"path"`
+
+	// Sandbox The name of the sandbox; default if left out.
+	Sandbox *string `json:"sandbox,omitempty"`
 }
 
-// WriteFileOutput defines model for WriteFileOutput.
+// WriteFileOutput WriteFileOutput is what write_file returns.
 type WriteFileOutput struct {
+	// OK Always true.
 	OK bool `json:"ok"`
 
 	// Size Bytes of the file as it is now.

@@ -4,6 +4,7 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description AcceptedResponse says that an execution goes on without its caller. */
         AcceptedResponse: {
             /**
              * @description running, unless the request repeats an earlier one whose execution has ended.
@@ -13,11 +14,19 @@ export interface components {
             /** @description Names the execution, for GET /v1/executions/{trace_id}. */
             trace_id: string;
         };
+        /** @description Agent is a version of an agent. */
         Agent: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was archived; null while it is in use.
+             */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description What it is for, in words. */
             description: string | null;
             /** @description With the versions that are kept. */
             handoffs: components["schemas"]["AgentHandoff"][];
@@ -25,32 +34,48 @@ export interface components {
             id: string;
             /** @description Without their headers and variables. */
             mcp_servers: components["schemas"]["AgentServer"][];
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: unknown;
             };
             model: components["schemas"]["AgentModel"];
             /** @description null where it was not given. */
             multiagent: components["schemas"]["AgentMultiagent"] | null;
+            /** @description Its name. */
             name: string;
+            /** @description Skills that it works with. */
             skills: components["schemas"]["AgentSkill"][];
+            /** @description A name for URLs, the only one of its kind in the tenant. */
             slug: string | null;
+            /** @description What the model is told before the conversation. */
             system: string | null;
+            /** @description Which tools are allowed, denied, or wait for a confirmation. */
             tool_policy: components["schemas"]["ToolPolicy"];
+            /** @description Tools that the model may call. */
             tools: components["schemas"]["AgentTool"][];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "agent";
             /**
              * Format: date-time
              * @description When this version was made.
              */
             updated_at: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Its number, from 1.
+             */
             version: number;
+            /** @description private, or template for one that other tenants may see and copy by its id. */
             visibility: string;
             /** @description What is stored and has no effect as it is. */
             warnings: components["schemas"]["Warning"][];
         };
+        /** @description AgentChange makes another version; what is left out stays. */
         AgentChange: {
+            /** @description What the agent is for, in words; null takes it away. */
             description?: string | null;
             /** @description Replaces the list. */
             handoffs?: components["schemas"]["AgentHandoff"][] | null;
@@ -64,10 +89,13 @@ export interface components {
             model?: components["schemas"]["AgentModel"];
             /** @description Replaces it; {} for what holds by itself. */
             multiagent?: components["schemas"]["AgentMultiagent"];
+            /** @description Its name. */
             name?: string | null;
             /** @description Replaces the list. */
             skills?: unknown[] | null;
+            /** @description A name for URLs, the only one of its kind in the tenant. */
             slug?: string | null;
+            /** @description What the model is told before the conversation. */
             system?: string | null;
             /** @description Replaces it. */
             tool_policy?: components["schemas"]["ToolPolicy"];
@@ -78,16 +106,22 @@ export interface components {
              * @description The current version: a change that was made for another one is refused with 409.
              */
             version: number;
-            /** @enum {string|null} */
+            /**
+             * @description private, or template for one that other tenants may see and copy by its id.
+             * @enum {string|null}
+             */
             visibility?: "private" | "template" | null;
         };
+        /** @description AgentCopy says in what a copy differs; the body may be left out. */
         AgentCopy: {
             /** @description That of the agent, if left out. */
             model?: components["schemas"]["AgentModel"];
             /** @description That of the agent, if left out. */
             name?: string | null;
+            /** @description A name for URLs, the only one of its kind in the tenant. */
             slug?: string | null;
         };
+        /** @description AgentHandoff is an agent that another one may hand work to. */
         AgentHandoff: {
             /** @description Id or slug of an agent of the tenant. */
             agent_id: string;
@@ -103,8 +137,12 @@ export interface components {
             /** @description When to hand on. */
             trigger?: string | null;
         };
+        /** @description AgentModel says which model an agent asks, and how. */
         AgentModel: {
-            /** @enum {string|null} */
+            /**
+             * @description How much the model thinks before it answers.
+             * @enum {string|null}
+             */
             effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
             /**
              * Format: int64
@@ -113,12 +151,20 @@ export interface components {
             max_tokens?: number | null;
             /** @description GET /v1/models lists what there is. */
             name: string;
+            /** @description Up to 16 texts before the first of which an answer ends. */
             stop?: string[];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description How freely the model chooses words, 0 to 2.
+             */
             temperature?: number | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description From how much of the likely words the model chooses, 0 to 1.
+             */
             top_p?: number | null;
         };
+        /** @description AgentMultiagent says how an agent hands on. */
         AgentMultiagent: {
             /**
              * @description What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
@@ -148,6 +194,7 @@ export interface components {
              */
             timeout_per_handoff_ms?: number | null;
         };
+        /** @description AgentServer is an MCP server that an agent may use. */
         AgentServer: {
             /** @description Left out, all of them; empty, none. */
             allowed_tools?: string[];
@@ -155,6 +202,7 @@ export interface components {
             args?: string[];
             /** @description Of stdio: a program, by its name or path in the sandbox. */
             command?: string | null;
+            /** @description What it is for, in words. */
             description?: string | null;
             /** @description Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do. */
             env?: {
@@ -164,6 +212,7 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
+            /** @description Its name. */
             name: string;
             /**
              * @description url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
@@ -173,9 +222,11 @@ export interface components {
             /** @description It is shown as it is given: keys belong in headers. */
             url?: string | null;
         };
+        /** @description AgentSkill is a skill of an agent. */
         AgentSkill: {
             /** @description Of built_in, as it was given. */
             config?: unknown;
+            /** @description Its name. */
             name: string;
             /** @description Of custom. */
             skill_id?: string | null;
@@ -187,6 +238,7 @@ export interface components {
             /** @description Of custom: the id of the version that the agent keeps. */
             version?: string | null;
         };
+        /** @description AgentTool is a tool of an agent. */
         AgentTool: {
             /** @description Of custom. */
             description?: string | null;
@@ -196,18 +248,27 @@ export interface components {
             name?: string | null;
             /** @description Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own. */
             server?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "mcp" | "custom" | "sandbox" | "sandboxes" | "web_search" | "fetch_url";
         };
+        /** @description AnthropicTool is a tool as the Messages API takes it. */
         AnthropicTool: {
+            /** @description What it is for, in words. */
             description: string;
+            /** @description JSON Schema of the arguments. */
             input_schema: unknown;
+            /** @description Its name. */
             name: string;
         };
+        /** @description AuditCheck is the body of a verification. */
         AuditCheck: {
             /** @description The head of an earlier report: the chain must still hold it. */
             known?: components["schemas"]["AuditMark"];
         };
+        /** @description AuditMark names a seal of a tenant's chain. */
         AuditMark: {
             /** @description 64 hexadecimal digits. */
             hash: string;
@@ -217,15 +278,27 @@ export interface components {
              */
             number: number;
         };
+        /** @description AuditProblem is something that should not be. */
         AuditProblem: {
+            /** @description What was found, in words. */
             detail: string;
-            /** @enum {string} */
+            /**
+             * @description What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+             * @enum {string}
+             */
             kind: "changed" | "missing" | "chain" | "order" | "known" | "unsealed" | "backdated" | "unprotected" | "tenant";
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The row that it is about; 0 if none.
+             */
             row_id?: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The seal that it is about; 0 if none.
+             */
             seal: number;
         };
+        /** @description AuditReport says what a verification found. */
         AuditReport: {
             /**
              * Format: int64
@@ -234,6 +307,7 @@ export interface components {
             expired: number;
             /** @description The last seal: keep it elsewhere, and a chain that was cut short shows. null for no seals. */
             head: components["schemas"]["AuditMark"] | null;
+            /** @description Whether nothing was found. */
             ok: boolean;
             /** @description At most 1,000. */
             problems: components["schemas"]["AuditProblem"][];
@@ -242,66 +316,115 @@ export interface components {
              * @description Rows that are there and match their seals.
              */
             rows: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many seals the trail has.
+             */
             seals: number;
         };
+        /** @description AuditRow is one call in the audit trail. */
         AuditRow: {
+            /** @description The agent that called, as the caller names it; empty if none. */
             agent_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the row was written.
+             */
             created_at: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took, in milliseconds.
+             */
             duration_ms: number;
+            /** @description The environment that it runs in. */
             environment_id: string;
             /** @description SHA-256 of the code, in hexadecimal. */
             executed_code_hash: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The exit code of the program; 128+n when signal n ended it.
+             */
             exit_code: number;
-            /** @enum {string} */
+            /**
+             * @description How it ended.
+             * @enum {string}
+             */
             exit_status: "ok" | "error" | "timeout" | "oom" | "cap_exceeded" | "provisioning" | "cancelled";
+            /** @description Why it failed or was refused; empty if it did not. */
             failure_reason: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The row's number, which grows with each row.
+             */
             id: number;
+            /** @description The key or token that called. */
             key_id: string;
+            /** @description The language of the code. */
             language: string;
+            /** @description What else is on record of the call, such as the sandbox. */
             metadata: {
                 [key: string]: string;
             };
             /** @description What it saw of which connection: slug/path, then :ro or :rw. */
             mounts: string[];
+            /** @description Hosts that were contacted over the network. */
             outbound_hosts: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory that it used at most at one time.
+             */
             peak_memory_bytes: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many days the row is kept.
+             */
             retention_days: number;
             /** @description The turn that it belonged to. */
             session_id: string;
             /** @description What was called: execute, execute_code, a tool, or what was done with a named sandbox. */
             source: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that were written to standard error.
+             */
             stderr_bytes: number;
+            /** @description Whether standard error had more than is kept. */
             stderr_truncated: boolean;
             /**
              * Format: int64
              * @description Before redaction and truncation.
              */
             stdout_bytes: number;
+            /** @description Whether standard output had more than is kept. */
             stdout_truncated: boolean;
+            /** @description The id of the tenant. */
             tenant_id: string;
+            /** @description Names the request or execution in records and logs. */
             trace_id: string;
         };
+        /** @description AuditTrail is a tenant that has audit rows or seals. */
         AuditTrail: {
             /** @description Its name; null if no tenant with this id is on record. */
             tenant: string | null;
+            /** @description The id of the tenant. */
             tenant_id: string;
         };
+        /** @description AuthChange gives a credential other secrets. What it is for stays. */
         AuthChange: {
+            /** @description Of mcp_oauth: another access token. Left out, it stays. */
             access_token?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Of mcp_oauth: when access_token expires, in RFC 3339.
+             */
             expires_at?: string | null;
             /** @description Replaces them. */
             hosts?: string[] | null;
+            /** @description Of mcp_oauth: how another access token is had. */
             refresh?: components["schemas"]["RefreshChange"];
+            /** @description Of host_secret: another value. Left out, it stays. */
             secret_value?: string | null;
+            /** @description Of static_bearer: another token. Left out, it stays. */
             token?: string | null;
             /**
              * @description That of the credential.
@@ -309,67 +432,130 @@ export interface components {
              */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
         };
+        /** @description BrowseInput is the input of browse. */
         BrowseInput: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The TCP port.
+             */
             port: number;
-            /** @default default */
+            /**
+             * @description The name of the sandbox; default if left out.
+             * @default default
+             */
             sandbox?: string | null;
         };
+        /** @description BrowseOutput is what browse returns. */
         BrowseOutput: {
+            /** @description The URL. */
             url: string;
         };
+        /** @description CancelledResponse is a response that was cancelled. The open specification has the response, another vendor's client reads response_id. */
         CancelledResponse: {
+            /** @description Whether it was started in the background. */
             background: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description When it ended, in seconds since 1970; null until then.
+             */
             completed_at: number | null;
             /**
              * Format: int64
              * @description Seconds since 1970.
              */
             created_at: number;
+            /** @description Why it failed; null if it did not. */
             error: components["schemas"]["ResponseError"] | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Always 0: it is not supported.
+             */
             frequency_penalty: number;
+            /** @description Its id, which does not change. */
             id: string;
+            /** @description Why the response is incomplete; null if it is not. */
             incomplete_details: components["schemas"]["ResponseIncomplete"] | null;
+            /** @description What the model was told before the input; null if nothing. */
             instructions: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that all answers together may have, reasoning included.
+             */
             max_output_tokens: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls of tools that the response may make.
+             */
             max_tool_calls: number | null;
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: string;
             };
+            /** @description The model that is asked. */
             model: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "response";
+            /** @description What the model has said and done, in order. */
             output: components["schemas"]["ResponseItem"][];
+            /** @description Whether the model may make several calls at once. */
             parallel_tool_calls: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Always 0: it is not supported.
+             */
             presence_penalty: number;
+            /** @description The response that it continues; null if none. */
             previous_response_id: string | null;
+            /** @description Which requests share the provider's cache. */
             prompt_cache_key: string | null;
+            /** @description How the model thinks before it answers. */
             reasoning: components["schemas"]["ResponseReasoning"] | null;
             /** @description The same as id. */
             response_id: string;
+            /** @description As the request has it; null if it has none. */
             safety_identifier: string | null;
+            /** @description Which tier of the provider is used: there is one. */
             service_tier: string;
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "queued" | "in_progress" | "completed" | "requires_action" | "incomplete" | "failed" | "cancelled";
+            /** @description Whether the response is kept. */
             store: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description How freely the model chooses words, 0 to 2.
+             */
             temperature: number;
+            /** @description The form of the answer's text. */
             text: components["schemas"]["ResponseText"];
+            /** @description Whether the model has to call a tool, and which. */
             tool_choice: unknown;
+            /** @description Tools that the model may call. */
             tools: unknown[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Always 0: they are not supported.
+             */
             top_logprobs: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description From how much of the likely words the model chooses, 0 to 1.
+             */
             top_p: number;
-            /** @enum {string} */
+            /**
+             * @description What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+             * @enum {string}
+             */
             truncation: "auto" | "disabled";
+            /** @description Tokens that it used, and their price. */
             usage: components["schemas"]["ResponseUsage"] | null;
         };
+        /** @description CapOverrides are a tenant's own caps. */
         CapOverrides: {
             /**
              * Format: int64
@@ -382,6 +568,7 @@ export interface components {
              */
             tenant_daily: number | null;
         };
+        /** @description Caps are the installation's caps of execute_code. */
         Caps: {
             /**
              * Format: int64
@@ -394,53 +581,89 @@ export interface components {
              */
             tenant_daily: number;
         };
+        /** @description CapsChange is what PATCH can change of them; what is left out stays. */
         CapsChange: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls of execute_code that one agent may make in an hour; 0 stops every call.
+             */
             agent_hourly?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls of execute_code that a tenant may make in a day; 0 stops every call.
+             */
             tenant_daily?: number | null;
         };
+        /** @description CodeContext is an interpreter that stays. */
         CodeContext: {
+            /** @description Its id, by which runs name it. */
             context_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: int64
              * @description Of an interpreter that has ended.
              */
             exit_code: number | null;
-            /** @enum {string} */
+            /**
+             * @description The language of the code.
+             * @enum {string}
+             */
             language: "python" | "node" | "bash";
             /**
              * @description One that has ended has to be restarted.
              * @enum {string}
              */
             status: "idle" | "running" | "ended";
+            /** @description The folder that it works in. */
             working_dir: string;
         };
+        /** @description CodeContexts are those of a sandbox. */
         CodeContexts: {
+            /** @description The list itself. */
             data: components["schemas"]["CodeContext"][];
         };
+        /** @description CodeError is an error that code ended with. */
         CodeError: {
+            /** @description The kind of the error, such as ValueError. */
             name: string;
+            /** @description The lines of the traceback, from the outermost call on. */
             traceback: string[];
+            /** @description What the error says. */
             value: string;
         };
+        /** @description CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values. */
         CodeEvent: {
+            /** @description Of output: the text. */
             data?: string;
             /** @description With message, instead of result: why the run is not known to have ended. */
             error?: string;
+            /** @description With error: a sentence for people. */
             message?: string;
+            /** @description Of result: what came of the code. */
             result?: components["schemas"]["CodeResult"];
-            /** @enum {string} */
+            /**
+             * @description Of output: the stream that it was written to.
+             * @enum {string}
+             */
             stream?: "stdout" | "stderr";
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "output" | "value" | "result" | "keepalive";
+            /** @description Of value: what was displayed, or the value of the last expression. */
             value?: components["schemas"]["CodeValue"];
         };
+        /** @description CodeInput is the input of execute_code. */
         CodeInput: {
+            /** @description The code to run. */
             code: string;
             /**
+             * @description The language of the code; python if left out.
              * @default python
              * @enum {string|null}
              */
@@ -451,10 +674,14 @@ export interface components {
              */
             timeout?: number | null;
         };
+        /** @description CodeOutput is what execute_code returns. */
         CodeOutput: {
             /** @description With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly. */
             dimension: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took, in milliseconds.
+             */
             duration_ms: number;
             /**
              * @description null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
@@ -468,7 +695,10 @@ export interface components {
              * @description -1 when none was seen.
              */
             exit_code: number;
-            /** @enum {string} */
+            /**
+             * @description How it ended.
+             * @enum {string}
+             */
             exit_status: "ok" | "error" | "timeout" | "oom" | "cap_exceeded" | "provisioning" | "cancelled";
             /** @description True if the program ended with exit code 0. */
             ok: boolean;
@@ -479,16 +709,23 @@ export interface components {
             resets_at: string | null;
             /** @description The first 32 KB. */
             stderr: string;
+            /** @description Whether standard error had more than is kept. */
             stderr_truncated: boolean;
             /** @description The first 256 KB. */
             stdout: string;
+            /** @description Whether standard output had more than is kept. */
             stdout_truncated: boolean;
             /** @description Names the execution, if there was one, and its audit row. */
             trace_id: string;
         };
+        /** @description CodeResult is what came of code. */
         CodeResult: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took, in milliseconds.
+             */
             duration_ms: number;
+            /** @description Why it failed; null if it did not. */
             error: components["schemas"]["CodeError"] | null;
             /**
              * Format: int64
@@ -500,14 +737,20 @@ export interface components {
              * @enum {string}
              */
             status: "ok" | "error" | "interrupted" | "timeout" | "ended";
+            /** @description Standard error. Bytes that are not UTF-8 are replaced by U+FFFD. */
             stderr: string;
+            /** @description Whether standard error had more than is kept. */
             stderr_truncated: boolean;
+            /** @description Standard output. Bytes that are not UTF-8 are replaced by U+FFFD. */
             stdout: string;
+            /** @description Whether standard output had more than is kept. */
             stdout_truncated: boolean;
             /** @description What was displayed, in order, and the value of the last expression. */
             values: components["schemas"]["CodeValue"][];
+            /** @description Whether more was displayed than is kept. */
             values_truncated: boolean;
         };
+        /** @description CodeValue is a value in the forms there are of it. */
         CodeValue: {
             /** @description By media type: text as it is, binary forms in base64, JSON as JSON. */
             data: {
@@ -518,6 +761,7 @@ export interface components {
             /** @description It is the value of the last expression; the others were displayed. */
             result: boolean;
         };
+        /** @description ConfigChange changes an EnvironmentConfig. */
         ConfigChange: {
             /** @description One of the operator's templates; the default image if left out. */
             base_template?: string | null;
@@ -533,28 +777,41 @@ export interface components {
              * @enum {string|null}
              */
             permission_profile?: "unrestricted" | "standard" | "restricted" | "isolated" | null;
+            /** @description What programs may do: network, files and processes. */
             permissions?: components["schemas"]["PermissionsChange"];
+            /** @description Processor, memory and time. */
             resources?: components["schemas"]["ResourcesChange"];
-            /** @enum {string|null} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string|null}
+             */
             type?: "cloud" | null;
         };
+        /** @description Connection is a connection as the admin API shows it: without its credentials. */
         Connection: {
             /** @description Of azure: the storage account. */
             account?: string;
             /** @description The bucket; of azure the container. */
             bucket?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description URL of the service, of s3 and azure; the provider's own if left out. */
             endpoint?: string;
             /** @description con_ and 16 hexadecimal digits. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind it is of.
+             * @enum {string}
+             */
             kind: "s3" | "gcs" | "azure" | "volume";
             /** @description Of s3: the bucket is in the path and not in the host's name. */
             path_style?: boolean;
             /** @description All that anything sees of it; empty for the whole. */
             prefix: string;
+            /** @description Whether programs can only read it. */
             read_only: boolean;
             /** @description Of s3; required without an endpoint. */
             region?: string;
@@ -563,28 +820,41 @@ export interface components {
             /** @description The tenant's id. */
             tenant: string;
         };
+        /** @description ConnectionChange is what PATCH can change of a connection; what is left out stays. */
         ConnectionChange: {
             /** @description Replaces them all. */
             credentials?: components["schemas"]["Credentials"];
+            /** @description The part of the storage that is mounted: a folder, without a slash at the ends. */
             prefix?: string | null;
+            /** @description Whether programs can only read it. */
             read_only?: boolean | null;
         };
+        /** @description Container is a sandbox of code_interpreter. */
         Container: {
             /**
              * Format: int64
              * @description Seconds since 1970.
              */
             created_at: number;
+            /** @description When it is deleted without a use. */
             expires_after: components["schemas"]["ExpiresAfter"];
+            /** @description Its id, which does not change. */
             id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description When it was last used, in seconds since 1970.
+             */
             last_active_at: number;
             /** @description null where it is none of OpenAI's sizes. */
             memory_limit: string | null;
+            /** @description Its name. */
             name: string;
             /** @description null where every host may be reached. */
             network_policy: components["schemas"]["ContainerNetworkPolicy"] | null;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "container";
             /**
              * @description running also while it sleeps: a use wakes it.
@@ -592,25 +862,38 @@ export interface components {
              */
             status: "running" | "expired";
         };
+        /** @description ContainerAccess narrows what the environment's network policy allows. */
         ContainerAccess: {
             /** @description With allowlist: names of hosts, or *.example.com. */
             allowed_domains?: string[];
             /** @description Refused: an environment's bound secrets do this. */
             domain_secrets?: unknown[];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "disabled" | "allowlist";
         };
+        /** @description ContainerFile is a file of a container. */
         ContainerFile: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             bytes: number;
+            /** @description The container that it is in. */
             container_id: string;
             /**
              * Format: int64
              * @description When it was last written: seconds since 1970.
              */
             created_at: number;
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "container.file";
             /** @description Bytes that are not UTF-8 are replaced by U+FFFD. */
             path: string;
@@ -620,42 +903,69 @@ export interface components {
              */
             source: "user" | "assistant";
         };
+        /** @description ContainerFileList is a page of files. */
         ContainerFileList: {
+            /** @description The list itself. */
             data: components["schemas"]["ContainerFile"][];
+            /** @description The id of the first item of this page; null if it is empty. */
             first_id: string | null;
+            /** @description Whether another page follows; give last_id as after to get it. */
             has_more: boolean;
+            /** @description The id of the last item of this page; null if it is empty. */
             last_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "list";
         };
+        /** @description ContainerList is a page of containers. */
         ContainerList: {
+            /** @description The list itself. */
             data: components["schemas"]["Container"][];
+            /** @description The id of the first item of this page; null if it is empty. */
             first_id: string | null;
+            /** @description Whether another page follows; give last_id as after to get it. */
             has_more: boolean;
+            /** @description The id of the last item of this page; null if it is empty. */
             last_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "list";
         };
+        /** @description ContainerNetworkPolicy is what a container may reach. */
         ContainerNetworkPolicy: {
+            /** @description Hosts that it may reach. */
             allowed_domains?: string[];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "disabled" | "allowlist";
         };
+        /** @description ContextTool is a tool as the model is told of it. */
         ContextTool: {
             /** @description Its calls wait for a tool_result. */
             answered_by_client: boolean;
+            /** @description What it is for, in words. */
             description: string;
+            /** @description JSON Schema of the arguments. */
             input_schema: unknown;
+            /** @description Its name. */
             name: string;
             /** @description Its calls wait for a tool_confirmation. */
             needs_approval: boolean;
         };
+        /** @description CreateResponse is the body of POST /v1/responses. A field that the open specification has and that is not here is refused by name. */
         CreateResponse: {
             /**
              * @description Answer at once; the response is made in the background.
              * @default false
              */
             background?: boolean | null;
+            /** @description Fields of output items to send that are left out otherwise. */
             include?: string[];
             /** @description A text, or a list of items. */
             input?: unknown;
@@ -666,14 +976,20 @@ export interface components {
              * @description US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
              */
             max_cost?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that all answers together may have, reasoning included.
+             */
             max_output_tokens?: number | null;
             /**
              * Format: int64
              * @description How many times a model may be asked; 100 if left out.
              */
             max_steps?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls of tools that the response may make.
+             */
             max_tool_calls?: number | null;
             /**
              * Format: int64
@@ -688,17 +1004,25 @@ export interface components {
             model?: string | null;
             /** @description Up to 5 names of models: the next one is asked when one fails. It takes precedence over model. */
             models?: string[];
-            /** @default true */
+            /**
+             * @description Whether the model may make several calls at once.
+             * @default true
+             */
             parallel_tool_calls?: boolean | null;
             /** @description The id of a completed response that this one continues. */
             previous_response_id?: string | null;
+            /** @description Which requests share the provider's cache. */
             prompt_cache_key?: string | null;
+            /** @description How the model thinks before it answers. */
             reasoning?: components["schemas"]["ReasoningSettings"];
             /** @description In place of text.format. */
             response_format?: components["schemas"]["ResponseFormat"];
             /** @description Shown in the response; the provider does not get it. */
             safety_identifier?: string | null;
-            /** @enum {string|null} */
+            /**
+             * @description Which tier of the provider is used: there is one.
+             * @enum {string|null}
+             */
             service_tier?: "auto" | "default" | null;
             /**
              * @description Keep the response, to be read or continued later.
@@ -710,17 +1034,26 @@ export interface components {
              * @default false
              */
             stream?: boolean | null;
+            /** @description Settings of a stream. */
             stream_options?: components["schemas"]["StreamOptions"];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description How freely the model chooses words, 0 to 2.
+             */
             temperature?: number | null;
+            /** @description The form of the answer's text. */
             text?: components["schemas"]["TextSettings"];
             /** @description auto, none, required, or an object that names a function. */
             tool_choice?: unknown;
             /** @description What the model may call: sandbox, code_interpreter, and functions of yours. */
             tools?: unknown[];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description From how much of the likely words the model chooses, 0 to 1.
+             */
             top_p?: number | null;
             /**
+             * @description What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
              * @default disabled
              * @enum {string|null}
              */
@@ -728,49 +1061,87 @@ export interface components {
             /** @description Taken for clients that send it, and not used. */
             user?: string | null;
         };
+        /** @description Credential is a credential, without its secrets. */
         Credential: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was archived; null while it is in use.
+             */
             archived_at: string | null;
+            /** @description What the credential is for, with its type. */
             auth: components["schemas"]["CredentialAuth"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description A name for people. */
             display_name: string | null;
             /** @description vcrd_ and 32 hexadecimal digits. */
             id: string;
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: string;
             };
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "vault_credential";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             updated_at: string;
+            /** @description The vault that it is in. */
             vault_id: string;
         };
+        /** @description CredentialAuth is what a credential is for. */
         CredentialAuth: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Of mcp_oauth: when the access token expires; null where that is not known.
+             */
             expires_at?: string | null;
+            /** @description Of host_secret: the hosts that the secret is sent to. */
             hosts?: string[];
+            /** @description Of static_bearer and mcp_oauth: the MCP server that the token is for. */
             mcp_server_url?: string | null;
+            /** @description Of mcp_oauth: how another access token is had. */
             refresh?: components["schemas"]["CredentialRefresh"];
+            /** @description Of host_secret: the variable of programs, which holds a placeholder. */
             secret_name?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
         };
+        /** @description CredentialChange changes a credential; what is left out stays. */
         CredentialChange: {
+            /** @description What the credential is for, with its type. */
             auth?: components["schemas"]["AuthChange"];
+            /** @description A name for people. */
             display_name?: string | null;
             /** @description Replaces it. */
             metadata?: {
                 [key: string]: string;
             };
         };
+        /** @description CredentialRefresh says how an access token is refreshed. */
         CredentialRefresh: {
+            /** @description The client that the token endpoint knows. */
             client_id: string;
+            /** @description The resource that the token is for, if the endpoint wants one. */
             resource: string | null;
+            /** @description What the token is to be good for, if the endpoint wants it. */
             scope: string | null;
+            /** @description The URL that gives access tokens. */
             token_endpoint: string;
+            /** @description How the client shows the token endpoint who it is. */
             token_endpoint_auth: components["schemas"]["EndpointAuth"];
         };
+        /** @description Credentials of a bucket. They are stored encrypted and never shown. */
         Credentials: {
             /** @description Of s3. */
             access_key_id?: string;
@@ -781,49 +1152,93 @@ export interface components {
             /** @description Of gcs: the JSON of a service account's key file. */
             service_account?: string;
         };
+        /** @description DeletedContainer says that a container was deleted. */
         DeletedContainer: {
+            /** @description Always true. */
             deleted: boolean;
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "container.deleted";
         };
+        /** @description DeletedContainerFile says that a file was deleted. */
         DeletedContainerFile: {
+            /** @description Always true. */
             deleted: boolean;
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "container.file.deleted";
         };
+        /** @description DeletedCredential says that a credential is gone. */
         DeletedCredential: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "vault_credential_deleted";
         };
+        /** @description DeletedFile says that a file is gone. */
         DeletedFile: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "file_deleted";
         };
+        /** @description DeletedResponse says that a response was deleted. */
         DeletedResponse: {
+            /** @description Always true. */
             deleted: boolean;
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "response.deleted";
         };
+        /** @description DeletedSkill says that a skill is gone. */
         DeletedSkill: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "skill_deleted";
         };
+        /** @description DeletedSkillVersion says that a version of a skill is gone. */
         DeletedSkillVersion: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "skill_version_deleted";
         };
+        /** @description DeletedVault says that a vault is gone. */
         DeletedVault: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "vault_deleted";
         };
+        /** @description DownloadRequest is the body of POST /v1/files/download_url. */
         DownloadRequest: {
             /** @description A thread_id. */
             id: string;
@@ -835,18 +1250,28 @@ export interface components {
              */
             source: "thread" | "volume";
         };
+        /** @description EndpointAuth says how the client shows who it is. */
         EndpointAuth: {
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "none" | "client_secret_basic" | "client_secret_post";
         };
+        /** @description Environment is an environment as the admin API shows it. */
         Environment: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description Variables of programs by name. */
             env_vars: {
                 [key: string]: string;
             };
             /** @description env_ and 16 hexadecimal digits. */
             id: string;
+            /** @description The image that it runs. */
             image: string;
             /**
              * @description What executions share: nothing, or with others of their key a kernel.
@@ -854,11 +1279,13 @@ export interface components {
              */
             isolation: "run" | "key";
             limits: components["schemas"]["Limits"];
+            /** @description Its name. */
             name: string;
             /** @description How far packages are installed; null without packages, and in lists. */
             package_build: components["schemas"]["PackageBuild"] | null;
             /** @description Packages that are installed in the image. */
             packages: components["schemas"]["Packages"];
+            /** @description What programs may do: network, files and processes. */
             permissions: components["schemas"]["Permissions"];
             /** @description Of secrets that programs do not get, the hosts whose requests they are put into. */
             secret_hosts: {
@@ -869,6 +1296,7 @@ export interface components {
             /** @description The tenant's id. */
             tenant: string;
         };
+        /** @description EnvironmentChange is what PATCH can change of an environment; what is left out stays. */
         EnvironmentChange: {
             /** @description Variables to set; others stay. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -882,6 +1310,7 @@ export interface components {
              */
             isolation?: "run" | "key" | null;
             limits?: components["schemas"]["LimitsChange"];
+            /** @description Its name. */
             name?: string | null;
             /** @description Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again. */
             packages?: components["schemas"]["PackagesChange"];
@@ -903,6 +1332,7 @@ export interface components {
             /** @description Names of variables and secrets to take away. */
             unset?: string[] | null;
         };
+        /** @description EnvironmentConfig is what programs of an environment get and may do. */
         EnvironmentConfig: {
             /** @description null for an image that the operator chose. */
             base_template: string | null;
@@ -915,11 +1345,17 @@ export interface components {
             packages: components["schemas"]["Packages"];
             /** @description The profile that permissions started from; null for none. */
             permission_profile: string | null;
+            /** @description What programs may do: network, files and processes. */
             permissions: components["schemas"]["Permissions"];
+            /** @description Processor, memory and time. */
             resources: components["schemas"]["Resources"];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "cloud";
         };
+        /** @description ErrorResponse is the body of every refusal and failure. */
         ErrorResponse: {
             /** @description With rate_limited: which limit it is, such as concurrency, timeout or credits. */
             dimension?: string;
@@ -939,6 +1375,7 @@ export interface components {
              */
             resets_at?: string;
         };
+        /** @description Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there. */
         Event: {
             /** @description On output: a line with its newline, or a piece of one that is longer than 64 KiB. */
             data?: string;
@@ -969,13 +1406,21 @@ export interface components {
              */
             type: "status" | "output" | "keepalive" | "result";
         };
+        /** @description EventThread is what an event of a hand-off tells of a thread. */
         EventThread: {
+            /** @description The id of the agent. */
             agent_id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The version of the agent.
+             */
             agent_version: number;
+            /** @description Its name. */
             name: string;
+            /** @description The id of the thread. */
             thread_id?: string | null;
         };
+        /** @description ExecuteCodeRequest is the body of POST /v1/tools/execute_code. */
         ExecuteCodeRequest: {
             /** @description Which agent calls. Its hourly cap counts the call. */
             agent: string;
@@ -1002,6 +1447,7 @@ export interface components {
             /** @description Which of its turns this is. Calls of one turn share a sandbox that is fresh for it. */
             turn: string;
         };
+        /** @description ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null, which is the same as leaving them out. */
         ExecuteRequest: {
             /** @description Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract. */
             args?: string[] | null;
@@ -1051,6 +1497,7 @@ export interface components {
             /** @description Where the result is sent, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one. */
             webhook_url?: string | null;
         };
+        /** @description ExecuteResponse is how an execution ended. */
         ExecuteResponse: {
             /** @description What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these. */
             error: string | null;
@@ -1083,10 +1530,17 @@ export interface components {
             /** @description True if exit_code is 0. */
             success: boolean;
         };
+        /** @description Execution is the record of an execution with its output. */
         Execution: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             */
             completed_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * @description How its caller asked for the result.
@@ -1120,7 +1574,10 @@ export interface components {
             isolation: "run" | "key" | null;
             /** @description Id of the key that asked for it. */
             key: string;
-            /** @enum {string} */
+            /**
+             * @description The language of the code.
+             * @enum {string}
+             */
             language: "python" | "node" | "bash";
             /** @description As given with the request. */
             metadata: {
@@ -1156,15 +1613,24 @@ export interface components {
              */
             webhook_delivery_status: "pending" | "delivered" | "failed" | null;
         };
+        /** @description ExecutionPage is a part of a list, newest first. */
         ExecutionPage: {
+            /** @description The list itself. */
             data: components["schemas"]["ExecutionSummary"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description ExecutionSummary is the record of an execution without its output. Fields that are known at its end are null while it runs. */
         ExecutionSummary: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             */
             completed_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * @description How its caller asked for the result.
@@ -1198,7 +1664,10 @@ export interface components {
             isolation: "run" | "key" | null;
             /** @description Id of the key that asked for it. */
             key: string;
-            /** @enum {string} */
+            /**
+             * @description The language of the code.
+             * @enum {string}
+             */
             language: "python" | "node" | "bash";
             /** @description As given with the request. */
             metadata: {
@@ -1230,18 +1699,27 @@ export interface components {
              */
             webhook_delivery_status: "pending" | "delivered" | "failed" | null;
         };
+        /** @description ExpiresAfter says how long a container lives without use. */
         ExpiresAfter: {
-            /** @enum {string} */
+            /**
+             * @description From when minutes count: its last use.
+             * @enum {string}
+             */
             anchor: "last_active_at";
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Minutes without a use after which it is deleted, 1 to 43200.
+             */
             minutes: number;
         };
+        /** @description FetchAnswer is pages. */
         FetchAnswer: {
             /** @description In the order of the URLs. */
             contents: components["schemas"]["FetchedPage"][];
             /** @description The call, as the audit trail names it. */
             id: string;
         };
+        /** @description FetchRequest names pages. */
         FetchRequest: {
             /**
              * Format: int64
@@ -1252,6 +1730,7 @@ export interface components {
             /** @description An http or https URL of at most 4096 bytes, or a list of 1 to 10. */
             url: string | string[];
         };
+        /** @description FetchedPage is a page, or why there is none. */
         FetchedPage: {
             /** @description When it was published, as in 2026-03-01; null where that is not known. */
             date: string | null;
@@ -1263,20 +1742,25 @@ export interface components {
             last_updated: string | null;
             /** @description Such as text/html. */
             media_type: string;
+            /** @description The text. */
             text: string;
+            /** @description Its title, for people. */
             title: string;
             /** @description It goes on beyond text. */
             truncated: boolean;
             /** @description As it was given. */
             url: string;
         };
+        /** @description FileEntry is a file or a folder. */
         FileEntry: {
+            /** @description Whether it is a folder. */
             is_directory: boolean;
             /**
              * Format: date-time
              * @description null where that is not kept, as of a bucket's folders.
              */
             modified: string | null;
+            /** @description Its name. */
             name: string;
             /** @description From the home, or the connection's root. */
             path: string;
@@ -1286,25 +1770,41 @@ export interface components {
              */
             size: number;
         };
+        /** @description FileHeader is a header that a request to a FileURL has to have. */
         FileHeader: {
+            /** @description The header's name. */
             name: string;
+            /** @description The value. */
             value: string;
         };
+        /** @description FileScope is the session whose agent has shared a file. */
         FileScope: {
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "session";
         };
+        /** @description FileURL reads or writes one file without a key. */
         FileURL: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it stops being valid.
+             */
             expires_at: string;
             /** @description To be sent with the request; none so far. */
             headers: components["schemas"]["FileHeader"][];
-            /** @enum {string} */
+            /**
+             * @description The method of HTTP that the URL is for.
+             * @enum {string}
+             */
             method: "GET" | "PUT";
             /** @description Absolute, with the host that the request was sent to. */
             url: string;
         };
+        /** @description FilesListRequest is the body of POST /v1/files/list. */
         FilesListRequest: {
             /** @description A thread_id; or slug or id of a connection that this key mounts. */
             id: string;
@@ -1316,9 +1816,12 @@ export interface components {
              */
             source: "thread" | "volume";
         };
+        /** @description FilesListResponse is what a folder holds. */
         FilesListResponse: {
+            /** @description What the folder holds, by name. */
             files: components["schemas"]["FileEntry"][];
         };
+        /** @description FilesystemChange changes FilesystemPermissions. */
         FilesystemChange: {
             /** @description Replaces the list. */
             blocked_paths?: string[] | null;
@@ -1327,19 +1830,31 @@ export interface components {
             /** @description Replaces the list; all else is read-only. / is everywhere. */
             writable_paths?: string[] | null;
         };
+        /** @description FilesystemPermissions are what programs may read and write. */
         FilesystemPermissions: {
+            /** @description Files and folders that programs cannot see. */
             blocked_paths: string[];
+            /** @description Files and folders that programs can read and not change. */
             read_only_paths: string[];
             /** @description Where programs may write as far as their user may; / is everywhere. */
             writable_paths: string[];
         };
+        /** @description GlobInput is the input of glob. */
         GlobInput: {
-            /** @default /home/user */
+            /**
+             * @description The folder to begin in; the home if left out.
+             * @default /home/user
+             */
             cwd?: string | null;
+            /** @description A pattern such as **\/*.py. */
             pattern: string;
-            /** @default default */
+            /**
+             * @description The name of the sandbox; default if left out.
+             * @default default
+             */
             sandbox?: string | null;
         };
+        /** @description GlobOutput is what glob returns. */
         GlobOutput: {
             /** @description By name, as the pattern is: relative to cwd unless it begins with a slash. */
             files: string[];
@@ -1348,10 +1863,14 @@ export interface components {
             /** @description More files match than are listed. */
             truncated?: boolean;
         };
+        /** @description Grant has an environment or a key mount a connection. */
         Grant: {
             /** @description The connection's id. */
             connection: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description Id of the environment that mounts it; null for a key's. */
             environment: string | null;
@@ -1361,16 +1880,26 @@ export interface components {
             key: string | null;
             /** @description What is mounted, from the connection's root; empty for all that the connection's prefix leaves. */
             prefix: string;
+            /** @description Whether programs can only read it. */
             read_only: boolean;
         };
+        /** @description JSONSchema is a named schema. */
         JSONSchema: {
+            /** @description What it is for, in words. */
             description?: string | null;
+            /** @description Its name. */
             name?: string | null;
+            /** @description JSON Schema of the answer. */
             schema: unknown;
+            /** @description Whether the answer must fit the schema exactly. */
             strict?: boolean | null;
         };
+        /** @description Key is an API key as the admin API shows it. */
         Key: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description Variables of its executions, over those of the environment. */
             env_vars: {
@@ -1389,9 +1918,14 @@ export interface components {
             id: string;
             /** @description The key itself: only in the answer that made it. */
             key?: string;
+            /** @description Its name. */
             name: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was revoked; null while it is valid.
+             */
             revoked_at: string | null;
+            /** @description What it may do. */
             scopes: string[];
             /** @description Of secrets that programs do not get, the hosts whose requests they are put into. */
             secret_hosts: {
@@ -1406,6 +1940,7 @@ export interface components {
             /** @description Where asynchronous executions are told of; null for nowhere. */
             webhook_url: string | null;
         };
+        /** @description KeyChange is what PATCH can change of a key; what is left out stays. */
         KeyChange: {
             /** @description Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -1413,6 +1948,7 @@ export interface components {
             } | null;
             /** @description A time in RFC 3339, or never. */
             expires_at?: string | null;
+            /** @description Its name. */
             name?: string | null;
             /** @description Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator. */
             scopes?: string[] | null;
@@ -1431,51 +1967,93 @@ export interface components {
             /** @description HTTPS only; empty for nowhere. */
             webhook_url?: string | null;
         };
+        /** @description Limits bound what one sandbox may use. Sizes are in bytes. */
         Limits: {
             /**
              * Format: double
              * @description Cores.
              */
             cpu: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Files and folders together that it may make.
+             */
             inodes: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory.
+             */
             memory: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Files that one program may have open.
+             */
             open_files: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Processes and threads at the same time.
+             */
             processes: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that may be written to the root file system, which is in memory.
+             */
             root_size: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of /dev/shm, which is in memory.
+             */
             shm_size: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that may be written to /tmp, which is in memory.
+             */
             tmp_size: number;
         };
+        /** @description LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment. */
         LimitsChange: {
             /**
              * Format: double
              * @description Cores, above 0.
              */
             cpu?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Files and folders together that it may make.
+             */
             inodes?: number | null;
             /**
              * Format: int64
              * @description Bytes. The three sizes live in it.
              */
             memory?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Files that one program may have open.
+             */
             open_files?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Processes and threads at the same time.
+             */
             processes?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that may be written to the root file system, which is in memory.
+             */
             root_size?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of /dev/shm, which is in memory.
+             */
             shm_size?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that may be written to /tmp, which is in memory.
+             */
             tmp_size?: number | null;
         };
+        /** @description ListModel is a model as OpenAI's clients read it. */
         ListModel: {
             /**
              * Format: int64
@@ -1484,30 +2062,50 @@ export interface components {
             created: number;
             /** @description The name that requests give as model. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "model";
             /** @description The part of the name before its first slash, or the wire protocol of the provider. */
             owned_by: string;
         };
+        /** @description ListedSandbox is a sandbox of the session. */
         ListedSandbox: {
+            /** @description The image that it runs. */
             image: string;
+            /** @description Its name. */
             name: string;
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "running" | "sleeping";
         };
+        /** @description MCPAnnotations are MCP's hints of what a tool does. */
         MCPAnnotations: {
+            /** @description Whether it may destroy something. */
             destructiveHint: boolean;
+            /** @description Whether a second call with the same arguments changes nothing more. */
             idempotentHint: boolean;
+            /** @description Whether it reaches what is outside of the sandbox. */
             openWorldHint: boolean;
+            /** @description Whether it changes nothing. */
             readOnlyHint: boolean;
         };
+        /** @description MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC. */
         MCPError: {
+            /** @description Why the request was refused. */
             error: components["schemas"]["MCPErrorObject"];
             /** @description That of the message; null if it has none or could not be read. */
             id: unknown;
-            /** @enum {string} */
+            /**
+             * @description The version of JSON-RPC.
+             * @enum {string}
+             */
             jsonrpc: "2.0";
         };
+        /** @description MCPErrorObject says what is wrong. */
         MCPErrorObject: {
             /**
              * Format: int64
@@ -1519,14 +2117,22 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /** @description MCPTool is a tool as the Model Context Protocol lists it. */
         MCPTool: {
+            /** @description Hints at what the tool does. */
             annotations: components["schemas"]["MCPAnnotations"];
+            /** @description What it is for, in words. */
             description: string;
+            /** @description JSON Schema of the arguments. */
             inputSchema: unknown;
+            /** @description Its name. */
             name: string;
+            /** @description JSON Schema of the result. */
             outputSchema: unknown;
+            /** @description Its title, for people. */
             title: string;
         };
+        /** @description Model is a model of a provider as the admin API shows it: without its key. */
         Model: {
             /** @description Whether every tenant may use it. */
             all_tenants: boolean;
@@ -1561,6 +2167,7 @@ export interface components {
             overridden?: boolean;
             /** @description Names of the plans whose tenants may, too. */
             plans: string[];
+            /** @description US dollars for a million tokens. */
             prices: components["schemas"]["ModelPrices"];
             /**
              * @description The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages.
@@ -1574,11 +2181,15 @@ export interface components {
             source: "api" | "file";
             /** @description Those that may, if not all: their ids, and names where a file has them. */
             tenants: string[];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             updated_at: string;
             /** @description What the provider calls it. */
             upstream: string;
         };
+        /** @description ModelChange is what PATCH can change of a model; what is left out stays. */
         ModelChange: {
             /** @description true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
@@ -1586,11 +2197,17 @@ export interface components {
             base_url?: string | null;
             /** @description vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first. */
             capabilities?: string[] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that a request and its answer may have together, if known.
+             */
             context?: number | null;
             /** @description For the provider; stored encrypted. Empty for none. */
             key?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that an answer may have, if known.
+             */
             max_output?: number | null;
             /** @description Names of the plans whose tenants may use it, too; then all_tenants is false. */
             plans?: string[] | null;
@@ -1601,26 +2218,47 @@ export interface components {
             /** @description The name if it is left out at first. */
             upstream?: string | null;
         };
+        /** @description ModelCost is the price of an answer. */
         ModelCost: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input that was written to the provider's cache.
+             */
             cache_creation_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input that was read from the provider's cache.
+             */
             cache_read_cost: number;
-            /** @enum {string} */
+            /**
+             * @description The currency of all amounts.
+             * @enum {string}
+             */
             currency: "USD";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input.
+             */
             input_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for output.
+             */
             output_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for all of it.
+             */
             total_cost: number;
         };
+        /** @description ModelError is why a model did not answer. */
         ModelError: {
             /**
              * @description transient and rate_limited may be gone later.
              * @enum {string}
              */
             failure: "transient" | "rate_limited" | "context_too_long" | "rejected" | "unauthorized" | "broken";
+            /** @description A sentence for people. */
             message: string;
             /**
              * Format: int64
@@ -1633,21 +2271,31 @@ export interface components {
              */
             status?: number;
         };
+        /** @description ModelKey is a tenant's own key for a model: all but the key. */
         ModelKey: {
             /** @description The provider's API that the key was given for; it is sent to no other. */
             base_url: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more. */
             in_use: boolean;
             /** @description The model's name; its id if there is no such model any more. */
             model: string;
         };
+        /** @description ModelList is models as OpenAI's clients read them: all at once. */
         ModelList: {
+            /** @description The list itself. */
             data: components["schemas"]["ListModel"][];
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "list";
         };
+        /** @description ModelPrices are in US dollars for a million tokens. What is left out is 0. */
         ModelPrices: {
             /** @description For input that the provider reads from its cache. */
             cache_read?: string;
@@ -1655,21 +2303,30 @@ export interface components {
             cache_write?: string;
             /** @description A decimal number, such as 2.50, with at most 6 digits after the point. */
             input?: string;
+            /** @description US dollars for a million tokens of output, a decimal number as text. */
             output?: string;
         };
+        /** @description ModelTest is what a model is asked. */
         ModelTest: {
             /**
              * Format: int64
+             * @description Tokens that all answers together may have, reasoning included.
              * @default 2048
              */
             max_output_tokens?: number | null;
+            /** @description What the model is asked; a short question if left out. */
             prompt?: string | null;
         };
+        /** @description ModelTrial is what came of it. */
         ModelTrial: {
+            /** @description The text that the model said. */
             answer: string;
             /** @description By the prices of the record; null if the provider did not tell the tokens. */
             cost: components["schemas"]["ModelCost"] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took, in milliseconds.
+             */
             duration_ms: number;
             /** @description Why there is no answer, or not all of it; null if there is. */
             error: components["schemas"]["ModelError"] | null;
@@ -1689,6 +2346,7 @@ export interface components {
             /** @description null if the provider did not tell. */
             usage: components["schemas"]["ModelUsage"] | null;
         };
+        /** @description ModelUsage is tokens of an answer, as the provider counts them. */
         ModelUsage: {
             /**
              * Format: int64
@@ -1716,20 +2374,30 @@ export interface components {
              */
             reasoning_tokens: number;
         };
+        /** @description Mount is a mount as it is shown. */
         Mount: {
+            /** @description The file's id. */
             file_id?: string | null;
+            /** @description Where it is in the sandbox. */
             path: string;
+            /** @description Of git_repository: the branch, tag or commit. */
             ref?: string | null;
             /**
              * Format: int64
              * @description Of file with content, in bytes.
              */
             size?: number | null;
+            /** @description Of git_repository: the variable with the secret that the host is sent. */
             token?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "file" | "git_repository" | "volume";
+            /** @description Of git_repository: the URL that is cloned. */
             url?: string | null;
         };
+        /** @description NetworkChange changes NetworkPermissions. */
         NetworkChange: {
             /** @description Replaces the list. */
             allowed_cidrs?: string[] | null;
@@ -1742,34 +2410,45 @@ export interface components {
             /** @description Addresses may be connected to without a name having been looked up. */
             unrestricted?: boolean | null;
         };
+        /** @description NetworkPermissions are what programs may connect to. */
         NetworkPermissions: {
             /** @description Addresses that may be connected to without a name. */
             allowed_cidrs: string[];
             /** @description Names; *.example.com is every name below it, * every name. An empty list allows none. */
             allowed_hosts: string[];
+            /** @description Ports that cannot be reached. */
             blocked_ports: number[];
+            /** @description Whether there is a network at all. */
             enabled: boolean;
             /** @description Addresses may be connected to without a name having been looked up. */
             unrestricted: boolean;
         };
+        /** @description NewAgent is the body that makes an agent. */
         NewAgent: {
+            /** @description What it is for, in words. */
             description?: string | null;
             /** @description Agents that it may hand work to: each is a tool of the model's. */
             handoffs?: components["schemas"]["AgentHandoff"][];
+            /** @description MCP servers that tools name. */
             mcp_servers?: components["schemas"]["AgentServer"][];
+            /** @description What to store with it: an object of your own. */
             metadata?: {
                 [key: string]: unknown;
             };
             model: components["schemas"]["AgentModel"];
+            /** @description How work is handed on to other agents. */
             multiagent?: components["schemas"]["AgentMultiagent"];
+            /** @description Its name. */
             name: string;
             /** @description Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's. */
             skills?: unknown[];
             /** @description Unique among the tenant's agents; taken wherever an id is. */
             slug?: string | null;
+            /** @description What the model is told before the conversation. */
             system?: string | null;
             /** @description metadata.tool_policy says the same. */
             tool_policy?: components["schemas"]["ToolPolicy"];
+            /** @description Tools that the model may call. */
             tools?: components["schemas"]["AgentTool"][];
             /**
              * @description private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs.
@@ -1777,6 +2456,7 @@ export interface components {
              */
             visibility?: "private" | "template" | null;
         };
+        /** @description NewAuth is what a credential is for, with its secrets, which are never shown. */
         NewAuth: {
             /** @description Of mcp_oauth. */
             access_token?: string | null;
@@ -1797,9 +2477,13 @@ export interface components {
             secret_value?: string | null;
             /** @description Of static_bearer. */
             token?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
         };
+        /** @description NewConnection is the body that makes a connection. */
         NewConnection: {
             /** @description Of azure: the storage account. */
             account?: string;
@@ -1809,17 +2493,25 @@ export interface components {
             credentials?: components["schemas"]["Credentials"];
             /** @description URL of the service, of s3 and azure; the provider's own if left out. */
             endpoint?: string;
-            /** @enum {string} */
+            /**
+             * @description What kind it is of.
+             * @enum {string}
+             */
             kind: "s3" | "gcs" | "azure" | "volume";
             /** @description Of s3: the bucket is in the path and not in the host's name. */
             path_style?: boolean;
+            /** @description The part of the storage that is mounted: a folder, without a slash at the ends. */
             prefix?: string | null;
+            /** @description Whether programs can only read it. */
             read_only?: boolean | null;
             /** @description Of s3; required without an endpoint. */
             region?: string;
+            /** @description What it is called in paths: sandboxes see it at /data/{slug}. */
             slug: string;
         };
+        /** @description NewContainer is the body that makes a container. */
         NewContainer: {
+            /** @description When it is deleted without a use. */
             expires_after?: components["schemas"]["ExpiresAfter"];
             /** @description Refused: there are no files to copy by id. Upload them to the container. */
             file_ids?: string[];
@@ -1828,29 +2520,48 @@ export interface components {
              * @enum {string|null}
              */
             memory_limit?: "1g" | "4g" | "16g" | "64g" | null;
+            /** @description A name, which need not be the only one. */
             name: string;
+            /** @description What of the environment's network the container may reach. */
             network_policy?: components["schemas"]["ContainerAccess"];
             /** @description Refused: there are no skills. */
             skills?: unknown[];
         };
+        /** @description NewContext is the body that starts a code context. */
         NewContext: {
-            /** @enum {string} */
+            /**
+             * @description The language of the code.
+             * @enum {string}
+             */
             language: "python" | "node" | "bash";
-            /** @default /home/user */
+            /**
+             * @description The folder to begin in.
+             * @default /home/user
+             */
             working_dir?: string | null;
         };
+        /** @description NewCredential is the body that adds a credential. */
         NewCredential: {
+            /** @description What the credential is for, with its type. */
             auth: components["schemas"]["NewAuth"];
+            /** @description A name for people. */
             display_name?: string | null;
+            /** @description Up to 16 pairs; keys of up to 64 characters, values of up to 512. */
             metadata?: {
                 [key: string]: string;
             };
         };
+        /** @description NewEndpointAuth says how the client shows who it is. */
         NewEndpointAuth: {
+            /** @description Of client_secret_basic and client_secret_post: the client's secret, which is never shown. */
             client_secret?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "none" | "client_secret_basic" | "client_secret_post";
         };
+        /** @description NewGrant is the body that makes a grant. */
         NewGrant: {
             /** @description Name or id; either this or key. */
             environment?: string | null;
@@ -1858,8 +2569,10 @@ export interface components {
             key?: string | null;
             /** @description Within the connection's prefix and, for a key, that of its environment's grant; like them from the connection's root. */
             prefix?: string | null;
+            /** @description Whether programs can only read it. */
             read_only?: boolean | null;
         };
+        /** @description NewKey is the body that makes a key. */
         NewKey: {
             /** @description Variables of its executions, over those of the environment. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -1874,6 +2587,7 @@ export interface components {
              * @description Seconds until it expires; instead of expires_at.
              */
             expires_in?: number | null;
+            /** @description A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens. */
             name: string;
             /** @description Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator. */
             scopes?: string[] | null;
@@ -1890,6 +2604,7 @@ export interface components {
             /** @description HTTPS only. */
             webhook_url?: string | null;
         };
+        /** @description NewModel is the body that makes a model. */
         NewModel: {
             /** @description true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
@@ -1897,28 +2612,40 @@ export interface components {
             base_url?: string | null;
             /** @description vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first. */
             capabilities?: string[] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that a request and its answer may have together, if known.
+             */
             context?: number | null;
             /** @description For the provider; stored encrypted. Empty for none. */
             key?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that an answer may have, if known.
+             */
             max_output?: number | null;
+            /** @description What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes. */
             name: string;
             /** @description Names of the plans whose tenants may use it, too; then all_tenants is false. */
             plans?: string[] | null;
             /** @description Replaces them all. */
             prices?: components["schemas"]["ModelPrices"];
-            /** @enum {string} */
+            /**
+             * @description The protocol that it is asked by.
+             * @enum {string}
+             */
             provider: "openai" | "openai-chat" | "anthropic";
             /** @description Ids or names of the tenants that may use it; then all_tenants is false. */
             tenants?: string[] | null;
             /** @description The name if it is left out at first. */
             upstream?: string | null;
         };
+        /** @description NewModelKey is the body that gives a key. */
         NewModelKey: {
             /** @description The tenant's own, for the model's provider. It is stored encrypted and never shown. */
             key: string;
         };
+        /** @description NewMount is something that the sandboxes of a session have from the beginning. */
         NewMount: {
             /** @description Of file: up to 128 KiB, of all files together. */
             content?: string | null;
@@ -1936,15 +2663,22 @@ export interface components {
             ref?: string | null;
             /** @description Of git_repository: the variable of a secret that is bound to the URL's host, which is its password. */
             token?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "file" | "git_repository" | "volume";
             /** @description Of git_repository: an https URL, which the environment's network has to allow. */
             url?: string | null;
         };
+        /** @description NewOwnEnvironment is the body that makes an environment. */
         NewOwnEnvironment: {
+            /** @description Its resources and permissions. */
             config?: components["schemas"]["ConfigChange"];
+            /** @description Its name. */
             name: string;
         };
+        /** @description NewProcess is the body that starts a process. */
         NewProcess: {
             /** @description A program and its arguments. Instead of command. */
             argv?: string[] | null;
@@ -1971,17 +2705,28 @@ export interface components {
              * @default false
              */
             wait_for_reader?: boolean | null;
-            /** @default /home/user */
+            /**
+             * @description The folder to start it in; the home if left out.
+             * @default /home/user
+             */
             working_dir?: string | null;
         };
+        /** @description NewRefresh says how an access token is refreshed. */
         NewRefresh: {
+            /** @description The client that the token endpoint knows. */
             client_id: string;
+            /** @description What the token endpoint gives an access token for; it is never shown. */
             refresh_token: string;
+            /** @description The resource that the token is for, if the endpoint wants one. */
             resource?: string | null;
+            /** @description What the token is to be good for, if the endpoint wants it. */
             scope?: string | null;
+            /** @description The URL that gives access tokens. */
             token_endpoint: string;
+            /** @description How the client shows the token endpoint who it is. */
             token_endpoint_auth: components["schemas"]["NewEndpointAuth"];
         };
+        /** @description NewSandbox is the body that makes a named sandbox. */
         NewSandbox: {
             /** @description Variables of its programs, over those of environment and key. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -1996,6 +2741,7 @@ export interface components {
             files_only?: boolean | null;
             /** @description Such as node:22; that of the key's environment if left out. */
             image?: string | null;
+            /** @description 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session. */
             name: string;
             /** @description Narrows what its environment's network allows. */
             network?: components["schemas"]["NetworkChange"];
@@ -2019,6 +2765,7 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description NewSession is the body that makes a session. */
         NewSession: {
             /** @description Id or slug of an agent. The session keeps its current version. */
             agent_id: string;
@@ -2027,20 +2774,24 @@ export interface components {
              * @description Another version than the current one.
              */
             agent_version?: number | null;
+            /** @description What all turns together may use. */
             budget?: components["schemas"]["SessionBudget"];
             /** @description Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments. */
             environment_id?: string | null;
+            /** @description What to store with it: an object of your own. */
             metadata?: {
                 [key: string]: unknown;
             };
             /** @description Up to 20, for an agent with the tool sandboxes. */
             mounts?: components["schemas"]["NewMount"][];
+            /** @description Its title, for people. */
             title?: string | null;
             /** @description Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name. */
             vault_ids?: string[];
             /** @description An https URL that the session's state is told to, signed with the webhook secret of the key. */
             webhook_url?: string | null;
         };
+        /** @description NewSessionEvent is something that the client says: a message, an outcome to work for, or an answer to a call that waits for it. */
         NewSessionEvent: {
             /** @description Of tool_confirmation: whether the call may be made. */
             approve?: boolean | null;
@@ -2085,11 +2836,18 @@ export interface components {
             rubric?: string | null;
             /** @description Of tool_confirmation and tool_result: the id of the event tool_use. */
             tool_use_id?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "message" | "tool_confirmation" | "tool_result" | "user.define_outcome";
         };
+        /** @description NewTenant is the body that makes a tenant. */
         NewTenant: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+             */
             audit_days?: number | null;
             /** @description Replaces both: one that is left out is the server's. */
             caps?: components["schemas"]["CapOverrides"];
@@ -2107,6 +2865,7 @@ export interface components {
              * @description 0 for no budget.
              */
             monthly_credits?: number | null;
+            /** @description 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. */
             name: string;
             /** @description Whether its environments may have a network. */
             network_enabled?: boolean | null;
@@ -2124,6 +2883,7 @@ export interface components {
              */
             tier?: "standard" | "regulated" | null;
         };
+        /** @description NewToken is the body that makes a token. */
         NewToken: {
             /**
              * Format: int64
@@ -2154,6 +2914,7 @@ export interface components {
             /** @description Id of the session of an agent that it reaches, and no other. */
             session?: string | null;
         };
+        /** @description NewVault is the body that makes a vault. */
         NewVault: {
             /** @description 1 to 255 characters. */
             display_name: string;
@@ -2162,31 +2923,49 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description OpenAIFunction is the function of an OpenAITool. */
         OpenAIFunction: {
+            /** @description What it is for, in words. */
             description: string;
+            /** @description Its name. */
             name: string;
+            /** @description JSON Schema of the arguments. */
             parameters: unknown;
             /** @description The model keeps to parameters. */
             strict?: boolean;
         };
+        /** @description OpenAIResponsesTool is a tool as the Responses API takes it. */
         OpenAIResponsesTool: {
+            /** @description What it is for, in words. */
             description: string;
+            /** @description Its name. */
             name: string;
+            /** @description JSON Schema of the arguments. */
             parameters: unknown;
             /** @description The model keeps to parameters. */
             strict: boolean;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "function";
         };
+        /** @description OpenAITool is a tool as the Chat Completions API takes it. */
         OpenAITool: {
+            /** @description What the model is told of the function. */
             function: components["schemas"]["OpenAIFunction"];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "function";
         };
+        /** @description Orphans are what there is of sandboxes that no record knows. */
         Orphans: {
             /** @description Their ids. */
             data: string[];
         };
+        /** @description OutcomeCheck is a command that checks an outcome in the session's sandbox. */
         OutcomeCheck: {
             /** @description Run by bash; the check passes with the exit code 0. */
             command: string;
@@ -2196,6 +2975,7 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description OutcomeEvaluation is an evaluation of an outcome. */
         OutcomeEvaluation: {
             /** @description Why: what the grader says, or what the check wrote. */
             explanation: string | null;
@@ -2204,6 +2984,7 @@ export interface components {
              * @description From 0.
              */
             iteration: number;
+            /** @description The outcome that was evaluated. */
             outcome_id: string;
             /**
              * @description null while it is under way.
@@ -2213,6 +2994,7 @@ export interface components {
             /** @description The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation. */
             start_id?: string | null;
         };
+        /** @description OutputFile is a file that a program gave back. */
         OutputFile: {
             /** @description Relative to the working folder. The contents are at GET /v1/executions/{trace_id}/file?path= */
             path: string;
@@ -2222,20 +3004,30 @@ export interface components {
              */
             size: number;
         };
+        /** @description OwnEnvironment is an environment as its tenant sees it. */
         OwnEnvironment: {
+            /** @description Its resources and permissions. */
             config: components["schemas"]["EnvironmentConfig"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description env_ and 16 hexadecimal digits. */
             id: string;
+            /** @description Its name. */
             name: string;
             /** @description How far config.packages are installed; null without packages. */
             package_build: components["schemas"]["PackageBuild"] | null;
         };
+        /** @description OwnEnvironmentChange is what PATCH can change of one; what is left out stays. */
         OwnEnvironmentChange: {
+            /** @description Its resources and permissions. */
             config?: components["schemas"]["ConfigChange"];
+            /** @description Its name. */
             name?: string | null;
         };
+        /** @description PackageBuild is how far packages are installed. */
         PackageBuild: {
             /** @description The last lines that the installers wrote; of a build that failed the last says why. */
             log: string[];
@@ -2250,11 +3042,16 @@ export interface components {
              */
             updated_at: string | null;
         };
+        /** @description Packages are packages by what installs them. */
         Packages: {
+            /** @description Packages of Debian. */
             apt: string[];
+            /** @description Packages of npm. */
             npm: string[];
+            /** @description Packages of Python. */
             pip: string[];
         };
+        /** @description PackagesChange is what can be changed of Packages; what is left out stays. */
         PackagesChange: {
             /** @description Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3. */
             apt?: string[] | null;
@@ -2263,140 +3060,197 @@ export interface components {
             /** @description Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2. */
             pip?: string[] | null;
         };
+        /** @description Page is a part of a list. */
         PageAgent: {
+            /** @description The list itself. */
             data: components["schemas"]["Agent"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageAuditRow: {
+            /** @description The list itself. */
             data: components["schemas"]["AuditRow"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageAuditTrail: {
+            /** @description The list itself. */
             data: components["schemas"]["AuditTrail"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageConnection: {
+            /** @description The list itself. */
             data: components["schemas"]["Connection"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageCredential: {
+            /** @description The list itself. */
             data: components["schemas"]["Credential"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageEnvironment: {
+            /** @description The list itself. */
             data: components["schemas"]["Environment"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageGrant: {
+            /** @description The list itself. */
             data: components["schemas"]["Grant"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageKey: {
+            /** @description The list itself. */
             data: components["schemas"]["Key"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageModel: {
+            /** @description The list itself. */
             data: components["schemas"]["Model"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageModelKey: {
+            /** @description The list itself. */
             data: components["schemas"]["ModelKey"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageOwnEnvironment: {
+            /** @description The list itself. */
             data: components["schemas"]["OwnEnvironment"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PagePlan: {
+            /** @description The list itself. */
             data: components["schemas"]["Plan"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PagePolicyEvent: {
+            /** @description The list itself. */
             data: components["schemas"]["PolicyEvent"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSession: {
+            /** @description The list itself. */
             data: components["schemas"]["Session"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSessionEvent: {
+            /** @description The list itself. */
             data: components["schemas"]["SessionEvent"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSessionFile: {
+            /** @description The list itself. */
             data: components["schemas"]["SessionFile"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSessionThread: {
+            /** @description The list itself. */
             data: components["schemas"]["SessionThread"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSkill: {
+            /** @description The list itself. */
             data: components["schemas"]["Skill"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageSkillVersion: {
+            /** @description The list itself. */
             data: components["schemas"]["SkillVersion"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageTemplate: {
+            /** @description The list itself. */
             data: components["schemas"]["Template"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageTenant: {
+            /** @description The list itself. */
             data: components["schemas"]["Tenant"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageToken: {
+            /** @description The list itself. */
             data: components["schemas"]["Token"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageUploadedFile: {
+            /** @description The list itself. */
             data: components["schemas"]["UploadedFile"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Page is a part of a list. */
         PageVault: {
+            /** @description The list itself. */
             data: components["schemas"]["Vault"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description Permissions say what the programs of an environment may reach and do. */
         Permissions: {
             /** @description In sessions: MCP servers of the agent are asked also where network does not allow their hosts. */
             allow_mcp_servers: boolean;
+            /** @description Which files programs may see and change. */
             filesystem: components["schemas"]["FilesystemPermissions"];
+            /** @description What programs may reach over the network. */
             network: components["schemas"]["NetworkPermissions"];
+            /** @description What programs may start. */
             process: components["schemas"]["ProcessPermissions"];
         };
+        /** @description PermissionsChange is what can be changed of permissions; what is left out stays. */
         PermissionsChange: {
             /** @description In sessions: MCP servers of the agent are asked also where network does not allow their hosts. */
             allow_mcp_servers?: boolean | null;
+            /** @description Which files programs may see and change. */
             filesystem?: components["schemas"]["FilesystemChange"];
+            /** @description What programs may reach over the network. */
             network?: components["schemas"]["NetworkChange"];
+            /** @description What programs may start. */
             process?: components["schemas"]["ProcessChange"];
         };
+        /** @description Plan is a plan. */
         Plan: {
             /** @description Webhook delivery. */
             async: boolean;
@@ -2514,111 +3368,203 @@ export interface components {
              * @description Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
              */
             max_upload_rate: number;
+            /** @description Its name. */
             name: string;
+            /** @description Whether executions may be streamed. */
             streaming: boolean;
         };
+        /** @description PlanBounds is the body that makes or replaces a plan. What is left out is 0 or false; max_output is 100 MiB. */
         PlanBounds: {
+            /** @description Whether executions may be asynchronous. */
             async?: boolean | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Executions at the same time; 0 or left out for no bound.
+             */
             concurrency?: number | null;
+            /** @description Whether environments may have the isolation key. */
             key_isolation?: boolean | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Cores of a sandbox at most; 0 or left out for no bound.
+             */
             max_cpu?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Requests a second of each key; 0 or left out for no bound.
+             */
             max_key_request_rate?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Responses a minute of each key, for each model; 0 or left out for no bound.
+             */
             max_key_response_rate?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens a minute of each key, for each model; 0 or left out for no bound.
+             */
             max_key_token_rate?: number | null;
             /**
              * Format: int64
              * @description 0, or at least 1048576.
              */
             max_key_upload_rate?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory of a sandbox at most; 0 or left out for no bound.
+             */
             max_memory?: number | null;
             /**
              * Format: int64
+             * @description Bytes that are kept of each stream of an execution.
              * @default 104857600
              */
             max_output?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that ended executions and responses may keep together; 0 or left out for no bound.
+             */
             max_outputs?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Requests a second of the tenant; 0 or left out for no bound.
+             */
             max_request_rate?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Responses a minute of the tenant, for each model; 0 or left out for no bound.
+             */
             max_response_rate?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of files of one named sandbox; 0 or left out for no bound.
+             */
             max_sandbox_disk?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Seconds from a named sandbox's making to its end at most; 0 or left out for no bound.
+             */
             max_sandbox_life?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory of all named sandboxes that are in memory; 0 or left out for no bound.
+             */
             max_sandbox_memory?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Named sandboxes at the same time, sleeping and lost ones too; 0 or left out for no bound.
+             */
             max_sandboxes?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of all snapshots together, before compression; 0 or left out for no bound.
+             */
             max_snapshot_size?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Snapshots at the same time; 0 or left out for no bound.
+             */
             max_snapshots?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of files of one thread; 0 or left out for no bound.
+             */
             max_thread_size?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Threads at the same time; 0 or left out for no bound.
+             */
             max_threads?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Seconds that an execution may run; 0 or left out for no bound.
+             */
             max_timeout?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of responses a minute of the tenant, for each model; 0 or left out for no bound.
+             */
             max_token_rate?: number | null;
             /**
              * Format: int64
              * @description 0, or at least 1048576.
              */
             max_upload_rate?: number | null;
+            /** @description Whether executions may be streamed. */
             streaming?: boolean | null;
         };
+        /** @description PlanStep is a step of a plan. */
         PlanStep: {
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "pending" | "in_progress" | "completed" | "cancelled";
+            /** @description What is to be done, in words. */
             step: string;
         };
+        /** @description PolicyEvent notes a change to what a tenant may do. */
         PolicyEvent: {
             /** @description Id of the key that made it. */
             actor: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the change was made.
+             */
             created_at: string;
             /** @description Such as sandbox_enabled, or template/support. */
             field: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The event's number, which grows with each event.
+             */
             id: number;
+            /** @description The value after the change, as JSON; empty if it was removed. */
             new: string;
+            /** @description The value before the change, as JSON; empty if it was made. */
             old: string;
         };
+        /** @description Preview is an open port. */
         Preview: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The TCP port.
+             */
             port: number;
             /** @description Any client that has the URL reaches the port. It stays the same until the preview is closed. */
             url: string;
         };
+        /** @description PreviewList are those of a sandbox. */
         PreviewList: {
+            /** @description The list itself. */
             data: components["schemas"]["Preview"][];
         };
+        /** @description ProcessChange changes ProcessPermissions. */
         ProcessChange: {
             /** @description false: neither fork nor exec, threads work. */
             allow_exec?: boolean | null;
             /** @description Replaces the list. A program's name, or a name with the arguments it begins with. */
             blocked_commands?: string[] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Processes, not threads, at the same time; 0 for no bound but limits.processes.
+             */
             max_processes?: number | null;
             /** @description Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it. */
             root?: boolean | null;
         };
+        /** @description ProcessEvent is one line of a process's output. */
         ProcessEvent: {
             /** @description On exit: the permission that ended it. */
             blocked?: string;
             /**
              * Format: int64
-             * @description Give it as after to go on behind this event.
+             * @description Give it as after to go on behind this event. Of several events with one cursor those come again.
              */
             cursor: number;
             /** @description On output: text, in which bytes that are not UTF-8 are U+FFFD; or base64, with encoding=base64. */
@@ -2650,8 +3596,11 @@ export interface components {
              */
             type: "output" | "keepalive" | "exit" | "stopped";
         };
+        /** @description ProcessPermissions are what programs may start. */
         ProcessPermissions: {
+            /** @description Whether programs may start other programs. */
             allow_exec: boolean;
+            /** @description Names of programs that cannot be started. */
             blocked_commands: string[];
             /**
              * Format: int64
@@ -2661,6 +3610,7 @@ export interface components {
             /** @description Programs run as uid 0 of the sandbox, with the capabilities that a package manager needs. */
             root: boolean;
         };
+        /** @description ProcessSignal is the body that sends a signal. */
         ProcessSignal: {
             /**
              * @description To its whole process group.
@@ -2670,10 +3620,15 @@ export interface components {
             /** @description Such as TERM, SIGTERM or 15. */
             signal: string;
         };
+        /** @description ProcessWritten says how much of what was sent a process has got. */
         ProcessWritten: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that the process's pipe has taken.
+             */
             bytes: number;
         };
+        /** @description ReadFileInput is the input of read_file. */
         ReadFileInput: {
             /**
              * @description How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
@@ -2690,11 +3645,17 @@ export interface components {
              * @description Byte offset
              */
             offset?: number | null;
+            /** @description The file's path. */
             path: string;
-            /** @default default */
+            /**
+             * @description The name of the sandbox; default if left out.
+             * @default default
+             */
             sandbox?: string | null;
         };
+        /** @description ReadFileOutput is what read_file returns. */
         ReadFileOutput: {
+            /** @description The content of the file. */
             content: string;
             /**
              * @description base64 when content is not the text itself.
@@ -2709,24 +3670,39 @@ export interface components {
             /** @description No limit was given, and the file goes on after content. */
             truncated?: boolean;
         };
+        /** @description ReasoningSettings say how long a model thinks and what of it is shown. */
         ReasoningSettings: {
-            /** @enum {string|null} */
+            /**
+             * @description How much the model thinks before it answers.
+             * @enum {string|null}
+             */
             effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
-            /** @enum {string|null} */
+            /**
+             * @description How the model's thinking is summarized.
+             * @enum {string|null}
+             */
             summary?: "auto" | "concise" | "detailed" | null;
         };
+        /** @description Redelivery answers a request to deliver a webhook again. */
         Redelivery: {
+            /** @description Names the request or execution in records and logs. */
             trace_id: string;
-            /** @enum {string} */
+            /**
+             * @description The state of the delivery.
+             * @enum {string}
+             */
             webhook_delivery_status: "pending";
         };
+        /** @description RefreshChange changes how an access token is refreshed. */
         RefreshChange: {
+            /** @description What the token endpoint gives an access token for; it is never shown. */
             refresh_token?: string | null;
             /** @description Empty for none. */
             scope?: string | null;
             /** @description Another client_secret. The type stays what it is. */
             token_endpoint_auth?: components["schemas"]["NewEndpointAuth"];
         };
+        /** @description Resources are what a sandbox of an environment may use. */
         Resources: {
             /**
              * Format: double
@@ -2744,76 +3720,152 @@ export interface components {
              */
             timeout: number | null;
         };
+        /** @description ResourcesChange changes Resources. */
         ResourcesChange: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Cores, such as 0.5.
+             */
             cpu?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description MiB of memory.
+             */
             memory_mb?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Seconds that a program may run.
+             */
             timeout?: number | null;
         };
+        /** @description Response is a response, by the open Responses specification and with what our contract adds. */
         Response: {
+            /** @description Whether it was started in the background. */
             background: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description When it ended, in seconds since 1970; null until then.
+             */
             completed_at: number | null;
             /**
              * Format: int64
              * @description Seconds since 1970.
              */
             created_at: number;
+            /** @description Why it failed; null if it did not. */
             error: components["schemas"]["ResponseError"] | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Always 0: it is not supported.
+             */
             frequency_penalty: number;
+            /** @description Its id, which does not change. */
             id: string;
+            /** @description Why the response is incomplete; null if it is not. */
             incomplete_details: components["schemas"]["ResponseIncomplete"] | null;
+            /** @description What the model was told before the input; null if nothing. */
             instructions: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that all answers together may have, reasoning included.
+             */
             max_output_tokens: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls of tools that the response may make.
+             */
             max_tool_calls: number | null;
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: string;
             };
+            /** @description The model that is asked. */
             model: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "response";
+            /** @description What the model has said and done, in order. */
             output: components["schemas"]["ResponseItem"][];
+            /** @description Whether the model may make several calls at once. */
             parallel_tool_calls: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Always 0: it is not supported.
+             */
             presence_penalty: number;
+            /** @description The response that it continues; null if none. */
             previous_response_id: string | null;
+            /** @description Which requests share the provider's cache. */
             prompt_cache_key: string | null;
+            /** @description How the model thinks before it answers. */
             reasoning: components["schemas"]["ResponseReasoning"] | null;
+            /** @description As the request has it; null if it has none. */
             safety_identifier: string | null;
+            /** @description Which tier of the provider is used: there is one. */
             service_tier: string;
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "queued" | "in_progress" | "completed" | "requires_action" | "incomplete" | "failed" | "cancelled";
+            /** @description Whether the response is kept. */
             store: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description How freely the model chooses words, 0 to 2.
+             */
             temperature: number;
+            /** @description The form of the answer's text. */
             text: components["schemas"]["ResponseText"];
+            /** @description Whether the model has to call a tool, and which. */
             tool_choice: unknown;
+            /** @description Tools that the model may call. */
             tools: unknown[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Always 0: they are not supported.
+             */
             top_logprobs: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description From how much of the likely words the model chooses, 0 to 1.
+             */
             top_p: number;
-            /** @enum {string} */
+            /**
+             * @description What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+             * @enum {string}
+             */
             truncation: "auto" | "disabled";
+            /** @description Tokens that it used, and their price. */
             usage: components["schemas"]["ResponseUsage"] | null;
         };
+        /** @description ResponseAction is what an item web_search_call did, or will do. */
         ResponseAction: {
+            /** @description What was searched for. */
             queries: string[];
+            /** @description What was searched for. */
             query: string;
+            /** @description Pages that were found. */
             sources?: components["schemas"]["ResponseActionSource"][];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "search";
         };
+        /** @description ResponseActionSource is a page that a search found. */
         ResponseActionSource: {
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "url";
+            /** @description The URL. */
             url: string;
         };
+        /** @description ResponseAnnotation says which page a part of a text goes back to, as the model's provider has it. */
         ResponseAnnotation: {
             /**
              * Format: int64
@@ -2825,189 +3877,362 @@ export interface components {
              * @description The first character of the text that is cited.
              */
             start_index: number;
+            /** @description Its title, for people. */
             title: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "url_citation";
+            /** @description The URL. */
             url: string;
         };
+        /** @description ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server. */
         ResponseCost: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input that was written to the provider's cache.
+             */
             cache_creation_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input that was read from the provider's cache.
+             */
             cache_read_cost: number;
-            /** @enum {string} */
+            /**
+             * @description The currency of all amounts.
+             * @enum {string}
+             */
             currency: "USD";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for input.
+             */
             input_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for output.
+             */
             output_cost: number;
             /**
              * Format: double
              * @description Of tool calls and of the sandbox's windows of 20 minutes.
              */
             tool_calls_cost: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description US dollars for all of it.
+             */
             total_cost: number;
         };
+        /** @description ResponseError is why a response failed. */
         ResponseError: {
+            /** @description What went wrong, as a word for programs. */
             code: string;
+            /** @description A sentence for people. */
             message: string;
+            /** @description What it is, which says which of the other fields it has. */
             type: string;
         };
+        /** @description ResponseEvent is an event of a stream; which fields it has depends on its type. */
         ResponseEvent: {
+            /** @description The annotation that was added. */
             annotation?: components["schemas"]["ResponseAnnotation"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Which annotation of the part it is, from 0.
+             */
             annotation_index?: number | null;
+            /** @description The arguments of the call, a JSON object as text. */
             arguments?: string | null;
+            /** @description The code that the model has written, or what went wrong. */
             code?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Which part of the item's content it is, from 0.
+             */
             content_index?: number | null;
+            /** @description Pages that were read. */
             contents?: components["schemas"]["ResponsePage"][] | null;
+            /** @description The next piece of a text. */
             delta?: string | null;
+            /** @description Why it failed; null if it did not. */
             error?: components["schemas"]["ResponseError"];
+            /** @description The item that was added or is done. */
             item?: components["schemas"]["ResponseItem"];
+            /** @description The item that the event is about. */
             item_id?: string;
+            /** @description Always empty: they are not supported. */
             logprobs?: unknown[] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Which item of the output it is, from 0.
+             */
             output_index?: number | null;
+            /** @description The part that was added or is done. */
             part?: components["schemas"]["ResponsePart"];
+            /** @description What was searched for. */
             queries?: string[];
+            /** @description What the model said when it refused. */
             refusal?: string | null;
+            /** @description The response as it is now. */
             response?: components["schemas"]["Response"];
+            /** @description What the tool found or returned. */
             results?: unknown;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Which event of the response it is, from 0, without gaps.
+             */
             sequence_number: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Which part of the summary it is, from 0.
+             */
             summary_index?: number | null;
+            /** @description The text. */
             text?: string | null;
+            /** @description What it is, which says which of the other fields it has. */
             type: string;
+            /** @description Pages that are read. */
             urls?: string[];
         };
+        /** @description ResponseFile is a file that a model shared. */
         ResponseFile: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             bytes: number;
             /**
              * Format: int64
              * @description Seconds since 1970.
              */
             created_at: number;
+            /** @description The file's name, without its folder. */
             filename: string;
+            /** @description Its id, which does not change. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "file";
         };
+        /** @description ResponseFiles are the files of a response. */
         ResponseFiles: {
+            /** @description The list itself. */
             data: components["schemas"]["ResponseFile"][];
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "list";
         };
+        /** @description ResponseFormat is the form of an answer as Chat Completions has it. */
         ResponseFormat: {
+            /** @description Of json_schema: the schema and its name. */
             json_schema?: components["schemas"]["JSONSchema"];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "text" | "json_schema";
         };
+        /** @description ResponseIncomplete say which limit ended a response. */
         ResponseIncomplete: {
+            /** @description A sentence for people. */
             message: string;
+            /** @description Why, as a word or in words. */
             reason: string;
         };
+        /** @description ResponseInput is a page of the input of a response. */
         ResponseInput: {
+            /** @description The list itself. */
             data: components["schemas"]["ResponseItem"][];
+            /** @description The id of the first item of this page; null if it is empty. */
             first_id: string | null;
+            /** @description Whether another page follows; give last_id as after to get it. */
             has_more: boolean;
+            /** @description The id of the last item of this page; null if it is empty. */
             last_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description What kind of thing this is, as OpenAI's clients read it.
+             * @enum {string}
+             */
             object: "list";
         };
+        /** @description ResponseInputDetails are the input's tokens by where they came from. */
         ResponseInputDetails: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that were written to the provider's cache.
+             */
             cache_creation_input_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that were read from the provider's cache.
+             */
             cache_read_input_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that were read from the provider's cache, as OpenAI's clients read them.
+             */
             cached_tokens: number;
         };
+        /** @description ResponseInvoked counts the calls of a tool. */
         ResponseInvoked: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many calls there were.
+             */
             invocation: number;
         };
+        /** @description ResponseItem is an item of the output; which fields it has depends on its type. */
         ResponseItem: {
+            /** @description What a web search did. */
             action?: components["schemas"]["ResponseAction"];
+            /** @description Paths of files that were made. */
             added?: string[] | null;
+            /** @description The request that is answered. */
             approval_request_id?: string;
+            /** @description Whether the call may be made. */
             approve?: boolean | null;
+            /** @description The arguments of the call, a JSON object as text. */
             arguments?: string | null;
+            /** @description The id by which a call and its output belong together. */
             call_id?: string;
+            /** @description The code that is run. */
             code?: string | null;
+            /** @description The container that it is in. */
             container_id?: string | null;
-            /** @description A list of parts; of sandbox_read_file a text. */
+            /** @description What is said: a text, or parts. */
             content?: unknown;
+            /** @description Pages that were read. */
             contents?: components["schemas"]["ResponsePage"][] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many matches there are.
+             */
             count?: number | null;
+            /** @description Paths of files that were deleted. */
             deleted?: string[] | null;
+            /** @description The reasoning in the provider's encrypted form, which it takes back. */
             encrypted_content?: string | null;
             /** @description Why the tool failed. */
             error?: string;
+            /** @description The file's id. */
             file_id?: string;
+            /** @description The path that was asked for. */
             file_path?: string;
+            /** @description The file's name, without its folder. */
             filename?: string;
+            /** @description Paths that were found. */
             files?: string[] | null;
+            /** @description Its id, which does not change. */
             id?: string;
+            /** @description The language of the code. */
             language?: string;
+            /** @description A sentence for people. */
             message?: string;
+            /** @description Paths of files that were changed. */
             modified?: string[] | null;
+            /** @description Its name. */
             name?: string;
+            /** @description What came of it. */
             output?: unknown;
             /** @description Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it. */
             outputs?: unknown;
+            /** @description What was searched for. */
             queries?: string[];
+            /** @description Why, as a word or in words. */
             reason?: string;
             /** @description Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page. */
             results?: unknown;
+            /** @description Who says it. */
             role?: string;
+            /** @description The MCP server, by its label in the request. */
             server_label?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             size_bytes?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The first line that was returned, from 1.
+             */
             start_line?: number;
+            /** @description In which state it is. */
             status?: string;
+            /** @description What the model shows of its thinking. */
             summary?: components["schemas"]["ResponsePart"][] | null;
+            /** @description Tools that the MCP server has. */
             tools?: components["schemas"]["ResponseToolOfOther"][] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Lines that the file has.
+             */
             total_lines?: number | null;
+            /** @description Whether there is more than is shown. */
             truncated?: boolean | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "message" | "reasoning" | "function_call" | "function_call_output" | "sandbox_results" | "sandbox_write_file" | "sandbox_read_file" | "sandbox_edit_file" | "sandbox_grep" | "sandbox_glob" | "sandbox_apply_patch" | "share_file" | "code_interpreter_call" | "search_results" | "fetch_url_results" | "web_search_call" | "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response";
         };
+        /** @description ResponseOutputDetails are the output's tokens by what they are. */
         ResponseOutputDetails: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of reasoning.
+             */
             reasoning_tokens: number;
         };
+        /** @description ResponsePage is a page that was read. */
         ResponsePage: {
             /** @description Why there is no page. */
             error?: string;
+            /** @description A piece of the page's text. */
             snippet: string;
+            /** @description Its title, for people. */
             title: string;
+            /** @description The URL. */
             url: string;
         };
+        /** @description ResponsePart is a part of a message or of reasoning. */
         ResponsePart: {
+            /** @description What the text refers to, such as pages. */
             annotations?: components["schemas"]["ResponseAnnotation"][] | null;
+            /** @description Of an image: how closely the model looks at it. */
             detail?: string;
+            /** @description Of a file: where the provider reads it. */
             file_url?: string;
+            /** @description The file's name, without its folder. */
             filename?: string;
+            /** @description Of an image: its URL, or its bytes as a data URL. */
             image_url?: string | null;
+            /** @description Always empty: they are not supported. */
             logprobs?: unknown[] | null;
+            /** @description What the model said when it refused. */
             refusal?: string | null;
+            /** @description The text. */
             text?: string | null;
+            /** @description What it is, which says which of the other fields it has. */
             type: string;
         };
+        /** @description ResponseReasoning is how long the model was to think, and what of it is shown. */
         ResponseReasoning: {
+            /** @description How much the model thinks before it answers. */
             effort: string | null;
+            /** @description How the model's thinking is summarized. */
             summary: string | null;
         };
+        /** @description ResponseRefusal is the body of a refusal, as the clients of this API read it. */
         ResponseRefusal: {
             /** @description With rate_limited: which limit it is, such as outputs or responses. */
             dimension?: string;
+            /** @description The same in the form that OpenAI's clients read. */
             error: components["schemas"]["ResponseRefusalDetail"];
             /** @description The same message. */
             message: string;
@@ -3017,51 +4242,80 @@ export interface components {
              */
             resets_at?: string;
         };
+        /** @description ResponseRefusalDetail says what was wrong. */
         ResponseRefusalDetail: {
+            /** @description What went wrong, as a word for programs. */
             code: string;
+            /** @description A sentence for people. */
             message: string;
+            /** @description The field that is wrong; null where it is none. */
             param: string | null;
+            /** @description What it is, which says which of the other fields it has. */
             type: string;
         };
+        /** @description ResponseText is the form of the answer. */
         ResponseText: {
+            /** @description The form of the text: plain, or JSON by a schema. */
             format: unknown;
+            /** @description How long answers are: medium alone is supported. */
             verbosity: string;
         };
+        /** @description ResponseToolOfOther is a tool of an MCP server, as that describes it. */
         ResponseToolOfOther: {
             /** @description What the server says of the tool, such as readOnlyHint. It may not be true. */
             annotations?: unknown;
+            /** @description What it is for, in words. */
             description: string | null;
+            /** @description JSON Schema of the arguments. */
             input_schema: unknown;
+            /** @description Its name. */
             name: string;
         };
+        /** @description ResponseUsage is what a response used. */
         ResponseUsage: {
+            /** @description What it cost, in US dollars. */
             cost: components["schemas"]["ResponseCost"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of the input, cached ones too.
+             */
             input_tokens: number;
+            /** @description How many of them were read from a cache or written to it. */
             input_tokens_details: components["schemas"]["ResponseInputDetails"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of the output, reasoning included.
+             */
             output_tokens: number;
+            /** @description How many of them were reasoning. */
             output_tokens_details: components["schemas"]["ResponseOutputDetails"];
             /**
              * Format: int64
              * @description Windows of 20 minutes of the sandbox that began with this response.
              */
             sandbox_windows?: number;
+            /** @description How many calls each tool had. */
             tool_calls_details?: {
                 [key: string]: components["schemas"]["ResponseInvoked"];
             };
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of input and output together.
+             */
             total_tokens: number;
         };
+        /** @description Review is what a review says of an answer. */
         Review: {
             /** @description Why there is no review: the answer stays as it is then. */
             error?: string | null;
+            /** @description What is to be better, in words. */
             feedback: string;
             /**
              * Format: int64
              * @description Of the turn, from 1.
              */
             iteration: number;
+            /** @description Whether the answer reached the threshold. */
             passed: boolean;
             /**
              * Format: double
@@ -3074,7 +4328,9 @@ export interface components {
              */
             threshold: number;
         };
+        /** @description RunCode is the body that runs code in a context. */
         RunCode: {
+            /** @description The code to run in the context. */
             code: string;
             /**
              * Format: int64
@@ -3083,8 +4339,12 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description Sandbox is a named sandbox. */
         Sandbox: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description More of the status: why it is lost, why it cannot sleep. */
             detail?: string;
@@ -3110,28 +4370,40 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description What it has mounted below /data of which connection: slug/path, then :ro or :rw. */
             mounts: string[];
+            /** @description Its name. */
             name: string;
+            /** @description What programs may reach over the network. */
             network: components["schemas"]["NetworkPermissions"];
             /** @description sb- and 16 hexadecimal digits. */
             sandbox_id: string;
+            /** @description The session that it is in. */
             session: string;
             /**
              * Format: int64
              * @description Without use; null for never.
              */
             sleep_after_ms: number | null;
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "running" | "sleeping" | "lost" | "destroyed";
             /**
              * Format: date-time
              * @description When it is destroyed unless it is used before, because it sleeps or is lost; null for never.
              */
             unused_until: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was used last.
+             */
             used_at: string;
         };
+        /** @description SandboxChange is one line of a watch. */
         SandboxChange: {
+            /** @description Whether it is a folder. */
             is_directory?: boolean;
+            /** @description The path that changed. */
             path?: string;
             /** @description Of a path that is not UTF-8. */
             path_base64?: string;
@@ -3141,86 +4413,139 @@ export interface components {
              */
             type: "created" | "modified" | "removed" | "lost" | "keepalive";
         };
+        /** @description SandboxCreateInput is the input of sandbox_create. */
         SandboxCreateInput: {
-            /** @default node:22 */
+            /**
+             * @description The image to begin with; the environment's if left out.
+             * @default node:22
+             */
             image?: string | null;
+            /** @description The name of the sandbox to make, or of one that is there. */
             sandbox: string;
             /**
              * Format: int64
+             * @description Milliseconds without a use after which it sleeps.
              * @default 600000
              */
             sleep_after_ms?: number | null;
         };
+        /** @description SandboxCreateOutput is what sandbox_create returns. */
         SandboxCreateOutput: {
             /** @description False when there was one of that name, which is as it was. */
             created: boolean;
+            /** @description The name of the sandbox. */
             sandbox: string;
         };
+        /** @description SandboxFile is what stands at a path in a sandbox. */
         SandboxFile: {
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The group that owns it, as programs see it.
+             */
             gid: number;
-            /** @enum {string} */
+            /**
+             * @description What kind it is of.
+             * @enum {string}
+             */
             kind: "file" | "directory" | "symlink" | "other";
             /** @description Permissions, octal, such as 0644. */
             mode: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its content was last changed.
+             */
             modified: string;
+            /** @description Its name. */
             name: string;
             /** @description Bytes that are not UTF-8 are replaced by U+FFFD. */
             path: string;
             /** @description Of a path that is not UTF-8. */
             path_base64?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             size: number;
             /** @description Of a symlink. */
             target?: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The user that owns it, as programs see it.
+             */
             uid: number;
         };
+        /** @description SandboxFiles is what a folder has, by path. */
         SandboxFiles: {
+            /** @description The list itself. */
             data: components["schemas"]["SandboxFile"][];
             /** @description There are more. */
             truncated: boolean;
         };
+        /** @description SandboxList is a list of sandboxes, by session and name. */
         SandboxList: {
+            /** @description The list itself. */
             data: components["schemas"]["Sandbox"][];
         };
+        /** @description SandboxListInput is the input of sandbox_list. */
         SandboxListInput: Record<string, never>;
+        /** @description SandboxListOutput is what sandbox_list returns. */
         SandboxListOutput: {
+            /** @description The sandboxes of the session, by name. */
             sandboxes: components["schemas"]["ListedSandbox"][];
         };
+        /** @description SandboxMetrics are what a sandbox uses. All is 0 for one that sleeps on disk. */
         SandboxMetrics: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Seconds of processor time since it started.
+             */
             cpu_seconds: number;
             /**
              * Format: int64
              * @description Of /home/user, /tmp and /var/tmp.
              */
             disk_bytes: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory that it uses now.
+             */
             memory_bytes: number;
             /**
              * Format: int64
              * @description Programs that were ended because memory ran out.
              */
             oom_kills: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of memory that it used at most at one time.
+             */
             peak_memory_bytes: number;
         };
+        /** @description SandboxPort is a port that something in a sandbox listens on. */
         SandboxPort: {
             /** @description 0.0.0.0 and :: are every address. */
             address: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The TCP port.
+             */
             port: number;
         };
+        /** @description SandboxPorts are the ports that something listens on, by number. */
         SandboxPorts: {
+            /** @description The list itself. */
             data: components["schemas"]["SandboxPort"][];
         };
+        /** @description SandboxProcess is a process that was started in a sandbox. */
         SandboxProcess: {
+            /** @description The program and its arguments. */
             argv: string[];
             /** @description The permission that ended it. */
             blocked?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             */
             ended_at: string | null;
             /**
              * Format: int64
@@ -3242,28 +4567,47 @@ export interface components {
              * @description Inside the sandbox.
              */
             pid: number;
+            /** @description Its id, by which other calls name it. */
             process_id: string;
             /** @description Why it was ended, where that was for a bound of the sandbox; a server that has started since does not know. */
             reason?: string;
             /** @description That ended it, such as SIGKILL. */
             signal?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
             started_at: string;
-            /** @enum {string} */
+            /**
+             * @description Whether it runs.
+             * @enum {string}
+             */
             state: "running" | "exited";
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that were written to standard error.
+             */
             stderr_bytes: number;
             /** @description Whether it can be written to. */
             stdin: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes that were written to standard output.
+             */
             stdout_bytes: number;
+            /** @description Whether it has a terminal. */
             terminal: boolean;
+            /** @description Whether it was ended because its time was over. */
             timed_out?: boolean;
+            /** @description The folder that it works in. */
             working_dir: string;
         };
+        /** @description SandboxProcesses are the processes that are known, oldest first. */
         SandboxProcesses: {
+            /** @description The list itself. */
             data: components["schemas"]["SandboxProcess"][];
         };
+        /** @description SandboxTimeout is the body that says when a sandbox is destroyed. */
         SandboxTimeout: {
             /**
              * Format: int64
@@ -3276,6 +4620,7 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description SandboxUnpacked says what an archive had. */
         SandboxUnpacked: {
             /**
              * Format: int64
@@ -3288,18 +4633,27 @@ export interface components {
              */
             files: number;
         };
+        /** @description SandboxWritten says how large a file is that was written. */
         SandboxWritten: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             size: number;
         };
+        /** @description SearchAnswer is what was found. */
         SearchAnswer: {
             /** @description The call, as the audit trail names it. */
             id: string;
             /** @description Best first. */
             results: components["schemas"]["SearchResult"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description What time it is at the server, if that was asked for.
+             */
             server_time?: string;
         };
+        /** @description SearchRequest is a search, as clients of the contract send it. */
         SearchRequest: {
             /** @description A code of ISO 3166-1, such as US. */
             country?: string | null;
@@ -3363,6 +4717,7 @@ export interface components {
              */
             search_type?: "web" | "fast" | "people" | null;
         };
+        /** @description SearchResult is a page that was found. */
         SearchResult: {
             /** @description When it was published, as in 2026-03-01; null where that is not known. */
             date: string | null;
@@ -3370,19 +4725,33 @@ export interface components {
             last_updated: string | null;
             /** @description What the provider has of the page's text. */
             snippet: string;
+            /** @description Its title, for people. */
             title: string;
+            /** @description The URL. */
             url: string;
         };
+        /** @description Session is a conversation with an agent. */
         Session: {
+            /** @description The id of the agent. */
             agent_id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The version of the agent.
+             */
             agent_version: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was archived; null while it is in use.
+             */
             archived_at: string | null;
             /** @description null for none. */
             budget: components["schemas"]["SessionBudget"] | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The environment that it runs in. */
             environment_id: string;
             /**
              * Format: int64
@@ -3391,9 +4760,11 @@ export interface components {
             events: number;
             /** @description sess_ and 32 hexadecimal digits. */
             id: string;
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: unknown;
             };
+            /** @description What its sandbox has when it is first used. */
             mounts: components["schemas"]["Mount"][];
             /**
              * Format: int64
@@ -3402,18 +4773,31 @@ export interface components {
             queued_turns: number;
             /** @description The agent that answers messages: another one than the session's once a swarm has handed the conversation on. */
             speaker: components["schemas"]["SessionSpeaker"];
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "idle" | "running" | "requires_action" | "archived";
+            /** @description Its title, for people. */
             title: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "session";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             updated_at: string;
             /** @description Of all turns that have ended. */
             usage: components["schemas"]["TurnUsage"];
+            /** @description The vaults whose credentials it uses. */
             vault_ids: string[];
+            /** @description The URL that is told of its state; null if none. */
             webhook_url: string | null;
         };
+        /** @description SessionBudget bounds what the turns of a session use together. */
         SessionBudget: {
             /**
              * Format: double
@@ -3426,6 +4810,7 @@ export interface components {
              */
             tokens?: number | null;
         };
+        /** @description SessionChange changes what is said of a session; what is left out stays. */
         SessionChange: {
             /** @description Raises it; the turn under way has what it began with. */
             budget?: components["schemas"]["SessionBudget"];
@@ -3433,27 +4818,45 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /** @description Its title, for people. */
             title?: string | null;
         };
+        /** @description SessionContext is what the model is told before the conversation. */
         SessionContext: {
             /** @description Those of the agent, and after them those of its skills. */
             instructions: string;
+            /** @description The model that is asked. */
             model: string;
+            /** @description Skills that it works with. */
             skills: components["schemas"]["UsedSkill"][];
+            /** @description Tools that the model may call. */
             tools: components["schemas"]["ContextTool"][];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "session_context";
         };
+        /** @description SessionDelta is a piece of an event that is to come. */
         SessionDelta: {
             /** @description That of the event which the pieces make. */
             item_id: string;
-            /** @enum {string} */
+            /**
+             * @description What the text is a piece of.
+             * @enum {string}
+             */
             of: "message" | "thinking" | "tool_use";
+            /** @description The text. */
             text: string;
+            /** @description The turn that it belongs to. */
             turn_id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "delta";
         };
+        /** @description SessionEvent is something that happened in a session. It does not change. */
         SessionEvent: {
             /** @description Of tool_confirmation. */
             approve?: boolean | null;
@@ -3461,7 +4864,10 @@ export interface components {
             arguments?: string | null;
             /** @description Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text. */
             content?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
             created_at: string;
             /** @description Of error, and of thread_terminated where there is something to say. */
             error?: components["schemas"]["TurnError"];
@@ -3513,42 +4919,69 @@ export interface components {
             tool_use_id?: string | null;
             /** @description null for answers after which no turn began. */
             turn_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "message" | "thinking" | "tool_use" | "tool_result" | "tool_confirmation" | "error" | "usage" | "status" | "file" | "plan" | "review" | "state" | "reminder" | "user.define_outcome" | "outcome_evaluation_start" | "outcome_evaluation_ongoing" | "outcome_evaluation_end" | "thread_created" | "thread_message_sent" | "thread_message_received" | "thread_idle" | "thread_terminated" | "context_summary" | "speaker";
             /** @description Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded. */
             usage?: components["schemas"]["TurnUsage"];
         };
+        /** @description SessionFile is a file that an agent has shared. */
         SessionFile: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             bytes: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The file's name, without its folder. */
             filename: string;
+            /** @description Its id, which does not change. */
             id: string;
             /** @description In a list: the thread in which it was shared, if it was in one. */
             thread_id?: string | null;
         };
+        /** @description SessionOutcome is what a turn is to come to. */
         SessionOutcome: {
+            /** @description A command of the sandbox that has to succeed. */
             check: components["schemas"]["OutcomeCheck"] | null;
+            /** @description What the work is to come to. */
             description: string;
             /** @description outc_ and 32 hexadecimal digits. */
             id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How often the work is evaluated at most.
+             */
             max_iterations: number;
             /** @description That grades; null for that of the agent. */
             model: string | null;
+            /** @description What the work is judged by, in words; null if nothing but the check is. */
             rubric: string | null;
         };
+        /** @description SessionPlan is the agent's plan, as it is from then on. */
         SessionPlan: {
+            /** @description The steps in their order. */
             steps: components["schemas"]["PlanStep"][];
             /** @description Why steps stay open at the end of the turn. */
             why_open?: string | null;
         };
+        /** @description SessionSpeaker is an agent that speaks for a session. */
         SessionSpeaker: {
+            /** @description The id of the agent. */
             agent_id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The version of the agent.
+             */
             agent_version: number;
         };
+        /** @description SessionStop is why a turn stopped. */
         SessionStop: {
             /**
              * Format: date-time
@@ -3557,21 +4990,35 @@ export interface components {
             expires_at?: string | null;
             /** @description Calls that wait for the client. */
             requires_action: components["schemas"]["WaitingCall"][];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "end_turn" | "requires_action" | "interrupted" | "expired" | "limit" | "error";
         };
+        /** @description SessionThread is work that an agent has handed to another one: a conversation of its own. */
         SessionThread: {
+            /** @description The id of the agent. */
             agent_id: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The version of the agent.
+             */
             agent_version: number;
             /**
              * Format: date-time
              * @description When a client of the other form put it aside.
              */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             */
             ended_at: string | null;
             /**
              * Format: int64
@@ -3584,18 +5031,24 @@ export interface components {
             name: string;
             /** @description The thread that handed it on; null for the session's own conversation. */
             parent_thread_id: string | null;
+            /** @description The session that it belongs to. */
             session_id: string;
             /**
              * @description requires_action: calls of it, or of a thread below it, wait for the client. idle: it came to its end. terminated: it was ended, or has failed.
              * @enum {string}
              */
             status: "running" | "requires_action" | "idle" | "terminated";
+            /** @description The turn that it belongs to. */
             turn_id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "session_thread";
             /** @description Once it has ended, with that of threads below it. */
             usage: components["schemas"]["TurnUsage"];
         };
+        /** @description SessionTurn is the agent's answer. */
         SessionTurn: {
             /** @description What the agent said last. */
             content: string;
@@ -3607,27 +5060,48 @@ export interface components {
             id: string | null;
             /** @description Calls that wait for the client. */
             requires_action: components["schemas"]["WaitingCall"][];
-            /** @enum {string} */
+            /**
+             * @description Who says it.
+             * @enum {string}
+             */
             role: "assistant";
+            /** @description The session that it belongs to. */
             session_id: string;
-            /** @enum {string} */
+            /**
+             * @description In which state it is.
+             * @enum {string}
+             */
             status: "queued" | "in_progress" | "completed" | "requires_action" | "incomplete" | "failed" | "cancelled";
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "message";
+            /** @description Tokens that it used, and their price. */
             usage: components["schemas"]["TurnUsage"];
         };
+        /** @description ShellInput is the input of shell. */
         ShellInput: {
+            /** @description A command for the shell. */
             command: string;
-            /** @default default */
+            /**
+             * @description The name of the sandbox; default if left out.
+             * @default default
+             */
             sandbox?: string | null;
             /**
              * Format: int64
+             * @description Milliseconds that the command may take.
              * @default 30000
              */
             timeout_ms?: number | null;
-            /** @default /home/user */
+            /**
+             * @description The folder that it works in.
+             * @default /home/user
+             */
             working_dir?: string | null;
         };
+        /** @description ShellOutput is what shell returns. */
         ShellOutput: {
             /**
              * Format: int64
@@ -3645,6 +5119,7 @@ export interface components {
             /** @description The command and all that it had started were ended because timeout_ms was over. */
             timed_out?: boolean;
         };
+        /** @description SignRequest is the body that asks for a signed URL. */
         SignRequest: {
             /**
              * Format: int64
@@ -3653,6 +5128,7 @@ export interface components {
              */
             expires_in?: number | null;
             /**
+             * @description The method of HTTP that the URL is for.
              * @default GET
              * @enum {string}
              */
@@ -3660,21 +5136,36 @@ export interface components {
             /** @description The file, from the home. */
             path: string;
         };
+        /** @description SignedURL reads or writes one file without a key. */
         SignedURL: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it stops being valid.
+             */
             expires_at: string;
-            /** @enum {string} */
+            /**
+             * @description The method of HTTP that the URL is for.
+             * @enum {string}
+             */
             method: "GET" | "PUT";
             /** @description Relative to the server: put the address of the server before it. */
             url: string;
         };
+        /** @description Skill is a folder of instructions and files that agents may use. */
         Skill: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was archived; null while it is in use.
+             */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description That of the latest version. */
             description: string;
+            /** @description A name for people. */
             display_name: string;
             /** @description skill_ and 32 hexadecimal digits. */
             id: string;
@@ -3683,11 +5174,16 @@ export interface components {
              * @description Its number.
              */
             latest_version: number;
+            /** @description The id of its newest version. */
             latest_version_id: string;
             /** @description That of SKILL.md; the folder's name in sandboxes. */
             name: string;
+            /** @description Where it comes from. */
             source: components["schemas"]["SkillSource"];
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "skill";
             /**
              * Format: date-time
@@ -3695,7 +5191,9 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description SkillFile is a file of a skill. */
         SkillFile: {
+            /** @description Whether it may be run. */
             executable: boolean;
             /** @description In the skill's folder. */
             path: string;
@@ -3705,28 +5203,45 @@ export interface components {
              */
             size: number;
         };
+        /** @description SkillSource says where a skill comes from. */
         SkillSource: {
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "custom";
         };
+        /** @description SkillVersion is a version of a skill. It does not change. */
         SkillVersion: {
             /** @description As SKILL.md has them. They grant nothing: the agent's policy decides. */
             allowed_tools: string[];
+            /** @description What the skill needs, in its author's words; null if SKILL.md says nothing. */
             compatibility: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description What it is for, in words. */
             description: string;
+            /** @description The files, by path. */
             files: components["schemas"]["SkillFile"][];
             /** @description skillver_ and 32 hexadecimal digits. */
             id: string;
+            /** @description The license that SKILL.md names; null if it names none. */
             license: string | null;
             /** @description As SKILL.md has them. */
             metadata: {
                 [key: string]: string;
             };
+            /** @description Its name. */
             name: string;
+            /** @description The skill that it is a version of. */
             skill_id: string;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "skill_version";
             /**
              * Format: int64
@@ -3734,8 +5249,12 @@ export interface components {
              */
             version: number;
         };
+        /** @description Snapshot is a sandbox as it was at one moment. */
         Snapshot: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description Why it has no memory. */
             detail?: string;
@@ -3768,26 +5287,33 @@ export interface components {
             /** @description snap- and 16 hexadecimal digits. */
             snapshot_id: string;
         };
+        /** @description SnapshotPage is a part of a list, newest first. */
         SnapshotPage: {
+            /** @description The list itself. */
             data: components["schemas"]["Snapshot"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description StreamOptions say what a stream has beside its events. */
         StreamOptions: {
             /** @description Only false: nothing is added. */
             include_obfuscation?: boolean | null;
             /** @description The last event has it in any case. */
             include_usage?: boolean | null;
         };
+        /** @description Template is an agent template. */
         Template: {
+            /** @description Its name. */
             name: string;
             /** @description null for a template that has not opted in. */
             sandbox: components["schemas"]["TemplateSandbox"] | null;
         };
+        /** @description TemplateChange is the body that makes or replaces a template. */
         TemplateChange: {
             /** @description Left out, the template has not opted in. */
             sandbox?: components["schemas"]["TemplateSandbox"];
         };
+        /** @description TemplateSandbox is a template's opting in. */
         TemplateSandbox: {
             /**
              * @description What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
@@ -3795,6 +5321,7 @@ export interface components {
              */
             environment: "default-public" | "internal-only";
         };
+        /** @description Tenant is a tenant as the admin API shows it. */
         Tenant: {
             /**
              * Format: int64
@@ -3803,7 +5330,10 @@ export interface components {
             audit_days: number;
             /** @description Caps of execute_code; null for the server's. */
             caps: components["schemas"]["CapOverrides"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: date-time
@@ -3824,9 +5354,11 @@ export interface components {
              * @description Budget of a calendar month (UTC) in credits; 0 for none.
              */
             monthly_credits: number;
+            /** @description Its name. */
             name: string;
             /** @description Whether its environments may have a network. Those that have one lose it while this is false. */
             network_enabled: boolean;
+            /** @description The plan that bounds what it may use. */
             plan: string;
             /** @description Redaction rules that do not apply. */
             redaction_off: string[];
@@ -3834,11 +5366,18 @@ export interface components {
             root_enabled: boolean;
             /** @description Whether agents may use execute_code. Always false in the regulated tier. */
             sandbox_enabled: boolean;
-            /** @enum {string} */
+            /**
+             * @description standard, or regulated, whose agents may do less.
+             * @enum {string}
+             */
             tier: "standard" | "regulated";
         };
+        /** @description TenantChange is what PATCH can change of a tenant; what is left out stays. */
         TenantChange: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+             */
             audit_days?: number | null;
             /** @description Replaces both: one that is left out is the server's. */
             caps?: components["schemas"]["CapOverrides"];
@@ -3872,6 +5411,7 @@ export interface components {
              */
             tier?: "standard" | "regulated" | null;
         };
+        /** @description TerminalMessage is a text message of a terminal's WebSocket; binary ones are what is typed and what is shown. */
         TerminalMessage: {
             /**
              * Format: int32
@@ -3903,12 +5443,20 @@ export interface components {
              */
             type: "resize" | "started" | "cursor" | "exit";
         };
+        /** @description TerminalSize is the size of a terminal. */
         TerminalSize: {
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Width in characters, at least 1.
+             */
             columns: number;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Height in lines, at least 1.
+             */
             rows: number;
         };
+        /** @description TerminalTicket opens one WebSocket to a terminal. */
         TerminalTicket: {
             /**
              * Format: date-time
@@ -3918,26 +5466,43 @@ export interface components {
             /** @description Give it as ticket in the query of the WebSocket's URL. It works once. */
             ticket: string;
         };
+        /** @description TextFormat is the form of an answer. */
         TextFormat: {
+            /** @description What it is for, in words. */
             description?: string | null;
+            /** @description Its name. */
             name?: string | null;
+            /** @description JSON Schema of the answer. */
             schema?: unknown;
+            /** @description Whether the answer must fit the schema exactly. */
             strict?: boolean | null;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "text" | "json_schema";
         };
+        /** @description TextSettings say what form the answer has. */
         TextSettings: {
+            /** @description The form of the text: plain, or JSON by a schema. */
             format?: components["schemas"]["TextFormat"];
-            /** @enum {string|null} */
+            /**
+             * @description How long answers are: medium alone is supported.
+             * @enum {string|null}
+             */
             verbosity?: "medium" | null;
         };
+        /** @description Thread is a thread's record. */
         Thread: {
             /**
              * Format: int64
              * @description Of its files.
              */
             bytes: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: date-time
@@ -3949,6 +5514,7 @@ export interface components {
              * @description How many files, folders and links it has.
              */
             files: number;
+            /** @description The id of the thread. */
             thread_id: string;
             /**
              * Format: date-time
@@ -3956,6 +5522,7 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description ThreadChange is the body that changes a thread's record. */
         ThreadChange: {
             /**
              * Format: date-time
@@ -3963,11 +5530,14 @@ export interface components {
              */
             expires_at: string | null;
         };
+        /** @description ThreadPage is a part of a list, by thread_id. */
         ThreadPage: {
+            /** @description The list itself. */
             data: components["schemas"]["Thread"][];
             /** @description Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
+        /** @description TimeoutResponse is an ExecuteResponse with status 504. It also has the fields of an error, so that clients which look at the status alone find one. */
         TimeoutResponse: {
             /**
              * @description The error's code.
@@ -4007,20 +5577,27 @@ export interface components {
             /** @description True if exit_code is 0. */
             success: boolean;
         };
+        /** @description Token is a token as the API shows it. */
         Token: {
             /**
              * Format: double
              * @description US dollars that were charged to it.
              */
             cost: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: int64
              * @description That it has begun.
              */
             executions: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it stops being valid.
+             */
             expires_at: string;
             /** @description tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key. */
             id: string;
@@ -4042,17 +5619,23 @@ export interface components {
             origins: string[];
             /** @description null for any. */
             sandbox: components["schemas"]["TokenSandbox"] | null;
+            /** @description What it may do. */
             scopes: string[];
             /** @description null for any. */
             session: string | null;
             /** @description The token itself: only in the answer that made it. */
             token?: string;
         };
+        /** @description TokenSandbox is the sandbox that a token reaches. */
         TokenSandbox: {
+            /** @description Its name. */
             name: string;
+            /** @description The id of the sandbox. */
             sandbox_id: string;
+            /** @description The session that it is in. */
             session: string;
         };
+        /** @description ToolPolicy says which tools an agent may call. */
         ToolPolicy: {
             /** @description Left out, all tools may be called; empty, none. */
             allow_list?: string[];
@@ -4063,39 +5646,61 @@ export interface components {
             confirm_within?: number | null;
             /** @description Wins over allow_list. */
             deny_list?: string[];
+            /** @description Tools whose calls wait until a client confirms them. */
             require_confirmation?: string[];
         };
+        /** @description TransferInput is the input of transfer. */
         TransferInput: {
+            /** @description The file or folder to copy. */
             from_path: string;
+            /** @description The sandbox to copy from. */
             from_sandbox: string;
-            /** @default false */
+            /**
+             * @description Copy a folder with all that is in it.
+             * @default false
+             */
             recursive?: boolean | null;
+            /** @description Where to copy it. */
             to_path: string;
+            /** @description The sandbox to copy to. */
             to_sandbox: string;
         };
+        /** @description TransferOutput is what transfer returns. */
         TransferOutput: {
             /**
              * Format: int64
              * @description Of the files' content.
              */
             bytes: number;
+            /** @description Always true. */
             ok: boolean;
         };
+        /** @description TurnError says why a turn did not complete. */
         TurnError: {
+            /** @description What went wrong, as a word for programs. */
             code: string;
+            /** @description A sentence for people. */
             message: string;
         };
+        /** @description TurnUsage is what a turn has used, or all turns of a session. */
         TurnUsage: {
             /**
              * Format: double
              * @description Of models, tools and the sandbox.
              */
             cost_usd: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of the input, cached ones too.
+             */
             input_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens of the output, reasoning included.
+             */
             output_tokens: number;
         };
+        /** @description UploadRequest is the body of POST /v1/files/upload_url. */
         UploadRequest: {
             /**
              * Format: int64
@@ -4114,8 +5719,12 @@ export interface components {
              */
             source: "thread" | "volume";
         };
+        /** @description UploadedFile is what is recorded of a file. */
         UploadedFile: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /** @description Always true. */
             downloadable: boolean;
@@ -4124,30 +5733,47 @@ export interface components {
              * @description null for one that stays until it is deleted.
              */
             expires_at: string | null;
+            /** @description The file's name, without its folder. */
             filename: string;
             /** @description file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared. */
             id: string;
+            /** @description Its media type. */
             mime_type: string;
             /** @description Where an agent has shared it; null for one that was uploaded. */
             scope: components["schemas"]["FileScope"] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             size_bytes: number;
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "file";
         };
+        /** @description Usage is what a tenant has used. */
         Usage: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The end of the time that is shown, which is not in it.
+             */
             before: string;
+            /** @description One entry for each day with use, in UTC. */
             days: components["schemas"]["UsageDay"][];
             /** @description The current calendar month in UTC. */
             month: components["schemas"]["UsageMonth"];
             /** @description What ended executions and responses keep now. */
             outputs: components["schemas"]["UsageOutputs"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The beginning of the time that is shown.
+             */
             since: string;
             /** @description Of the days above; calls are those of interfaces alone. */
             totals: components["schemas"]["UsageAmounts"];
         };
+        /** @description UsageAmounts are amounts of use. */
         UsageAmounts: {
             /**
              * Format: int64
@@ -4164,7 +5790,10 @@ export interface components {
              * @description Of the input: written to it.
              */
             cache_write_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many calls were made.
+             */
             calls: number;
             /**
              * Format: double
@@ -4176,7 +5805,10 @@ export interface components {
              * @description Seconds times the cores that the sandbox had.
              */
             cpu_seconds: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description What was charged, in credits.
+             */
             credits: number;
             /**
              * Format: double
@@ -4209,6 +5841,7 @@ export interface components {
              */
             sessions: number;
         };
+        /** @description UsageDay is what was used on one day by one interface, of one model or of one tool. */
         UsageDay: {
             /**
              * Format: int64
@@ -4225,7 +5858,10 @@ export interface components {
              * @description Of the input: written to it.
              */
             cache_write_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many calls were made.
+             */
             calls: number;
             /**
              * Format: double
@@ -4237,7 +5873,10 @@ export interface components {
              * @description Seconds times the cores that the sandbox had.
              */
             cpu_seconds: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description What was charged, in credits.
+             */
             credits: number;
             /**
              * Format: date
@@ -4279,6 +5918,7 @@ export interface components {
             /** @description The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response. */
             source: string;
         };
+        /** @description UsageMonth is the state of a tenant's budgets. */
         UsageMonth: {
             /**
              * Format: double
@@ -4300,9 +5940,13 @@ export interface components {
              * @description Used so far.
              */
             credits: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the month ends.
+             */
             resets_at: string;
         };
+        /** @description UsageOutputs is what a tenant's ended executions and responses keep. */
         UsageOutputs: {
             /**
              * Format: int64
@@ -4320,38 +5964,60 @@ export interface components {
              */
             resets_at: string | null;
         };
+        /** @description UsedSkill is a skill of a session's agent. */
         UsedSkill: {
             /** @description Where it is in the sandbox; null for one of the server's own. */
             folder: string | null;
+            /** @description Its name. */
             name: string;
             /** @description Id of the version; null for one of the server's own. */
             version: string | null;
         };
+        /** @description Vault is a group of credentials, such as those of one user of yours. */
         Vault: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was archived; null while it is in use.
+             */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description A name for people. */
             display_name: string;
             /** @description vlt_ and 32 hexadecimal digits. */
             id: string;
+            /** @description What the client has stored with it. */
             metadata: {
                 [key: string]: string;
             };
-            /** @enum {string} */
+            /**
+             * @description What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
             type: "vault";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             updated_at: string;
         };
+        /** @description VaultChange changes what is said of a vault; what is left out stays. */
         VaultChange: {
+            /** @description A name for people. */
             display_name?: string | null;
             /** @description Replaces it. */
             metadata?: {
                 [key: string]: string;
             };
         };
+        /** @description WaitingCall is a call that waits for the client. */
         WaitingCall: {
+            /** @description The arguments of the call, a JSON object as text. */
             arguments?: string | null;
+            /** @description Its name. */
             name: string;
             /**
              * @description The type of the event that answers it.
@@ -4363,13 +6029,21 @@ export interface components {
             /** @description The id of the event tool_use. */
             tool_use_id: string;
         };
+        /** @description Warning is about a part of an agent. */
         Warning: {
+            /** @description A sentence for people. */
             message: string;
+            /** @description Where it stands in the body. */
             path: string;
         };
+        /** @description WriteFileInput is the input of write_file. */
         WriteFileInput: {
-            /** @default false */
+            /**
+             * @description Add to the file instead of replacing it; false if left out.
+             * @default false
+             */
             append?: boolean | null;
+            /** @description The content of the file. */
             content: string;
             /**
              * @description How content is given.
@@ -4377,11 +6051,17 @@ export interface components {
              * @enum {string|null}
              */
             encoding?: "utf-8" | "base64" | null;
+            /** @description The file's path. */
             path: string;
-            /** @default default */
+            /**
+             * @description The name of the sandbox; default if left out.
+             * @default default
+             */
             sandbox?: string | null;
         };
+        /** @description WriteFileOutput is what write_file returns. */
         WriteFileOutput: {
+            /** @description Always true. */
             ok: boolean;
             /**
              * Format: int64

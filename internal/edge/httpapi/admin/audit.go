@@ -26,10 +26,10 @@ var exampleHash = strings.Repeat("0123456789abcdef", 4)
 // auditParams are the parameters that select audit rows.
 func auditParams(span []httpapi.Param) []httpapi.Param {
 	return append(append([]httpapi.Param{
-		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent"}, {Name: "session_id", Doc: "The turn."},
+		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent", Doc: "The agent that called."}, {Name: "session_id", Doc: "The turn."},
 		{Name: "source", Doc: "What was called: execute, execute_code, a tool, or what was done with a named sandbox."},
-		{Name: "exit_status", Enum: []string{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
-		{Name: "trace_id"}, {Name: "executed_code_hash", Pattern: "^[0-9a-f]{64}$"},
+		{Name: "exit_status", Doc: "How it ended.", Enum: []string{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
+		{Name: "trace_id", Doc: "Names the request or execution."}, {Name: "executed_code_hash", Doc: "SHA-256 of the code, command or path, in hexadecimal digits.", Pattern: "^[0-9a-f]{64}$"},
 		{Name: "metadata.", Doc: "metadata.KEY=VALUE: rows with that value; may be given for several keys."},
 	}, span...), httpapi.PageParams(100, 1000)...)
 }

@@ -9,30 +9,30 @@ import (
 
 // AuditRow is one call in the audit trail.
 type AuditRow struct {
-	ID              int64             `json:"id"`
-	TraceID         string            `json:"trace_id"`
-	Tenant          string            `json:"tenant_id"`
-	Key             string            `json:"key_id"`
-	Environment     string            `json:"environment_id"`
+	ID              int64             `json:"id" doc:"The row's number, which grows with each row."`
+	TraceID         string            `json:"trace_id" doc:"Names the request or execution in records and logs."`
+	Tenant          string            `json:"tenant_id" doc:"The id of the tenant."`
+	Key             string            `json:"key_id" doc:"The key or token that called."`
+	Environment     string            `json:"environment_id" doc:"The environment that it runs in."`
 	Source          string            `json:"source" doc:"What was called: execute, execute_code, a tool, or what was done with a named sandbox."`
-	Agent           string            `json:"agent_id"`
+	Agent           string            `json:"agent_id" doc:"The agent that called, as the caller names it; empty if none."`
 	SessionID       string            `json:"session_id" doc:"The turn that it belonged to."`
 	Language        string            `json:"language"`
 	CodeSHA256      string            `json:"executed_code_hash" doc:"SHA-256 of the code, in hexadecimal."`
-	ExitStatus      string            `json:"exit_status" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled"`
-	ExitCode        int               `json:"exit_code"`
-	FailureReason   string            `json:"failure_reason"`
-	DurationMS      int64             `json:"duration_ms"`
+	ExitStatus      string            `json:"exit_status" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled" doc:"How it ended."`
+	ExitCode        int               `json:"exit_code" doc:"The exit code of the program; 128+n when signal n ended it."`
+	FailureReason   string            `json:"failure_reason" doc:"Why it failed or was refused; empty if it did not."`
+	DurationMS      int64             `json:"duration_ms" doc:"How long it took, in milliseconds."`
 	StdoutBytes     int64             `json:"stdout_bytes" doc:"Before redaction and truncation."`
-	StderrBytes     int64             `json:"stderr_bytes"`
-	StdoutTruncated bool              `json:"stdout_truncated"`
-	StderrTruncated bool              `json:"stderr_truncated"`
-	PeakMemory      int64             `json:"peak_memory_bytes"`
-	OutboundHosts   []string          `json:"outbound_hosts"`
+	StderrBytes     int64             `json:"stderr_bytes" doc:"Bytes that were written to standard error."`
+	StdoutTruncated bool              `json:"stdout_truncated" doc:"Whether standard output had more than is kept."`
+	StderrTruncated bool              `json:"stderr_truncated" doc:"Whether standard error had more than is kept."`
+	PeakMemory      int64             `json:"peak_memory_bytes" doc:"Bytes of memory that it used at most at one time."`
+	OutboundHosts   []string          `json:"outbound_hosts" doc:"Hosts that were contacted over the network."`
 	Mounts          []string          `json:"mounts" doc:"What it saw of which connection: slug/path, then :ro or :rw."`
-	Metadata        map[string]string `json:"metadata"`
-	RetentionDays   int               `json:"retention_days"`
-	CreatedAt       time.Time         `json:"created_at"`
+	Metadata        map[string]string `json:"metadata" doc:"What else is on record of the call, such as the sandbox."`
+	RetentionDays   int               `json:"retention_days" doc:"How many days the row is kept."`
+	CreatedAt       time.Time         `json:"created_at" doc:"When the row was written."`
 }
 
 func rowOf(r audit.Row) AuditRow {
@@ -58,7 +58,7 @@ type AuditMark struct {
 
 // AuditTrail is a tenant that has audit rows or seals.
 type AuditTrail struct {
-	TenantID string  `json:"tenant_id"`
+	TenantID string  `json:"tenant_id" doc:"The id of the tenant."`
 	Tenant   *string `json:"tenant" doc:"Its name; null if no tenant with this id is on record."`
 }
 
@@ -69,8 +69,8 @@ type AuditCheck struct {
 
 // AuditReport says what a verification found.
 type AuditReport struct {
-	OK       bool           `json:"ok"`
-	Seals    int64          `json:"seals"`
+	OK       bool           `json:"ok" doc:"Whether nothing was found."`
+	Seals    int64          `json:"seals" doc:"How many seals the trail has."`
 	Rows     int64          `json:"rows" doc:"Rows that are there and match their seals."`
 	Expired  int64          `json:"expired" doc:"Rows that were deleted after their retention."`
 	Head     *AuditMark     `json:"head" doc:"The last seal: keep it elsewhere, and a chain that was cut short shows. null for no seals."`
@@ -79,10 +79,10 @@ type AuditReport struct {
 
 // AuditProblem is something that should not be.
 type AuditProblem struct {
-	Seal   int64  `json:"seal"`
-	RowID  int64  `json:"row_id,omitzero"`
-	Kind   string `json:"kind" enum:"changed,missing,chain,order,known,unsealed,backdated,unprotected,tenant"`
-	Detail string `json:"detail"`
+	Seal   int64  `json:"seal" doc:"The seal that it is about; 0 if none."`
+	RowID  int64  `json:"row_id,omitzero" doc:"The row that it is about; 0 if none."`
+	Kind   string `json:"kind" enum:"changed,missing,chain,order,known,unsealed,backdated,unprotected,tenant" doc:"What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal."`
+	Detail string `json:"detail" doc:"What was found, in words."`
 }
 
 func reportOf(r audit.Report) AuditReport {

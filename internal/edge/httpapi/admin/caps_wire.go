@@ -10,14 +10,14 @@ type Caps struct {
 
 // CapsChange is what PATCH can change of them; what is left out stays.
 type CapsChange struct {
-	TenantDaily *int64 `json:"tenant_daily,omitzero" minimum:"0" maximum:"1000000000"`
-	AgentHourly *int64 `json:"agent_hourly,omitzero" minimum:"0" maximum:"1000000000"`
+	TenantDaily *int64 `json:"tenant_daily,omitzero" minimum:"0" maximum:"1000000000" doc:"Calls of execute_code that a tenant may make in a day; 0 stops every call."`
+	AgentHourly *int64 `json:"agent_hourly,omitzero" minimum:"0" maximum:"1000000000" doc:"Calls of execute_code that one agent may make in an hour; 0 stops every call."`
 }
 
 func capsOf(c breaker.Caps) Caps { return Caps{c.TenantDaily, c.AgentHourly} }
 
 // Redelivery answers a request to deliver a webhook again.
 type Redelivery struct {
-	TraceID string `json:"trace_id"`
-	Status  string `json:"webhook_delivery_status" enum:"pending"`
+	TraceID string `json:"trace_id" doc:"Names the request or execution in records and logs."`
+	Status  string `json:"webhook_delivery_status" enum:"pending" doc:"The state of the delivery."`
 }

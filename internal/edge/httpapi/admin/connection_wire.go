@@ -22,7 +22,7 @@ type Connection struct {
 	ID       string `json:"id" doc:"con_ and 16 hexadecimal digits."`
 	Tenant   string `json:"tenant" doc:"The tenant's id."`
 	Slug     string `json:"slug" doc:"Sandboxes mount it at /data/{slug}."`
-	Kind     string `json:"kind" enum:"s3,gcs,azure,volume"`
+	Kind     string `json:"kind" enum:"s3,gcs,azure,volume" doc:"What kind it is of."`
 	Prefix   string `json:"prefix" doc:"All that anything sees of it; empty for the whole."`
 	ReadOnly bool   `json:"read_only"`
 	Target
@@ -40,15 +40,15 @@ type Credentials struct {
 // ConnectionChange is what PATCH can change of a connection; what is left out
 // stays.
 type ConnectionChange struct {
-	Prefix      *string      `json:"prefix,omitzero" maxLength:"512"`
+	Prefix      *string      `json:"prefix,omitzero" maxLength:"512" doc:"The part of the storage that is mounted: a folder, without a slash at the ends."`
 	ReadOnly    *bool        `json:"read_only,omitzero"`
 	Credentials *Credentials `json:"credentials,omitzero" doc:"Replaces them all."`
 }
 
 // NewConnection is the body that makes a connection.
 type NewConnection struct {
-	Slug *string `json:"slug" required:"true" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"`
-	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume"`
+	Slug *string `json:"slug" required:"true" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" doc:"What it is called in paths: sandboxes see it at /data/{slug}."`
+	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume" doc:"What kind it is of."`
 	Target
 	ConnectionChange
 }

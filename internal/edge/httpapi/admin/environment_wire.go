@@ -16,14 +16,14 @@ type Environment struct {
 	ID          string              `json:"id" doc:"env_ and 16 hexadecimal digits."`
 	Tenant      string              `json:"tenant" doc:"The tenant's id."`
 	Name        string              `json:"name"`
-	Image       string              `json:"image"`
+	Image       string              `json:"image" doc:"The image that it runs."`
 	Limits      environment.Limits  `json:"limits"`
-	EnvVars     map[string]string   `json:"env_vars"`
+	EnvVars     map[string]string   `json:"env_vars" doc:"Variables of programs by name."`
 	Secrets     []string            `json:"secrets" doc:"Names of the secret variables. Their values are never shown."`
 	SecretHosts map[string][]string `json:"secret_hosts" doc:"Of secrets that programs do not get, the hosts whose requests they are put into."`
 	CreatedAt   time.Time           `json:"created_at"`
 
-	Permissions environment.Permissions `json:"permissions"`
+	Permissions environment.Permissions `json:"permissions" doc:"What programs may do: network, files and processes."`
 	Isolation   string                  `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
 	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 

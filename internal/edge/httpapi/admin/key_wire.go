@@ -15,7 +15,7 @@ type Key struct {
 	Environment   *string             `json:"environment" doc:"Id of the environment that its executions run in; null for a key that only administers."`
 	Name          string              `json:"name"`
 	Hint          string              `json:"hint" doc:"The key's last four characters."`
-	Scopes        []string            `json:"scopes"`
+	Scopes        []string            `json:"scopes" doc:"What it may do."`
 	WebhookURL    *string             `json:"webhook_url" doc:"Where asynchronous executions are told of; null for nowhere."`
 	WebhookSigned bool                `json:"webhook_signed" doc:"Whether it has a secret that signs webhooks."`
 	EnvVars       map[string]string   `json:"env_vars" doc:"Variables of its executions, over those of the environment."`
@@ -23,7 +23,7 @@ type Key struct {
 	SecretHosts   map[string][]string `json:"secret_hosts" doc:"Of secrets that programs do not get, the hosts whose requests they are put into."`
 	CreatedAt     time.Time           `json:"created_at"`
 	ExpiresAt     *time.Time          `json:"expires_at" doc:"null for never."`
-	RevokedAt     *time.Time          `json:"revoked_at"`
+	RevokedAt     *time.Time          `json:"revoked_at" doc:"When it was revoked; null while it is valid."`
 	Key           string              `json:"key,omitzero" doc:"The key itself: only in the answer that made it."`
 }
 
@@ -44,7 +44,7 @@ type KeyChange struct {
 
 // NewKey is the body that makes a key.
 type NewKey struct {
-	Name          *string       `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
+	Name          *string       `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens."`
 	Environment   *string       `json:"environment,omitzero" doc:"Id or name of the environment that its executions run in. Required, unless the key only administers."`
 	ExpiresIn     *wire.Seconds `json:"expires_in,omitzero" minimum:"1" doc:"Seconds until it expires; instead of expires_at."`
 	Scopes        *[]string     `json:"scopes,omitzero" doc:"Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator."`

@@ -16,7 +16,7 @@ type Model struct {
 	Upstream     string      `json:"upstream" doc:"What the provider calls it."`
 	BaseURL      string      `json:"base_url" doc:"Of the provider's API."`
 	HasKey       bool        `json:"has_key" doc:"Whether there is a key for the provider; it is never shown."`
-	Prices       ModelPrices `json:"prices"`
+	Prices       ModelPrices `json:"prices" doc:"US dollars for a million tokens."`
 	Context      int         `json:"context" doc:"Tokens of input and output together; 0 for unknown."`
 	MaxOutput    int         `json:"max_output" doc:"Tokens of an answer; 0 for unknown."`
 	Capabilities []string    `json:"capabilities" doc:"What of it can be asked for; anything else is refused before the provider is asked."`
@@ -33,7 +33,7 @@ type Model struct {
 // ModelPrices are in US dollars for a million tokens. What is left out is 0.
 type ModelPrices struct {
 	Input      string `json:"input,omitzero" maxLength:"16" doc:"A decimal number, such as 2.50, with at most 6 digits after the point."`
-	Output     string `json:"output,omitzero" maxLength:"16"`
+	Output     string `json:"output,omitzero" maxLength:"16" doc:"US dollars for a million tokens of output, a decimal number as text."`
 	CacheRead  string `json:"cache_read,omitzero" maxLength:"16" doc:"For input that the provider reads from its cache."`
 	CacheWrite string `json:"cache_write,omitzero" maxLength:"16" doc:"For input that the provider writes to its cache."`
 }
@@ -44,8 +44,8 @@ type ModelChange struct {
 	BaseURL      *string      `json:"base_url,omitzero" maxLength:"2048" doc:"The provider's own if it is left out at first; openai-chat has none. A change needs the key again."`
 	Key          *string      `json:"key,omitzero" maxLength:"8192" doc:"For the provider; stored encrypted. Empty for none."`
 	Prices       *ModelPrices `json:"prices,omitzero" doc:"Replaces them all."`
-	Context      *int         `json:"context,omitzero" minimum:"0" maximum:"100000000"`
-	MaxOutput    *int         `json:"max_output,omitzero" minimum:"0" maximum:"100000000"`
+	Context      *int         `json:"context,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that a request and its answer may have together, if known."`
+	MaxOutput    *int         `json:"max_output,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that an answer may have, if known."`
 	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first."`
 	AllTenants   *bool        `json:"all_tenants,omitzero" doc:"true if neither this nor tenants nor plans is there at first."`
 	Tenants      *[]string    `json:"tenants,omitzero" maxItems:"1000" doc:"Ids or names of the tenants that may use it; then all_tenants is false."`
@@ -54,28 +54,28 @@ type ModelChange struct {
 
 // NewModel is the body that makes a model.
 type NewModel struct {
-	Name     *string `json:"name" required:"true" maxLength:"128"`
-	Provider *string `json:"provider" required:"true" enum:"openai,openai-chat,anthropic"`
+	Name     *string `json:"name" required:"true" maxLength:"128" doc:"What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes."`
+	Provider *string `json:"provider" required:"true" enum:"openai,openai-chat,anthropic" doc:"The protocol that it is asked by."`
 	ModelChange
 }
 
 // ModelTest is what a model is asked.
 type ModelTest struct {
-	Prompt          *string `json:"prompt,omitzero" minLength:"1" maxLength:"10000"`
-	MaxOutputTokens *int    `json:"max_output_tokens,omitzero" minimum:"1" maximum:"1000000" default:"2048"`
+	Prompt          *string `json:"prompt,omitzero" minLength:"1" maxLength:"10000" doc:"What the model is asked; a short question if left out."`
+	MaxOutputTokens *int    `json:"max_output_tokens,omitzero" minimum:"1" maximum:"1000000" default:"2048" doc:"Tokens that all answers together may have, reasoning included."`
 }
 
 // ModelTrial is what came of it.
 type ModelTrial struct {
 	OK           bool        `json:"ok" doc:"Whether the model answered."`
-	Answer       string      `json:"answer"`
+	Answer       string      `json:"answer" doc:"The text that the model said."`
 	Reasoning    string      `json:"reasoning,omitzero" doc:"What the provider shows of it."`
 	Stop         string      `json:"stop,omitzero" doc:"Why the answer ended: end, max_output_tokens, content_filter or refusal."`
 	Usage        *ModelUsage `json:"usage" doc:"null if the provider did not tell."`
 	Cost         *ModelCost  `json:"cost" doc:"By the prices of the record; null if the provider did not tell the tokens."`
 	RequestID    string      `json:"request_id,omitzero" doc:"The provider's name for the request."`
 	FirstTokenMS int64       `json:"first_token_ms" doc:"Milliseconds until the answer began."`
-	DurationMS   int64       `json:"duration_ms"`
+	DurationMS   int64       `json:"duration_ms" doc:"How long it took, in milliseconds."`
 	Error        *ModelError `json:"error" doc:"Why there is no answer, or not all of it; null if there is."`
 }
 
@@ -90,12 +90,12 @@ type ModelUsage struct {
 
 // ModelCost is the price of an answer.
 type ModelCost struct {
-	Currency   string  `json:"currency" enum:"USD"`
-	Input      float64 `json:"input_cost"`
-	Output     float64 `json:"output_cost"`
-	CacheRead  float64 `json:"cache_read_cost"`
-	CacheWrite float64 `json:"cache_creation_cost"`
-	Total      float64 `json:"total_cost"`
+	Currency   string  `json:"currency" enum:"USD" doc:"The currency of all amounts."`
+	Input      float64 `json:"input_cost" doc:"US dollars for input."`
+	Output     float64 `json:"output_cost" doc:"US dollars for output."`
+	CacheRead  float64 `json:"cache_read_cost" doc:"US dollars for input that was read from the provider's cache."`
+	CacheWrite float64 `json:"cache_creation_cost" doc:"US dollars for input that was written to the provider's cache."`
+	Total      float64 `json:"total_cost" doc:"US dollars for all of it."`
 }
 
 // ModelError is why a model did not answer.

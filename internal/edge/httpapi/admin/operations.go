@@ -65,6 +65,7 @@ type Redeliverer interface {
 type operation struct {
 	method, path string
 	id, summary  string
+	description  string
 	params       []httpapi.Param // of the query
 	body         any             // an example; nil for none
 	answer       httpapi.Answer
@@ -80,7 +81,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	var out []httpapi.Operation
 	for _, row := range h.table() {
 		op := httpapi.Operation{
-			Method: row.method, Path: row.path, ID: row.id, Tag: "admin", Summary: row.summary, Scope: tenant.ScopeAdmin,
+			Method: row.method, Path: row.path, ID: row.id, Tag: "admin", Summary: row.summary, Description: row.description, Scope: tenant.ScopeAdmin,
 			Answers: []httpapi.Answer{row.answer, unknown}, Serve: row.serve,
 		}
 		for _, p := range row.params {
@@ -137,70 +138,70 @@ func (h *Handlers) table() []operation {
 	done := httpapi.NoContent("No Content")
 	t := h.Tenants
 	return []operation{
-		{get, tenants, "listTenants", "List tenants", list, nil, ok(httpapi.Page[Tenant]{}), httpapi.Returns(h.listTenants)},
-		{post, tenants, "createTenant", "Create a tenant", nil, NewTenant{Name: new("acme"), TenantChange: TenantChange{Plan: new("pro")}}, created(Tenant{}), httpapi.Takes(h.createTenant)},
-		{get, tenant1, "getTenant", "Show a tenant", nil, nil, ok(Tenant{}), httpapi.Returns(h.getTenant)},
-		{patch, tenant1, "changeTenant", "Change a tenant", nil, TenantChange{Plan: new("enterprise"), NetworkEnabled: new(true)}, ok(Tenant{}), httpapi.Takes(h.changeTenant)},
-		{get, tenant1 + "/policy-events", "listPolicyEvents", "List the changes to what a tenant may do, oldest first", list, nil, ok(httpapi.Page[PolicyEvent]{}), lists(t.PolicyEvents, func(e tenant.PolicyEvent) string { return strconv.FormatInt(e.ID, 10) }, eventOf)},
-		{get, tenant1 + "/audit", "listAudit", "List audit rows, newest first", auditParams(span), nil, ok(httpapi.Page[AuditRow]{}), httpapi.Returns(h.listAudit)},
-		{get, tenant1 + "/audit/export", "exportAudit", "Export audit rows as NDJSON, oldest first", span, nil, httpapi.Answer{Status: http.StatusOK, Doc: "OK", Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: AuditRow{}}}}, httpapi.Writes(h.exportAudit)},
-		{get, trails, "listTrails", "List tenants that have an audit trail, also those that are not on record any more", list, nil, ok(httpapi.Page[AuditTrail]{}), httpapi.Returns(h.listTrails)},
-		{post, tenant1 + "/audit/verify", "verifyAudit", "Seal the rows that are not sealed yet, and check the whole trail", nil, AuditCheck{Known: &AuditMark{Number: 12, Hash: exampleHash}}, ok(AuditReport{}), httpapi.Takes(h.verifyAudit)},
-		{get, tenant1 + "/usage", "getTenantUsage", "Show what a tenant has used", span, nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
+		{get, tenants, "listTenants", "List tenants", "All tenants of the installation, `operator` and `dev` among them.", list, nil, ok(httpapi.Page[Tenant]{}), httpapi.Returns(h.listTenants)},
+		{post, tenants, "createTenant", "Create a tenant", "It begins with no environment and no key: make both next. A name that is taken is refused with 409.", nil, NewTenant{Name: new("acme"), TenantChange: TenantChange{Plan: new("pro")}}, created(Tenant{}), httpapi.Takes(h.createTenant)},
+		{get, tenant1, "getTenant", "Show a tenant", "By id or name.", nil, nil, ok(Tenant{}), httpapi.Returns(h.getTenant)},
+		{patch, tenant1, "changeTenant", "Change a tenant", "What is left out stays. A plan below one of the tenant's environments is refused with 429. Each change is a policy event. `disabled` has its keys refused within 10 seconds; programs that run go on.", nil, TenantChange{Plan: new("enterprise"), NetworkEnabled: new(true)}, ok(Tenant{}), httpapi.Takes(h.changeTenant)},
+		{get, tenant1 + "/policy-events", "listPolicyEvents", "List the changes to what a tenant may do, oldest first", "Tenants, environments, keys, templates and grants that were made, changed or removed, with the values before and after. They are never changed or deleted. Those of plans and of the server's caps are of the tenant `operator`.", list, nil, ok(httpapi.Page[PolicyEvent]{}), lists(t.PolicyEvents, func(e tenant.PolicyEvent) string { return strconv.FormatInt(e.ID, 10) }, eventOf)},
+		{get, tenant1 + "/audit", "listAudit", "List audit rows, newest first", "One row for each execution and each call of a named sandbox, refused ones too. All filters that are given must fit. Rows are kept for the tenant's `audit_days`.", auditParams(span), nil, ok(httpapi.Page[AuditRow]{}), httpapi.Returns(h.listAudit)},
+		{get, tenant1 + "/audit/export", "exportAudit", "Export audit rows as NDJSON, oldest first", "One JSON object a line, in the order of their ids. An export that breaks off has its connection cut, so that half of it does not look whole.", span, nil, httpapi.Answer{Status: http.StatusOK, Doc: "OK", Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: AuditRow{}}}}, httpapi.Writes(h.exportAudit)},
+		{get, trails, "listTrails", "List tenants that have an audit trail, also those that are not on record any more", "Rows outlive what they tell of, so a tenant that was removed from the records by hand is listed too. Use the id with `/v1/admin/tenants/{tenant}/audit`.", list, nil, ok(httpapi.Page[AuditTrail]{}), httpapi.Returns(h.listTrails)},
+		{post, tenant1 + "/audit/verify", "verifyAudit", "Seal the rows that are not sealed yet, and check the whole trail", "It recomputes the hash of every row and seal. The answer is 200 also when something was changed: `ok` is false then, and `problems` lists where. Give the `mark` of an earlier report to find rows that were cut off at the end.", nil, AuditCheck{Known: &AuditMark{Number: 12, Hash: exampleHash}}, ok(AuditReport{}), httpapi.Takes(h.verifyAudit)},
+		{get, tenant1 + "/usage", "getTenantUsage", "Show what a tenant has used", "As `GET /v1/usage` shows it to the tenant: by day and interface, model or tool, with the state of the month's budgets.", span, nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
 
-		{get, environments, "listEnvironments", "List a tenant's environments", list, nil, ok(httpapi.Page[Environment]{}), lists(t.Environments, func(e tenant.Environment) string { return e.ID }, environmentOf)},
-		{post, environments, "createEnvironment", "Create an environment", nil, EnvironmentChange{
+		{get, environments, "listEnvironments", "List a tenant's environments", "The environments of one tenant, with variables and without the values of secrets.", list, nil, ok(httpapi.Page[Environment]{}), lists(t.Environments, func(e tenant.Environment) string { return e.ID }, environmentOf)},
+		{post, environments, "createEnvironment", "Create an environment", "What is left out is the server's configuration. Above the tenant's plan the answer is 429 and names the bound. Packages are installed in the background: `packages` says how far that is.", nil, EnvironmentChange{
 			Name: new("reports"), Limits: &environment.LimitsChange{CPU: new(1.0), Memory: new(int64(512 << 20))},
 		}, created(Environment{}), httpapi.Takes(h.createEnvironment)},
-		{get, environment1, "getEnvironment", "Show an environment", nil, nil, ok(Environment{}), httpapi.Returns(h.getEnvironment)},
-		{patch, environment1, "changeEnvironment", "Change an environment", nil, EnvironmentChange{Permissions: &environment.PermissionsChange{
+		{get, environment1, "getEnvironment", "Show an environment", "By id or name, with what its packages have come to.", nil, nil, ok(Environment{}), httpapi.Returns(h.getEnvironment)},
+		{patch, environment1, "changeEnvironment", "Change an environment", "What is left out stays. Executions that run go on with what they were started with; the next ones have the change. Above the tenant's plan the answer is 429.", nil, EnvironmentChange{Permissions: &environment.PermissionsChange{
 			Network: &environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}},
 		}}, ok(Environment{}), httpapi.Takes(h.changeEnvironment)},
-		{del, environment1, "deleteEnvironment", "Delete an environment that no valid key is bound to", nil, nil, done, deletes("environment", t.DeleteEnvironment)},
+		{del, environment1, "deleteEnvironment", "Delete an environment that no valid key is bound to", "Its named sandboxes and snapshots go with it. One that a valid key is bound to is refused with 409: revoke the key first.", nil, nil, done, deletes("environment", t.DeleteEnvironment)},
 
-		{get, keys, "listKeys", "List a tenant's keys", list, nil, ok(httpapi.Page[Key]{}), lists(t.Keys, func(k tenant.Key) string { return k.ID }, keyOf)},
-		{post, keys, "createKey", "Create a key; only this answer shows it", nil, NewKey{Name: new("ci"), Environment: new("reports"), Scopes: &[]string{"execute", "read"}}, created(Key{}), httpapi.Takes(h.createKey)},
-		{get, key1, "getKey", "Show a key", nil, nil, ok(Key{}), gets("key", t.Key, keyOf)},
-		{patch, key1, "changeKey", "Change a key", nil, KeyChange{ExpiresAt: new("2030-01-31T12:00:00Z")}, ok(Key{}), httpapi.Takes(h.changeKey)},
-		{del, key1, "revokeKey", "Revoke a key", nil, nil, ok(Key{}), gets("key", t.RevokeKey, keyOf)},
+		{get, keys, "listKeys", "List a tenant's keys", "The tenant's keys, revoked and expired ones too, with the last four characters and without the key itself.", list, nil, ok(httpapi.Page[Key]{}), lists(t.Keys, func(k tenant.Key) string { return k.ID }, keyOf)},
+		{post, keys, "createKey", "Create a key; only this answer shows it", "The key, `sk-atoll-…`, is in this answer alone: the server keeps its SHA-256. It is bound to one environment for good. A key that names no scope gets `execute`, `read`, `tools` and `sandboxes`.", nil, NewKey{Name: new("ci"), Environment: new("reports"), Scopes: &[]string{"execute", "read"}}, created(Key{}), httpapi.Takes(h.createKey)},
+		{get, key1, "getKey", "Show a key", "By id or name, without the key itself.", nil, nil, ok(Key{}), gets("key", t.Key, keyOf)},
+		{patch, key1, "changeKey", "Change a key", "What is left out stays. The environment of a key cannot be changed: make another key. A change holds from the next request on.", nil, KeyChange{ExpiresAt: new("2030-01-31T12:00:00Z")}, ok(Key{}), httpapi.Takes(h.changeKey)},
+		{del, key1, "revokeKey", "Revoke a key", "Requests with it, and with its tokens, are refused at once on this server, and within 10 seconds on others. Streams and terminals end. Revoking it again changes nothing.", nil, nil, ok(Key{}), gets("key", t.RevokeKey, keyOf)},
 
-		{get, connections, "listConnections", "List a tenant's connections", list, nil, ok(httpapi.Page[Connection]{}), lists(t.Connections, func(v storage.Connection) string { return v.ID }, connectionOf)},
-		{post, connections, "createConnection", "Create a connection, after the storage was reached", nil, NewConnection{
+		{get, connections, "listConnections", "List a tenant's connections", "Buckets and volumes that the tenant's sandboxes can mount, without their credentials.", list, nil, ok(httpapi.Page[Connection]{}), lists(t.Connections, func(v storage.Connection) string { return v.ID }, connectionOf)},
+		{post, connections, "createConnection", "Create a connection, after the storage was reached", "The storage is asked for a listing with these credentials first: what does not answer is refused with 400 and the reason. Credentials are stored encrypted and never shown. Nothing sees it until a grant is made.", nil, NewConnection{
 			Slug: new("datasets"), Kind: new("s3"), Target: Target{Bucket: "my-datasets", Region: "eu-central-1"},
 			ConnectionChange: ConnectionChange{ReadOnly: new(true), Credentials: &Credentials{AccessKeyID: "AKIA…", SecretAccessKey: "…"}},
 		}, created(Connection{}), httpapi.Takes(h.createConnection)},
-		{get, connection1, "getConnection", "Show a connection", nil, nil, ok(Connection{}), gets("connection", t.Connection, connectionOf)},
-		{patch, connection1, "changeConnection", "Change a connection's prefix, mode or credentials", nil, ConnectionChange{Prefix: new("2030")}, ok(Connection{}), httpapi.Takes(h.changeConnection)},
-		{del, connection1, "deleteConnection", "Delete a connection that has no grants; what is stored stays", nil, nil, done, deletes("connection", t.DeleteConnection)},
-		{get, grants, "listGrants", "List the grants of a connection", list, nil, ok(httpapi.Page[Grant]{}), httpapi.Returns(h.listGrants)},
-		{post, grants, "createGrant", "Let an environment or a key mount a connection", nil, NewGrant{Environment: new("reports"), ReadOnly: new(true)}, created(Grant{}), httpapi.Takes(h.createGrant)},
-		{del, grants + "/{grant}", "deleteGrant", "Remove a grant", nil, nil, done, httpapi.Does(h.deleteGrant)},
+		{get, connection1, "getConnection", "Show a connection", "By id or slug, without its credentials.", nil, nil, ok(Connection{}), gets("connection", t.Connection, connectionOf)},
+		{patch, connection1, "changeConnection", "Change a connection's prefix, mode or credentials", "What is left out stays. The storage is asked first, as when it is made. Sandboxes that have it mounted lose what they may not see any more within 10 seconds.", nil, ConnectionChange{Prefix: new("2030")}, ok(Connection{}), httpapi.Takes(h.changeConnection)},
+		{del, connection1, "deleteConnection", "Delete a connection that has no grants; what is stored stays", "The files in the bucket or folder are left as they are. A connection that has grants is refused with 409.", nil, nil, done, deletes("connection", t.DeleteConnection)},
+		{get, grants, "listGrants", "List the grants of a connection", "Environments and keys that mount the connection, with the part of it that they see.", list, nil, ok(httpapi.Page[Grant]{}), httpapi.Returns(h.listGrants)},
+		{post, grants, "createGrant", "Let an environment or a key mount a connection", "Executions and sandboxes that start from then on have it at `/data/{slug}`. Give an environment or a key, not both.", nil, NewGrant{Environment: new("reports"), ReadOnly: new(true)}, created(Grant{}), httpapi.Takes(h.createGrant)},
+		{del, grants + "/{grant}", "deleteGrant", "Remove a grant", "Within 10 seconds named sandboxes that have it mounted start anew without it. Executions that run keep what they have.", nil, nil, done, httpapi.Does(h.deleteGrant)},
 
-		{get, templates, "listTemplates", "List a tenant's agent templates", list, nil, ok(httpapi.Page[Template]{}), lists(t.Templates, func(v tenant.Template) string { return v.Name }, templateOf)},
-		{get, template1, "getTemplate", "Show a template", nil, nil, ok(Template{}), gets("template", t.Template, templateOf)},
-		{put, template1, "putTemplate", "Create or replace a template", nil, TemplateChange{Sandbox: &TemplateSandbox{Environment: "internal-only"}}, ok(Template{}), httpapi.Takes(h.putTemplate)},
-		{del, template1, "deleteTemplate", "Delete a template", nil, nil, done, httpapi.Does(h.deleteTemplate)},
+		{get, templates, "listTemplates", "List a tenant's agent templates", "What agents of the tenant may do with `execute_code`, by template.", list, nil, ok(httpapi.Page[Template]{}), lists(t.Templates, func(v tenant.Template) string { return v.Name }, templateOf)},
+		{get, template1, "getTemplate", "Show a template", "By its name.", nil, nil, ok(Template{}), gets("template", t.Template, templateOf)},
+		{put, template1, "putTemplate", "Create or replace a template", "It replaces all of it. It holds from the next call of `execute_code` on, and is a policy event.", nil, TemplateChange{Sandbox: &TemplateSandbox{Environment: "internal-only"}}, ok(Template{}), httpapi.Takes(h.putTemplate)},
+		{del, template1, "deleteTemplate", "Delete a template", "Calls of `execute_code` that name it are refused with 403 from then on.", nil, nil, done, httpapi.Does(h.deleteTemplate)},
 
-		{get, plans, "listPlans", "List plans", list, nil, ok(httpapi.Page[Plan]{}), httpapi.Returns(h.listPlans)},
-		{get, plan1, "getPlan", "Show a plan", nil, nil, ok(Plan{}), httpapi.Returns(h.getPlan)},
-		{put, plan1, "putPlan", "Create a plan, or replace one that is not built in", nil, PlanBounds{MaxCPU: new(2.0), MaxMemory: new(int64(2 << 30)), Concurrency: new(20), Streaming: new(true)}, ok(Plan{}), httpapi.Takes(h.putPlan)},
-		{del, plan1, "deletePlan", "Delete a plan that no tenant has", nil, nil, done, httpapi.Does(h.deletePlan)},
+		{get, plans, "listPlans", "List plans", "The built-in plans `free`, `pro` and `enterprise`, and those that the operator has made.", list, nil, ok(httpapi.Page[Plan]{}), httpapi.Returns(h.listPlans)},
+		{get, plan1, "getPlan", "Show a plan", "A bound of 0 is none of the plan's; the server's own still holds.", nil, nil, ok(Plan{}), httpapi.Returns(h.getPlan)},
+		{put, plan1, "putPlan", "Create a plan, or replace one that is not built in", "It replaces all bounds: what is left out is no bound, and `max_output` 100 MiB. It is in force at once: environments above it are refused at their next execution with 429. Built-in plans are refused with 409.", nil, PlanBounds{MaxCPU: new(2.0), MaxMemory: new(int64(2 << 30)), Concurrency: new(20), Streaming: new(true)}, ok(Plan{}), httpapi.Takes(h.putPlan)},
+		{del, plan1, "deletePlan", "Delete a plan that no tenant has", "A built-in plan, or one that a tenant has, is refused with 409: give the tenants another plan first.", nil, nil, done, httpapi.Does(h.deletePlan)},
 
-		{get, models, "listAllModels", "List models of providers", list, nil, ok(httpapi.Page[Model]{}), httpapi.Returns(h.listModels)},
-		{post, models, "createModel", "Create a model", nil, NewModel{
+		{get, models, "listAllModels", "List models of providers", "All models of the installation, those of the models' file too, without their keys. `GET /v1/models` lists those that one tenant may name.", list, nil, ok(httpapi.Page[Model]{}), httpapi.Returns(h.listModels)},
+		{post, models, "createModel", "Create a model", "The key is stored encrypted and never shown again. Nothing is asked of the provider: `POST /v1/admin/models/{model}/test` does that. A name that is taken is refused with 409.", nil, NewModel{
 			Name: new("acme/large"), Provider: new("openai"),
 			ModelChange: ModelChange{Upstream: new("large-2026"), Key: new("sk-…"), Prices: &ModelPrices{Input: "2.50", Output: "10", CacheRead: "0.25"}, Tenants: &[]string{"acme"}},
 		}, created(Model{}), httpapi.Takes(h.createModel)},
-		{get, model1, "getModel", "Show a model", nil, nil, ok(Model{}), httpapi.Returns(h.getModel)},
-		{patch, model1, "changeModel", "Change a model, from its next request on", nil, ModelChange{Upstream: new("large-2027"), Prices: &ModelPrices{Input: "2", Output: "8"}}, ok(Model{}), httpapi.Takes(h.changeModel)},
-		{del, model1, "deleteModel", "Delete a model", nil, nil, done, httpapi.Does(h.deleteModel)},
-		{get, modelKeys, "listTenantModelKeys", "List a tenant's own keys for models, without the keys", list, nil, ok(httpapi.Page[modelapi.ModelKey]{}), httpapi.Returns(h.listModelKeys)},
-		{put, modelKeys + "/{model}", "putTenantModelKey", "Have a tenant use a model with a key of its own", nil, modelapi.NewModelKey{Key: new("sk-of-acme")}, ok(modelapi.ModelKey{}), httpapi.Takes(h.putModelKey)},
-		{del, modelKeys + "/{model}", "deleteTenantModelKey", "Have a tenant use a model with the operator's key again", nil, nil, done, httpapi.Does(h.deleteModelKey)},
-		{post, model1 + "/test", "testModel", "Ask a model something, and show its answer, tokens and price", nil, ModelTest{Prompt: new("Answer with one word.")}, ok(ModelTrial{}), httpapi.Takes(h.testModel)},
+		{get, model1, "getModel", "Show a model", "By name or id, without its key. `source` says whether the API or the models' file has made it.", nil, nil, ok(Model{}), httpapi.Returns(h.getModel)},
+		{patch, model1, "changeModel", "Change a model, from its next request on", "What is left out stays. A model whose `base_url` changes needs its key in the same request, since a key is sent to no other server than the one it was given for. A model of the models' file is refused with 409.", nil, ModelChange{Upstream: new("large-2027"), Prices: &ModelPrices{Input: "2", Output: "8"}}, ok(Model{}), httpapi.Takes(h.changeModel)},
+		{del, model1, "deleteModel", "Delete a model", "Requests that name it are refused as unknown from then on; runs that are under way fail at their next request. A model that the models' file declares is refused with 409.", nil, nil, done, httpapi.Does(h.deleteModel)},
+		{get, modelKeys, "listTenantModelKeys", "List a tenant's own keys for models, without the keys", "For which models the tenant pays its provider itself, and since when.", list, nil, ok(httpapi.Page[modelapi.ModelKey]{}), httpapi.Returns(h.listModelKeys)},
+		{put, modelKeys + "/{model}", "putTenantModelKey", "Have a tenant use a model with a key of its own", "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted, bound to the tenant and to the `base_url` that the model has now, and never shown.", nil, modelapi.NewModelKey{Key: new("sk-of-acme")}, ok(modelapi.ModelKey{}), httpapi.Takes(h.putModelKey)},
+		{del, modelKeys + "/{model}", "deleteTenantModelKey", "Have a tenant use a model with the operator's key again", "The provider bills the operator again, and the tenant's budgets are charged.", nil, nil, done, httpapi.Does(h.deleteModelKey)},
+		{post, model1 + "/test", "testModel", "Ask a model something, and show its answer, tokens and price", "It sends one request to the provider with the operator's key, which the provider bills and no tenant pays. A provider that refuses or does not answer is no error of this call: `error` says why, and the status is 200.", nil, ModelTest{Prompt: new("Answer with one word.")}, ok(ModelTrial{}), httpapi.Takes(h.testModel)},
 
-		{get, caps, "getCaps", "Show the installation's caps of execute_code", nil, nil, ok(Caps{}), httpapi.Returns(h.getCaps)},
-		{patch, caps, "changeCaps", "Change the installation's caps of execute_code, from the next call on", nil, CapsChange{TenantDaily: new(int64(10_000))}, ok(Caps{}), httpapi.Takes(h.changeCaps)},
-		{post, tenant1 + "/executions/{trace_id}/webhook", "redeliverWebhook", "Deliver an execution's webhook again", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}, httpapi.Returns(h.redeliver)},
+		{get, caps, "getCaps", "Show the installation's caps of execute_code", "The caps that the configuration sets, and those that replace them at run time. They bound how many calls of `execute_code` an agent has in an hour and a tenant in a day; a tenant's own `caps` come first.", nil, nil, ok(Caps{}), httpapi.Returns(h.getCaps)},
+		{patch, caps, "changeCaps", "Change the installation's caps of execute_code, from the next call on", "What is left out stays; 0 stops every call. It is recorded as a policy event of the tenant `operator`.", nil, CapsChange{TenantDaily: new(int64(10_000))}, ok(Caps{}), httpapi.Takes(h.changeCaps)},
+		{post, tenant1 + "/executions/{trace_id}/webhook", "redeliverWebhook", "Deliver an execution's webhook again", "The delivery begins anew, with the same body and as many tries as the first time. An execution without a webhook is refused with 409.", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}, httpapi.Returns(h.redeliver)},
 	}
 }

@@ -43,12 +43,12 @@ func templateOf(t tenant.Template) Template {
 
 // PolicyEvent notes a change to what a tenant may do.
 type PolicyEvent struct {
-	ID        int64     `json:"id"`
+	ID        int64     `json:"id" doc:"The event's number, which grows with each event."`
 	Actor     string    `json:"actor" doc:"Id of the key that made it."`
 	Field     string    `json:"field" doc:"Such as sandbox_enabled, or template/support."`
-	Old       string    `json:"old"`
-	New       string    `json:"new"`
-	CreatedAt time.Time `json:"created_at"`
+	Old       string    `json:"old" doc:"The value before the change, as JSON; empty if it was made."`
+	New       string    `json:"new" doc:"The value after the change, as JSON; empty if it was removed."`
+	CreatedAt time.Time `json:"created_at" doc:"When the change was made."`
 }
 
 func eventOf(e tenant.PolicyEvent) PolicyEvent {

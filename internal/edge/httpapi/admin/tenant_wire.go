@@ -10,8 +10,8 @@ import (
 type Tenant struct {
 	ID             string       `json:"id" doc:"ten_ and 16 hexadecimal digits."`
 	Name           string       `json:"name"`
-	Plan           string       `json:"plan"`
-	Tier           string       `json:"tier" enum:"standard,regulated"`
+	Plan           string       `json:"plan" doc:"The plan that bounds what it may use."`
+	Tier           string       `json:"tier" enum:"standard,regulated" doc:"standard, or regulated, whose agents may do less."`
 	SandboxEnabled bool         `json:"sandbox_enabled" doc:"Whether agents may use execute_code. Always false in the regulated tier."`
 	MonthlyCredits float64      `json:"monthly_credits" doc:"Budget of a calendar month (UTC) in credits; 0 for none."`
 	MonthlyCost    float64      `json:"monthly_cost" doc:"Budget of a calendar month (UTC) for what responses cost, in US dollars; 0 for none."`
@@ -39,7 +39,7 @@ type TenantChange struct {
 	MonthlyCredits *float64      `json:"monthly_credits,omitzero" minimum:"0" maximum:"1000000000000" doc:"0 for no budget."`
 	MonthlyCost    *float64      `json:"monthly_cost,omitzero" minimum:"0" maximum:"1000000000" doc:"US dollars; 0 for no budget."`
 	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
-	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180"`
+	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180" doc:"How many days audit rows are kept, 1 to 180; rows that exist keep theirs."`
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
 	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
 	RootEnabled    *bool         `json:"root_enabled,omitzero" doc:"Whether its environments may run programs as root of their sandbox."`
@@ -49,7 +49,7 @@ type TenantChange struct {
 
 // NewTenant is the body that makes a tenant.
 type NewTenant struct {
-	Name *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
+	Name *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit."`
 	TenantChange
 }
 

@@ -10,10 +10,10 @@ import (
 type AgentModel struct {
 	Name        *string  `json:"name" required:"true" doc:"GET /v1/models lists what there is."`
 	MaxTokens   *int64   `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" doc:"Of one answer."`
-	Temperature *float64 `json:"temperature,omitzero" minimum:"0" maximum:"2"`
-	TopP        *float64 `json:"top_p,omitzero" minimum:"0" maximum:"1"`
-	Stop        []string `json:"stop,omitzero"`
-	Effort      *string  `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh"`
+	Temperature *float64 `json:"temperature,omitzero" minimum:"0" maximum:"2" doc:"How freely the model chooses words, 0 to 2."`
+	TopP        *float64 `json:"top_p,omitzero" minimum:"0" maximum:"1" doc:"From how much of the likely words the model chooses, 0 to 1."`
+	Stop        []string `json:"stop,omitzero" doc:"Up to 16 texts before the first of which an answer ends."`
+	Effort      *string  `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh" doc:"How much the model thinks before it answers."`
 }
 
 // AgentTool is a tool of an agent.
@@ -42,7 +42,7 @@ type AgentServer struct {
 type ToolPolicy struct {
 	AllowList           []string `json:"allow_list,omitzero" doc:"Left out, all tools may be called; empty, none."`
 	DenyList            []string `json:"deny_list,omitzero" doc:"Wins over allow_list."`
-	RequireConfirmation []string `json:"require_confirmation,omitzero"`
+	RequireConfirmation []string `json:"require_confirmation,omitzero" doc:"Tools whose calls wait until a client confirms them."`
 	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out."`
 }
 
@@ -61,31 +61,31 @@ type NewAgent struct {
 	Slug        *string                   `json:"slug,omitzero" doc:"Unique among the tenant's agents; taken wherever an id is."`
 	Description *string                   `json:"description,omitzero"`
 	Model       *AgentModel               `json:"model" required:"true"`
-	System      *string                   `json:"system,omitzero"`
+	System      *string                   `json:"system,omitzero" doc:"What the model is told before the conversation."`
 	Tools       []AgentTool               `json:"tools,omitzero"`
-	MCPServers  []AgentServer             `json:"mcp_servers,omitzero"`
+	MCPServers  []AgentServer             `json:"mcp_servers,omitzero" doc:"MCP servers that tools name."`
 	Skills      []jsontext.Value          `json:"skills,omitzero" doc:"Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's."`
 	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
-	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"What to store with it: an object of your own."`
 	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs."`
 	Handoffs    []AgentHandoff            `json:"handoffs,omitzero" doc:"Agents that it may hand work to: each is a tool of the model's."`
-	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero"`
+	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero" doc:"How work is handed on to other agents."`
 }
 
 // AgentChange makes another version; what is left out stays.
 type AgentChange struct {
 	Version     *int                       `json:"version" required:"true" doc:"The current version: a change that was made for another one is refused with 409."`
 	Name        *string                    `json:"name,omitzero"`
-	Slug        *string                    `json:"slug,omitzero"`
-	Description *string                    `json:"description,omitzero"`
+	Slug        *string                    `json:"slug,omitzero" doc:"A name for URLs, the only one of its kind in the tenant."`
+	Description *string                    `json:"description,omitzero" doc:"What the agent is for, in words; null takes it away."`
 	Model       *AgentModel                `json:"model,omitzero" doc:"Replaces it."`
-	System      *string                    `json:"system,omitzero"`
+	System      *string                    `json:"system,omitzero" doc:"What the model is told before the conversation."`
 	Tools       *[]AgentTool               `json:"tools,omitzero" doc:"Replaces the list."`
 	MCPServers  *[]AgentServer             `json:"mcp_servers,omitzero" doc:"Replaces the list."`
 	Skills      *[]jsontext.Value          `json:"skills,omitzero" doc:"Replaces the list."`
 	ToolPolicy  *ToolPolicy                `json:"tool_policy,omitzero" doc:"Replaces it."`
 	Metadata    *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
-	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template"`
+	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id."`
 	Handoffs    *[]AgentHandoff            `json:"handoffs,omitzero" doc:"Replaces the list."`
 	Multiagent  *AgentMultiagent           `json:"multiagent,omitzero" doc:"Replaces it; {} for what holds by itself."`
 }
@@ -93,7 +93,7 @@ type AgentChange struct {
 // AgentCopy says in what a copy differs; the body may be left out.
 type AgentCopy struct {
 	Name  *string     `json:"name,omitzero" doc:"That of the agent, if left out."`
-	Slug  *string     `json:"slug,omitzero"`
+	Slug  *string     `json:"slug,omitzero" doc:"A name for URLs, the only one of its kind in the tenant."`
 	Model *AgentModel `json:"model,omitzero" doc:"That of the agent, if left out."`
 }
 
@@ -121,19 +121,19 @@ type Agent struct {
 	ID          string                    `json:"id" doc:"agt_ and 32 hexadecimal digits."`
 	Type        string                    `json:"type" enum:"agent"`
 	Name        string                    `json:"name"`
-	Slug        *string                   `json:"slug"`
+	Slug        *string                   `json:"slug" doc:"A name for URLs, the only one of its kind in the tenant."`
 	Description *string                   `json:"description"`
 	Model       AgentModel                `json:"model"`
-	System      *string                   `json:"system"`
+	System      *string                   `json:"system" doc:"What the model is told before the conversation."`
 	Tools       []AgentTool               `json:"tools"`
 	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers and variables."`
-	Skills      []AgentSkill              `json:"skills"`
-	ToolPolicy  ToolPolicy                `json:"tool_policy"`
+	Skills      []AgentSkill              `json:"skills" doc:"Skills that it works with."`
+	ToolPolicy  ToolPolicy                `json:"tool_policy" doc:"Which tools are allowed, denied, or wait for a confirmation."`
 	Handoffs    []AgentHandoff            `json:"handoffs" doc:"With the versions that are kept."`
 	Multiagent  *AgentMultiagent          `json:"multiagent" doc:"null where it was not given."`
 	Metadata    map[string]jsontext.Value `json:"metadata"`
-	Visibility  string                    `json:"visibility"`
-	Version     int                       `json:"version"`
+	Visibility  string                    `json:"visibility" doc:"private, or template for one that other tenants may see and copy by its id."`
+	Version     int                       `json:"version" doc:"Its number, from 1."`
 	Warnings    []Warning                 `json:"warnings" doc:"What is stored and has no effect as it is."`
 	CreatedAt   time.Time                 `json:"created_at"`
 	UpdatedAt   time.Time                 `json:"updated_at" doc:"When this version was made."`
@@ -142,6 +142,6 @@ type Agent struct {
 
 // Warning is about a part of an agent.
 type Warning struct {
-	Path    string `json:"path"`
+	Path    string `json:"path" doc:"Where it stands in the body."`
 	Message string `json:"message"`
 }

@@ -47,12 +47,12 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers:     append(one, limited), Serve: httpapi.WritesFrom(h.create),
 		},
 		{
-			Method: get, Path: containersPath, ID: "listContainers", Summary: "List containers", Params: append(page, httpapi.Param{Name: "name", Doc: "Only those of a name."}),
+			Method: get, Path: containersPath, ID: "listContainers", Summary: "List containers", Description: "Containers are the named sandboxes of `code_interpreter`: made here, or by a response with an auto container.", Params: append(page, httpapi.Param{Name: "name", Doc: "Only those of a name."}),
 			Answers: []httpapi.Answer{httpapi.OK(ContainerList{}, "A page of those of the key's environment.")}, Serve: httpapi.Returns(h.list),
 		},
-		{Method: get, Path: containerPath, ID: "getContainer", Summary: "Get a container", Params: []httpapi.Param{id}, Answers: append(one, unknown), Serve: httpapi.Returns(h.get)},
+		{Method: get, Path: containerPath, ID: "getContainer", Summary: "Get a container", Description: "Reading it does not count as a use: `expires_after` runs on.", Params: []httpapi.Param{id}, Answers: append(one, unknown), Serve: httpapi.Returns(h.get)},
 		{
-			Method: del, Path: containerPath, ID: "deleteContainer", Summary: "Delete a container", Audit: "sandbox_destroy", Params: []httpapi.Param{id},
+			Method: del, Path: containerPath, ID: "deleteContainer", Summary: "Delete a container", Description: "What it runs is ended, and its files are deleted. It is shown as `expired` for a day.", Audit: "sandbox_destroy", Params: []httpapi.Param{id},
 			Answers: []httpapi.Answer{httpapi.OK(DeletedContainer{}, "It is gone, with its files."), unknown}, Serve: httpapi.Returns(h.delete),
 		},
 		{
@@ -67,15 +67,15 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers:     []httpapi.Answer{httpapi.OK(ContainerFileList{}, "A page."), unknown, lost}, Serve: httpapi.Returns(h.listFiles),
 		},
 		{
-			Method: get, Path: filePath, ID: "getContainerFile", Summary: "Get a file of a container", Params: []httpapi.Param{id, fileID},
+			Method: get, Path: filePath, ID: "getContainerFile", Summary: "Get a file of a container", Description: "Its path, size and source. A file's id holds as long as its path does.", Params: []httpapi.Param{id, fileID},
 			Answers: []httpapi.Answer{httpapi.OK(ContainerFile{}, "The file."), unknown, lost}, Serve: httpapi.Returns(h.getFile),
 		},
 		{
-			Method: get, Path: filePath + "/content", ID: "getContainerFileContent", Summary: "Download a file of a container", Audit: "file_read", Params: []httpapi.Param{id, fileID},
+			Method: get, Path: filePath + "/content", ID: "getContainerFileContent", Summary: "Download a file of a container", Description: "With `Range` a part of it. This counts as a use of the container, and wakes one that sleeps.", Audit: "file_read", Params: []httpapi.Param{id, fileID},
 			Answers: []httpapi.Answer{httpapi.Download(httpapi.OctetStream, "Its bytes."), httpapi.Part("With Range: a part of them."), unknown, lost}, Serve: httpapi.Writes(h.content),
 		},
 		{
-			Method: del, Path: filePath, ID: "deleteContainerFile", Summary: "Delete a file of a container", Audit: "file_delete", Params: []httpapi.Param{id, fileID},
+			Method: del, Path: filePath, ID: "deleteContainerFile", Summary: "Delete a file of a container", Description: "The file is deleted in the sandbox. This counts as a use of the container.", Audit: "file_delete", Params: []httpapi.Param{id, fileID},
 			Answers: []httpapi.Answer{httpapi.OK(DeletedContainerFile{}, "It is gone."), unknown, lost}, Serve: httpapi.Returns(h.deleteFile),
 		},
 	}

@@ -15,15 +15,15 @@ const anchor = "last_active_at"
 
 // NewContainer is the body that makes a container.
 type NewContainer struct {
-	Name         *string       `json:"name" required:"true" minLength:"1" maxLength:"256"`
-	ExpiresAfter *ExpiresAfter `json:"expires_after,omitzero"`
+	Name         *string       `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"A name, which need not be the only one."`
+	ExpiresAfter *ExpiresAfter `json:"expires_after,omitzero" doc:"When it is deleted without a use."`
 	response.ContainerOptions
 }
 
 // ExpiresAfter says how long a container lives without use.
 type ExpiresAfter struct {
-	Anchor  *string `json:"anchor" required:"true" enum:"last_active_at"`
-	Minutes *int64  `json:"minutes" required:"true" minimum:"1" maximum:"43200"`
+	Anchor  *string `json:"anchor" required:"true" enum:"last_active_at" doc:"From when minutes count: its last use."`
+	Minutes *int64  `json:"minutes" required:"true" minimum:"1" maximum:"43200" doc:"Minutes without a use after which it is deleted, 1 to 43200."`
 }
 
 // Container is a sandbox of code_interpreter.
@@ -32,8 +32,8 @@ type Container struct {
 	Object        string                  `json:"object" required:"true" enum:"container"`
 	CreatedAt     int64                   `json:"created_at" required:"true" doc:"Seconds since 1970."`
 	Status        string                  `json:"status" required:"true" enum:"running,expired" doc:"running also while it sleeps: a use wakes it."`
-	ExpiresAfter  ExpiresAfter            `json:"expires_after" required:"true"`
-	LastActiveAt  int64                   `json:"last_active_at" required:"true"`
+	ExpiresAfter  ExpiresAfter            `json:"expires_after" required:"true" doc:"When it is deleted without a use."`
+	LastActiveAt  int64                   `json:"last_active_at" required:"true" doc:"When it was last used, in seconds since 1970."`
 	MemoryLimit   *string                 `json:"memory_limit" required:"true" nullable:"true" doc:"null where it is none of OpenAI's sizes."`
 	Name          string                  `json:"name" required:"true"`
 	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy" doc:"null where every host may be reached."`
@@ -42,32 +42,32 @@ type Container struct {
 // ContainerNetworkPolicy is what a container may reach.
 type ContainerNetworkPolicy struct {
 	Type           string   `json:"type" required:"true" enum:"disabled,allowlist"`
-	AllowedDomains []string `json:"allowed_domains,omitzero"`
+	AllowedDomains []string `json:"allowed_domains,omitzero" doc:"Hosts that it may reach."`
 }
 
 // ContainerList is a page of containers.
 type ContainerList struct {
 	Object  string      `json:"object" required:"true" enum:"list"`
 	Data    []Container `json:"data" required:"true"`
-	FirstID *string     `json:"first_id" required:"true" nullable:"true"`
-	LastID  *string     `json:"last_id" required:"true" nullable:"true"`
-	HasMore bool        `json:"has_more" required:"true"`
+	FirstID *string     `json:"first_id" required:"true" nullable:"true" doc:"The id of the first item of this page; null if it is empty."`
+	LastID  *string     `json:"last_id" required:"true" nullable:"true" doc:"The id of the last item of this page; null if it is empty."`
+	HasMore bool        `json:"has_more" required:"true" doc:"Whether another page follows; give last_id as after to get it."`
 }
 
 // DeletedContainer says that a container was deleted.
 type DeletedContainer struct {
 	ID      string `json:"id" required:"true"`
 	Object  string `json:"object" required:"true" enum:"container.deleted"`
-	Deleted bool   `json:"deleted" required:"true"`
+	Deleted bool   `json:"deleted" required:"true" doc:"Always true."`
 }
 
 // ContainerFile is a file of a container.
 type ContainerFile struct {
 	ID          string `json:"id" required:"true"`
 	Object      string `json:"object" required:"true" enum:"container.file"`
-	ContainerID string `json:"container_id" required:"true"`
+	ContainerID string `json:"container_id" required:"true" doc:"The container that it is in."`
 	CreatedAt   int64  `json:"created_at" required:"true" doc:"When it was last written: seconds since 1970."`
-	Bytes       int64  `json:"bytes" required:"true"`
+	Bytes       int64  `json:"bytes" required:"true" doc:"Size in bytes."`
 	Path        string `json:"path" required:"true" doc:"Bytes that are not UTF-8 are replaced by U+FFFD."`
 	Source      string `json:"source" required:"true" enum:"user,assistant" doc:"user for a file with the permissions of an upload, 0664; assistant for others."`
 }
@@ -76,16 +76,16 @@ type ContainerFile struct {
 type ContainerFileList struct {
 	Object  string          `json:"object" required:"true" enum:"list"`
 	Data    []ContainerFile `json:"data" required:"true"`
-	FirstID *string         `json:"first_id" required:"true" nullable:"true"`
-	LastID  *string         `json:"last_id" required:"true" nullable:"true"`
-	HasMore bool            `json:"has_more" required:"true"`
+	FirstID *string         `json:"first_id" required:"true" nullable:"true" doc:"The id of the first item of this page; null if it is empty."`
+	LastID  *string         `json:"last_id" required:"true" nullable:"true" doc:"The id of the last item of this page; null if it is empty."`
+	HasMore bool            `json:"has_more" required:"true" doc:"Whether another page follows; give last_id as after to get it."`
 }
 
 // DeletedContainerFile says that a file was deleted.
 type DeletedContainerFile struct {
 	ID      string `json:"id" required:"true"`
 	Object  string `json:"object" required:"true" enum:"container.file.deleted"`
-	Deleted bool   `json:"deleted" required:"true"`
+	Deleted bool   `json:"deleted" required:"true" doc:"Always true."`
 }
 
 func containerOf(sb *sandbox.Sandbox, s container.Settings) Container {

@@ -8,13 +8,13 @@ import (
 // Limits bound what one sandbox may use. Sizes are in bytes.
 type Limits struct {
 	CPU       float64 `json:"cpu" doc:"Cores."`
-	Memory    int64   `json:"memory"`
-	Processes int     `json:"processes"`
-	OpenFiles int     `json:"open_files"`
-	RootSize  int64   `json:"root_size"`
-	TmpSize   int64   `json:"tmp_size"`
-	ShmSize   int64   `json:"shm_size"`
-	Inodes    int     `json:"inodes"`
+	Memory    int64   `json:"memory" doc:"Bytes of memory."`
+	Processes int     `json:"processes" doc:"Processes and threads at the same time."`
+	OpenFiles int     `json:"open_files" doc:"Files that one program may have open."`
+	RootSize  int64   `json:"root_size" doc:"Bytes that may be written to the root file system, which is in memory."`
+	TmpSize   int64   `json:"tmp_size" doc:"Bytes that may be written to /tmp, which is in memory."`
+	ShmSize   int64   `json:"shm_size" doc:"Bytes of /dev/shm, which is in memory."`
+	Inodes    int     `json:"inodes" doc:"Files and folders together that it may make."`
 }
 
 // LimitsChange is what can be changed of limits. What is left out stays, or is the
@@ -22,12 +22,12 @@ type Limits struct {
 type LimitsChange struct {
 	CPU       *float64 `json:"cpu,omitzero" maximum:"1024" doc:"Cores, above 0."`
 	Memory    *int64   `json:"memory,omitzero" minimum:"67108864" doc:"Bytes. The three sizes live in it."`
-	Processes *int     `json:"processes,omitzero" minimum:"1" maximum:"1048576"`
-	OpenFiles *int     `json:"open_files,omitzero" minimum:"1" maximum:"1048576"`
-	RootSize  *int64   `json:"root_size,omitzero" minimum:"1"`
-	TmpSize   *int64   `json:"tmp_size,omitzero" minimum:"1"`
-	ShmSize   *int64   `json:"shm_size,omitzero" minimum:"1"`
-	Inodes    *int     `json:"inodes,omitzero" minimum:"1" maximum:"1073741824"`
+	Processes *int     `json:"processes,omitzero" minimum:"1" maximum:"1048576" doc:"Processes and threads at the same time."`
+	OpenFiles *int     `json:"open_files,omitzero" minimum:"1" maximum:"1048576" doc:"Files that one program may have open."`
+	RootSize  *int64   `json:"root_size,omitzero" minimum:"1" doc:"Bytes that may be written to the root file system, which is in memory."`
+	TmpSize   *int64   `json:"tmp_size,omitzero" minimum:"1" doc:"Bytes that may be written to /tmp, which is in memory."`
+	ShmSize   *int64   `json:"shm_size,omitzero" minimum:"1" doc:"Bytes of /dev/shm, which is in memory."`
+	Inodes    *int     `json:"inodes,omitzero" minimum:"1" maximum:"1073741824" doc:"Files and folders together that it may make."`
 }
 
 // Domain gives the tenant package's form. l may be nil.

@@ -34,25 +34,25 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		one := base.path + "/{environment}"
 		ops = append(ops, []httpapi.Operation{
 			{
-				Method: http.MethodGet, Path: base.path, ID: "listOwnEnvironments" + base.suffix, Summary: "List the tenant's environments", Params: httpapi.PageParams(50, 100),
+				Method: http.MethodGet, Path: base.path, ID: "listOwnEnvironments" + base.suffix, Summary: "List the tenant's environments", Description: "Every environment of the key's tenant, with variables and without the values of secrets. A key needs the scope `read`.", Params: httpapi.PageParams(50, 100),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[OwnEnvironment]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
-				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment",
+				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment", Description: "What is left out is the server's configuration. Above the tenant's plan the answer is 429 and names the bound. A key needs the scope `environments`.",
 				Body:    httpapi.JSON(NewOwnEnvironment{Name: new("reports"), Config: example}),
 				Answers: append([]httpapi.Answer{httpapi.Created(OwnEnvironment{}, "It is created; the operator binds keys to it.")}, refused...), Serve: httpapi.Takes(h.create),
 			},
 			{
-				Method: http.MethodGet, Path: one, ID: "getOwnEnvironment" + base.suffix, Summary: "Show an environment", Params: id,
+				Method: http.MethodGet, Path: one, ID: "getOwnEnvironment" + base.suffix, Summary: "Show an environment", Description: "By id or name.", Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(OwnEnvironment{}, "The environment."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "changeOwnEnvironment" + base.suffix, Summary: "Change an environment", Params: id,
+				Method: http.MethodPatch, Path: one, ID: "changeOwnEnvironment" + base.suffix, Summary: "Change an environment", Description: "What is left out stays; a list replaces the one before. Executions that run go on with what they were started with. Above the tenant's plan the answer is 429.", Params: id,
 				Body:    httpapi.JSON(OwnEnvironmentChange{Config: example}),
 				Answers: append([]httpapi.Answer{httpapi.OK(OwnEnvironment{}, "It is changed, from the next execution on."), unknown}, refused...), Serve: httpapi.Takes(h.change),
 			},
 			{
-				Method: http.MethodDelete, Path: one, ID: "deleteOwnEnvironment" + base.suffix, Summary: "Delete an environment that no valid key is bound to", Params: id,
+				Method: http.MethodDelete, Path: one, ID: "deleteOwnEnvironment" + base.suffix, Summary: "Delete an environment that no valid key is bound to", Description: "Its named sandboxes and snapshots go with it. One that a valid key is bound to is refused with 409.", Params: id,
 				Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown, httpapi.Refusal(http.StatusConflict, "conflict: keys are bound to it.")}, Serve: httpapi.Does(h.delete),
 			},
 		}...)

@@ -13,9 +13,9 @@ import (
 
 // Packages are packages by what installs them.
 type Packages struct {
-	Apt []string `json:"apt"`
-	Pip []string `json:"pip"`
-	NPM []string `json:"npm"`
+	Apt []string `json:"apt" doc:"Packages of Debian."`
+	Pip []string `json:"pip" doc:"Packages of Python."`
+	NPM []string `json:"npm" doc:"Packages of npm."`
 }
 
 // PackagesChange is what can be changed of Packages; what is left out stays.

@@ -11,42 +11,42 @@ import (
 
 // Permissions say what the programs of an environment may reach and do.
 type Permissions struct {
-	Network    NetworkPermissions    `json:"network"`
-	Filesystem FilesystemPermissions `json:"filesystem"`
-	Process    ProcessPermissions    `json:"process"`
+	Network    NetworkPermissions    `json:"network" doc:"What programs may reach over the network."`
+	Filesystem FilesystemPermissions `json:"filesystem" doc:"Which files programs may see and change."`
+	Process    ProcessPermissions    `json:"process" doc:"What programs may start."`
 	AllowMCP   bool                  `json:"allow_mcp_servers" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
 // NetworkPermissions are what programs may connect to.
 type NetworkPermissions struct {
-	Enabled      bool     `json:"enabled"`
+	Enabled      bool     `json:"enabled" doc:"Whether there is a network at all."`
 	Unrestricted bool     `json:"unrestricted" doc:"Addresses may be connected to without a name having been looked up."`
 	AllowedHosts []string `json:"allowed_hosts" doc:"Names; *.example.com is every name below it, * every name. An empty list allows none."`
 	AllowedCIDRs []string `json:"allowed_cidrs" doc:"Addresses that may be connected to without a name."`
-	BlockedPorts []int    `json:"blocked_ports"`
+	BlockedPorts []int    `json:"blocked_ports" doc:"Ports that cannot be reached."`
 }
 
 // FilesystemPermissions are what programs may read and write.
 type FilesystemPermissions struct {
 	WritablePaths []string `json:"writable_paths" doc:"Where programs may write as far as their user may; / is everywhere."`
-	ReadOnlyPaths []string `json:"read_only_paths"`
-	BlockedPaths  []string `json:"blocked_paths"`
+	ReadOnlyPaths []string `json:"read_only_paths" doc:"Files and folders that programs can read and not change."`
+	BlockedPaths  []string `json:"blocked_paths" doc:"Files and folders that programs cannot see."`
 }
 
 // ProcessPermissions are what programs may start.
 type ProcessPermissions struct {
 	Root            bool     `json:"root" doc:"Programs run as uid 0 of the sandbox, with the capabilities that a package manager needs."`
-	AllowExec       bool     `json:"allow_exec"`
-	BlockedCommands []string `json:"blocked_commands"`
+	AllowExec       bool     `json:"allow_exec" doc:"Whether programs may start other programs."`
+	BlockedCommands []string `json:"blocked_commands" doc:"Names of programs that cannot be started."`
 	MaxProcesses    int      `json:"max_processes" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
 }
 
 // PermissionsChange is what can be changed of permissions; what is left out
 // stays.
 type PermissionsChange struct {
-	Network    *NetworkChange    `json:"network,omitzero"`
-	Filesystem *FilesystemChange `json:"filesystem,omitzero"`
-	Process    *ProcessChange    `json:"process,omitzero"`
+	Network    *NetworkChange    `json:"network,omitzero" doc:"What programs may reach over the network."`
+	Filesystem *FilesystemChange `json:"filesystem,omitzero" doc:"Which files programs may see and change."`
+	Process    *ProcessChange    `json:"process,omitzero" doc:"What programs may start."`
 	AllowMCP   *bool             `json:"allow_mcp_servers,omitzero" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
@@ -71,7 +71,7 @@ type ProcessChange struct {
 	Root            *bool     `json:"root,omitzero" doc:"Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it."`
 	AllowExec       *bool     `json:"allow_exec,omitzero" doc:"false: neither fork nor exec, threads work."`
 	BlockedCommands *[]string `json:"blocked_commands,omitzero" maxItems:"100" doc:"Replaces the list. A program's name, or a name with the arguments it begins with."`
-	MaxProcesses    *int      `json:"max_processes,omitzero" minimum:"0" maximum:"1048576"`
+	MaxProcesses    *int      `json:"max_processes,omitzero" minimum:"0" maximum:"1048576" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
 }
 
 // Domain gives the tenant package's form. c may be nil.

@@ -13,7 +13,7 @@ import (
 type OwnEnvironment struct {
 	ID        string            `json:"id" doc:"env_ and 16 hexadecimal digits."`
 	Name      string            `json:"name"`
-	Config    EnvironmentConfig `json:"config"`
+	Config    EnvironmentConfig `json:"config" doc:"Its resources and permissions."`
 	CreatedAt time.Time         `json:"created_at"`
 
 	PackageBuild *PackageBuild `json:"package_build" doc:"How far config.packages are installed; null without packages."`
@@ -23,9 +23,9 @@ type OwnEnvironment struct {
 type EnvironmentConfig struct {
 	Type              string      `json:"type" enum:"cloud"`
 	BaseTemplate      *string     `json:"base_template" doc:"null for an image that the operator chose."`
-	Resources         Resources   `json:"resources"`
+	Resources         Resources   `json:"resources" doc:"Processor, memory and time."`
 	PermissionProfile *string     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
-	Permissions       Permissions `json:"permissions"`
+	Permissions       Permissions `json:"permissions" doc:"What programs may do: network, files and processes."`
 	Isolation         string      `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
 	Packages          Packages    `json:"packages" doc:"Packages that are installed in the image."`
 }
@@ -40,31 +40,31 @@ type Resources struct {
 // NewOwnEnvironment is the body that makes an environment.
 type NewOwnEnvironment struct {
 	Name   *string       `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$"`
-	Config *ConfigChange `json:"config,omitzero"`
+	Config *ConfigChange `json:"config,omitzero" doc:"Its resources and permissions."`
 }
 
 // OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
 type OwnEnvironmentChange struct {
 	Name   *string       `json:"name,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$"`
-	Config *ConfigChange `json:"config,omitzero"`
+	Config *ConfigChange `json:"config,omitzero" doc:"Its resources and permissions."`
 }
 
 // ConfigChange changes an EnvironmentConfig.
 type ConfigChange struct {
 	Type              *string            `json:"type,omitzero" enum:"cloud"`
 	BaseTemplate      *string            `json:"base_template,omitzero" doc:"One of the operator's templates; the default image if left out."`
-	Resources         *ResourcesChange   `json:"resources,omitzero"`
+	Resources         *ResourcesChange   `json:"resources,omitzero" doc:"Processor, memory and time."`
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
-	Permissions       *PermissionsChange `json:"permissions,omitzero"`
+	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"What programs may do: network, files and processes."`
 	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules."`
 	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
 // ResourcesChange changes Resources.
 type ResourcesChange struct {
-	CPU      *float64 `json:"cpu,omitzero" maximum:"1024"`
-	MemoryMB *int64   `json:"memory_mb,omitzero" minimum:"64"`
-	Timeout  *int64   `json:"timeout,omitzero" minimum:"1" maximum:"86400"`
+	CPU      *float64 `json:"cpu,omitzero" maximum:"1024" doc:"Cores, such as 0.5."`
+	MemoryMB *int64   `json:"memory_mb,omitzero" minimum:"64" doc:"MiB of memory."`
+	Timeout  *int64   `json:"timeout,omitzero" minimum:"1" maximum:"86400" doc:"Seconds that a program may run."`
 }
 
 func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChange, err error) {

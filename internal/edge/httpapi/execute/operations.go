@@ -64,8 +64,8 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: http.MethodGet, Path: executions, ID: "listExecutions", Tag: "executions", Summary: "List executions", Scope: tenant.ScopeRead,
 			Description: "The tenant's executions, newest first, without their output. All filters must match.",
 			Params: append([]httpapi.Param{
-				{Name: "status", Enum: names(execution.Statuses)},
-				{Name: "language", Enum: names(execution.Languages)},
+				{Name: "status", Doc: "Only those in this state.", Enum: names(execution.Statuses)},
+				{Name: "language", Doc: "Only those of this language.", Enum: names(execution.Languages)},
 				{Name: "thread_id", Pattern: threadIDPattern, Doc: "Executions that had the home of this thread."},
 				{Name: "key", Doc: "Id of the key that asked for them."},
 				{Name: metadataPrefix, Doc: "A value of the request's metadata, with the key's name in place of KEY. May occur for several keys."},
@@ -76,7 +76,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve:   httpapi.Returns(h.list),
 		},
 		{
-			Method: http.MethodGet, Path: execution1, ID: "getExecution", Tag: "executions", Summary: "Get an execution", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: execution1, ID: "getExecution", Tag: "executions", Summary: "Get an execution", Description: "While it runs, `status` says how far it is; `stdout` and `stderr` are there when it has ended. Records are kept for the server's `keep_executions`.", Scope: tenant.ScopeRead,
 			Params:  []httpapi.Param{traceID},
 			Answers: []httpapi.Answer{httpapi.OK(Execution{}, "Its record, with its output once it has ended."), unknown},
 			Serve:   httpapi.Writes(h.get),

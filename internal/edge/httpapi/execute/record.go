@@ -22,7 +22,7 @@ type ExecutionSummary struct {
 	Hint                  string     `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network; not there when nothing is known."`
 	DurationMS            int64      `json:"duration_ms" doc:"From admission to completion, or so far while it runs."`
 	CreatedAt             time.Time  `json:"created_at"`
-	CompletedAt           *time.Time `json:"completed_at"`
+	CompletedAt           *time.Time `json:"completed_at" doc:"When it ended; null until then."`
 	WebhookDeliveryStatus *string    `json:"webhook_delivery_status" enum:"pending,delivered,failed" doc:"null when there is no webhook."`
 	OutputTruncated       *bool      `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
 	StdoutTruncated       *bool      `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`

@@ -69,7 +69,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve:       httpapi.Returns(h.list),
 		},
 		{
-			Method: http.MethodGet, Path: one, ID: "getFile", Summary: "Show what is recorded of a file", Scope: tenant.ScopeRead, Params: id,
+			Method: http.MethodGet, Path: one, ID: "getFile", Summary: "Show what is recorded of a file", Description: "Name, media type, size and what it belongs to; the bytes are at `/content`.", Scope: tenant.ScopeRead, Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(UploadedFile{}, "The file."), unknown}, Serve: httpapi.Returns(h.get),
 		},
 		{

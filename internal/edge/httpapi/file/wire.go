@@ -14,8 +14,8 @@ type UploadedFile struct {
 	ID           string     `json:"id" doc:"file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared."`
 	Type         string     `json:"type" enum:"file"`
 	FileName     string     `json:"filename"`
-	MediaType    string     `json:"mime_type"`
-	Size         int64      `json:"size_bytes"`
+	MediaType    string     `json:"mime_type" doc:"Its media type."`
+	Size         int64      `json:"size_bytes" doc:"Size in bytes."`
 	CreatedAt    time.Time  `json:"created_at"`
 	ExpiresAt    *time.Time `json:"expires_at" doc:"null for one that stays until it is deleted."`
 	Downloadable bool       `json:"downloadable" doc:"Always true."`

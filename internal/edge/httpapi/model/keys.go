@@ -37,16 +37,16 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such model, the tenant may not use it, or has no key of its own for it.")
 	ops := []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: "/v1/model-keys", ID: "listModelKeys", Summary: "List the tenant's own keys for models, without the keys", Params: httpapi.PageParams(50, 100),
+			Method: http.MethodGet, Path: "/v1/model-keys", ID: "listModelKeys", Summary: "List the tenant's own keys for models, without the keys", Description: "For which models the tenant pays the provider itself. No answer shows a key.", Params: httpapi.PageParams(50, 100),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[ModelKey]{}, "A page.")}, Serve: httpapi.Returns(h.listKeys),
 		},
 		{
-			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Params: name,
+			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Description: "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted and never shown. If the model's `base_url` changes later, requests are refused with 409 until the key is given again or deleted.", Params: name,
 			Body:    httpapi.JSON(NewModelKey{Key: new("sk-ours")}),
 			Answers: []httpapi.Answer{httpapi.OK(ModelKey{}, "Requests have it from now on."), unknown}, Serve: httpapi.Takes(h.putKey),
 		},
 		{
-			Method: http.MethodDelete, Path: "/v1/model-keys/{model...}", ID: "deleteModelKey", Summary: "Use a model with the operator's key again", Params: name,
+			Method: http.MethodDelete, Path: "/v1/model-keys/{model...}", ID: "deleteModelKey", Summary: "Use a model with the operator's key again", Description: "The provider bills the operator again, and the tenant's budgets are charged.", Params: name,
 			Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown}, Serve: httpapi.Does(h.deleteKey),
 		},
 	}

@@ -30,11 +30,11 @@ type ListModel struct {
 func (h *Handlers) Operations() []httpapi.Operation {
 	return append([]httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: "/v1/models", ID: "listModels", Tag: "models", Summary: "List the models that the tenant may name", Access: httpapi.AnyKey,
+			Method: http.MethodGet, Path: "/v1/models", ID: "listModels", Tag: "models", Summary: "List the models that the tenant may name", Description: "In the form of OpenAI's list. Models that other tenants alone may use are left out.", Access: httpapi.AnyKey,
 			Answers: []httpapi.Answer{httpapi.OK(ModelList{}, "All of them, those made first first.")}, Serve: httpapi.Returns(h.list),
 		},
 		{
-			Method: http.MethodGet, Path: "/v1/models/{model...}", ID: "retrieveModel", Tag: "models", Summary: "Show a model that the tenant may name", Access: httpapi.AnyKey,
+			Method: http.MethodGet, Path: "/v1/models/{model...}", ID: "retrieveModel", Tag: "models", Summary: "Show a model that the tenant may name", Description: "In the form of OpenAI's models. A model of another tenant alone is answered as unknown.", Access: httpapi.AnyKey,
 			Params:  []httpapi.Param{{Name: "model", In: httpapi.InPath, Doc: "Name, in which slashes need not be encoded, or id."}},
 			Answers: []httpapi.Answer{httpapi.OK(ListModel{}, "The model."), httpapi.Refusal(http.StatusNotFound, "not_found: there is no such model, or the tenant may not use it.")},
 			Serve:   httpapi.Returns(h.get),

@@ -22,9 +22,13 @@ import (
 // Version is the version of the HTTP contract.
 const Version = "1.0.0"
 
-// Document returns the OpenAPI document of a table as indented JSON.
-func Document(table []httpapi.Operation) ([]byte, error) {
-	w := writer{wire.NewSchemas("#/components/schemas/")}
+// reference begins the references to schemas.
+const reference = "#/components/schemas/"
+
+// Document returns the OpenAPI document of a table as indented JSON. The comments of Go
+// types describe schemas: root is the folder of this module's sources.
+func Document(table []httpapi.Operation, root string) ([]byte, error) {
+	w := writer{wire.NewSchemas(reference)}
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info:    &huma.Info{Title: "Atoll", Version: Version, Description: "Runs code in sandboxes that have a kernel of their own."},
@@ -56,6 +60,9 @@ func Document(table []httpapi.Operation) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", op.ID, err)
 		}
 		doc.AddOperation(o)
+	}
+	if err := w.describe(root); err != nil {
+		return nil, err
 	}
 	compact, err := doc.MarshalJSON()
 	if err != nil {

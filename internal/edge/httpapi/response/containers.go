@@ -19,7 +19,7 @@ func Foreign() *httpapi.Foreign {
 type ContainerOptions struct {
 	FileIDs       []string         `json:"file_ids,omitzero" doc:"Refused: there are no files to copy by id. Upload them to the container."`
 	MemoryLimit   *string          `json:"memory_limit,omitzero" enum:"1g,4g,16g,64g" doc:"At most what sandboxes of the key's environment have, which is what it has if left out."`
-	NetworkPolicy *ContainerAccess `json:"network_policy,omitzero"`
+	NetworkPolicy *ContainerAccess `json:"network_policy,omitzero" doc:"What of the environment's network the container may reach."`
 	Skills        []jsontext.Value `json:"skills,omitzero" doc:"Refused: there are no skills."`
 }
 

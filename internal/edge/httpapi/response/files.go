@@ -66,7 +66,7 @@ type ResponseFile struct {
 	ID        string `json:"id" required:"true"`
 	Object    string `json:"object" required:"true" enum:"file"`
 	FileName  string `json:"filename" required:"true"`
-	Bytes     int64  `json:"bytes" required:"true"`
+	Bytes     int64  `json:"bytes" required:"true" doc:"Size in bytes."`
 	CreatedAt int64  `json:"created_at" required:"true" doc:"Seconds since 1970."`
 }
 

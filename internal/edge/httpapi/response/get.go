@@ -159,7 +159,7 @@ func (h *Handlers) cancel(c *httpapi.Call) (*CancelledResponse, error) {
 type DeletedResponse struct {
 	ID      string `json:"id" required:"true"`
 	Object  string `json:"object" required:"true" enum:"response.deleted"`
-	Deleted bool   `json:"deleted" required:"true"`
+	Deleted bool   `json:"deleted" required:"true" doc:"Always true."`
 }
 
 func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
@@ -177,9 +177,9 @@ func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
 type ResponseInput struct {
 	Object  string         `json:"object" required:"true" enum:"list"`
 	Data    []ResponseItem `json:"data" required:"true"`
-	FirstID *string        `json:"first_id" required:"true" nullable:"true"`
-	LastID  *string        `json:"last_id" required:"true" nullable:"true"`
-	HasMore bool           `json:"has_more" required:"true"`
+	FirstID *string        `json:"first_id" required:"true" nullable:"true" doc:"The id of the first item of this page; null if it is empty."`
+	LastID  *string        `json:"last_id" required:"true" nullable:"true" doc:"The id of the last item of this page; null if it is empty."`
+	HasMore bool           `json:"has_more" required:"true" doc:"Whether another page follows; give last_id as after to get it."`
 }
 
 func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {

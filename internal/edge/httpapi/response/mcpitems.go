@@ -11,7 +11,7 @@ import (
 type ResponseToolOfOther struct {
 	Name        string         `json:"name" required:"true"`
 	Description *string        `json:"description" nullable:"true"`
-	InputSchema jsontext.Value `json:"input_schema" required:"true"`
+	InputSchema jsontext.Value `json:"input_schema" required:"true" doc:"JSON Schema of the arguments."`
 	Annotations jsontext.Value `json:"annotations,omitzero" doc:"What the server says of the tool, such as readOnlyHint. It may not be true."`
 }
 

@@ -137,7 +137,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 
 // ResponseRefusal is the body of a refusal, as the clients of this API read it.
 type ResponseRefusal struct {
-	Error   ResponseRefusalDetail `json:"error" required:"true"`
+	Error   ResponseRefusalDetail `json:"error" required:"true" doc:"The same in the form that OpenAI's clients read."`
 	Message string                `json:"message" required:"true" doc:"The same message."`
 
 	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as outputs or responses."`
@@ -148,8 +148,8 @@ type ResponseRefusal struct {
 type ResponseRefusalDetail struct {
 	Message string  `json:"message" required:"true"`
 	Type    string  `json:"type" required:"true"`
-	Code    string  `json:"code" required:"true"`
-	Param   *string `json:"param" required:"true" nullable:"true"`
+	Code    string  `json:"code" required:"true" doc:"What went wrong, as a word for programs."`
+	Param   *string `json:"param" required:"true" nullable:"true" doc:"The field that is wrong; null where it is none."`
 }
 
 // types of errors by the status of their answer.

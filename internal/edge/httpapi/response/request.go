@@ -18,28 +18,28 @@ type CreateResponse struct {
 	PreviousResponseID *string            `json:"previous_response_id,omitzero" doc:"The id of a completed response that this one continues."`
 	Tools              []jsontext.Value   `json:"tools,omitzero" doc:"What the model may call: sandbox, code_interpreter, and functions of yours."`
 	ToolChoice         jsontext.Value     `json:"tool_choice,omitzero" doc:"auto, none, required, or an object that names a function."`
-	ParallelToolCalls  *bool              `json:"parallel_tool_calls,omitzero" default:"true"`
+	ParallelToolCalls  *bool              `json:"parallel_tool_calls,omitzero" default:"true" doc:"Whether the model may make several calls at once."`
 	Background         *bool              `json:"background,omitzero" default:"false" doc:"Answer at once; the response is made in the background."`
 	Stream             *bool              `json:"stream,omitzero" default:"false" doc:"Answer with server-sent events."`
-	StreamOptions      *StreamOptions     `json:"stream_options,omitzero"`
+	StreamOptions      *StreamOptions     `json:"stream_options,omitzero" doc:"Settings of a stream."`
 	Store              *bool              `json:"store,omitzero" default:"true" doc:"Keep the response, to be read or continued later."`
 	Metadata           map[string]string  `json:"metadata,omitzero" doc:"Up to 16 pairs: keys of up to 64, values of up to 512 characters."`
-	Include            []string           `json:"include,omitzero"`
-	Temperature        *float64           `json:"temperature,omitzero"`
-	TopP               *float64           `json:"top_p,omitzero"`
-	MaxOutputTokens    *int64             `json:"max_output_tokens,omitzero"`
-	MaxToolCalls       *int64             `json:"max_tool_calls,omitzero"`
+	Include            []string           `json:"include,omitzero" doc:"Fields of output items to send that are left out otherwise."`
+	Temperature        *float64           `json:"temperature,omitzero" doc:"How freely the model chooses words, 0 to 2."`
+	TopP               *float64           `json:"top_p,omitzero" doc:"From how much of the likely words the model chooses, 0 to 1."`
+	MaxOutputTokens    *int64             `json:"max_output_tokens,omitzero" doc:"Tokens that all answers together may have, reasoning included."`
+	MaxToolCalls       *int64             `json:"max_tool_calls,omitzero" doc:"Calls of tools that the response may make."`
 	MaxSteps           *int64             `json:"max_steps,omitzero" doc:"How many times a model may be asked; 100 if left out."`
 	MaxCost            *float64           `json:"max_cost,omitzero" doc:"US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached."`
 	MaxTotalTokens     *int64             `json:"max_total_tokens,omitzero" doc:"Tokens of all requests to models and of their answers. No model is asked once that is reached."`
-	Reasoning          *ReasoningSettings `json:"reasoning,omitzero"`
-	Text               *TextSettings      `json:"text,omitzero"`
+	Reasoning          *ReasoningSettings `json:"reasoning,omitzero" doc:"How the model thinks before it answers."`
+	Text               *TextSettings      `json:"text,omitzero" doc:"The form of the answer's text."`
 	ResponseFormat     *ResponseFormat    `json:"response_format,omitzero" doc:"In place of text.format."`
-	Truncation         *string            `json:"truncation,omitzero" enum:"auto,disabled" default:"disabled"`
-	PromptCacheKey     *string            `json:"prompt_cache_key,omitzero"`
+	Truncation         *string            `json:"truncation,omitzero" enum:"auto,disabled" default:"disabled" doc:"What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses."`
+	PromptCacheKey     *string            `json:"prompt_cache_key,omitzero" doc:"Which requests share the provider's cache."`
 	SafetyIdentifier   *string            `json:"safety_identifier,omitzero" doc:"Shown in the response; the provider does not get it."`
 	User               *string            `json:"user,omitzero" doc:"Taken for clients that send it, and not used."`
-	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
+	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default" doc:"Which tier of the provider is used: there is one."`
 
 	// Of a session's turn.
 	answers bool // it goes on with answers to calls, without an input
@@ -58,14 +58,14 @@ type StreamOptions struct {
 
 // ReasoningSettings say how long a model thinks and what of it is shown.
 type ReasoningSettings struct {
-	Effort  *string `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh"`
-	Summary *string `json:"summary,omitzero" enum:"auto,concise,detailed"`
+	Effort  *string `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh" doc:"How much the model thinks before it answers."`
+	Summary *string `json:"summary,omitzero" enum:"auto,concise,detailed" doc:"How the model's thinking is summarized."`
 }
 
 // TextSettings say what form the answer has.
 type TextSettings struct {
-	Format    *TextFormat `json:"format,omitzero"`
-	Verbosity *string     `json:"verbosity,omitzero" enum:"medium"`
+	Format    *TextFormat `json:"format,omitzero" doc:"The form of the text: plain, or JSON by a schema."`
+	Verbosity *string     `json:"verbosity,omitzero" enum:"medium" doc:"How long answers are: medium alone is supported."`
 }
 
 // TextFormat is the form of an answer.
@@ -73,20 +73,20 @@ type TextFormat struct {
 	Type        *string        `json:"type" required:"true" enum:"text,json_schema"`
 	Name        *string        `json:"name,omitzero"`
 	Description *string        `json:"description,omitzero"`
-	Schema      jsontext.Value `json:"schema,omitzero"`
-	Strict      *bool          `json:"strict,omitzero"`
+	Schema      jsontext.Value `json:"schema,omitzero" doc:"JSON Schema of the answer."`
+	Strict      *bool          `json:"strict,omitzero" doc:"Whether the answer must fit the schema exactly."`
 }
 
 // ResponseFormat is the form of an answer as Chat Completions has it.
 type ResponseFormat struct {
 	Type       *string     `json:"type" required:"true" enum:"text,json_schema"`
-	JSONSchema *JSONSchema `json:"json_schema,omitzero"`
+	JSONSchema *JSONSchema `json:"json_schema,omitzero" doc:"Of json_schema: the schema and its name."`
 }
 
 // JSONSchema is a named schema.
 type JSONSchema struct {
 	Name        *string        `json:"name,omitzero"`
 	Description *string        `json:"description,omitzero"`
-	Schema      jsontext.Value `json:"schema" required:"true"`
-	Strict      *bool          `json:"strict,omitzero"`
+	Schema      jsontext.Value `json:"schema" required:"true" doc:"JSON Schema of the answer."`
+	Strict      *bool          `json:"strict,omitzero" doc:"Whether the answer must fit the schema exactly."`
 }

@@ -195,16 +195,16 @@ func (l *UserLocation) text() string {
 type ResponsePage struct {
 	URL     string `json:"url" required:"true"`
 	Title   string `json:"title" required:"true"`
-	Snippet string `json:"snippet" required:"true"`
+	Snippet string `json:"snippet" required:"true" doc:"A piece of the page's text."`
 	Error   string `json:"error,omitzero" doc:"Why there is no page."`
 }
 
 // ResponseAction is what an item web_search_call did, or will do.
 type ResponseAction struct {
 	Type    string                 `json:"type" required:"true" enum:"search"`
-	Query   string                 `json:"query" required:"true"`
-	Queries []string               `json:"queries" required:"true"`
-	Sources []ResponseActionSource `json:"sources,omitzero"`
+	Query   string                 `json:"query" required:"true" doc:"What was searched for."`
+	Queries []string               `json:"queries" required:"true" doc:"What was searched for."`
+	Sources []ResponseActionSource `json:"sources,omitzero" doc:"Pages that were found."`
 }
 
 // ResponseActionSource is a page that a search found.

@@ -34,7 +34,7 @@ import (
 )
 
 func TestDocumentIsCommitted(t *testing.T) {
-	text, err := openapi.Document(routes.Documented())
+	text, err := openapi.Document(routes.Documented(), "../../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +52,7 @@ type document struct {
 	Paths map[string]map[string]struct {
 		OperationID string `json:"operationId"`
 		Summary     string
+		Description string
 		Tags        []string
 		Security    []any
 		Parameters  []struct{ Name, In, Description string }
@@ -162,8 +163,8 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	examples := map[string][]string{}
 	for path, methods := range readDocument(t).Paths {
 		for _, op := range methods {
-			if op.Summary == "" || len(op.Tags) != 1 {
-				t.Errorf("%s has the summary %q and the tags %q", op.OperationID, op.Summary, op.Tags)
+			if op.Summary == "" || op.Description == "" || len(op.Tags) != 1 {
+				t.Errorf("%s has the summary %q, the description %q and the tags %q", op.OperationID, op.Summary, op.Description, op.Tags)
 			}
 			for status, r := range op.Responses {
 				if r.Description == "" {
@@ -171,7 +172,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 				}
 			}
 			for _, p := range op.Parameters {
-				if p.Description == "" && p.In != "query" {
+				if p.Description == "" {
 					t.Errorf("%s does not describe %s", op.OperationID, p.Name)
 				}
 			}

@@ -13,14 +13,14 @@ import (
 // NewContext is the body that starts a code context.
 type NewContext struct {
 	Language *language.ContextName `json:"language" required:"true"`
-	Dir      *string               `json:"working_dir,omitzero" default:"/home/user"`
+	Dir      *string               `json:"working_dir,omitzero" default:"/home/user" doc:"The folder to begin in."`
 }
 
 // CodeContext is an interpreter that stays.
 type CodeContext struct {
-	ID        codecontext.ID       `json:"context_id"`
+	ID        codecontext.ID       `json:"context_id" doc:"Its id, by which runs name it."`
 	Language  language.ContextName `json:"language"`
-	Dir       string               `json:"working_dir"`
+	Dir       string               `json:"working_dir" doc:"The folder that it works in."`
 	Status    string               `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
 	ExitCode  *int                 `json:"exit_code" doc:"Of an interpreter that has ended."`
 	CreatedAt time.Time            `json:"created_at"`
@@ -33,7 +33,7 @@ type CodeContexts struct {
 
 // RunCode is the body that runs code in a context.
 type RunCode struct {
-	Code      *string      `json:"code" required:"true"`
+	Code      *string      `json:"code" required:"true" doc:"The code to run in the context."`
 	TimeoutMS *wire.Millis `json:"timeout_ms,omitzero" minimum:"1" default:"30000" doc:"Then the code is interrupted."`
 }
 
@@ -46,35 +46,35 @@ type CodeValue struct {
 
 // CodeError is an error that code ended with.
 type CodeError struct {
-	Name      string   `json:"name"`
-	Value     string   `json:"value"`
-	Traceback []string `json:"traceback"`
+	Name      string   `json:"name" doc:"The kind of the error, such as ValueError."`
+	Value     string   `json:"value" doc:"What the error says."`
+	Traceback []string `json:"traceback" doc:"The lines of the traceback, from the outermost call on."`
 }
 
 // CodeResult is what came of code.
 type CodeResult struct {
 	Status          string      `json:"status" enum:"ok,error,interrupted,timeout,ended" doc:"ended: the interpreter did, so that the context has to be restarted."`
-	Stdout          string      `json:"stdout"`
-	Stderr          string      `json:"stderr"`
+	Stdout          string      `json:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
+	Stderr          string      `json:"stderr" doc:"Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."`
 	Values          []CodeValue `json:"values" doc:"What was displayed, in order, and the value of the last expression."`
-	Error           *CodeError  `json:"error"`
+	Error           *CodeError  `json:"error" doc:"Why it failed; null if it did not."`
 	ExitCode        *int        `json:"exit_code" doc:"Of Bash, or of an interpreter that ended."`
-	StdoutTruncated bool        `json:"stdout_truncated"`
-	StderrTruncated bool        `json:"stderr_truncated"`
-	ValuesTruncated bool        `json:"values_truncated"`
-	DurationMS      int64       `json:"duration_ms"`
+	StdoutTruncated bool        `json:"stdout_truncated" doc:"Whether standard output had more than is kept."`
+	StderrTruncated bool        `json:"stderr_truncated" doc:"Whether standard error had more than is kept."`
+	ValuesTruncated bool        `json:"values_truncated" doc:"Whether more was displayed than is kept."`
+	DurationMS      int64       `json:"duration_ms" doc:"How long it took, in milliseconds."`
 }
 
 // CodeEvent is a line of a run that is streamed: what its type names, or for
 // "result" the whole of CodeResult but output and values.
 type CodeEvent struct {
 	Type   string      `json:"type" enum:"output,value,result,keepalive"`
-	Stream string      `json:"stream,omitzero" enum:"stdout,stderr"`
-	Data   string      `json:"data,omitzero"`
-	Value  *CodeValue  `json:"value,omitzero"`
-	Result *CodeResult `json:"result,omitzero"`
+	Stream string      `json:"stream,omitzero" enum:"stdout,stderr" doc:"Of output: the stream that it was written to."`
+	Data   string      `json:"data,omitzero" doc:"Of output: the text."`
+	Value  *CodeValue  `json:"value,omitzero" doc:"Of value: what was displayed, or the value of the last expression."`
+	Result *CodeResult `json:"result,omitzero" doc:"Of result: what came of the code."`
 	Code   string      `json:"error,omitzero" doc:"With message, instead of result: why the run is not known to have ended."`
-	Text   string      `json:"message,omitzero"`
+	Text   string      `json:"message,omitzero" doc:"With error: a sentence for people."`
 }
 
 func contextOf(c *codecontext.Context) CodeContext {

@@ -29,7 +29,7 @@ func (h *Handlers) files() []httpapi.Operation {
 	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "What is at the path; of a symlink, the link itself.")}
 	return []httpapi.Operation{
 		{
-			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Audit: "file_read", Params: onOne(at),
+			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Description: "The bytes are streamed, with the permissions of the sandbox's user. `Range` has a part. A folder is refused with 400: list it, or get it as an archive.", Audit: "file_read", Params: onOne(at),
 			Answers: []httpapi.Answer{
 				httpapi.Download(httpapi.OctetStream, "Its bytes."), httpapi.Part("With Range: a part of them."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
@@ -37,7 +37,7 @@ func (h *Handlers) files() []httpapi.Operation {
 			Serve: httpapi.Writes(h.readFile),
 		},
 		{
-			Method: put, Path: files, ID: "writeSandboxFile", Summary: "Write a file", Audit: "file_write",
+			Method: put, Path: files, ID: "writeSandboxFile", Summary: "Write a file", Description: "The body is the file's content, streamed. Its size is bounded by the sandbox's disk.", Audit: "file_write",
 			Params: onOne(at, boolean("append", "Add to the file instead of replacing it."), httpapi.Param{Name: "mode", Doc: "Octal permissions.", Example: "644"}),
 			Body:   &httpapi.Body{Media: httpapi.OctetStream},
 			Answers: []httpapi.Answer{
@@ -46,31 +46,31 @@ func (h *Handlers) files() []httpapi.Operation {
 			Serve: httpapi.Returns(h.writeFile),
 		},
 		{
-			Method: del, Path: files, ID: "deleteSandboxFile", Summary: "Delete a file or folder", Audit: "file_delete",
+			Method: del, Path: files, ID: "deleteSandboxFile", Summary: "Delete a file or folder", Description: "A folder that is not empty needs `recursive=true`. A link is deleted, not what it leads to.", Audit: "file_delete",
 			Params: onOne(at, boolean("recursive", "With everything in a folder.")), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteFile),
 		},
 		{
-			Method: get, Path: files + "/stat", ID: "statSandboxFile", Summary: "Describe a file", Params: onOne(at), Answers: described,
+			Method: get, Path: files + "/stat", ID: "statSandboxFile", Summary: "Describe a file", Description: "Kind, size, mode, owner and times. A link is described itself, and not what it leads to.", Params: onOne(at), Answers: described,
 			Serve: httpapi.Returns(h.statFile),
 		},
 		{
-			Method: get, Path: files + "/list", ID: "listSandboxFiles", Summary: "List a folder",
+			Method: get, Path: files + "/list", ID: "listSandboxFiles", Summary: "List a folder", Description: "The entries of one folder by name, or with `depth` also those of folders below it. At most 10,000 entries are listed.",
 			Params: onOne(folder,
 				httpapi.Param{Name: "depth", Type: httpapi.Int, Min: 1, Max: maxDepth, Default: 1, Doc: "1, if not given, is the folder alone."},
 				httpapi.Param{Name: "limit", Type: httpapi.Int, Min: 1, Max: file.MaxEntries, Default: file.MaxEntries, Doc: "Entries at most."}),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxFiles{}, "By path.")}, Serve: httpapi.Returns(h.listFiles),
 		},
 		{
-			Method: get, Path: files + "/watch", ID: "watchSandboxFiles", Summary: "Follow changes of files", Audit: "file_watch",
+			Method: get, Path: files + "/watch", ID: "watchSandboxFiles", Summary: "Follow changes of files", Description: "A line for each file that is made, changed, moved or deleted in the folder, as long as the connection is open. It counts as a use: the sandbox does not sleep meanwhile.", Audit: "file_watch",
 			Params:  onOne(folder, boolean("recursive", "Also below the folder.")),
 			Answers: []httpapi.Answer{httpapi.Stream(SandboxChange{}, "One line a change.")}, Serve: httpapi.Writes(h.watchFiles),
 		},
 		{
-			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Audit: "file_mkdir", Params: onOne(at),
+			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Description: "A folder that is there already is no error.", Audit: "file_mkdir", Params: onOne(at),
 			Answers: described, Serve: httpapi.Returns(h.makeFolder),
 		},
 		{
-			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Audit: "file_move",
+			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` says so; otherwise it is refused with 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
 			Params: onOne(
 				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
 				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},
@@ -78,11 +78,11 @@ func (h *Handlers) files() []httpapi.Operation {
 			Answers: described, Serve: httpapi.Returns(h.moveFile),
 		},
 		{
-			Method: get, Path: archive, ID: "packSandbox", Summary: "Get a file or folder as a tar archive", Audit: "archive_read", Params: onOne(at),
+			Method: get, Path: archive, ID: "packSandbox", Summary: "Get a file or folder as a tar archive", Description: "A file alone, or a folder with all below it, as a PAX archive that is streamed. Owners and modes are as programs see them. A sandbox that sleeps is woken.", Audit: "archive_read", Params: onOne(at),
 			Answers: []httpapi.Answer{httpapi.Download(httpapi.Tar, "Its own entry is named \".\".")}, Serve: httpapi.Writes(h.pack),
 		},
 		{
-			Method: put, Path: archive, ID: "unpackSandbox", Summary: "Unpack a tar archive", Audit: "archive_write", Params: onOne(at), Body: &httpapi.Body{Media: httpapi.Tar},
+			Method: put, Path: archive, ID: "unpackSandbox", Summary: "Unpack a tar archive", Description: "The folder at `path` is made if it is not there; files of the archive replace those of the same path, and others stay. Entries that would lead out of the folder are refused. It is streamed, and bounded by the sandbox's disk.", Audit: "archive_write", Params: onOne(at), Body: &httpapi.Body{Media: httpapi.Tar},
 			Answers: []httpapi.Answer{httpapi.OK(SandboxUnpacked{}, "The entry \".\" is at path; all others are below it.")}, Serve: httpapi.Returns(h.unpack),
 		},
 	}

@@ -16,12 +16,12 @@ type SandboxFile struct {
 	Name       string    `json:"name"`
 	Path       string    `json:"path" doc:"Bytes that are not UTF-8 are replaced by U+FFFD."`
 	PathBase64 string    `json:"path_base64,omitzero" doc:"Of a path that is not UTF-8."`
-	Kind       string    `json:"kind" enum:"file,directory,symlink,other"`
-	Size       int64     `json:"size"`
+	Kind       string    `json:"kind" enum:"file,directory,symlink,other" doc:"What kind it is of."`
+	Size       int64     `json:"size" doc:"Size in bytes."`
 	Mode       string    `json:"mode" doc:"Permissions, octal, such as 0644."`
-	UID        uint32    `json:"uid"`
-	GID        uint32    `json:"gid"`
-	Modified   time.Time `json:"modified"`
+	UID        uint32    `json:"uid" doc:"The user that owns it, as programs see it."`
+	GID        uint32    `json:"gid" doc:"The group that owns it, as programs see it."`
+	Modified   time.Time `json:"modified" doc:"When its content was last changed."`
 	Target     string    `json:"target,omitzero" doc:"Of a symlink."`
 }
 
@@ -33,7 +33,7 @@ type SandboxFiles struct {
 
 // SandboxWritten says how large a file is that was written.
 type SandboxWritten struct {
-	Size int64 `json:"size"`
+	Size int64 `json:"size" doc:"Size in bytes."`
 }
 
 // SandboxUnpacked says what an archive had.
@@ -45,9 +45,9 @@ type SandboxUnpacked struct {
 // SandboxChange is one line of a watch.
 type SandboxChange struct {
 	Type        string `json:"type" enum:"created,modified,removed,lost,keepalive" doc:"lost: events are missing, look anew."`
-	Path        string `json:"path,omitzero"`
+	Path        string `json:"path,omitzero" doc:"The path that changed."`
 	PathBase64  string `json:"path_base64,omitzero" doc:"Of a path that is not UTF-8."`
-	IsDirectory bool   `json:"is_directory,omitzero"`
+	IsDirectory bool   `json:"is_directory,omitzero" doc:"Whether it is a folder."`
 }
 
 var kindNames = map[file.Kind]string{file.Regular: "file", file.Folder: "directory", file.Link: "symlink", file.Other: "other"}

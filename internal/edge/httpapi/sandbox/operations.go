@@ -96,7 +96,7 @@ func (h *Handlers) records() []httpapi.Operation {
 	one := []httpapi.Answer{httpapi.OK(Sandbox{}, "The sandbox.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Audit: "sandbox_create",
+			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "A sandbox of that name that is there already is answered with 200 and `created` false, if what is asked for fits it; otherwise with 409. Beyond a bound of the plan the answer is 429 with its `dimension`, beyond the machine's 503; nothing is made then.", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
 				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
@@ -107,34 +107,34 @@ func (h *Handlers) records() []httpapi.Operation {
 			Serve: httpapi.Takes(h.create),
 		},
 		{
-			Method: get, Path: sandboxesPath, ID: "listSandboxes", Summary: "List named sandboxes",
+			Method: get, Path: sandboxesPath, ID: "listSandboxes", Summary: "List named sandboxes", Description: "Named sandboxes that run, sleep or are lost, without those that were destroyed. Listing them wakes none.",
 			Params:  []httpapi.Param{{Name: "session", Doc: "Only those of a session."}},
 			Answers: []httpapi.Answer{httpapi.OK(SandboxList{}, "Those of the key's environment, by session and name.")}, Serve: httpapi.Returns(h.list),
 		},
-		{Method: get, Path: sandboxPath, ID: "getSandbox", Summary: "Get a named sandbox", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.get)},
-		{Method: del, Path: sandboxPath, ID: "deleteSandbox", Summary: "Delete a named sandbox", Audit: "sandbox_destroy", Params: onOne(), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.delete)},
+		{Method: get, Path: sandboxPath, ID: "getSandbox", Summary: "Get a named sandbox", Description: "Its state, limits, network and times. It does not count as a use, and wakes no sandbox.", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.get)},
+		{Method: del, Path: sandboxPath, ID: "deleteSandbox", Summary: "Delete a named sandbox", Description: "Its processes end and its files are deleted; snapshots of it stay. The name is free at once, and the record is kept for a day.", Audit: "sandbox_destroy", Params: onOne(), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.delete)},
 		{
-			Method: put, Path: sandboxPath + "/timeout", ID: "setSandboxTimeout", Summary: "Set when a sandbox sleeps and when it is deleted", Audit: "sandbox_timeout", Params: onOne(),
+			Method: put, Path: sandboxPath + "/timeout", ID: "setSandboxTimeout", Summary: "Set when a sandbox sleeps and when it is deleted", Description: "Both are counted from now. `timeout_ms` is at most what the plan's `max_sandbox_life` leaves since it was made: beyond that the answer is 429.", Audit: "sandbox_timeout", Params: onOne(),
 			Body:    httpapi.JSON(SandboxTimeout{TimeoutMS: new(wire.Millis(86_400_000)), SleepAfterMS: new(wire.Millis(600_000))}),
 			Answers: one, Serve: httpapi.Takes(h.setTimeout),
 		},
 		{
-			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Audit: "sandbox_network", Params: onOne(),
+			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Description: "It can only narrow what the environment allows, and holds for new connections at once; those that it forbids are cut. A sandbox that was made without a network gets none.", Audit: "sandbox_network", Params: onOne(),
 			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}),
 			Answers: one, Serve: httpapi.Takes(h.setNetwork),
 		},
-		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
+		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Description: "It is frozen without waiting for `sleep_after`. The next use wakes it with its processes. One that sleeps already is answered as it is.", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
 		{
-			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Audit: "sandbox_fork",
+			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Description: "The sandbox stands still while its memory is written and its files are copied; then all go on. Either all copies are made or none. Copies draw other random numbers and have another host name. Beyond a bound of the plan the answer is 429.", Audit: "sandbox_fork",
 			Params:  onOne(httpapi.Param{Name: "count", Type: httpapi.Int, Min: 1, Max: sandbox.MaxForks, Default: 1, Doc: "How many copies; 1 if not given."}),
 			Answers: []httpapi.Answer{httpapi.Created(SandboxList{}, "The copies, whose names begin with its name.")}, Serve: httpapi.Returns(h.fork),
 		},
 		{
-			Method: get, Path: sandboxPath + "/metrics", ID: "getSandboxMetrics", Summary: "Get what a sandbox uses", Params: onOne(),
+			Method: get, Path: sandboxPath + "/metrics", ID: "getSandboxMetrics", Summary: "Get what a sandbox uses", Description: "Processor time, memory and disk as the host counts them. It wakes no sandbox.", Params: onOne(),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxMetrics{}, "Asking for it does not wake the sandbox.")}, Serve: httpapi.Returns(h.metrics),
 		},
 		{
-			Method: get, Path: sandboxPath + "/ports", ID: "listSandboxPorts", Summary: "List the ports that programs of a sandbox listen on", Params: onOne(),
+			Method: get, Path: sandboxPath + "/ports", ID: "listSandboxPorts", Summary: "List the ports that programs of a sandbox listen on", Description: "TCP ports on which programs listen now. Open one to browsers by `PUT …/previews/{port}`.", Params: onOne(),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxPorts{}, "By number.")}, Serve: httpapi.Returns(h.ports),
 		},
 	}
@@ -145,11 +145,11 @@ func (h *Handlers) orphans() []httpapi.Operation {
 	answers := []httpapi.Answer{httpapi.OK(Orphans{}, "Their ids.")}
 	return []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: path, ID: "listOrphans", Tag: "admin", Summary: "List sandboxes on the machine that have no record", Scope: tenant.ScopeAdmin, Watched: true,
+			Method: http.MethodGet, Path: path, ID: "listOrphans", Tag: "admin", Summary: "List sandboxes on the machine that have no record", Description: "Folders and processes of named sandboxes on this server's machine of which no record tells, such as after the database was restored from a backup.", Scope: tenant.ScopeAdmin, Watched: true,
 			Answers: answers, Serve: httpapi.Returns(h.listOrphans),
 		},
 		{
-			Method: http.MethodDelete, Path: path, ID: "reapOrphans", Tag: "admin", Summary: "Remove sandboxes on the machine that have no record", Scope: tenant.ScopeAdmin, Watched: true, Audit: "sandbox_reap",
+			Method: http.MethodDelete, Path: path, ID: "reapOrphans", Tag: "admin", Summary: "Remove sandboxes on the machine that have no record", Description: "It ends the processes and deletes the folders of every sandbox that `GET` on this path lists. A start of the server does the same.", Scope: tenant.ScopeAdmin, Watched: true, Audit: "sandbox_reap",
 			Answers: answers, Serve: httpapi.Returns(h.reapOrphans),
 		},
 	}

@@ -12,7 +12,7 @@ import (
 
 // Preview is an open port.
 type Preview struct {
-	Port      int       `json:"port"`
+	Port      int       `json:"port" doc:"The TCP port."`
 	URL       string    `json:"url" doc:"Any client that has the URL reaches the port. It stays the same until the preview is closed."`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -34,15 +34,15 @@ func (h *Handlers) previews() []httpapi.Operation {
 	port := httpapi.Param{Name: "port", In: httpapi.InPath, Type: httpapi.Int, Min: 1, Max: 65535, Doc: "The port that a program of the sandbox listens on.", Example: "8000"}
 	return []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: previews, ID: "listPreviews", Summary: "List open ports", Params: onOne(),
+			Method: http.MethodGet, Path: previews, ID: "listPreviews", Summary: "List open ports", Description: "Ports that have a URL, whether or not a program listens on them.", Params: onOne(),
 			Answers: []httpapi.Answer{httpapi.OK(PreviewList{}, "By port.")}, Serve: httpapi.Returns(h.listPreviews),
 		},
 		{
-			Method: http.MethodPut, Path: one, ID: "openPreview", Summary: "Open a port to browsers", Audit: "preview_open", Params: onOne(port),
+			Method: http.MethodPut, Path: one, ID: "openPreview", Summary: "Open a port to browsers", Description: "The answer has a URL that reaches the port without a key: who has it, has access. Asked again, it is the same URL. A sandbox has at most 64.", Audit: "preview_open", Params: onOne(port),
 			Answers: []httpapi.Answer{httpapi.OK(Preview{}, "It is open, from now or from before.")}, Serve: httpapi.Returns(h.openPreview),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "closePreview", Summary: "Close a port: its URL stops working for good", Audit: "preview_close", Params: onOne(port),
+			Method: http.MethodDelete, Path: one, ID: "closePreview", Summary: "Close a port: its URL stops working for good", Description: "Connections that are open through it on this server end. A port that is opened again gets another URL.", Audit: "preview_close", Params: onOne(port),
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.closePreview),
 		},
 	}

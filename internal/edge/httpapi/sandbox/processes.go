@@ -45,43 +45,43 @@ func (h *Handlers) processes() []httpapi.Operation {
 	process := []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Audit: "process", Params: onOne(),
+			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It goes on when the client leaves, and through restarts of the server. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started is refused with 400.", Audit: "process", Params: onOne(),
 			Body:    httpapi.JSON(NewProcess{Command: new("python3 -m http.server 8000"), WorkingDir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
 		},
 		{
-			Method: get, Path: processes, ID: "listProcesses", Summary: "List processes", Params: onOne(),
+			Method: get, Path: processes, ID: "listProcesses", Summary: "List processes", Description: "Also processes that have ended and were not removed. Interpreters of code contexts are not among them.", Params: onOne(),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxProcesses{}, "Those that were started and not removed, oldest first.")}, Serve: httpapi.Returns(h.listProcesses),
 		},
-		{Method: get, Path: one, ID: "getProcess", Summary: "Get a process", Params: onOne(id), Answers: process, Serve: httpapi.Returns(h.getProcess)},
+		{Method: get, Path: one, ID: "getProcess", Summary: "Get a process", Description: "Whether it runs, its exit code, and how much it has written.", Params: onOne(id), Answers: process, Serve: httpapi.Returns(h.getProcess)},
 		{
-			Method: del, Path: one, ID: "deleteProcess", Summary: "End a process and remove it", Audit: "process_delete", Params: onOne(id),
+			Method: del, Path: one, ID: "deleteProcess", Summary: "End a process and remove it", Description: "It is killed if it still runs, with the processes that it has started, and its output is gone.", Audit: "process_delete", Params: onOne(id),
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteProcess),
 		},
 		{
-			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Audit: "process_output",
+			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and goes on until the process ends. A line has the `cursor` to go on behind it after a broken connection. `lost` says how many bytes were dropped before they were read.", Audit: "process_output",
 			Params: onOne(id, after("The cursor of an earlier event; everything that is kept if not given."),
 				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: what there is now. Otherwise until it ends."},
 				httpapi.Param{Name: "encoding", Enum: []string{"utf-8", "base64"}, Doc: "Of data."}),
 			Answers: []httpapi.Answer{httpapi.Stream(ProcessEvent{}, "One line for each piece of output; exit comes last.")}, Serve: httpapi.Writes(h.followProcess),
 		},
 		{
-			Method: get, Path: one + "/wait", ID: "waitProcess", Summary: "Wait for the end of a process",
+			Method: get, Path: one + "/wait", ID: "waitProcess", Summary: "Wait for the end of a process", Description: "It answers when the process ends or `timeout_ms` is over, whichever comes first; `state` says which. The process goes on.",
 			Params:  onOne(id, httpapi.Param{Name: "timeout_ms", Type: httpapi.Int, Max: longestWait.Milliseconds(), Default: 30_000, Doc: "How long; 30000 if not given."}),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process, which may still run.")}, Serve: httpapi.Returns(h.waitProcess),
 		},
 		{
-			Method: post, Path: one + "/stdin", ID: "writeProcess", Summary: "Write to a process", Audit: "process_stdin",
+			Method: post, Path: one + "/stdin", ID: "writeProcess", Summary: "Write to a process", Description: "The body goes to its standard input; the answer comes when the pipe has taken all of it. `close=true` closes it afterwards. The process must have been started with `stdin`.", Audit: "process_stdin",
 			Params:  onOne(id, httpapi.Param{Name: "close", Type: httpapi.Bool, Doc: "Ends its input after that."}),
 			Body:    &httpapi.Body{Media: httpapi.OctetStream, Optional: true},
 			Answers: []httpapi.Answer{httpapi.OK(ProcessWritten{}, "All of it is in the pipe.")}, Serve: httpapi.Returns(h.writeProcess),
 		},
 		{
-			Method: post, Path: one + "/signal", ID: "signalProcess", Summary: "Send a signal to a process", Audit: "process_signal", Params: onOne(id),
+			Method: post, Path: one + "/signal", ID: "signalProcess", Summary: "Send a signal to a process", Description: "By name or number. `group` says whether the processes that it has started get it, too.", Audit: "process_signal", Params: onOne(id),
 			Body: httpapi.JSON(ProcessSignal{Signal: new("TERM")}), Answers: process, Serve: httpapi.Takes(h.signalProcess),
 		},
 		{
-			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Audit: "terminal", Access: httpapi.Delegated,
+			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Description: "A shell with a terminal, or the one of an earlier connection (`process`), which goes on where `after` says. Browsers, which can send no header, give a `ticket` in place of the key. The connection counts as a use.", Audit: "terminal", Access: httpapi.Delegated,
 			Params: onOne(
 				httpapi.Param{Name: ticketParam, Doc: "A ticket, instead of the Authorization header: for browsers."},
 				httpapi.Param{Name: "process", Doc: "A terminal that there is, by its process_id; a new one if not given."},

@@ -16,22 +16,22 @@ import (
 
 // SandboxProcess is a process that was started in a sandbox.
 type SandboxProcess struct {
-	ID          string     `json:"process_id"`
+	ID          string     `json:"process_id" doc:"Its id, by which other calls name it."`
 	PID         int        `json:"pid" doc:"Inside the sandbox."`
-	Argv        []string   `json:"argv"`
-	WorkingDir  string     `json:"working_dir"`
-	State       string     `json:"state" enum:"running,exited"`
+	Argv        []string   `json:"argv" doc:"The program and its arguments."`
+	WorkingDir  string     `json:"working_dir" doc:"The folder that it works in."`
+	State       string     `json:"state" enum:"running,exited" doc:"Whether it runs."`
 	ExitCode    *int       `json:"exit_code" doc:"128+n when signal n ended it; null while it runs."`
 	Signal      string     `json:"signal,omitzero" doc:"That ended it, such as SIGKILL."`
-	TimedOut    bool       `json:"timed_out,omitzero"`
+	TimedOut    bool       `json:"timed_out,omitzero" doc:"Whether it was ended because its time was over."`
 	Blocked     string     `json:"blocked,omitzero" doc:"The permission that ended it."`
 	Reason      string     `json:"reason,omitzero" doc:"Why it was ended, where that was for a bound of the sandbox; a server that has started since does not know."`
 	Stdin       bool       `json:"stdin" doc:"Whether it can be written to."`
-	Terminal    bool       `json:"terminal"`
-	StartedAt   time.Time  `json:"started_at"`
-	EndedAt     *time.Time `json:"ended_at"`
-	StdoutBytes int64      `json:"stdout_bytes"`
-	StderrBytes int64      `json:"stderr_bytes"`
+	Terminal    bool       `json:"terminal" doc:"Whether it has a terminal."`
+	StartedAt   time.Time  `json:"started_at" doc:"When it started."`
+	EndedAt     *time.Time `json:"ended_at" doc:"When it ended; null until then."`
+	StdoutBytes int64      `json:"stdout_bytes" doc:"Bytes that were written to standard output."`
+	StderrBytes int64      `json:"stderr_bytes" doc:"Bytes that were written to standard error."`
 	FirstCursor int64      `json:"first_cursor" doc:"Output from here on is kept."`
 	LastCursor  int64      `json:"last_cursor" doc:"Where its output ends so far."`
 }
@@ -45,7 +45,7 @@ type SandboxProcesses struct {
 type NewProcess struct {
 	Command    *string              `json:"command,omitzero" doc:"For bash, or sh where there is none. Instead of argv."`
 	Argv       []wire.Text          `json:"argv,omitzero" nullable:"true" doc:"A program and its arguments. Instead of command."`
-	WorkingDir *string              `json:"working_dir,omitzero" default:"/home/user"`
+	WorkingDir *string              `json:"working_dir,omitzero" default:"/home/user" doc:"The folder to start it in; the home if left out."`
 	EnvVars    map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Over those of the sandbox. Rules as in an execution's env_vars."`
 	Stdin      *bool                `json:"stdin,omitzero" default:"false" doc:"Whether it can be written to."`
 	Terminal   *TerminalSize        `json:"terminal,omitzero" doc:"Gives it a terminal."`
@@ -55,8 +55,8 @@ type NewProcess struct {
 
 // TerminalSize is the size of a terminal.
 type TerminalSize struct {
-	Rows    uint16 `json:"rows" minimum:"1"`
-	Columns uint16 `json:"columns" minimum:"1"`
+	Rows    uint16 `json:"rows" minimum:"1" doc:"Height in lines, at least 1."`
+	Columns uint16 `json:"columns" minimum:"1" doc:"Width in characters, at least 1."`
 }
 
 // ProcessSignal is the body that sends a signal.
@@ -67,7 +67,7 @@ type ProcessSignal struct {
 
 // ProcessWritten says how much of what was sent a process has got.
 type ProcessWritten struct {
-	Bytes int64 `json:"bytes"`
+	Bytes int64 `json:"bytes" doc:"Bytes that the process's pipe has taken."`
 }
 
 // ProcessEvent is one line of a process's output.
@@ -81,7 +81,7 @@ type ProcessEvent struct {
 	TimedOut bool   `json:"timed_out,omitzero" doc:"On exit."`
 	Blocked  string `json:"blocked,omitzero" doc:"On exit: the permission that ended it."`
 	Reason   string `json:"reason,omitzero" doc:"On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox."`
-	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event."`
+	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event. Of several events with one cursor those come again."`
 }
 
 func processOf(ctx context.Context, h sandbox.Handle, p process.Info) SandboxProcess {

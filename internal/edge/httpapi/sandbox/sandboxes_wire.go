@@ -13,7 +13,7 @@ import (
 type Sandbox struct {
 	ID           string                         `json:"sandbox_id" doc:"sb- and 16 hexadecimal digits."`
 	Name         string                         `json:"name"`
-	Session      string                         `json:"session"`
+	Session      string                         `json:"session" doc:"The session that it is in."`
 	Image        string                         `json:"image" doc:"The image that it runs."`
 	ImageAlias   string                         `json:"image_alias,omitzero" doc:"What that image was asked for as, such as node:22; left out for the environment's image."`
 	Status       string                         `json:"status" enum:"running,sleeping,lost,destroyed"`
@@ -21,18 +21,18 @@ type Sandbox struct {
 	Kept         string                         `json:"kept,omitzero" enum:"frozen,disk,stored" doc:"Of one that sleeps: where its memory is."`
 	Limits       environment.Limits             `json:"limits"`
 	DiskSize     int64                          `json:"disk_size" doc:"Bytes that /home/user, /tmp and /var/tmp may have together; 0 for no bound."`
-	Network      environment.NetworkPermissions `json:"network"`
+	Network      environment.NetworkPermissions `json:"network" doc:"What programs may reach over the network."`
 	Mounts       []string                       `json:"mounts" doc:"What it has mounted below /data of which connection: slug/path, then :ro or :rw."`
 	SleepAfterMS *int64                         `json:"sleep_after_ms" doc:"Without use; null for never."`
 	CreatedAt    time.Time                      `json:"created_at"`
-	UsedAt       time.Time                      `json:"used_at"`
+	UsedAt       time.Time                      `json:"used_at" doc:"When it was used last."`
 	ExpiresAt    *time.Time                     `json:"expires_at" doc:"When it is destroyed; null for never."`
 	UnusedUntil  *time.Time                     `json:"unused_until" doc:"When it is destroyed unless it is used before, because it sleeps or is lost; null for never."`
 }
 
 // NewSandbox is the body that makes a named sandbox.
 type NewSandbox struct {
-	Name         *string                    `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"`
+	Name         *string                    `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$" doc:"1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session."`
 	Session      *string                    `json:"session,omitzero" minLength:"1" maxLength:"128" default:"default" doc:"The pool that it belongs to."`
 	Image        *string                    `json:"image,omitzero" doc:"Such as node:22; that of the key's environment if left out."`
 	Snapshot     *string                    `json:"snapshot,omitzero" pattern:"^snap-[0-9a-f]{16}$" doc:"The snapshot that it begins with, processes and all."`
@@ -58,9 +58,9 @@ type SandboxList struct {
 
 // SandboxMetrics are what a sandbox uses. All is 0 for one that sleeps on disk.
 type SandboxMetrics struct {
-	CPUSeconds      float64 `json:"cpu_seconds"`
-	MemoryBytes     int64   `json:"memory_bytes"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	CPUSeconds      float64 `json:"cpu_seconds" doc:"Seconds of processor time since it started."`
+	MemoryBytes     int64   `json:"memory_bytes" doc:"Bytes of memory that it uses now."`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"Bytes of memory that it used at most at one time."`
 	DiskBytes       int64   `json:"disk_bytes" doc:"Of /home/user, /tmp and /var/tmp."`
 	OOMKills        int     `json:"oom_kills" doc:"Programs that were ended because memory ran out."`
 }
@@ -72,7 +72,7 @@ type Orphans struct {
 
 // SandboxPort is a port that something in a sandbox listens on.
 type SandboxPort struct {
-	Port    int    `json:"port"`
+	Port    int    `json:"port" doc:"The TCP port."`
 	Address string `json:"address" doc:"0.0.0.0 and :: are every address."`
 }
 

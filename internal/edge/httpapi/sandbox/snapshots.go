@@ -21,20 +21,20 @@ func (h *Handlers) snapshots() []httpapi.Operation {
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant.")
 	return []httpapi.Operation{
 		{
-			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Audit: "snapshot_create",
+			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Description: "Files in `/home/user`, `/tmp` and `/var/tmp`, and processes with their memory. The sandbox stands still while it is written. The snapshot outlives the sandbox; `POST /v1/sandboxes` with `snapshot` begins another one with it. Beyond a bound of the plan the answer is 429.", Audit: "snapshot_create",
 			Params:  onOne(httpapi.Param{Name: "keep_ms", Type: httpapi.Int, Min: 1, Max: maxKeep.Milliseconds(), Doc: "How long it is kept; as long as the server's rule says if not given."}),
 			Answers: []httpapi.Answer{httpapi.Located(Snapshot{}, "What is kept: without memory where that cannot be written, and then detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
 		},
 		{
-			Method: http.MethodGet, Path: snapshotsPath, ID: "listSnapshots", Summary: "List snapshots", Params: httpapi.PageParams(20, 100),
+			Method: http.MethodGet, Path: snapshotsPath, ID: "listSnapshots", Summary: "List snapshots", Description: "By time, also those whose sandboxes are gone.", Params: httpapi.PageParams(20, 100),
 			Answers: []httpapi.Answer{httpapi.OK(SnapshotPage{}, "Those of the key's environment, newest first.")}, Serve: httpapi.Returns(h.listSnapshots),
 		},
 		{
-			Method: http.MethodGet, Path: one, ID: "getSnapshot", Summary: "Get a snapshot", Params: id,
+			Method: http.MethodGet, Path: one, ID: "getSnapshot", Summary: "Get a snapshot", Description: "What it holds and when it is deleted.", Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(Snapshot{}, "The snapshot."), unknown}, Serve: httpapi.Returns(h.getSnapshot),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "deleteSnapshot", Summary: "Delete a snapshot", Audit: "snapshot_delete", Params: id,
+			Method: http.MethodDelete, Path: one, ID: "deleteSnapshot", Summary: "Delete a snapshot", Description: "Sandboxes that began with it go on. What only it had leaves the blob store within days.", Audit: "snapshot_delete", Params: id,
 			Answers: []httpapi.Answer{gone, unknown}, Serve: httpapi.Does(h.deleteSnapshot),
 		},
 	}

@@ -44,7 +44,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when.")
 	return []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: one + "/events", ID: "listSessionEvents" + suffix, Summary: "List a session's events", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: one + "/events", ID: "listSessionEvents" + suffix, Summary: "List a session's events", Description: "Events never change. `order` is from the first or from the last; `types` leaves out others. Follow those to come by `…/events/stream`.", Scope: tenant.ScopeRead,
 			Params:  append(eventParams(), id...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.events),
 		},

@@ -29,12 +29,12 @@ type NewMount struct {
 // Mount is a mount as it is shown.
 type Mount struct {
 	Type   string  `json:"type" enum:"file,git_repository,volume"`
-	Path   string  `json:"path"`
-	FileID *string `json:"file_id,omitzero"`
+	Path   string  `json:"path" doc:"Where it is in the sandbox."`
+	FileID *string `json:"file_id,omitzero" doc:"The file's id."`
 	Size   *int    `json:"size,omitzero" doc:"Of file with content, in bytes."`
-	URL    *string `json:"url,omitzero"`
-	Ref    *string `json:"ref,omitzero"`
-	Token  *string `json:"token,omitzero"`
+	URL    *string `json:"url,omitzero" doc:"Of git_repository: the URL that is cloned."`
+	Ref    *string `json:"ref,omitzero" doc:"Of git_repository: the branch, tag or commit."`
+	Token  *string `json:"token,omitzero" doc:"Of git_repository: the variable with the secret that the host is sent."`
 }
 
 func mountOf(m session.Mount) Mount {

@@ -59,36 +59,36 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		one := base.path + "/{session_id}"
 		ops = append(ops, []httpapi.Operation{
 			{
-				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Scope: tenant.ScopeRead,
+				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Description: "Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead,
 				Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "agent_id", Doc: "Only those of an agent.", Max: 64},
 					httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Session]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
-				Method: http.MethodPost, Path: base.path, ID: "createSession" + base.suffix, Summary: "Begin a session with an agent", Scope: tenant.ScopeExecute,
+				Method: http.MethodPost, Path: base.path, ID: "createSession" + base.suffix, Summary: "Begin a session with an agent", Description: "It keeps the agent's current version, or `agent_version`, for good. No model is asked and no sandbox made before the first message. Above the server's `max_sessions` the answer is 429.", Scope: tenant.ScopeExecute,
 				Body: httpapi.JSON(NewSession{AgentID: new("support-agent"), Metadata: map[string]jsontext.Value{"user_id": jsontext.Value(`"user_456"`)}}),
 				Answers: []httpapi.Answer{httpapi.Created(Session{}, "It is there, and takes messages."), unknown, busy,
 					httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most sessions.")}, Serve: httpapi.Takes(h.create),
 			},
 			{
-				Method: http.MethodGet, Path: one, ID: "getSession" + base.suffix, Summary: "Show a session", Scope: tenant.ScopeRead, Params: id,
+				Method: http.MethodGet, Path: one, ID: "getSession" + base.suffix, Summary: "Show a session", Description: "Its state, budget and what its turns have used so far. `requires_action` means that calls wait for the client.", Scope: tenant.ScopeRead, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session, and raise its budget", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session, and raise its budget", Description: "What is left out stays; `metadata` is replaced. A budget can be raised and not be lowered.", Scope: tenant.ScopeExecute, Params: id,
 				Body:    httpapi.JSON(SessionChange{Title: new("Return of order 12345")}),
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown, busy}, Serve: httpapi.Takes(h.update),
 			},
 			{
-				Method: http.MethodDelete, Path: one, ID: "deleteSession" + base.suffix, Summary: "Delete a session with its conversation", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodDelete, Path: one, ID: "deleteSession" + base.suffix, Summary: "Delete a session with its conversation", Description: "Its events, sandboxes, files and the records of its turns go with it. While a turn is under way the answer is 409: interrupt it first.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown, busy}, Serve: httpapi.Does(h.remove),
 			},
 			{
-				Method: http.MethodPost, Path: one + "/archive", ID: "archiveSession" + base.suffix, Summary: "Archive a session", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPost, Path: one + "/archive", ID: "archiveSession" + base.suffix, Summary: "Archive a session", Description: "Its sandboxes end; events and files can still be read. While a turn is under way the answer is 409.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "It is archived: it can be read, and takes no messages. Again is no error."), unknown, busy}, Serve: httpapi.Returns(h.archive),
 			},
 			{
-				Method: http.MethodPost, Path: one + "/interrupt", ID: "interruptSession" + base.suffix, Summary: "End the turn that is under way", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPost, Path: one + "/interrupt", ID: "interruptSession" + base.suffix, Summary: "End the turn that is under way", Description: "The answer does not wait for the end: the turn's status follows as an event. A turn that waits for answers ends, too; queued ones begin next.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "Its end is asked for; there may be none."), unknown}, Serve: httpapi.Returns(h.interrupt),
 			},
 		}...)

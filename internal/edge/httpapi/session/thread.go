@@ -15,8 +15,8 @@ import (
 type SessionThread struct {
 	ID           string     `json:"id" doc:"sthr_ and 32 hexadecimal digits."`
 	Type         string     `json:"type" enum:"session_thread"`
-	SessionID    string     `json:"session_id"`
-	TurnID       string     `json:"turn_id"`
+	SessionID    string     `json:"session_id" doc:"The session that it belongs to."`
+	TurnID       string     `json:"turn_id" doc:"The turn that it belongs to."`
 	Parent       *string    `json:"parent_thread_id" doc:"The thread that handed it on; null for the session's own conversation."`
 	AgentID      string     `json:"agent_id"`
 	AgentVersion int        `json:"agent_version"`
@@ -25,7 +25,7 @@ type SessionThread struct {
 	Events       int64      `json:"events" doc:"Number of the last one."`
 	Usage        TurnUsage  `json:"usage" doc:"Once it has ended, with that of threads below it."`
 	CreatedAt    time.Time  `json:"created_at"`
-	EndedAt      *time.Time `json:"ended_at"`
+	EndedAt      *time.Time `json:"ended_at" doc:"When it ended; null until then."`
 	ArchivedAt   *time.Time `json:"archived_at" doc:"When a client of the other form put it aside."`
 }
 
@@ -39,11 +39,11 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[SessionThread]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threads),
 		},
 		{
-			Method: http.MethodGet, Path: one + "/threads/{thread_id}", ID: "getSessionThread" + suffix, Summary: "Show a thread of a session", Scope: tenant.ScopeRead, Params: thread,
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}", ID: "getSessionThread" + suffix, Summary: "Show a thread of a session", Description: "Work that an agent has handed to another one: who works on it, and how far it is.", Scope: tenant.ScopeRead, Params: thread,
 			Answers: []httpapi.Answer{httpapi.OK(SessionThread{}, "The thread."), unknown}, Serve: httpapi.Returns(h.thread),
 		},
 		{
-			Method: http.MethodGet, Path: one + "/threads/{thread_id}/events", ID: "listSessionThreadEvents" + suffix, Summary: "List the events of a thread", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}/events", ID: "listSessionThreadEvents" + suffix, Summary: "List the events of a thread", Description: "As the events of a session, of the agent that works in the thread alone.", Scope: tenant.ScopeRead,
 			Params:  append(eventParams(), thread...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threadEvents),
 		},
@@ -153,7 +153,7 @@ func threadOf(t session.Thread) SessionThread {
 
 // EventThread is what an event of a hand-off tells of a thread.
 type EventThread struct {
-	ThreadID     *string `json:"thread_id,omitzero"`
+	ThreadID     *string `json:"thread_id,omitzero" doc:"The id of the thread."`
 	AgentID      string  `json:"agent_id"`
 	AgentVersion int     `json:"agent_version"`
 	Name         string  `json:"name"`

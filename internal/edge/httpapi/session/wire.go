@@ -14,9 +14,9 @@ type NewSession struct {
 	Version     *int                      `json:"agent_version,omitzero" minimum:"1" doc:"Another version than the current one."`
 	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments."`
 	Title       *string                   `json:"title,omitzero"`
-	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"What to store with it: an object of your own."`
 	Mounts      []NewMount                `json:"mounts,omitzero" doc:"Up to 20, for an agent with the tool sandboxes."`
-	Budget      *SessionBudget            `json:"budget,omitzero"`
+	Budget      *SessionBudget            `json:"budget,omitzero" doc:"What all turns together may use."`
 	Vaults      []wire.Text               `json:"vault_ids,omitzero" doc:"Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name."`
 	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that the session's state is told to, signed with the webhook secret of the key."`
 }
@@ -35,16 +35,16 @@ type Session struct {
 	AgentID      string                    `json:"agent_id"`
 	AgentVersion int                       `json:"agent_version"`
 	Speaker      SessionSpeaker            `json:"speaker" doc:"The agent that answers messages: another one than the session's once a swarm has handed the conversation on."`
-	Environment  string                    `json:"environment_id"`
+	Environment  string                    `json:"environment_id" doc:"The environment that it runs in."`
 	Title        *string                   `json:"title"`
 	Metadata     map[string]jsontext.Value `json:"metadata"`
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
 	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
-	Mounts       []Mount                   `json:"mounts"`
+	Mounts       []Mount                   `json:"mounts" doc:"What its sandbox has when it is first used."`
 	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
-	Vaults       []string                  `json:"vault_ids"`
-	Webhook      *string                   `json:"webhook_url"`
+	Vaults       []string                  `json:"vault_ids" doc:"The vaults whose credentials it uses."`
+	Webhook      *string                   `json:"webhook_url" doc:"The URL that is told of its state; null if none."`
 	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
@@ -83,13 +83,13 @@ type NewSessionEvent struct {
 type SessionTurn struct {
 	ID             *string            `json:"id" doc:"Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too."`
 	Type           string             `json:"type" enum:"message"`
-	Role           string             `json:"role" enum:"assistant"`
-	SessionID      string             `json:"session_id"`
+	Role           string             `json:"role" enum:"assistant" doc:"Who says it."`
+	SessionID      string             `json:"session_id" doc:"The session that it belongs to."`
 	Content        string             `json:"content" doc:"What the agent said last."`
 	Status         string             `json:"status" enum:"queued,in_progress,completed,requires_action,incomplete,failed,cancelled"`
 	Error          *TurnError         `json:"error" doc:"Why the turn did not complete."`
 	RequiresAction []WaitingCall      `json:"requires_action" doc:"Calls that wait for the client."`
-	Usage          TurnUsage          `json:"usage"`
+	Usage          TurnUsage          `json:"usage" doc:"Tokens that it used, and their price."`
 	Evaluation     *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of the turn's outcome: the last one."`
 }
 
@@ -102,16 +102,16 @@ type OutcomeCheck struct {
 // SessionOutcome is what a turn is to come to.
 type SessionOutcome struct {
 	ID            string        `json:"id" doc:"outc_ and 32 hexadecimal digits."`
-	Description   string        `json:"description"`
-	Rubric        *string       `json:"rubric"`
-	Check         *OutcomeCheck `json:"check"`
-	MaxIterations int           `json:"max_iterations"`
+	Description   string        `json:"description" doc:"What the work is to come to."`
+	Rubric        *string       `json:"rubric" doc:"What the work is judged by, in words; null if nothing but the check is."`
+	Check         *OutcomeCheck `json:"check" doc:"A command of the sandbox that has to succeed."`
+	MaxIterations int           `json:"max_iterations" doc:"How often the work is evaluated at most."`
 	Model         *string       `json:"model" doc:"That grades; null for that of the agent."`
 }
 
 // OutcomeEvaluation is an evaluation of an outcome.
 type OutcomeEvaluation struct {
-	OutcomeID   string  `json:"outcome_id"`
+	OutcomeID   string  `json:"outcome_id" doc:"The outcome that was evaluated."`
 	Iteration   int     `json:"iteration" doc:"From 0."`
 	Result      *string `json:"result" enum:"satisfied,needs_revision,max_iterations_reached,failed,interrupted" doc:"null while it is under way."`
 	Explanation *string `json:"explanation" doc:"Why: what the grader says, or what the check wrote."`
@@ -122,21 +122,21 @@ type OutcomeEvaluation struct {
 type WaitingCall struct {
 	ToolUseID string  `json:"tool_use_id" doc:"The id of the event tool_use."`
 	Name      string  `json:"name"`
-	Arguments *string `json:"arguments,omitzero"`
+	Arguments *string `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
 	Needs     string  `json:"needs" enum:"tool_confirmation,tool_result" doc:"The type of the event that answers it."`
 	ThreadID  *string `json:"thread_id,omitzero" doc:"The thread that made the call, if it is of work that was handed on."`
 }
 
 // TurnError says why a turn did not complete.
 type TurnError struct {
-	Code    string `json:"code"`
+	Code    string `json:"code" doc:"What went wrong, as a word for programs."`
 	Message string `json:"message"`
 }
 
 // TurnUsage is what a turn has used, or all turns of a session.
 type TurnUsage struct {
-	InputTokens  int64   `json:"input_tokens"`
-	OutputTokens int64   `json:"output_tokens"`
+	InputTokens  int64   `json:"input_tokens" doc:"Tokens of the input, cached ones too."`
+	OutputTokens int64   `json:"output_tokens" doc:"Tokens of the output, reasoning included."`
 	CostUSD      float64 `json:"cost_usd" doc:"Of models, tools and the sandbox."`
 }
 
@@ -169,7 +169,7 @@ type SessionEvent struct {
 	StopReason *SessionStop       `json:"stop_reason,omitzero" doc:"Of status, but for running."`
 	Thread     *EventThread       `json:"thread,omitzero" doc:"Of events of threads: the thread, with the agent that works in it."`
 	Speaker    *EventThread       `json:"speaker,omitzero" doc:"Of speaker: the agent that speaks from then on."`
-	CreatedAt  time.Time          `json:"created_at"`
+	CreatedAt  time.Time          `json:"created_at" doc:"When it happened."`
 }
 
 // SessionStop is why a turn stopped.
@@ -182,9 +182,9 @@ type SessionStop struct {
 // SessionDelta is a piece of an event that is to come.
 type SessionDelta struct {
 	Type   string `json:"type" enum:"delta"`
-	TurnID string `json:"turn_id"`
+	TurnID string `json:"turn_id" doc:"The turn that it belongs to."`
 	ItemID string `json:"item_id" doc:"That of the event which the pieces make."`
-	Of     string `json:"of" enum:"message,thinking,tool_use"`
+	Of     string `json:"of" enum:"message,thinking,tool_use" doc:"What the text is a piece of."`
 	Text   string `json:"text"`
 }
 
@@ -192,20 +192,20 @@ type SessionDelta struct {
 type SessionFile struct {
 	ID        string    `json:"id"`
 	FileName  string    `json:"filename"`
-	Bytes     int64     `json:"bytes"`
+	Bytes     int64     `json:"bytes" doc:"Size in bytes."`
 	ThreadID  *string   `json:"thread_id,omitzero" doc:"In a list: the thread in which it was shared, if it was in one."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
 // SessionPlan is the agent's plan, as it is from then on.
 type SessionPlan struct {
-	Steps   []PlanStep `json:"steps"`
+	Steps   []PlanStep `json:"steps" doc:"The steps in their order."`
 	WhyOpen *string    `json:"why_open,omitzero" doc:"Why steps stay open at the end of the turn."`
 }
 
 // PlanStep is a step of a plan.
 type PlanStep struct {
-	Step   string `json:"step"`
+	Step   string `json:"step" doc:"What is to be done, in words."`
 	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
 }
 
@@ -214,8 +214,8 @@ type Review struct {
 	Iteration int     `json:"iteration" doc:"Of the turn, from 1."`
 	Score     float64 `json:"score" doc:"0 to 1."`
 	Threshold float64 `json:"threshold" doc:"The quality_threshold of the skill."`
-	Passed    bool    `json:"passed"`
-	Feedback  string  `json:"feedback"`
+	Passed    bool    `json:"passed" doc:"Whether the answer reached the threshold."`
+	Feedback  string  `json:"feedback" doc:"What is to be better, in words."`
 	Error     *string `json:"error,omitzero" doc:"Why there is no review: the answer stays as it is then."`
 }
 
@@ -224,7 +224,7 @@ type SessionContext struct {
 	Type         string        `json:"type" enum:"session_context"`
 	Model        string        `json:"model"`
 	Instructions string        `json:"instructions" doc:"Those of the agent, and after them those of its skills."`
-	Skills       []UsedSkill   `json:"skills"`
+	Skills       []UsedSkill   `json:"skills" doc:"Skills that it works with."`
 	Tools        []ContextTool `json:"tools"`
 }
 
@@ -239,7 +239,7 @@ type UsedSkill struct {
 type ContextTool struct {
 	Name             string         `json:"name"`
 	Description      string         `json:"description"`
-	InputSchema      jsontext.Value `json:"input_schema"`
+	InputSchema      jsontext.Value `json:"input_schema" doc:"JSON Schema of the arguments."`
 	NeedsApproval    bool           `json:"needs_approval" doc:"Its calls wait for a tool_confirmation."`
 	AnsweredByClient bool           `json:"answered_by_client" doc:"Its calls wait for a tool_result."`
 }

@@ -32,7 +32,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	const about = "A form with a field `files[]` for each file, whose file name is its path in the skill's one folder, or for one zip, tar or tar.gz of that folder. `SKILL.md` is at the root of the folder."
 	ops := []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: all, ID: "listSkills", Summary: "List the tenant's skills, newest first", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: all, ID: "listSkills", Summary: "List the tenant's skills, newest first", Description: "Skills that the tenant has uploaded; the server's own are not listed. Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead,
 			Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."},
 				httpapi.Param{Name: "source", Enum: []string{"custom", "anthropic"}, Doc: "Only those that come from there: all that there are are custom."}),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Skill]{}, "A page.")}, Serve: httpapi.Returns(h.list),
@@ -43,19 +43,19 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers:     []httpapi.Answer{httpapi.Created(Skill{}, "It is there, with version 1."), taken, unsupported, full}, Serve: httpapi.Returns(h.create),
 		},
 		{
-			Method: http.MethodGet, Path: one, ID: "getSkill", Summary: "Show a skill", Scope: tenant.ScopeRead, Params: id,
+			Method: http.MethodGet, Path: one, ID: "getSkill", Summary: "Show a skill", Description: "By id or name, with the id of its newest version.", Scope: tenant.ScopeRead, Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(Skill{}, "The skill."), unknown}, Serve: httpapi.Returns(h.get),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "deleteSkill", Summary: "Delete a skill with its versions", Scope: tenant.ScopeExecute, Params: id,
+			Method: http.MethodDelete, Path: one, ID: "deleteSkill", Summary: "Delete a skill with its versions", Description: "All versions go. An agent that has one of them is not changed: its turns are refused with 409.", Scope: tenant.ScopeExecute, Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(DeletedSkill{}, "It is gone. Turns of agents that have it are refused from then on."), unknown}, Serve: httpapi.Returns(h.remove),
 		},
 		{
-			Method: http.MethodPost, Path: one + "/archive", ID: "archiveSkill", Summary: "Archive a skill", Scope: tenant.ScopeExecute, Params: id,
+			Method: http.MethodPost, Path: one + "/archive", ID: "archiveSkill", Summary: "Archive a skill", Description: "Agents that have it keep it.", Scope: tenant.ScopeExecute, Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(Skill{}, "It takes no new versions, and no agent gets it anew. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
 		},
 		{
-			Method: http.MethodGet, Path: versions, ID: "listSkillVersions", Summary: "List the versions of a skill, newest first", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: versions, ID: "listSkillVersions", Summary: "List the versions of a skill, newest first", Description: "Versions never change.", Scope: tenant.ScopeRead,
 			Params:  append(httpapi.PageParams(20, 100), id...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SkillVersion]{}, "A page."), unknown}, Serve: httpapi.Returns(h.versions),
 		},
@@ -65,15 +65,15 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers:     []httpapi.Answer{httpapi.Created(SkillVersion{}, "The version."), unknown, taken, unsupported, full}, Serve: httpapi.Returns(h.add),
 		},
 		{
-			Method: http.MethodGet, Path: version, ID: "getSkillVersion", Summary: "Show a version of a skill", Scope: tenant.ScopeRead, Params: which,
+			Method: http.MethodGet, Path: version, ID: "getSkillVersion", Summary: "Show a version of a skill", Description: "By id or number, or `latest`, with its files' paths and sizes.", Scope: tenant.ScopeRead, Params: which,
 			Answers: []httpapi.Answer{httpapi.OK(SkillVersion{}, "The version."), unknown}, Serve: httpapi.Returns(h.version),
 		},
 		{
-			Method: http.MethodGet, Path: version + "/content", ID: "getSkillVersionContent", Summary: "Download the files of a version", Scope: tenant.ScopeRead, Params: which,
+			Method: http.MethodGet, Path: version + "/content", ID: "getSkillVersionContent", Summary: "Download the files of a version", Description: "It can be uploaded again as it is. With `Range` a part of it.", Scope: tenant.ScopeRead, Params: which,
 			Answers: []httpapi.Answer{httpapi.Download(httpapi.OctetStream, "A zip archive of the skill's folder."), httpapi.Part("With Range: a part of it."), unknown}, Serve: httpapi.Writes(h.content),
 		},
 		{
-			Method: http.MethodDelete, Path: version, ID: "deleteSkillVersion", Summary: "Delete a version of a skill", Scope: tenant.ScopeExecute, Params: which,
+			Method: http.MethodDelete, Path: version, ID: "deleteSkillVersion", Summary: "Delete a version of a skill", Description: "The only version of a skill cannot be deleted (409): delete the skill.", Scope: tenant.ScopeExecute, Params: which,
 			Answers: []httpapi.Answer{httpapi.OK(DeletedSkillVersion{}, "It is gone."), unknown, taken}, Serve: httpapi.Returns(h.removeVersion),
 		},
 	}

@@ -14,8 +14,8 @@ type Skill struct {
 	Name            string      `json:"name" doc:"That of SKILL.md; the folder's name in sandboxes."`
 	DisplayName     string      `json:"display_name"`
 	Description     string      `json:"description" doc:"That of the latest version."`
-	Source          SkillSource `json:"source"`
-	LatestVersionID string      `json:"latest_version_id"`
+	Source          SkillSource `json:"source" doc:"Where it comes from."`
+	LatestVersionID string      `json:"latest_version_id" doc:"The id of its newest version."`
 	LatestVersion   int         `json:"latest_version" doc:"Its number."`
 	CreatedAt       time.Time   `json:"created_at"`
 	UpdatedAt       time.Time   `json:"updated_at" doc:"When the latest version was made."`
@@ -31,15 +31,15 @@ type SkillSource struct {
 type SkillVersion struct {
 	ID            string            `json:"id" doc:"skillver_ and 32 hexadecimal digits."`
 	Type          string            `json:"type" enum:"skill_version"`
-	SkillID       string            `json:"skill_id"`
+	SkillID       string            `json:"skill_id" doc:"The skill that it is a version of."`
 	Version       int               `json:"version" doc:"Its number, from 1."`
 	Name          string            `json:"name"`
 	Description   string            `json:"description"`
-	License       *string           `json:"license"`
-	Compatibility *string           `json:"compatibility"`
+	License       *string           `json:"license" doc:"The license that SKILL.md names; null if it names none."`
+	Compatibility *string           `json:"compatibility" doc:"What the skill needs, in its author's words; null if SKILL.md says nothing."`
 	AllowedTools  []string          `json:"allowed_tools" doc:"As SKILL.md has them. They grant nothing: the agent's policy decides."`
 	Metadata      map[string]string `json:"metadata" doc:"As SKILL.md has them."`
-	Files         []SkillFile       `json:"files"`
+	Files         []SkillFile       `json:"files" doc:"The files, by path."`
 	CreatedAt     time.Time         `json:"created_at"`
 }
 
@@ -47,7 +47,7 @@ type SkillVersion struct {
 type SkillFile struct {
 	Path       string `json:"path" doc:"In the skill's folder."`
 	Size       int64  `json:"size" doc:"Bytes."`
-	Executable bool   `json:"executable"`
+	Executable bool   `json:"executable" doc:"Whether it may be run."`
 }
 
 // DeletedSkill says that a skill is gone.

@@ -27,15 +27,15 @@ type DownloadRequest struct {
 // FileURL reads or writes one file without a key.
 type FileURL struct {
 	URL       string       `json:"url" doc:"Absolute, with the host that the request was sent to."`
-	Method    string       `json:"method" enum:"GET,PUT"`
+	Method    string       `json:"method" enum:"GET,PUT" doc:"The method of HTTP that the URL is for."`
 	Headers   []FileHeader `json:"headers" doc:"To be sent with the request; none so far."`
-	ExpiresAt time.Time    `json:"expires_at"`
+	ExpiresAt time.Time    `json:"expires_at" doc:"When it stops being valid."`
 }
 
 // FileHeader is a header that a request to a FileURL has to have.
 type FileHeader struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name  string `json:"name" doc:"The header's name."`
+	Value string `json:"value" doc:"The value."`
 }
 
 func (h *Handlers) fileURLs() []httpapi.Operation {

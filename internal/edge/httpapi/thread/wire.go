@@ -9,7 +9,7 @@ import (
 
 // Thread is a thread's record.
 type Thread struct {
-	ID        string     `json:"thread_id"`
+	ID        string     `json:"thread_id" doc:"The id of the thread."`
 	Bytes     int64      `json:"bytes" doc:"Of its files."`
 	Files     int64      `json:"files" doc:"How many files, folders and links it has."`
 	CreatedAt time.Time  `json:"created_at"`
@@ -39,7 +39,7 @@ func threadOf(t *thread.Thread) Thread {
 
 // SignRequest is the body that asks for a signed URL.
 type SignRequest struct {
-	Method    string        `json:"method,omitzero" enum:"GET,PUT" default:"GET"`
+	Method    string        `json:"method,omitzero" enum:"GET,PUT" default:"GET" doc:"The method of HTTP that the URL is for."`
 	Path      *string       `json:"path" required:"true" doc:"The file, from the home."`
 	ExpiresIn *wire.Seconds `json:"expires_in,omitzero" minimum:"1" maximum:"86400" default:"900" doc:"Seconds."`
 }
@@ -47,8 +47,8 @@ type SignRequest struct {
 // SignedURL reads or writes one file without a key.
 type SignedURL struct {
 	URL       string    `json:"url" doc:"Relative to the server: put the address of the server before it."`
-	Method    string    `json:"method" enum:"GET,PUT"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Method    string    `json:"method" enum:"GET,PUT" doc:"The method of HTTP that the URL is for."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When it stops being valid."`
 }
 
 // FilesListRequest is the body of POST /v1/files/list.
@@ -60,7 +60,7 @@ type FilesListRequest struct {
 
 // FilesListResponse is what a folder holds.
 type FilesListResponse struct {
-	Files []FileEntry `json:"files"`
+	Files []FileEntry `json:"files" doc:"What the folder holds, by name."`
 }
 
 // FileEntry is a file or a folder.
@@ -69,7 +69,7 @@ type FileEntry struct {
 	Path        string     `json:"path" doc:"From the home, or the connection's root."`
 	Size        int64      `json:"size" doc:"Bytes; 0 of a folder."`
 	Modified    *time.Time `json:"modified" doc:"null where that is not kept, as of a bucket's folders."`
-	IsDirectory bool       `json:"is_directory"`
+	IsDirectory bool       `json:"is_directory" doc:"Whether it is a folder."`
 }
 
 func fileOf(e thread.Entry) FileEntry {

@@ -26,7 +26,7 @@ type Token struct {
 	ID            string        `json:"id" doc:"tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key."`
 	Token         string        `json:"token,omitzero" doc:"The token itself: only in the answer that made it."`
 	KeyID         string        `json:"key_id" doc:"The key that made it."`
-	Scopes        []string      `json:"scopes"`
+	Scopes        []string      `json:"scopes" doc:"What it may do."`
 	Operations    []string      `json:"operations" doc:"Empty for all that are open to tokens."`
 	Session       *string       `json:"session" doc:"null for any."`
 	Sandbox       *TokenSandbox `json:"sandbox" doc:"null for any."`
@@ -36,13 +36,13 @@ type Token struct {
 	MaxExecutions *int64        `json:"max_executions" doc:"null for no bound."`
 	Executions    int64         `json:"executions" doc:"That it has begun."`
 	CreatedAt     time.Time     `json:"created_at"`
-	ExpiresAt     time.Time     `json:"expires_at"`
+	ExpiresAt     time.Time     `json:"expires_at" doc:"When it stops being valid."`
 }
 
 // TokenSandbox is the sandbox that a token reaches.
 type TokenSandbox struct {
-	ID      string `json:"sandbox_id"`
-	Session string `json:"session"`
+	ID      string `json:"sandbox_id" doc:"The id of the sandbox."`
+	Session string `json:"session" doc:"The session that it is in."`
 	Name    string `json:"name"`
 }
 

@@ -60,7 +60,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve: httpapi.Does(h.endTurn),
 		},
 		{
-			Method: http.MethodGet, Path: "/v1/tools", ID: "listTools", Summary: "List the tools",
+			Method: http.MethodGet, Path: "/v1/tools", ID: "listTools", Summary: "List the tools", Description: "`format` says in whose form: of MCP, of Anthropic's or of OpenAI's APIs. `strict` has OpenAI's strict schemas.",
 			Params: []httpapi.Param{
 				{Name: "format", Enum: []string{"mcp", "anthropic", "openai", "openai-responses"}, Doc: "How they are written; mcp if not given. openai is for the Chat Completions API, openai-responses for the Responses API."},
 				{Name: "strict", Type: httpapi.Bool, Doc: "true: every field of an input is required, and null leaves it out, as OpenAI's strict mode wants it."},

@@ -16,24 +16,24 @@ type MCPTool struct {
 	Name         string         `json:"name"`
 	Title        string         `json:"title"`
 	Description  string         `json:"description"`
-	InputSchema  any            `json:"inputSchema"`
-	OutputSchema any            `json:"outputSchema"`
-	Annotations  MCPAnnotations `json:"annotations"`
+	InputSchema  any            `json:"inputSchema" doc:"JSON Schema of the arguments."`
+	OutputSchema any            `json:"outputSchema" doc:"JSON Schema of the result."`
+	Annotations  MCPAnnotations `json:"annotations" doc:"Hints at what the tool does."`
 }
 
 // MCPAnnotations are MCP's hints of what a tool does.
 type MCPAnnotations struct {
-	ReadOnlyHint    bool `json:"readOnlyHint"`
-	DestructiveHint bool `json:"destructiveHint"`
-	IdempotentHint  bool `json:"idempotentHint"`
-	OpenWorldHint   bool `json:"openWorldHint"`
+	ReadOnlyHint    bool `json:"readOnlyHint" doc:"Whether it changes nothing."`
+	DestructiveHint bool `json:"destructiveHint" doc:"Whether it may destroy something."`
+	IdempotentHint  bool `json:"idempotentHint" doc:"Whether a second call with the same arguments changes nothing more."`
+	OpenWorldHint   bool `json:"openWorldHint" doc:"Whether it reaches what is outside of the sandbox."`
 }
 
 // MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC.
 type MCPError struct {
-	JSONRPC string         `json:"jsonrpc" required:"true" enum:"2.0"`
+	JSONRPC string         `json:"jsonrpc" required:"true" enum:"2.0" doc:"The version of JSON-RPC."`
 	ID      any            `json:"id" required:"true" doc:"That of the message; null if it has none or could not be read."`
-	Error   MCPErrorObject `json:"error" required:"true"`
+	Error   MCPErrorObject `json:"error" required:"true" doc:"Why the request was refused."`
 }
 
 // MCPErrorObject says what is wrong.
@@ -73,20 +73,20 @@ func mcpError(err error, status int, body httpapi.ErrorResponse) any {
 type AnthropicTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	InputSchema any    `json:"input_schema"`
+	InputSchema any    `json:"input_schema" doc:"JSON Schema of the arguments."`
 }
 
 // OpenAITool is a tool as the Chat Completions API takes it.
 type OpenAITool struct {
 	Type     string         `json:"type" enum:"function"`
-	Function OpenAIFunction `json:"function"`
+	Function OpenAIFunction `json:"function" doc:"What the model is told of the function."`
 }
 
 // OpenAIFunction is the function of an OpenAITool.
 type OpenAIFunction struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Parameters  any    `json:"parameters"`
+	Parameters  any    `json:"parameters" doc:"JSON Schema of the arguments."`
 	Strict      bool   `json:"strict,omitzero" doc:"The model keeps to parameters."`
 }
 
@@ -95,7 +95,7 @@ type OpenAIResponsesTool struct {
 	Type        string `json:"type" enum:"function"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Parameters  any    `json:"parameters"`
+	Parameters  any    `json:"parameters" doc:"JSON Schema of the arguments."`
 	Strict      bool   `json:"strict" doc:"The model keeps to parameters."`
 }
 
@@ -110,5 +110,5 @@ type ExecuteCodeRequest struct {
 	Metadata map[string]wire.Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record and the audit row, never shown to the program."`
 
 	// A model must not choose which paths are mounted.
-	SubPaths any `json:"sub_paths,omitzero" hidden:"true"`
+	SubPaths any `json:"sub_paths,omitzero" hidden:"true" doc:"For each mounted connection by its path, the part of it that the program sees."`
 }

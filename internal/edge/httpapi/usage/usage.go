@@ -28,7 +28,7 @@ type Handlers struct {
 // Operations is GET /v1/usage.
 func (h *Handlers) Operations() []httpapi.Operation {
 	return []httpapi.Operation{{
-		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "What the tenant has used", Scope: tenant.ScopeRead,
+		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "What the tenant has used", Description: "Days are of UTC. `since` and `before` bound them. The figures are those of the ledger, which budgets are counted by.", Scope: tenant.ScopeRead,
 		Params: []httpapi.Param{
 			{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
 			{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},

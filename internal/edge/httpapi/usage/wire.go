@@ -4,9 +4,9 @@ import "time"
 
 // Usage is what a tenant has used.
 type Usage struct {
-	Since   time.Time    `json:"since"`
-	Before  time.Time    `json:"before"`
-	Days    []UsageDay   `json:"days"`
+	Since   time.Time    `json:"since" doc:"The beginning of the time that is shown."`
+	Before  time.Time    `json:"before" doc:"The end of the time that is shown, which is not in it."`
+	Days    []UsageDay   `json:"days" doc:"One entry for each day with use, in UTC."`
 	Totals  UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
 	Month   UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
 	Outputs UsageOutputs `json:"outputs" doc:"What ended executions and responses keep now."`
@@ -22,13 +22,13 @@ type UsageDay struct {
 
 // UsageAmounts are amounts of use.
 type UsageAmounts struct {
-	Calls      int64   `json:"calls"`
+	Calls      int64   `json:"calls" doc:"How many calls were made."`
 	Sessions   int64   `json:"sessions" doc:"Sandboxes that were started."`
 	Seconds    float64 `json:"seconds" doc:"Wall clock, in a sandbox."`
 	CPUSeconds float64 `json:"cpu_seconds" doc:"Seconds times the cores that the sandbox had."`
 	GiBSeconds float64 `json:"gib_seconds" doc:"Seconds times the GiB of memory that it had."`
 	BytesOut   int64   `json:"bytes_out" doc:"To the network."`
-	Credits    float64 `json:"credits"`
+	Credits    float64 `json:"credits" doc:"What was charged, in credits."`
 
 	InputTokens      int64   `json:"input_tokens" doc:"With those of the caches."`
 	CacheReadTokens  int64   `json:"cache_read_tokens" doc:"Of the input: read from the provider's cache."`
@@ -44,7 +44,7 @@ type UsageMonth struct {
 	Budget     *float64  `json:"budget" doc:"In credits; null for none."`
 	Cost       float64   `json:"cost" doc:"What responses have cost so far, in US dollars."`
 	CostBudget *float64  `json:"cost_budget" doc:"In US dollars; null for none."`
-	ResetsAt   time.Time `json:"resets_at"`
+	ResetsAt   time.Time `json:"resets_at" doc:"When the month ends."`
 }
 
 // UsageOutputs is what a tenant's ended executions and responses keep.

@@ -31,9 +31,9 @@ type Vault struct {
 
 // NewCredential is the body that adds a credential.
 type NewCredential struct {
-	Auth        *NewAuth             `json:"auth" required:"true"`
+	Auth        *NewAuth             `json:"auth" required:"true" doc:"What the credential is for, with its type."`
 	DisplayName *string              `json:"display_name,omitzero"`
-	Metadata    map[string]wire.Text `json:"metadata,omitzero"`
+	Metadata    map[string]wire.Text `json:"metadata,omitzero" doc:"Up to 16 pairs; keys of up to 64 characters, values of up to 512."`
 }
 
 // NewAuth is what a credential is for, with its secrets, which are never shown.
@@ -51,23 +51,23 @@ type NewAuth struct {
 
 // NewRefresh says how an access token is refreshed.
 type NewRefresh struct {
-	ClientID      *string          `json:"client_id" required:"true"`
-	RefreshToken  *string          `json:"refresh_token" required:"true"`
-	TokenEndpoint *string          `json:"token_endpoint" required:"true"`
-	EndpointAuth  *NewEndpointAuth `json:"token_endpoint_auth" required:"true"`
-	Resource      *string          `json:"resource,omitzero"`
-	Scope         *string          `json:"scope,omitzero"`
+	ClientID      *string          `json:"client_id" required:"true" doc:"The client that the token endpoint knows."`
+	RefreshToken  *string          `json:"refresh_token" required:"true" doc:"What the token endpoint gives an access token for; it is never shown."`
+	TokenEndpoint *string          `json:"token_endpoint" required:"true" doc:"The URL that gives access tokens."`
+	EndpointAuth  *NewEndpointAuth `json:"token_endpoint_auth" required:"true" doc:"How the client shows the token endpoint who it is."`
+	Resource      *string          `json:"resource,omitzero" doc:"The resource that the token is for, if the endpoint wants one."`
+	Scope         *string          `json:"scope,omitzero" doc:"What the token is to be good for, if the endpoint wants it."`
 }
 
 // NewEndpointAuth says how the client shows who it is.
 type NewEndpointAuth struct {
 	Type         *string `json:"type" required:"true" enum:"none,client_secret_basic,client_secret_post"`
-	ClientSecret *string `json:"client_secret,omitzero"`
+	ClientSecret *string `json:"client_secret,omitzero" doc:"Of client_secret_basic and client_secret_post: the client's secret, which is never shown."`
 }
 
 // CredentialChange changes a credential; what is left out stays.
 type CredentialChange struct {
-	Auth        *AuthChange           `json:"auth,omitzero"`
+	Auth        *AuthChange           `json:"auth,omitzero" doc:"What the credential is for, with its type."`
 	DisplayName *string               `json:"display_name,omitzero"`
 	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`
 }
@@ -75,17 +75,17 @@ type CredentialChange struct {
 // AuthChange gives a credential other secrets. What it is for stays.
 type AuthChange struct {
 	Type        *string        `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret" doc:"That of the credential."`
-	Token       *string        `json:"token,omitzero"`
-	AccessToken *string        `json:"access_token,omitzero"`
-	ExpiresAt   *string        `json:"expires_at,omitzero" format:"date-time"`
-	Refresh     *RefreshChange `json:"refresh,omitzero"`
-	SecretValue *string        `json:"secret_value,omitzero"`
+	Token       *string        `json:"token,omitzero" doc:"Of static_bearer: another token. Left out, it stays."`
+	AccessToken *string        `json:"access_token,omitzero" doc:"Of mcp_oauth: another access token. Left out, it stays."`
+	ExpiresAt   *string        `json:"expires_at,omitzero" format:"date-time" doc:"Of mcp_oauth: when access_token expires, in RFC 3339."`
+	Refresh     *RefreshChange `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
+	SecretValue *string        `json:"secret_value,omitzero" doc:"Of host_secret: another value. Left out, it stays."`
 	Hosts       *[]wire.Text   `json:"hosts,omitzero" doc:"Replaces them."`
 }
 
 // RefreshChange changes how an access token is refreshed.
 type RefreshChange struct {
-	RefreshToken *string          `json:"refresh_token,omitzero"`
+	RefreshToken *string          `json:"refresh_token,omitzero" doc:"What the token endpoint gives an access token for; it is never shown."`
 	Scope        *string          `json:"scope,omitzero" doc:"Empty for none."`
 	EndpointAuth *NewEndpointAuth `json:"token_endpoint_auth,omitzero" doc:"Another client_secret. The type stays what it is."`
 }
@@ -94,9 +94,9 @@ type RefreshChange struct {
 type Credential struct {
 	ID          string            `json:"id" doc:"vcrd_ and 32 hexadecimal digits."`
 	Type        string            `json:"type" enum:"vault_credential"`
-	VaultID     string            `json:"vault_id"`
+	VaultID     string            `json:"vault_id" doc:"The vault that it is in."`
 	DisplayName *string           `json:"display_name"`
-	Auth        CredentialAuth    `json:"auth"`
+	Auth        CredentialAuth    `json:"auth" doc:"What the credential is for, with its type."`
 	Metadata    map[string]string `json:"metadata"`
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
@@ -106,20 +106,20 @@ type Credential struct {
 // CredentialAuth is what a credential is for.
 type CredentialAuth struct {
 	Type       string             `json:"type" enum:"static_bearer,mcp_oauth,host_secret"`
-	ServerURL  *string            `json:"mcp_server_url,omitzero"`
-	ExpiresAt  *time.Time         `json:"expires_at,omitzero"`
-	Refresh    *CredentialRefresh `json:"refresh,omitzero"`
-	SecretName *string            `json:"secret_name,omitzero"`
-	Hosts      []string           `json:"hosts,omitzero"`
+	ServerURL  *string            `json:"mcp_server_url,omitzero" doc:"Of static_bearer and mcp_oauth: the MCP server that the token is for."`
+	ExpiresAt  *time.Time         `json:"expires_at,omitzero" doc:"Of mcp_oauth: when the access token expires; null where that is not known."`
+	Refresh    *CredentialRefresh `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
+	SecretName *string            `json:"secret_name,omitzero" doc:"Of host_secret: the variable of programs, which holds a placeholder."`
+	Hosts      []string           `json:"hosts,omitzero" doc:"Of host_secret: the hosts that the secret is sent to."`
 }
 
 // CredentialRefresh says how an access token is refreshed.
 type CredentialRefresh struct {
-	ClientID      string       `json:"client_id"`
-	TokenEndpoint string       `json:"token_endpoint"`
-	EndpointAuth  EndpointAuth `json:"token_endpoint_auth"`
-	Resource      *string      `json:"resource"`
-	Scope         *string      `json:"scope"`
+	ClientID      string       `json:"client_id" doc:"The client that the token endpoint knows."`
+	TokenEndpoint string       `json:"token_endpoint" doc:"The URL that gives access tokens."`
+	EndpointAuth  EndpointAuth `json:"token_endpoint_auth" doc:"How the client shows the token endpoint who it is."`
+	Resource      *string      `json:"resource" doc:"The resource that the token is for, if the endpoint wants one."`
+	Scope         *string      `json:"scope" doc:"What the token is to be good for, if the endpoint wants it."`
 }
 
 // EndpointAuth says how the client shows who it is.

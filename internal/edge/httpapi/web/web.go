@@ -19,7 +19,10 @@ type Handlers struct{ Web *web.Service }
 func (h *Handlers) Operations() []httpapi.Operation {
 	example := SearchRequest{Query: &wire.Texts{"gVisor systrap platform"}, MaxResults: new(wire.Whole(5))}
 	ops := []httpapi.Operation{
-		{Path: "/v1/search", ID: "search", Body: httpapi.JSON(example)},
+		{
+			Path: "/v1/search", ID: "search", Description: "One query, or up to 5 whose results are merged, by the operator's provider of searches, within 20 s for each. A filter that the provider does not have is refused by name. It is charged as one call of `web_search` or `people_search`.",
+			Body: httpapi.JSON(example),
+		},
 		{
 			Path: "/search", ID: "searchOfContract", Description: "POST /v1/search at the path that the contract's clients ask, whose `client.search.create` it serves.",
 			Body: httpapi.JSON(SearchRequest{Query: &wire.Texts{"EROFS", "overlayfs"}, SearchType: new(SearchType("web"))}),

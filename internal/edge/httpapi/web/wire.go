@@ -70,7 +70,7 @@ type Date string
 type SearchAnswer struct {
 	ID         string         `json:"id" doc:"The call, as the audit trail names it."`
 	Results    []SearchResult `json:"results" doc:"Best first."`
-	ServerTime *time.Time     `json:"server_time,omitzero" nullable:"false"`
+	ServerTime *time.Time     `json:"server_time,omitzero" nullable:"false" doc:"What time it is at the server, if that was asked for."`
 }
 
 // SearchResult is a page that was found.

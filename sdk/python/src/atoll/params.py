@@ -10,6 +10,10 @@ else:
 
 
 class AgentHandoff(TypedDict):
+    """
+    AgentHandoff is an agent that another one may hand work to.
+    """
+
     agent_id: str
     """
     Id or slug of an agent of the tenant.
@@ -33,7 +37,14 @@ class AgentHandoff(TypedDict):
 
 
 class AgentModel(TypedDict):
+    """
+    AgentModel says which model an agent asks, and how.
+    """
+
     effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    """
+    How much the model thinks before it answers.
+    """
     max_tokens: NotRequired[int | None]
     """
     Of one answer.
@@ -43,11 +54,24 @@ class AgentModel(TypedDict):
     GET /v1/models lists what there is.
     """
     stop: NotRequired[list[str]]
+    """
+    Up to 16 texts before the first of which an answer ends.
+    """
     temperature: NotRequired[float | None]
+    """
+    How freely the model chooses words, 0 to 2.
+    """
     top_p: NotRequired[float | None]
+    """
+    From how much of the likely words the model chooses, 0 to 1.
+    """
 
 
 class AgentMultiagent(TypedDict):
+    """
+    AgentMultiagent says how an agent hands on.
+    """
+
     context_sharing: NotRequired[Literal["full", "summary"] | None]
     """
     What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
@@ -75,6 +99,10 @@ class AgentMultiagent(TypedDict):
 
 
 class AgentServer(TypedDict):
+    """
+    AgentServer is an MCP server that an agent may use.
+    """
+
     allowed_tools: NotRequired[list[str]]
     """
     Left out, all of them; empty, none.
@@ -88,6 +116,9 @@ class AgentServer(TypedDict):
     Of stdio: a program, by its name or path in the sandbox.
     """
     description: NotRequired[str | None]
+    """
+    What it is for, in words.
+    """
     env: NotRequired[dict[str, str]]
     """
     Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
@@ -97,6 +128,9 @@ class AgentServer(TypedDict):
     Stored encrypted and never shown. Left out in a change, they stay while name and url do.
     """
     name: str
+    """
+    Its name.
+    """
     type: NotRequired[Literal["url", "stdio"] | None]
     """
     url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
@@ -108,6 +142,10 @@ class AgentServer(TypedDict):
 
 
 class AgentTool(TypedDict):
+    """
+    AgentTool is a tool of an agent.
+    """
+
     description: NotRequired[str | None]
     """
     Of custom.
@@ -125,9 +163,16 @@ class AgentTool(TypedDict):
     Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own.
     """
     type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class AuditMark(TypedDict):
+    """
+    AuditMark names a seal of a tenant's chain.
+    """
+
     hash: str
     """
     64 hexadecimal digits.
@@ -139,11 +184,25 @@ class AuditMark(TypedDict):
 
 
 class BrowseInput(TypedDict):
+    """
+    BrowseInput is the input of browse.
+    """
+
     port: int
+    """
+    The TCP port.
+    """
     sandbox: NotRequired[str | None]
+    """
+    The name of the sandbox; default if left out.
+    """
 
 
 class CapOverrides(TypedDict):
+    """
+    CapOverrides are a tenant's own caps.
+    """
+
     agent_hourly: int | None
     """
     Calls of one agent a UTC hour; likewise.
@@ -155,13 +214,33 @@ class CapOverrides(TypedDict):
 
 
 class CapsChange(TypedDict):
+    """
+    CapsChange is what PATCH can change of them; what is left out stays.
+    """
+
     agent_hourly: NotRequired[int | None]
+    """
+    Calls of execute_code that one agent may make in an hour; 0 stops every call.
+    """
     tenant_daily: NotRequired[int | None]
+    """
+    Calls of execute_code that a tenant may make in a day; 0 stops every call.
+    """
 
 
 class CodeInput(TypedDict):
+    """
+    CodeInput is the input of execute_code.
+    """
+
     code: str
+    """
+    The code to run.
+    """
     language: NotRequired[Literal["python", "node", "bash"] | None]
+    """
+    The language of the code; python if left out.
+    """
     timeout: NotRequired[int | None]
     """
     Most seconds that the code may run; 60 if left out.
@@ -169,6 +248,10 @@ class CodeInput(TypedDict):
 
 
 class ContainerAccess(TypedDict):
+    """
+    ContainerAccess narrows what the environment's network policy allows.
+    """
+
     allowed_domains: NotRequired[list[str]]
     """
     With allowlist: names of hosts, or *.example.com.
@@ -178,9 +261,16 @@ class ContainerAccess(TypedDict):
     Refused: an environment's bound secrets do this.
     """
     type: Literal["disabled", "allowlist"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class Credentials(TypedDict):
+    """
+    Credentials of a bucket. They are stored encrypted and never shown.
+    """
+
     access_key_id: NotRequired[str]
     """
     Of s3.
@@ -200,6 +290,10 @@ class Credentials(TypedDict):
 
 
 class DownloadRequest(TypedDict):
+    """
+    DownloadRequest is the body of POST /v1/files/download_url.
+    """
+
     id: str
     """
     A thread_id.
@@ -215,6 +309,10 @@ class DownloadRequest(TypedDict):
 
 
 class ExecuteCodeRequest(TypedDict):
+    """
+    ExecuteCodeRequest is the body of POST /v1/tools/execute_code.
+    """
+
     agent: str
     """
     Which agent calls. Its hourly cap counts the call.
@@ -246,6 +344,10 @@ class ExecuteCodeRequest(TypedDict):
 
 
 class ExecuteRequest(TypedDict):
+    """
+    ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null, which is the same as leaving them out.
+    """
+
     args: NotRequired[list[str] | None]
     """
     Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
@@ -305,11 +407,25 @@ class ExecuteRequest(TypedDict):
 
 
 class ExpiresAfter(TypedDict):
+    """
+    ExpiresAfter says how long a container lives without use.
+    """
+
     anchor: Literal["last_active_at"]
+    """
+    From when minutes count: its last use.
+    """
     minutes: int
+    """
+    Minutes without a use after which it is deleted, 1 to 43200.
+    """
 
 
 class FetchRequest(TypedDict):
+    """
+    FetchRequest names pages.
+    """
+
     max_tokens_per_page: NotRequired[int | None]
     """
     Of each page; 4 characters count as a token.
@@ -321,6 +437,10 @@ class FetchRequest(TypedDict):
 
 
 class FilesListRequest(TypedDict):
+    """
+    FilesListRequest is the body of POST /v1/files/list.
+    """
+
     id: str
     """
     A thread_id; or slug or id of a connection that this key mounts.
@@ -336,6 +456,10 @@ class FilesListRequest(TypedDict):
 
 
 class FilesystemChange(TypedDict):
+    """
+    FilesystemChange changes FilesystemPermissions.
+    """
+
     blocked_paths: NotRequired[list[str] | None]
     """
     Replaces the list.
@@ -351,19 +475,52 @@ class FilesystemChange(TypedDict):
 
 
 class GlobInput(TypedDict):
+    """
+    GlobInput is the input of glob.
+    """
+
     cwd: NotRequired[str | None]
+    """
+    The folder to begin in; the home if left out.
+    """
     pattern: str
+    """
+    A pattern such as **/*.py.
+    """
     sandbox: NotRequired[str | None]
+    """
+    The name of the sandbox; default if left out.
+    """
 
 
 class JSONSchema(TypedDict):
+    """
+    JSONSchema is a named schema.
+    """
+
     description: NotRequired[str | None]
+    """
+    What it is for, in words.
+    """
     name: NotRequired[str | None]
+    """
+    Its name.
+    """
     schema: Any
+    """
+    JSON Schema of the answer.
+    """
     strict: NotRequired[bool | None]
+    """
+    Whether the answer must fit the schema exactly.
+    """
 
 
 class KeyChange(TypedDict):
+    """
+    KeyChange is what PATCH can change of a key; what is left out stays.
+    """
+
     env_vars: NotRequired[dict[str, Any] | None]
     """
     Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars.
@@ -373,6 +530,9 @@ class KeyChange(TypedDict):
     A time in RFC 3339, or never.
     """
     name: NotRequired[str | None]
+    """
+    Its name.
+    """
     scopes: NotRequired[list[str] | None]
     """
     Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator.
@@ -400,23 +560,49 @@ class KeyChange(TypedDict):
 
 
 class LimitsChange(TypedDict):
+    """
+    LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
+    """
+
     cpu: NotRequired[float | None]
     """
     Cores, above 0.
     """
     inodes: NotRequired[int | None]
+    """
+    Files and folders together that it may make.
+    """
     memory: NotRequired[int | None]
     """
     Bytes. The three sizes live in it.
     """
     open_files: NotRequired[int | None]
+    """
+    Files that one program may have open.
+    """
     processes: NotRequired[int | None]
+    """
+    Processes and threads at the same time.
+    """
     root_size: NotRequired[int | None]
+    """
+    Bytes that may be written to the root file system, which is in memory.
+    """
     shm_size: NotRequired[int | None]
+    """
+    Bytes of /dev/shm, which is in memory.
+    """
     tmp_size: NotRequired[int | None]
+    """
+    Bytes that may be written to /tmp, which is in memory.
+    """
 
 
 class ModelPrices(TypedDict):
+    """
+    ModelPrices are in US dollars for a million tokens. What is left out is 0.
+    """
+
     cache_read: NotRequired[str]
     """
     For input that the provider reads from its cache.
@@ -430,17 +616,34 @@ class ModelPrices(TypedDict):
     A decimal number, such as 2.50, with at most 6 digits after the point.
     """
     output: NotRequired[str]
+    """
+    US dollars for a million tokens of output, a decimal number as text.
+    """
 
 
 class ModelTest(TypedDict):
+    """
+    ModelTest is what a model is asked.
+    """
+
     max_output_tokens: NotRequired[int | None]
+    """
+    Tokens that all answers together may have, reasoning included.
+    """
     prompt: NotRequired[str | None]
+    """
+    What the model is asked; a short question if left out.
+    """
 
 
 BlockedPort: TypeAlias = int
 
 
 class NetworkChange(TypedDict):
+    """
+    NetworkChange changes NetworkPermissions.
+    """
+
     allowed_cidrs: NotRequired[list[str] | None]
     """
     Replaces the list.
@@ -464,6 +667,10 @@ class NetworkChange(TypedDict):
 
 
 class NewConnection(TypedDict):
+    """
+    NewConnection is the body that makes a connection.
+    """
+
     account: NotRequired[str]
     """
     Of azure: the storage account.
@@ -481,21 +688,40 @@ class NewConnection(TypedDict):
     URL of the service, of s3 and azure; the provider's own if left out.
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
+    """
+    What kind it is of.
+    """
     path_style: NotRequired[bool]
     """
     Of s3: the bucket is in the path and not in the host's name.
     """
     prefix: NotRequired[str | None]
+    """
+    The part of the storage that is mounted: a folder, without a slash at the ends.
+    """
     read_only: NotRequired[bool | None]
+    """
+    Whether programs can only read it.
+    """
     region: NotRequired[str]
     """
     Of s3; required without an endpoint.
     """
     slug: str
+    """
+    What it is called in paths: sandboxes see it at /data/{slug}.
+    """
 
 
 class NewContainer(TypedDict):
+    """
+    NewContainer is the body that makes a container.
+    """
+
     expires_after: NotRequired[ExpiresAfter]
+    """
+    When it is deleted without a use.
+    """
     file_ids: NotRequired[list[str]]
     """
     Refused: there are no files to copy by id. Upload them to the container.
@@ -505,7 +731,13 @@ class NewContainer(TypedDict):
     At most what sandboxes of the key's environment have, which is what it has if left out.
     """
     name: str
+    """
+    A name, which need not be the only one.
+    """
     network_policy: NotRequired[ContainerAccess]
+    """
+    What of the environment's network the container may reach.
+    """
     skills: NotRequired[list[Any]]
     """
     Refused: there are no skills.
@@ -513,16 +745,40 @@ class NewContainer(TypedDict):
 
 
 class NewContext(TypedDict):
+    """
+    NewContext is the body that starts a code context.
+    """
+
     language: Literal["python", "node", "bash"]
+    """
+    The language of the code.
+    """
     working_dir: NotRequired[str | None]
+    """
+    The folder to begin in.
+    """
 
 
 class NewEndpointAuth(TypedDict):
+    """
+    NewEndpointAuth says how the client shows who it is.
+    """
+
     client_secret: NotRequired[str | None]
+    """
+    Of client_secret_basic and client_secret_post: the client's secret, which is never shown.
+    """
     type: Literal["none", "client_secret_basic", "client_secret_post"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class NewGrant(TypedDict):
+    """
+    NewGrant is the body that makes a grant.
+    """
+
     environment: NotRequired[str | None]
     """
     Name or id; either this or key.
@@ -536,9 +792,16 @@ class NewGrant(TypedDict):
     Within the connection's prefix and, for a key, that of its environment's grant; like them from the connection's root.
     """
     read_only: NotRequired[bool | None]
+    """
+    Whether programs can only read it.
+    """
 
 
 class NewKey(TypedDict):
+    """
+    NewKey is the body that makes a key.
+    """
+
     env_vars: NotRequired[dict[str, Any] | None]
     """
     Variables of its executions, over those of the environment. Rules as in an execution's env_vars.
@@ -556,6 +819,9 @@ class NewKey(TypedDict):
     Seconds until it expires; instead of expires_at.
     """
     name: str
+    """
+    A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens.
+    """
     scopes: NotRequired[list[str] | None]
     """
     Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
@@ -579,6 +845,10 @@ class NewKey(TypedDict):
 
 
 class NewModel(TypedDict):
+    """
+    NewModel is the body that makes a model.
+    """
+
     all_tenants: NotRequired[bool | None]
     """
     true if neither this nor tenants nor plans is there at first.
@@ -592,12 +862,21 @@ class NewModel(TypedDict):
     vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
     """
     context: NotRequired[int | None]
+    """
+    Tokens that a request and its answer may have together, if known.
+    """
     key: NotRequired[str | None]
     """
     For the provider; stored encrypted. Empty for none.
     """
     max_output: NotRequired[int | None]
+    """
+    Tokens that an answer may have, if known.
+    """
     name: str
+    """
+    What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes.
+    """
     plans: NotRequired[list[str] | None]
     """
     Names of the plans whose tenants may use it, too; then all_tenants is false.
@@ -607,6 +886,9 @@ class NewModel(TypedDict):
     Replaces them all.
     """
     provider: Literal["openai", "openai-chat", "anthropic"]
+    """
+    The protocol that it is asked by.
+    """
     tenants: NotRequired[list[str] | None]
     """
     Ids or names of the tenants that may use it; then all_tenants is false.
@@ -618,6 +900,10 @@ class NewModel(TypedDict):
 
 
 class NewModelKey(TypedDict):
+    """
+    NewModelKey is the body that gives a key.
+    """
+
     key: str
     """
     The tenant's own, for the model's provider. It is stored encrypted and never shown.
@@ -625,6 +911,10 @@ class NewModelKey(TypedDict):
 
 
 class NewMount(TypedDict):
+    """
+    NewMount is something that the sandboxes of a session have from the beginning.
+    """
+
     content: NotRequired[str | None]
     """
     Of file: up to 128 KiB, of all files together.
@@ -650,6 +940,9 @@ class NewMount(TypedDict):
     Of git_repository: the variable of a secret that is bound to the URL's host, which is its password.
     """
     type: Literal["file", "git_repository", "volume"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     url: NotRequired[str | None]
     """
     Of git_repository: an https URL, which the environment's network has to allow.
@@ -657,15 +950,41 @@ class NewMount(TypedDict):
 
 
 class NewRefresh(TypedDict):
+    """
+    NewRefresh says how an access token is refreshed.
+    """
+
     client_id: str
+    """
+    The client that the token endpoint knows.
+    """
     refresh_token: str
+    """
+    What the token endpoint gives an access token for; it is never shown.
+    """
     resource: NotRequired[str | None]
+    """
+    The resource that the token is for, if the endpoint wants one.
+    """
     scope: NotRequired[str | None]
+    """
+    What the token is to be good for, if the endpoint wants it.
+    """
     token_endpoint: str
+    """
+    The URL that gives access tokens.
+    """
     token_endpoint_auth: NewEndpointAuth
+    """
+    How the client shows the token endpoint who it is.
+    """
 
 
 class NewSandbox(TypedDict):
+    """
+    NewSandbox is the body that makes a named sandbox.
+    """
+
     env_vars: NotRequired[dict[str, Any] | None]
     """
     Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
@@ -683,6 +1002,9 @@ class NewSandbox(TypedDict):
     Such as node:22; that of the key's environment if left out.
     """
     name: str
+    """
+    1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
+    """
     network: NotRequired[NetworkChange]
     """
     Narrows what its environment's network allows.
@@ -710,7 +1032,14 @@ class NewSandbox(TypedDict):
 
 
 class NewTenant(TypedDict):
+    """
+    NewTenant is the body that makes a tenant.
+    """
+
     audit_days: NotRequired[int | None]
+    """
+    How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+    """
     caps: NotRequired[CapOverrides]
     """
     Replaces both: one that is left out is the server's.
@@ -732,6 +1061,9 @@ class NewTenant(TypedDict):
     0 for no budget.
     """
     name: str
+    """
+    1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit.
+    """
     network_enabled: NotRequired[bool | None]
     """
     Whether its environments may have a network.
@@ -759,6 +1091,10 @@ class NewTenant(TypedDict):
 
 
 class NewToken(TypedDict):
+    """
+    NewToken is the body that makes a token.
+    """
+
     expires_in: NotRequired[int | None]
     """
     Seconds until it expires.
@@ -798,6 +1134,10 @@ class NewToken(TypedDict):
 
 
 class NewVault(TypedDict):
+    """
+    NewVault is the body that makes a vault.
+    """
+
     display_name: str
     """
     1 to 255 characters.
@@ -809,6 +1149,10 @@ class NewVault(TypedDict):
 
 
 class OutcomeCheck(TypedDict):
+    """
+    OutcomeCheck is a command that checks an outcome in the session's sandbox.
+    """
+
     command: str
     """
     Run by bash; the check passes with the exit code 0.
@@ -820,6 +1164,10 @@ class OutcomeCheck(TypedDict):
 
 
 class PackagesChange(TypedDict):
+    """
+    PackagesChange is what can be changed of Packages; what is left out stays.
+    """
+
     apt: NotRequired[list[str] | None]
     """
     Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3.
@@ -867,6 +1215,10 @@ PlanBounds = TypedDict(
 
 
 class ProcessChange(TypedDict):
+    """
+    ProcessChange changes ProcessPermissions.
+    """
+
     allow_exec: NotRequired[bool | None]
     """
     false: neither fork nor exec, threads work.
@@ -876,6 +1228,9 @@ class ProcessChange(TypedDict):
     Replaces the list. A program's name, or a name with the arguments it begins with.
     """
     max_processes: NotRequired[int | None]
+    """
+    Processes, not threads, at the same time; 0 for no bound but limits.processes.
+    """
     root: NotRequired[bool | None]
     """
     Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it.
@@ -883,6 +1238,10 @@ class ProcessChange(TypedDict):
 
 
 class ProcessSignal(TypedDict):
+    """
+    ProcessSignal is the body that sends a signal.
+    """
+
     group: NotRequired[bool | None]
     """
     To its whole process group.
@@ -894,6 +1253,10 @@ class ProcessSignal(TypedDict):
 
 
 class ReadFileInput(TypedDict):
+    """
+    ReadFileInput is the input of read_file.
+    """
+
     encoding: NotRequired[Literal["utf-8", "base64"] | None]
     """
     How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
@@ -907,16 +1270,39 @@ class ReadFileInput(TypedDict):
     Byte offset
     """
     path: str
+    """
+    The file's path.
+    """
     sandbox: NotRequired[str | None]
+    """
+    The name of the sandbox; default if left out.
+    """
 
 
 class ReasoningSettings(TypedDict):
+    """
+    ReasoningSettings say how long a model thinks and what of it is shown.
+    """
+
     effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    """
+    How much the model thinks before it answers.
+    """
     summary: NotRequired[Literal["auto", "concise", "detailed"] | None]
+    """
+    How the model's thinking is summarized.
+    """
 
 
 class RefreshChange(TypedDict):
+    """
+    RefreshChange changes how an access token is refreshed.
+    """
+
     refresh_token: NotRequired[str | None]
+    """
+    What the token endpoint gives an access token for; it is never shown.
+    """
     scope: NotRequired[str | None]
     """
     Empty for none.
@@ -928,18 +1314,48 @@ class RefreshChange(TypedDict):
 
 
 class ResourcesChange(TypedDict):
+    """
+    ResourcesChange changes Resources.
+    """
+
     cpu: NotRequired[float | None]
+    """
+    Cores, such as 0.5.
+    """
     memory_mb: NotRequired[int | None]
+    """
+    MiB of memory.
+    """
     timeout: NotRequired[int | None]
+    """
+    Seconds that a program may run.
+    """
 
 
 class ResponseFormat(TypedDict):
+    """
+    ResponseFormat is the form of an answer as Chat Completions has it.
+    """
+
     json_schema: NotRequired[JSONSchema]
+    """
+    Of json_schema: the schema and its name.
+    """
     type: Literal["text", "json_schema"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class RunCode(TypedDict):
+    """
+    RunCode is the body that runs code in a context.
+    """
+
     code: str
+    """
+    The code to run in the context.
+    """
     timeout_ms: NotRequired[int | None]
     """
     Then the code is interrupted.
@@ -947,16 +1363,35 @@ class RunCode(TypedDict):
 
 
 class SandboxCreateInput(TypedDict):
+    """
+    SandboxCreateInput is the input of sandbox_create.
+    """
+
     image: NotRequired[str | None]
+    """
+    The image to begin with; the environment's if left out.
+    """
     sandbox: str
+    """
+    The name of the sandbox to make, or of one that is there.
+    """
     sleep_after_ms: NotRequired[int | None]
+    """
+    Milliseconds without a use after which it sleeps.
+    """
 
 
 class SandboxListInput(TypedDict):
-    pass
+    """
+    SandboxListInput is the input of sandbox_list.
+    """
 
 
 class SandboxTimeout(TypedDict):
+    """
+    SandboxTimeout is the body that says when a sandbox is destroyed.
+    """
+
     sleep_after_ms: NotRequired[int | None]
     """
     Without use; -1 for never, 0 for the server's.
@@ -968,6 +1403,10 @@ class SandboxTimeout(TypedDict):
 
 
 class SearchRequest(TypedDict):
+    """
+    SearchRequest is a search, as clients of the contract send it.
+    """
+
     country: NotRequired[str | None]
     """
     A code of ISO 3166-1, such as US.
@@ -1035,6 +1474,10 @@ class SearchRequest(TypedDict):
 
 
 class SessionBudget(TypedDict):
+    """
+    SessionBudget bounds what the turns of a session use together.
+    """
+
     cost_usd: NotRequired[float | None]
     """
     US dollars, at least 0.000001: of models, tools and the sandbox.
@@ -1046,6 +1489,10 @@ class SessionBudget(TypedDict):
 
 
 class SessionChange(TypedDict):
+    """
+    SessionChange changes what is said of a session; what is left out stays.
+    """
+
     budget: NotRequired[SessionBudget]
     """
     Raises it; the turn under way has what it began with.
@@ -1055,21 +1502,47 @@ class SessionChange(TypedDict):
     Replaces it.
     """
     title: NotRequired[str | None]
+    """
+    Its title, for people.
+    """
 
 
 class ShellInput(TypedDict):
+    """
+    ShellInput is the input of shell.
+    """
+
     command: str
+    """
+    A command for the shell.
+    """
     sandbox: NotRequired[str | None]
+    """
+    The name of the sandbox; default if left out.
+    """
     timeout_ms: NotRequired[int | None]
+    """
+    Milliseconds that the command may take.
+    """
     working_dir: NotRequired[str | None]
+    """
+    The folder that it works in.
+    """
 
 
 class SignRequest(TypedDict):
+    """
+    SignRequest is the body that asks for a signed URL.
+    """
+
     expires_in: NotRequired[int | None]
     """
     Seconds.
     """
     method: NotRequired[Literal["GET", "PUT"]]
+    """
+    The method of HTTP that the URL is for.
+    """
     path: str
     """
     The file, from the home.
@@ -1077,6 +1550,10 @@ class SignRequest(TypedDict):
 
 
 class StreamOptions(TypedDict):
+    """
+    StreamOptions say what a stream has beside its events.
+    """
+
     include_obfuscation: NotRequired[bool | None]
     """
     Only false: nothing is added.
@@ -1088,6 +1565,10 @@ class StreamOptions(TypedDict):
 
 
 class TemplateSandbox(TypedDict):
+    """
+    TemplateSandbox is a template's opting in.
+    """
+
     environment: Literal["default-public", "internal-only"]
     """
     What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
@@ -1095,7 +1576,14 @@ class TemplateSandbox(TypedDict):
 
 
 class TenantChange(TypedDict):
+    """
+    TenantChange is what PATCH can change of a tenant; what is left out stays.
+    """
+
     audit_days: NotRequired[int | None]
+    """
+    How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+    """
     caps: NotRequired[CapOverrides]
     """
     Replaces both: one that is left out is the server's.
@@ -1143,24 +1631,67 @@ class TenantChange(TypedDict):
 
 
 class TerminalSize(TypedDict):
+    """
+    TerminalSize is the size of a terminal.
+    """
+
     columns: int
+    """
+    Width in characters, at least 1.
+    """
     rows: int
+    """
+    Height in lines, at least 1.
+    """
 
 
 class TextFormat(TypedDict):
+    """
+    TextFormat is the form of an answer.
+    """
+
     description: NotRequired[str | None]
+    """
+    What it is for, in words.
+    """
     name: NotRequired[str | None]
+    """
+    Its name.
+    """
     schema: NotRequired[Any]
+    """
+    JSON Schema of the answer.
+    """
     strict: NotRequired[bool | None]
+    """
+    Whether the answer must fit the schema exactly.
+    """
     type: Literal["text", "json_schema"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class TextSettings(TypedDict):
+    """
+    TextSettings say what form the answer has.
+    """
+
     format: NotRequired[TextFormat]
+    """
+    The form of the text: plain, or JSON by a schema.
+    """
     verbosity: NotRequired[Literal["medium"] | None]
+    """
+    How long answers are: medium alone is supported.
+    """
 
 
 class ThreadChange(TypedDict):
+    """
+    ThreadChange is the body that changes a thread's record.
+    """
+
     expires_at: str | None
     """
     When it is deleted; null for the server's rule.
@@ -1168,6 +1699,10 @@ class ThreadChange(TypedDict):
 
 
 class ToolPolicy(TypedDict):
+    """
+    ToolPolicy says which tools an agent may call.
+    """
+
     allow_list: NotRequired[list[str]]
     """
     Left out, all tools may be called; empty, none.
@@ -1181,17 +1716,43 @@ class ToolPolicy(TypedDict):
     Wins over allow_list.
     """
     require_confirmation: NotRequired[list[str]]
+    """
+    Tools whose calls wait until a client confirms them.
+    """
 
 
 class TransferInput(TypedDict):
+    """
+    TransferInput is the input of transfer.
+    """
+
     from_path: str
+    """
+    The file or folder to copy.
+    """
     from_sandbox: str
+    """
+    The sandbox to copy from.
+    """
     recursive: NotRequired[bool | None]
+    """
+    Copy a folder with all that is in it.
+    """
     to_path: str
+    """
+    Where to copy it.
+    """
     to_sandbox: str
+    """
+    The sandbox to copy to.
+    """
 
 
 class UploadRequest(TypedDict):
+    """
+    UploadRequest is the body of POST /v1/files/upload_url.
+    """
+
     content_length: int
     """
     Bytes of the file. A longer one is written, too.
@@ -1215,7 +1776,14 @@ class UploadRequest(TypedDict):
 
 
 class VaultChange(TypedDict):
+    """
+    VaultChange changes what is said of a vault; what is left out stays.
+    """
+
     display_name: NotRequired[str | None]
+    """
+    A name for people.
+    """
     metadata: NotRequired[dict[str, str]]
     """
     Replaces it.
@@ -1223,18 +1791,41 @@ class VaultChange(TypedDict):
 
 
 class WriteFileInput(TypedDict):
+    """
+    WriteFileInput is the input of write_file.
+    """
+
     append: NotRequired[bool | None]
+    """
+    Add to the file instead of replacing it; false if left out.
+    """
     content: str
+    """
+    The content of the file.
+    """
     encoding: NotRequired[Literal["utf-8", "base64"] | None]
     """
     How content is given.
     """
     path: str
+    """
+    The file's path.
+    """
     sandbox: NotRequired[str | None]
+    """
+    The name of the sandbox; default if left out.
+    """
 
 
 class AgentChange(TypedDict):
+    """
+    AgentChange makes another version; what is left out stays.
+    """
+
     description: NotRequired[str | None]
+    """
+    What the agent is for, in words; null takes it away.
+    """
     handoffs: NotRequired[list[AgentHandoff] | None]
     """
     Replaces the list.
@@ -1256,12 +1847,21 @@ class AgentChange(TypedDict):
     Replaces it; {} for what holds by itself.
     """
     name: NotRequired[str | None]
+    """
+    Its name.
+    """
     skills: NotRequired[list[Any] | None]
     """
     Replaces the list.
     """
     slug: NotRequired[str | None]
+    """
+    A name for URLs, the only one of its kind in the tenant.
+    """
     system: NotRequired[str | None]
+    """
+    What the model is told before the conversation.
+    """
     tool_policy: NotRequired[ToolPolicy]
     """
     Replaces it.
@@ -1275,9 +1875,16 @@ class AgentChange(TypedDict):
     The current version: a change that was made for another one is refused with 409.
     """
     visibility: NotRequired[Literal["private", "template"] | None]
+    """
+    private, or template for one that other tenants may see and copy by its id.
+    """
 
 
 class AgentCopy(TypedDict):
+    """
+    AgentCopy says in what a copy differs; the body may be left out.
+    """
+
     model: NotRequired[AgentModel]
     """
     That of the agent, if left out.
@@ -1287,9 +1894,16 @@ class AgentCopy(TypedDict):
     That of the agent, if left out.
     """
     slug: NotRequired[str | None]
+    """
+    A name for URLs, the only one of its kind in the tenant.
+    """
 
 
 class AuditCheck(TypedDict):
+    """
+    AuditCheck is the body of a verification.
+    """
+
     known: NotRequired[AuditMark]
     """
     The head of an earlier report: the chain must still hold it.
@@ -1297,15 +1911,34 @@ class AuditCheck(TypedDict):
 
 
 class AuthChange(TypedDict):
+    """
+    AuthChange gives a credential other secrets. What it is for stays.
+    """
+
     access_token: NotRequired[str | None]
+    """
+    Of mcp_oauth: another access token. Left out, it stays.
+    """
     expires_at: NotRequired[str | None]
+    """
+    Of mcp_oauth: when access_token expires, in RFC 3339.
+    """
     hosts: NotRequired[list[str] | None]
     """
     Replaces them.
     """
     refresh: NotRequired[RefreshChange]
+    """
+    Of mcp_oauth: how another access token is had.
+    """
     secret_value: NotRequired[str | None]
+    """
+    Of host_secret: another value. Left out, it stays.
+    """
     token: NotRequired[str | None]
+    """
+    Of static_bearer: another token. Left out, it stays.
+    """
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     """
     That of the credential.
@@ -1313,20 +1946,37 @@ class AuthChange(TypedDict):
 
 
 class ConnectionChange(TypedDict):
+    """
+    ConnectionChange is what PATCH can change of a connection; what is left out stays.
+    """
+
     credentials: NotRequired[Credentials]
     """
     Replaces them all.
     """
     prefix: NotRequired[str | None]
+    """
+    The part of the storage that is mounted: a folder, without a slash at the ends.
+    """
     read_only: NotRequired[bool | None]
+    """
+    Whether programs can only read it.
+    """
 
 
 class CreateResponse(TypedDict):
+    """
+    CreateResponse is the body of POST /v1/responses. A field that the open specification has and that is not here is refused by name.
+    """
+
     background: NotRequired[bool | None]
     """
     Answer at once; the response is made in the background.
     """
     include: NotRequired[list[str]]
+    """
+    Fields of output items to send that are left out otherwise.
+    """
     input: NotRequired[Any]
     """
     A text, or a list of items.
@@ -1340,11 +1990,17 @@ class CreateResponse(TypedDict):
     US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
     """
     max_output_tokens: NotRequired[int | None]
+    """
+    Tokens that all answers together may have, reasoning included.
+    """
     max_steps: NotRequired[int | None]
     """
     How many times a model may be asked; 100 if left out.
     """
     max_tool_calls: NotRequired[int | None]
+    """
+    Calls of tools that the response may make.
+    """
     max_total_tokens: NotRequired[int | None]
     """
     Tokens of all requests to models and of their answers. No model is asked once that is reached.
@@ -1362,12 +2018,21 @@ class CreateResponse(TypedDict):
     Up to 5 names of models: the next one is asked when one fails. It takes precedence over model.
     """
     parallel_tool_calls: NotRequired[bool | None]
+    """
+    Whether the model may make several calls at once.
+    """
     previous_response_id: NotRequired[str | None]
     """
     The id of a completed response that this one continues.
     """
     prompt_cache_key: NotRequired[str | None]
+    """
+    Which requests share the provider's cache.
+    """
     reasoning: NotRequired[ReasoningSettings]
+    """
+    How the model thinks before it answers.
+    """
     response_format: NotRequired[ResponseFormat]
     """
     In place of text.format.
@@ -1377,6 +2042,9 @@ class CreateResponse(TypedDict):
     Shown in the response; the provider does not get it.
     """
     service_tier: NotRequired[Literal["auto", "default"] | None]
+    """
+    Which tier of the provider is used: there is one.
+    """
     store: NotRequired[bool | None]
     """
     Keep the response, to be read or continued later.
@@ -1386,8 +2054,17 @@ class CreateResponse(TypedDict):
     Answer with server-sent events.
     """
     stream_options: NotRequired[StreamOptions]
+    """
+    Settings of a stream.
+    """
     temperature: NotRequired[float | None]
+    """
+    How freely the model chooses words, 0 to 2.
+    """
     text: NotRequired[TextSettings]
+    """
+    The form of the answer's text.
+    """
     tool_choice: NotRequired[Any]
     """
     auto, none, required, or an object that names a function.
@@ -1397,7 +2074,13 @@ class CreateResponse(TypedDict):
     What the model may call: sandbox, code_interpreter, and functions of yours.
     """
     top_p: NotRequired[float | None]
+    """
+    From how much of the likely words the model chooses, 0 to 1.
+    """
     truncation: NotRequired[Literal["auto", "disabled"] | None]
+    """
+    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    """
     user: NotRequired[str | None]
     """
     Taken for clients that send it, and not used.
@@ -1405,8 +2088,18 @@ class CreateResponse(TypedDict):
 
 
 class CredentialChange(TypedDict):
+    """
+    CredentialChange changes a credential; what is left out stays.
+    """
+
     auth: NotRequired[AuthChange]
+    """
+    What the credential is for, with its type.
+    """
     display_name: NotRequired[str | None]
+    """
+    A name for people.
+    """
     metadata: NotRequired[dict[str, str]]
     """
     Replaces it.
@@ -1414,6 +2107,10 @@ class CredentialChange(TypedDict):
 
 
 class ModelChange(TypedDict):
+    """
+    ModelChange is what PATCH can change of a model; what is left out stays.
+    """
+
     all_tenants: NotRequired[bool | None]
     """
     true if neither this nor tenants nor plans is there at first.
@@ -1427,11 +2124,17 @@ class ModelChange(TypedDict):
     vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
     """
     context: NotRequired[int | None]
+    """
+    Tokens that a request and its answer may have together, if known.
+    """
     key: NotRequired[str | None]
     """
     For the provider; stored encrypted. Empty for none.
     """
     max_output: NotRequired[int | None]
+    """
+    Tokens that an answer may have, if known.
+    """
     plans: NotRequired[list[str] | None]
     """
     Names of the plans whose tenants may use it, too; then all_tenants is false.
@@ -1451,16 +2154,35 @@ class ModelChange(TypedDict):
 
 
 class NewAgent(TypedDict):
+    """
+    NewAgent is the body that makes an agent.
+    """
+
     description: NotRequired[str | None]
+    """
+    What it is for, in words.
+    """
     handoffs: NotRequired[list[AgentHandoff]]
     """
     Agents that it may hand work to: each is a tool of the model's.
     """
     mcp_servers: NotRequired[list[AgentServer]]
+    """
+    MCP servers that tools name.
+    """
     metadata: NotRequired[dict[str, Any]]
+    """
+    What to store with it: an object of your own.
+    """
     model: AgentModel
     multiagent: NotRequired[AgentMultiagent]
+    """
+    How work is handed on to other agents.
+    """
     name: str
+    """
+    Its name.
+    """
     skills: NotRequired[list[Any]]
     """
     Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
@@ -1470,11 +2192,17 @@ class NewAgent(TypedDict):
     Unique among the tenant's agents; taken wherever an id is.
     """
     system: NotRequired[str | None]
+    """
+    What the model is told before the conversation.
+    """
     tool_policy: NotRequired[ToolPolicy]
     """
     metadata.tool_policy says the same.
     """
     tools: NotRequired[list[AgentTool]]
+    """
+    Tools that the model may call.
+    """
     visibility: NotRequired[Literal["private", "template"] | None]
     """
     private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs.
@@ -1482,6 +2210,10 @@ class NewAgent(TypedDict):
 
 
 class NewAuth(TypedDict):
+    """
+    NewAuth is what a credential is for, with its secrets, which are never shown.
+    """
+
     access_token: NotRequired[str | None]
     """
     Of mcp_oauth.
@@ -1515,15 +2247,35 @@ class NewAuth(TypedDict):
     Of static_bearer.
     """
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class NewCredential(TypedDict):
+    """
+    NewCredential is the body that adds a credential.
+    """
+
     auth: NewAuth
+    """
+    What the credential is for, with its type.
+    """
     display_name: NotRequired[str | None]
+    """
+    A name for people.
+    """
     metadata: NotRequired[dict[str, str]]
+    """
+    Up to 16 pairs; keys of up to 64 characters, values of up to 512.
+    """
 
 
 class NewProcess(TypedDict):
+    """
+    NewProcess is the body that starts a process.
+    """
+
     argv: NotRequired[list[str] | None]
     """
     A program and its arguments. Instead of command.
@@ -1553,9 +2305,16 @@ class NewProcess(TypedDict):
     Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest.
     """
     working_dir: NotRequired[str | None]
+    """
+    The folder to start it in; the home if left out.
+    """
 
 
 class NewSession(TypedDict):
+    """
+    NewSession is the body that makes a session.
+    """
+
     agent_id: str
     """
     Id or slug of an agent. The session keeps its current version.
@@ -1565,16 +2324,25 @@ class NewSession(TypedDict):
     Another version than the current one.
     """
     budget: NotRequired[SessionBudget]
+    """
+    What all turns together may use.
+    """
     environment_id: NotRequired[str | None]
     """
     Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
     """
     metadata: NotRequired[dict[str, Any]]
+    """
+    What to store with it: an object of your own.
+    """
     mounts: NotRequired[list[NewMount]]
     """
     Up to 20, for an agent with the tool sandboxes.
     """
     title: NotRequired[str | None]
+    """
+    Its title, for people.
+    """
     vault_ids: NotRequired[list[str]]
     """
     Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name.
@@ -1586,6 +2354,10 @@ class NewSession(TypedDict):
 
 
 class NewSessionEvent(TypedDict):
+    """
+    NewSessionEvent is something that the client says: a message, an outcome to work for, or an answer to a call that waits for it.
+    """
+
     approve: NotRequired[bool | None]
     """
     Of tool_confirmation: whether the call may be made.
@@ -1643,19 +2415,39 @@ class NewSessionEvent(TypedDict):
     Of tool_confirmation and tool_result: the id of the event tool_use.
     """
     type: Literal["message", "tool_confirmation", "tool_result", "user.define_outcome"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class PermissionsChange(TypedDict):
+    """
+    PermissionsChange is what can be changed of permissions; what is left out stays.
+    """
+
     allow_mcp_servers: NotRequired[bool | None]
     """
     In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
     """
     filesystem: NotRequired[FilesystemChange]
+    """
+    Which files programs may see and change.
+    """
     network: NotRequired[NetworkChange]
+    """
+    What programs may reach over the network.
+    """
     process: NotRequired[ProcessChange]
+    """
+    What programs may start.
+    """
 
 
 class TemplateChange(TypedDict):
+    """
+    TemplateChange is the body that makes or replaces a template.
+    """
+
     sandbox: NotRequired[TemplateSandbox]
     """
     Left out, the template has not opted in.
@@ -1663,6 +2455,10 @@ class TemplateChange(TypedDict):
 
 
 class ConfigChange(TypedDict):
+    """
+    ConfigChange changes an EnvironmentConfig.
+    """
+
     base_template: NotRequired[str | None]
     """
     One of the operator's templates; the default image if left out.
@@ -1680,11 +2476,24 @@ class ConfigChange(TypedDict):
     Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
     """
     permissions: NotRequired[PermissionsChange]
+    """
+    What programs may do: network, files and processes.
+    """
     resources: NotRequired[ResourcesChange]
+    """
+    Processor, memory and time.
+    """
     type: NotRequired[Literal["cloud"] | None]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class EnvironmentChange(TypedDict):
+    """
+    EnvironmentChange is what PATCH can change of an environment; what is left out stays.
+    """
+
     env_vars: NotRequired[dict[str, Any] | None]
     """
     Variables to set; others stay. Rules as in an execution's env_vars.
@@ -1699,6 +2508,9 @@ class EnvironmentChange(TypedDict):
     """
     limits: NotRequired[LimitsChange]
     name: NotRequired[str | None]
+    """
+    Its name.
+    """
     packages: NotRequired[PackagesChange]
     """
     Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again.
@@ -1726,10 +2538,30 @@ class EnvironmentChange(TypedDict):
 
 
 class NewOwnEnvironment(TypedDict):
+    """
+    NewOwnEnvironment is the body that makes an environment.
+    """
+
     config: NotRequired[ConfigChange]
+    """
+    Its resources and permissions.
+    """
     name: str
+    """
+    Its name.
+    """
 
 
 class OwnEnvironmentChange(TypedDict):
+    """
+    OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
+    """
+
     config: NotRequired[ConfigChange]
+    """
+    Its resources and permissions.
+    """
     name: NotRequired[str | None]
+    """
+    Its name.
+    """

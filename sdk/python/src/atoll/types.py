@@ -9,6 +9,10 @@ from ._record import Record
 
 
 class AcceptedResponse(Record):
+    """
+    AcceptedResponse says that an execution goes on without its caller.
+    """
+
     __slots__ = ()
     status: Literal["running", "success", "failed", "timeout", "oom", "blocked", "cancelled"]
     """
@@ -21,6 +25,10 @@ class AcceptedResponse(Record):
 
 
 class AgentHandoff(Record):
+    """
+    AgentHandoff is an agent that another one may hand work to.
+    """
+
     __slots__ = ()
     agent_id: str
     """
@@ -45,22 +53,42 @@ class AgentHandoff(Record):
 
 
 class AgentModel(Record):
+    """
+    AgentModel says which model an agent asks, and how.
+    """
+
     __slots__ = ()
     name: str
     """
     GET /v1/models lists what there is.
     """
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None
+    """
+    How much the model thinks before it answers.
+    """
     max_tokens: int | None
     """
     Of one answer.
     """
     stop: list[str] | None
+    """
+    Up to 16 texts before the first of which an answer ends.
+    """
     temperature: float | None
+    """
+    How freely the model chooses words, 0 to 2.
+    """
     top_p: float | None
+    """
+    From how much of the likely words the model chooses, 0 to 1.
+    """
 
 
 class AgentMultiagent(Record):
+    """
+    AgentMultiagent says how an agent hands on.
+    """
+
     __slots__ = ()
     context_sharing: Literal["full", "summary"] | None
     """
@@ -89,8 +117,15 @@ class AgentMultiagent(Record):
 
 
 class AgentServer(Record):
+    """
+    AgentServer is an MCP server that an agent may use.
+    """
+
     __slots__ = ()
     name: str
+    """
+    Its name.
+    """
     allowed_tools: list[str] | None
     """
     Left out, all of them; empty, none.
@@ -104,6 +139,9 @@ class AgentServer(Record):
     Of stdio: a program, by its name or path in the sandbox.
     """
     description: str | None
+    """
+    What it is for, in words.
+    """
     env: dict[str, str] | None
     """
     Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
@@ -123,8 +161,15 @@ class AgentServer(Record):
 
 
 class AgentSkill(Record):
+    """
+    AgentSkill is a skill of an agent.
+    """
+
     __slots__ = ()
     name: str
+    """
+    Its name.
+    """
     type: Literal["built_in", "custom"]
     """
     built_in: one of the server's own; custom: one of the tenant's.
@@ -144,8 +189,15 @@ class AgentSkill(Record):
 
 
 class AgentTool(Record):
+    """
+    AgentTool is a tool of an agent.
+    """
+
     __slots__ = ()
     type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     description: str | None
     """
     Of custom.
@@ -165,13 +217,30 @@ class AgentTool(Record):
 
 
 class AnthropicTool(Record):
+    """
+    AnthropicTool is a tool as the Messages API takes it.
+    """
+
     __slots__ = ()
     description: str
+    """
+    What it is for, in words.
+    """
     input_schema: Any
+    """
+    JSON Schema of the arguments.
+    """
     name: str
+    """
+    Its name.
+    """
 
 
 class AuditMark(Record):
+    """
+    AuditMark names a seal of a tenant's chain.
+    """
+
     __slots__ = ()
     hash: str
     """
@@ -184,14 +253,34 @@ class AuditMark(Record):
 
 
 class AuditProblem(Record):
+    """
+    AuditProblem is something that should not be.
+    """
+
     __slots__ = ()
     detail: str
+    """
+    What was found, in words.
+    """
     kind: Literal["changed", "missing", "chain", "order", "known", "unsealed", "backdated", "unprotected", "tenant"]
+    """
+    What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+    """
     seal: int
+    """
+    The seal that it is about; 0 if none.
+    """
     row_id: int | None
+    """
+    The row that it is about; 0 if none.
+    """
 
 
 class AuditReport(Record):
+    """
+    AuditReport says what a verification found.
+    """
+
     __slots__ = ()
     expired: int
     """
@@ -202,6 +291,9 @@ class AuditReport(Record):
     The last seal: keep it elsewhere, and a chain that was cut short shows. null for no seals.
     """
     ok: bool
+    """
+    Whether nothing was found.
+    """
     problems: list[AuditProblem]
     """
     At most 1,000.
@@ -211,32 +303,81 @@ class AuditReport(Record):
     Rows that are there and match their seals.
     """
     seals: int
+    """
+    How many seals the trail has.
+    """
 
 
 class AuditRow(Record):
+    """
+    AuditRow is one call in the audit trail.
+    """
+
     __slots__ = ()
     agent_id: str
+    """
+    The agent that called, as the caller names it; empty if none.
+    """
     created_at: datetime
+    """
+    When the row was written.
+    """
     duration_ms: int
+    """
+    How long it took, in milliseconds.
+    """
     environment_id: str
+    """
+    The environment that it runs in.
+    """
     executed_code_hash: str
     """
     SHA-256 of the code, in hexadecimal.
     """
     exit_code: int
+    """
+    The exit code of the program; 128+n when signal n ended it.
+    """
     exit_status: Literal["ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"]
+    """
+    How it ended.
+    """
     failure_reason: str
+    """
+    Why it failed or was refused; empty if it did not.
+    """
     id: int
+    """
+    The row's number, which grows with each row.
+    """
     key_id: str
+    """
+    The key or token that called.
+    """
     language: str
+    """
+    The language of the code.
+    """
     metadata: dict[str, str]
+    """
+    What else is on record of the call, such as the sandbox.
+    """
     mounts: list[str]
     """
     What it saw of which connection: slug/path, then :ro or :rw.
     """
     outbound_hosts: list[str]
+    """
+    Hosts that were contacted over the network.
+    """
     peak_memory_bytes: int
+    """
+    Bytes of memory that it used at most at one time.
+    """
     retention_days: int
+    """
+    How many days the row is kept.
+    """
     session_id: str
     """
     The turn that it belonged to.
@@ -246,31 +387,64 @@ class AuditRow(Record):
     What was called: execute, execute_code, a tool, or what was done with a named sandbox.
     """
     stderr_bytes: int
+    """
+    Bytes that were written to standard error.
+    """
     stderr_truncated: bool
+    """
+    Whether standard error had more than is kept.
+    """
     stdout_bytes: int
     """
     Before redaction and truncation.
     """
     stdout_truncated: bool
+    """
+    Whether standard output had more than is kept.
+    """
     tenant_id: str
+    """
+    The id of the tenant.
+    """
     trace_id: str
+    """
+    Names the request or execution in records and logs.
+    """
 
 
 class AuditTrail(Record):
+    """
+    AuditTrail is a tenant that has audit rows or seals.
+    """
+
     __slots__ = ()
     tenant: str | None
     """
     Its name; null if no tenant with this id is on record.
     """
     tenant_id: str
+    """
+    The id of the tenant.
+    """
 
 
 class BrowseOutput(Record):
+    """
+    BrowseOutput is what browse returns.
+    """
+
     __slots__ = ()
     url: str
+    """
+    The URL.
+    """
 
 
 class CapOverrides(Record):
+    """
+    CapOverrides are a tenant's own caps.
+    """
+
     __slots__ = ()
     agent_hourly: int | None
     """
@@ -283,6 +457,10 @@ class CapOverrides(Record):
 
 
 class Caps(Record):
+    """
+    Caps are the installation's caps of execute_code.
+    """
+
     __slots__ = ()
     agent_hourly: int
     """
@@ -295,40 +473,83 @@ class Caps(Record):
 
 
 class CodeContext(Record):
+    """
+    CodeContext is an interpreter that stays.
+    """
+
     __slots__ = ()
     context_id: str
+    """
+    Its id, by which runs name it.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     exit_code: int | None
     """
     Of an interpreter that has ended.
     """
     language: Literal["python", "node", "bash"]
+    """
+    The language of the code.
+    """
     status: Literal["idle", "running", "ended"]
     """
     One that has ended has to be restarted.
     """
     working_dir: str
+    """
+    The folder that it works in.
+    """
 
 
 class CodeContexts(Record):
+    """
+    CodeContexts are those of a sandbox.
+    """
+
     __slots__ = ()
     data: list[CodeContext]
+    """
+    The list itself.
+    """
 
 
 class CodeError(Record):
+    """
+    CodeError is an error that code ended with.
+    """
+
     __slots__ = ()
     name: str
+    """
+    The kind of the error, such as ValueError.
+    """
     traceback: list[str]
+    """
+    The lines of the traceback, from the outermost call on.
+    """
     value: str
+    """
+    What the error says.
+    """
 
 
 class CodeOutput(Record):
+    """
+    CodeOutput is what execute_code returns.
+    """
+
     __slots__ = ()
     dimension: str | None
     """
     With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly.
     """
     duration_ms: int
+    """
+    How long it took, in milliseconds.
+    """
     error: Literal["SandboxProvisioning", "SandboxCapExceeded", "SandboxTimeout", "SandboxOutOfMemory", "SandboxCancelled", "SandboxFailed"] | None
     """
     null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
@@ -342,6 +563,9 @@ class CodeOutput(Record):
     -1 when none was seen.
     """
     exit_status: Literal["ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"]
+    """
+    How it ended.
+    """
     ok: bool
     """
     True if the program ended with exit code 0.
@@ -355,11 +579,17 @@ class CodeOutput(Record):
     The first 32 KB.
     """
     stderr_truncated: bool
+    """
+    Whether standard error had more than is kept.
+    """
     stdout: str
     """
     The first 256 KB.
     """
     stdout_truncated: bool
+    """
+    Whether standard output had more than is kept.
+    """
     trace_id: str
     """
     Names the execution, if there was one, and its audit row.
@@ -367,6 +597,10 @@ class CodeOutput(Record):
 
 
 class CodeValue(Record):
+    """
+    CodeValue is a value in the forms there are of it.
+    """
+
     __slots__ = ()
     data: dict[str, Any]
     """
@@ -383,18 +617,31 @@ class CodeValue(Record):
 
 
 class Connection(Record):
+    """
+    Connection is a connection as the admin API shows it: without its credentials.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     id: str
     """
     con_ and 16 hexadecimal digits.
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
+    """
+    What kind it is of.
+    """
     prefix: str
     """
     All that anything sees of it; empty for the whole.
     """
     read_only: bool
+    """
+    Whether programs can only read it.
+    """
     slug: str
     """
     Sandboxes mount it at /data/{slug}.
@@ -426,15 +673,31 @@ class Connection(Record):
 
 
 class ContainerFile(Record):
+    """
+    ContainerFile is a file of a container.
+    """
+
     __slots__ = ()
     bytes: int
+    """
+    Size in bytes.
+    """
     container_id: str
+    """
+    The container that it is in.
+    """
     created_at: int
     """
     When it was last written: seconds since 1970.
     """
     id: str
+    """
+    Its id, which does not change.
+    """
     object: Literal["container.file"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
     path: str
     """
     Bytes that are not UTF-8 are replaced by U+FFFD.
@@ -446,29 +709,71 @@ class ContainerFile(Record):
 
 
 class ContainerFileList(Record):
+    """
+    ContainerFileList is a page of files.
+    """
+
     __slots__ = ()
     data: list[ContainerFile]
+    """
+    The list itself.
+    """
     first_id: str | None
+    """
+    The id of the first item of this page; null if it is empty.
+    """
     has_more: bool
+    """
+    Whether another page follows; give last_id as after to get it.
+    """
     last_id: str | None
+    """
+    The id of the last item of this page; null if it is empty.
+    """
     object: Literal["list"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class ContainerNetworkPolicy(Record):
+    """
+    ContainerNetworkPolicy is what a container may reach.
+    """
+
     __slots__ = ()
     type: Literal["disabled", "allowlist"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     allowed_domains: list[str] | None
+    """
+    Hosts that it may reach.
+    """
 
 
 class ContextTool(Record):
+    """
+    ContextTool is a tool as the model is told of it.
+    """
+
     __slots__ = ()
     answered_by_client: bool
     """
     Its calls wait for a tool_result.
     """
     description: str
+    """
+    What it is for, in words.
+    """
     input_schema: Any
+    """
+    JSON Schema of the arguments.
+    """
     name: str
+    """
+    Its name.
+    """
     needs_approval: bool
     """
     Its calls wait for a tool_confirmation.
@@ -476,62 +781,162 @@ class ContextTool(Record):
 
 
 class DeletedContainer(Record):
+    """
+    DeletedContainer says that a container was deleted.
+    """
+
     __slots__ = ()
     deleted: bool
+    """
+    Always true.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     object: Literal["container.deleted"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class DeletedContainerFile(Record):
+    """
+    DeletedContainerFile says that a file was deleted.
+    """
+
     __slots__ = ()
     deleted: bool
+    """
+    Always true.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     object: Literal["container.file.deleted"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class DeletedCredential(Record):
+    """
+    DeletedCredential says that a credential is gone.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["vault_credential_deleted"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class DeletedFile(Record):
+    """
+    DeletedFile says that a file is gone.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["file_deleted"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class DeletedResponse(Record):
+    """
+    DeletedResponse says that a response was deleted.
+    """
+
     __slots__ = ()
     deleted: bool
+    """
+    Always true.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     object: Literal["response.deleted"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class DeletedSkill(Record):
+    """
+    DeletedSkill says that a skill is gone.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["skill_deleted"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class DeletedSkillVersion(Record):
+    """
+    DeletedSkillVersion says that a version of a skill is gone.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["skill_version_deleted"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class DeletedVault(Record):
+    """
+    DeletedVault says that a vault is gone.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["vault_deleted"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class EndpointAuth(Record):
+    """
+    EndpointAuth says how the client shows who it is.
+    """
+
     __slots__ = ()
     type: Literal["none", "client_secret_basic", "client_secret_post"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class ErrorResponse(Record):
+    """
+    ErrorResponse is the body of every refusal and failure.
+    """
+
     __slots__ = ()
     error: str
     """
@@ -552,20 +957,50 @@ class ErrorResponse(Record):
 
 
 class EventThread(Record):
+    """
+    EventThread is what an event of a hand-off tells of a thread.
+    """
+
     __slots__ = ()
     agent_id: str
+    """
+    The id of the agent.
+    """
     agent_version: int
+    """
+    The version of the agent.
+    """
     name: str
+    """
+    Its name.
+    """
     thread_id: str | None
+    """
+    The id of the thread.
+    """
 
 
 class ExpiresAfter(Record):
+    """
+    ExpiresAfter says how long a container lives without use.
+    """
+
     __slots__ = ()
     anchor: Literal["last_active_at"]
+    """
+    From when minutes count: its last use.
+    """
     minutes: int
+    """
+    Minutes without a use after which it is deleted, 1 to 43200.
+    """
 
 
 class FetchedPage(Record):
+    """
+    FetchedPage is a page, or why there is none.
+    """
+
     __slots__ = ()
     date: str | None
     """
@@ -588,7 +1023,13 @@ class FetchedPage(Record):
     Such as text/html.
     """
     text: str
+    """
+    The text.
+    """
     title: str
+    """
+    Its title, for people.
+    """
     truncated: bool
     """
     It goes on beyond text.
@@ -600,13 +1041,23 @@ class FetchedPage(Record):
 
 
 class FileEntry(Record):
+    """
+    FileEntry is a file or a folder.
+    """
+
     __slots__ = ()
     is_directory: bool
+    """
+    Whether it is a folder.
+    """
     modified: datetime | None
     """
     null where that is not kept, as of a bucket's folders.
     """
     name: str
+    """
+    Its name.
+    """
     path: str
     """
     From the home, or the connection's root.
@@ -618,25 +1069,55 @@ class FileEntry(Record):
 
 
 class FileHeader(Record):
+    """
+    FileHeader is a header that a request to a FileURL has to have.
+    """
+
     __slots__ = ()
     name: str
+    """
+    The header's name.
+    """
     value: str
+    """
+    The value.
+    """
 
 
 class FileScope(Record):
+    """
+    FileScope is the session whose agent has shared a file.
+    """
+
     __slots__ = ()
     id: str
+    """
+    Its id, which does not change.
+    """
     type: Literal["session"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class FileURL(Record):
+    """
+    FileURL reads or writes one file without a key.
+    """
+
     __slots__ = ()
     expires_at: datetime
+    """
+    When it stops being valid.
+    """
     headers: list[FileHeader]
     """
     To be sent with the request; none so far.
     """
     method: Literal["GET", "PUT"]
+    """
+    The method of HTTP that the URL is for.
+    """
     url: str
     """
     Absolute, with the host that the request was sent to.
@@ -644,14 +1125,31 @@ class FileURL(Record):
 
 
 class FilesListResponse(Record):
+    """
+    FilesListResponse is what a folder holds.
+    """
+
     __slots__ = ()
     files: list[FileEntry]
+    """
+    What the folder holds, by name.
+    """
 
 
 class FilesystemPermissions(Record):
+    """
+    FilesystemPermissions are what programs may read and write.
+    """
+
     __slots__ = ()
     blocked_paths: list[str]
+    """
+    Files and folders that programs cannot see.
+    """
     read_only_paths: list[str]
+    """
+    Files and folders that programs can read and not change.
+    """
     writable_paths: list[str]
     """
     Where programs may write as far as their user may; / is everywhere.
@@ -659,6 +1157,10 @@ class FilesystemPermissions(Record):
 
 
 class GlobOutput(Record):
+    """
+    GlobOutput is what glob returns.
+    """
+
     __slots__ = ()
     files: list[str]
     """
@@ -675,12 +1177,19 @@ class GlobOutput(Record):
 
 
 class Grant(Record):
+    """
+    Grant has an environment or a key mount a connection.
+    """
+
     __slots__ = ()
     connection: str
     """
     The connection's id.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     environment: str | None
     """
     Id of the environment that mounts it; null for a key's.
@@ -698,11 +1207,21 @@ class Grant(Record):
     What is mounted, from the connection's root; empty for all that the connection's prefix leaves.
     """
     read_only: bool
+    """
+    Whether programs can only read it.
+    """
 
 
 class Key(Record):
+    """
+    Key is an API key as the admin API shows it.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     env_vars: dict[str, str]
     """
     Variables of its executions, over those of the environment.
@@ -724,8 +1243,17 @@ class Key(Record):
     key_ and 16 hexadecimal digits.
     """
     name: str
+    """
+    Its name.
+    """
     revoked_at: datetime | None
+    """
+    When it was revoked; null while it is valid.
+    """
     scopes: list[str]
+    """
+    What it may do.
+    """
     secret_hosts: dict[str, list[str]]
     """
     Of secrets that programs do not get, the hosts whose requests they are put into.
@@ -753,21 +1281,50 @@ class Key(Record):
 
 
 class Limits(Record):
+    """
+    Limits bound what one sandbox may use. Sizes are in bytes.
+    """
+
     __slots__ = ()
     cpu: float
     """
     Cores.
     """
     inodes: int
+    """
+    Files and folders together that it may make.
+    """
     memory: int
+    """
+    Bytes of memory.
+    """
     open_files: int
+    """
+    Files that one program may have open.
+    """
     processes: int
+    """
+    Processes and threads at the same time.
+    """
     root_size: int
+    """
+    Bytes that may be written to the root file system, which is in memory.
+    """
     shm_size: int
+    """
+    Bytes of /dev/shm, which is in memory.
+    """
     tmp_size: int
+    """
+    Bytes that may be written to /tmp, which is in memory.
+    """
 
 
 class ListModel(Record):
+    """
+    ListModel is a model as OpenAI's clients read it.
+    """
+
     __slots__ = ()
     created: int
     """
@@ -778,6 +1335,9 @@ class ListModel(Record):
     The name that requests give as model.
     """
     object: Literal["model"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
     owned_by: str
     """
     The part of the name before its first slash, or the wire protocol of the provider.
@@ -785,21 +1345,54 @@ class ListModel(Record):
 
 
 class ListedSandbox(Record):
+    """
+    ListedSandbox is a sandbox of the session.
+    """
+
     __slots__ = ()
     image: str
+    """
+    The image that it runs.
+    """
     name: str
+    """
+    Its name.
+    """
     status: Literal["running", "sleeping"]
+    """
+    In which state it is.
+    """
 
 
 class MCPAnnotations(Record):
+    """
+    MCPAnnotations are MCP's hints of what a tool does.
+    """
+
     __slots__ = ()
     destructiveHint: bool
+    """
+    Whether it may destroy something.
+    """
     idempotentHint: bool
+    """
+    Whether a second call with the same arguments changes nothing more.
+    """
     openWorldHint: bool
+    """
+    Whether it reaches what is outside of the sandbox.
+    """
     readOnlyHint: bool
+    """
+    Whether it changes nothing.
+    """
 
 
 class MCPErrorObject(Record):
+    """
+    MCPErrorObject says what is wrong.
+    """
+
     __slots__ = ()
     code: int
     """
@@ -816,32 +1409,83 @@ class MCPErrorObject(Record):
 
 
 class MCPTool(Record):
+    """
+    MCPTool is a tool as the Model Context Protocol lists it.
+    """
+
     __slots__ = ()
     annotations: MCPAnnotations
+    """
+    Hints at what the tool does.
+    """
     description: str
+    """
+    What it is for, in words.
+    """
     inputSchema: Any
+    """
+    JSON Schema of the arguments.
+    """
     name: str
+    """
+    Its name.
+    """
     outputSchema: Any
+    """
+    JSON Schema of the result.
+    """
     title: str
+    """
+    Its title, for people.
+    """
 
 
 class ModelCost(Record):
+    """
+    ModelCost is the price of an answer.
+    """
+
     __slots__ = ()
     cache_creation_cost: float
+    """
+    US dollars for input that was written to the provider's cache.
+    """
     cache_read_cost: float
+    """
+    US dollars for input that was read from the provider's cache.
+    """
     currency: Literal["USD"]
+    """
+    The currency of all amounts.
+    """
     input_cost: float
+    """
+    US dollars for input.
+    """
     output_cost: float
+    """
+    US dollars for output.
+    """
     total_cost: float
+    """
+    US dollars for all of it.
+    """
 
 
 class ModelError(Record):
+    """
+    ModelError is why a model did not answer.
+    """
+
     __slots__ = ()
     failure: Literal["transient", "rate_limited", "context_too_long", "rejected", "unauthorized", "broken"]
     """
     transient and rate_limited may be gone later.
     """
     message: str
+    """
+    A sentence for people.
+    """
     retry_after_ms: int | None
     """
     What the provider asks to wait.
@@ -853,12 +1497,19 @@ class ModelError(Record):
 
 
 class ModelKey(Record):
+    """
+    ModelKey is a tenant's own key for a model: all but the key.
+    """
+
     __slots__ = ()
     base_url: str
     """
     The provider's API that the key was given for; it is sent to no other.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     in_use: bool
     """
     false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more.
@@ -870,12 +1521,26 @@ class ModelKey(Record):
 
 
 class ModelList(Record):
+    """
+    ModelList is models as OpenAI's clients read them: all at once.
+    """
+
     __slots__ = ()
     data: list[ListModel]
+    """
+    The list itself.
+    """
     object: Literal["list"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class ModelPrices(Record):
+    """
+    ModelPrices are in US dollars for a million tokens. What is left out is 0.
+    """
+
     __slots__ = ()
     cache_read: str | None
     """
@@ -890,9 +1555,16 @@ class ModelPrices(Record):
     A decimal number, such as 2.50, with at most 6 digits after the point.
     """
     output: str | None
+    """
+    US dollars for a million tokens of output, a decimal number as text.
+    """
 
 
 class ModelUsage(Record):
+    """
+    ModelUsage is tokens of an answer, as the provider counts them.
+    """
+
     __slots__ = ()
     cache_creation_input_tokens: int
     """
@@ -917,20 +1589,46 @@ class ModelUsage(Record):
 
 
 class Mount(Record):
+    """
+    Mount is a mount as it is shown.
+    """
+
     __slots__ = ()
     path: str
+    """
+    Where it is in the sandbox.
+    """
     type: Literal["file", "git_repository", "volume"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     file_id: str | None
+    """
+    The file's id.
+    """
     ref: str | None
+    """
+    Of git_repository: the branch, tag or commit.
+    """
     size: int | None
     """
     Of file with content, in bytes.
     """
     token: str | None
+    """
+    Of git_repository: the variable with the secret that the host is sent.
+    """
     url: str | None
+    """
+    Of git_repository: the URL that is cloned.
+    """
 
 
 class NetworkPermissions(Record):
+    """
+    NetworkPermissions are what programs may connect to.
+    """
+
     __slots__ = ()
     allowed_cidrs: list[str]
     """
@@ -941,7 +1639,13 @@ class NetworkPermissions(Record):
     Names; *.example.com is every name below it, * every name. An empty list allows none.
     """
     blocked_ports: list[int]
+    """
+    Ports that cannot be reached.
+    """
     enabled: bool
+    """
+    Whether there is a network at all.
+    """
     unrestricted: bool
     """
     Addresses may be connected to without a name having been looked up.
@@ -949,10 +1653,23 @@ class NetworkPermissions(Record):
 
 
 class OpenAIFunction(Record):
+    """
+    OpenAIFunction is the function of an OpenAITool.
+    """
+
     __slots__ = ()
     description: str
+    """
+    What it is for, in words.
+    """
     name: str
+    """
+    Its name.
+    """
     parameters: Any
+    """
+    JSON Schema of the arguments.
+    """
     strict: bool | None
     """
     The model keeps to parameters.
@@ -960,24 +1677,54 @@ class OpenAIFunction(Record):
 
 
 class OpenAIResponsesTool(Record):
+    """
+    OpenAIResponsesTool is a tool as the Responses API takes it.
+    """
+
     __slots__ = ()
     description: str
+    """
+    What it is for, in words.
+    """
     name: str
+    """
+    Its name.
+    """
     parameters: Any
+    """
+    JSON Schema of the arguments.
+    """
     strict: bool
     """
     The model keeps to parameters.
     """
     type: Literal["function"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class OpenAITool(Record):
+    """
+    OpenAITool is a tool as the Chat Completions API takes it.
+    """
+
     __slots__ = ()
     function: OpenAIFunction
+    """
+    What the model is told of the function.
+    """
     type: Literal["function"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class Orphans(Record):
+    """
+    Orphans are what there is of sandboxes that no record knows.
+    """
+
     __slots__ = ()
     data: list[str]
     """
@@ -986,6 +1733,10 @@ class Orphans(Record):
 
 
 class OutcomeCheck(Record):
+    """
+    OutcomeCheck is a command that checks an outcome in the session's sandbox.
+    """
+
     __slots__ = ()
     command: str
     """
@@ -998,6 +1749,10 @@ class OutcomeCheck(Record):
 
 
 class OutcomeEvaluation(Record):
+    """
+    OutcomeEvaluation is an evaluation of an outcome.
+    """
+
     __slots__ = ()
     explanation: str | None
     """
@@ -1008,6 +1763,9 @@ class OutcomeEvaluation(Record):
     From 0.
     """
     outcome_id: str
+    """
+    The outcome that was evaluated.
+    """
     result: Literal["satisfied", "needs_revision", "max_iterations_reached", "failed", "interrupted"] | None
     """
     null while it is under way.
@@ -1019,6 +1777,10 @@ class OutcomeEvaluation(Record):
 
 
 class OutputFile(Record):
+    """
+    OutputFile is a file that a program gave back.
+    """
+
     __slots__ = ()
     path: str
     """
@@ -1031,6 +1793,10 @@ class OutputFile(Record):
 
 
 class PackageBuild(Record):
+    """
+    PackageBuild is how far packages are installed.
+    """
+
     __slots__ = ()
     log: list[str]
     """
@@ -1047,15 +1813,35 @@ class PackageBuild(Record):
 
 
 class Packages(Record):
+    """
+    Packages are packages by what installs them.
+    """
+
     __slots__ = ()
     apt: list[str]
+    """
+    Packages of Debian.
+    """
     npm: list[str]
+    """
+    Packages of npm.
+    """
     pip: list[str]
+    """
+    Packages of Python.
+    """
 
 
 class PageAuditRow(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[AuditRow]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1063,8 +1849,15 @@ class PageAuditRow(Record):
 
 
 class PageAuditTrail(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[AuditTrail]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1072,8 +1865,15 @@ class PageAuditTrail(Record):
 
 
 class PageConnection(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Connection]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1081,8 +1881,15 @@ class PageConnection(Record):
 
 
 class PageGrant(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Grant]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1090,8 +1897,15 @@ class PageGrant(Record):
 
 
 class PageKey(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Key]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1099,8 +1913,15 @@ class PageKey(Record):
 
 
 class PageModelKey(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[ModelKey]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1108,6 +1929,10 @@ class PageModelKey(Record):
 
 
 class Plan(Record):
+    """
+    Plan is a plan.
+    """
+
     __slots__ = ()
     _renamed: ClassVar[dict[str, str]] = {"async_": "async"}
     async_: bool
@@ -1211,35 +2036,77 @@ class Plan(Record):
     Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
     """
     name: str
+    """
+    Its name.
+    """
     streaming: bool
+    """
+    Whether executions may be streamed.
+    """
 
 
 class PlanStep(Record):
+    """
+    PlanStep is a step of a plan.
+    """
+
     __slots__ = ()
     status: Literal["pending", "in_progress", "completed", "cancelled"]
+    """
+    In which state it is.
+    """
     step: str
+    """
+    What is to be done, in words.
+    """
 
 
 class PolicyEvent(Record):
+    """
+    PolicyEvent notes a change to what a tenant may do.
+    """
+
     __slots__ = ()
     actor: str
     """
     Id of the key that made it.
     """
     created_at: datetime
+    """
+    When the change was made.
+    """
     field: str
     """
     Such as sandbox_enabled, or template/support.
     """
     id: int
+    """
+    The event's number, which grows with each event.
+    """
     new: str
+    """
+    The value after the change, as JSON; empty if it was removed.
+    """
     old: str
+    """
+    The value before the change, as JSON; empty if it was made.
+    """
 
 
 class Preview(Record):
+    """
+    Preview is an open port.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     port: int
+    """
+    The TCP port.
+    """
     url: str
     """
     Any client that has the URL reaches the port. It stays the same until the preview is closed.
@@ -1247,15 +2114,26 @@ class Preview(Record):
 
 
 class PreviewList(Record):
+    """
+    PreviewList are those of a sandbox.
+    """
+
     __slots__ = ()
     data: list[Preview]
+    """
+    The list itself.
+    """
 
 
 class ProcessEvent(Record):
+    """
+    ProcessEvent is one line of a process's output.
+    """
+
     __slots__ = ()
     cursor: int
     """
-    Give it as after to go on behind this event.
+    Give it as after to go on behind this event. Of several events with one cursor those come again.
     """
     type: Literal["output", "keepalive", "exit", "stopped"]
     """
@@ -1296,9 +2174,19 @@ class ProcessEvent(Record):
 
 
 class ProcessPermissions(Record):
+    """
+    ProcessPermissions are what programs may start.
+    """
+
     __slots__ = ()
     allow_exec: bool
+    """
+    Whether programs may start other programs.
+    """
     blocked_commands: list[str]
+    """
+    Names of programs that cannot be started.
+    """
     max_processes: int
     """
     Processes, not threads, at the same time; 0 for no bound but limits.processes.
@@ -1310,13 +2198,27 @@ class ProcessPermissions(Record):
 
 
 class ProcessWritten(Record):
+    """
+    ProcessWritten says how much of what was sent a process has got.
+    """
+
     __slots__ = ()
     bytes: int
+    """
+    Bytes that the process's pipe has taken.
+    """
 
 
 class ReadFileOutput(Record):
+    """
+    ReadFileOutput is what read_file returns.
+    """
+
     __slots__ = ()
     content: str
+    """
+    The content of the file.
+    """
     size: int
     """
     Bytes of the whole file.
@@ -1332,12 +2234,26 @@ class ReadFileOutput(Record):
 
 
 class Redelivery(Record):
+    """
+    Redelivery answers a request to deliver a webhook again.
+    """
+
     __slots__ = ()
     trace_id: str
+    """
+    Names the request or execution in records and logs.
+    """
     webhook_delivery_status: Literal["pending"]
+    """
+    The state of the delivery.
+    """
 
 
 class Resources(Record):
+    """
+    Resources are what a sandbox of an environment may use.
+    """
+
     __slots__ = ()
     cpu: float
     """
@@ -1354,12 +2270,26 @@ class Resources(Record):
 
 
 class ResponseActionSource(Record):
+    """
+    ResponseActionSource is a page that a search found.
+    """
+
     __slots__ = ()
     type: Literal["url"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     url: str
+    """
+    The URL.
+    """
 
 
 class ResponseAnnotation(Record):
+    """
+    ResponseAnnotation says which page a part of a text goes back to, as the model's provider has it.
+    """
+
     __slots__ = ()
     end_index: int
     """
@@ -1370,77 +2300,197 @@ class ResponseAnnotation(Record):
     The first character of the text that is cited.
     """
     title: str
+    """
+    Its title, for people.
+    """
     type: Literal["url_citation"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     url: str
+    """
+    The URL.
+    """
 
 
 class ResponseCost(Record):
+    """
+    ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server.
+    """
+
     __slots__ = ()
     cache_creation_cost: float
+    """
+    US dollars for input that was written to the provider's cache.
+    """
     cache_read_cost: float
+    """
+    US dollars for input that was read from the provider's cache.
+    """
     currency: Literal["USD"]
+    """
+    The currency of all amounts.
+    """
     input_cost: float
+    """
+    US dollars for input.
+    """
     output_cost: float
+    """
+    US dollars for output.
+    """
     tool_calls_cost: float
     """
     Of tool calls and of the sandbox's windows of 20 minutes.
     """
     total_cost: float
+    """
+    US dollars for all of it.
+    """
 
 
 class ResponseError(Record):
+    """
+    ResponseError is why a response failed.
+    """
+
     __slots__ = ()
     code: str
+    """
+    What went wrong, as a word for programs.
+    """
     message: str
+    """
+    A sentence for people.
+    """
     type: str
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class ResponseFile(Record):
+    """
+    ResponseFile is a file that a model shared.
+    """
+
     __slots__ = ()
     bytes: int
+    """
+    Size in bytes.
+    """
     created_at: int
     """
     Seconds since 1970.
     """
     filename: str
+    """
+    The file's name, without its folder.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     object: Literal["file"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class ResponseFiles(Record):
+    """
+    ResponseFiles are the files of a response.
+    """
+
     __slots__ = ()
     data: list[ResponseFile]
+    """
+    The list itself.
+    """
     object: Literal["list"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class ResponseIncomplete(Record):
+    """
+    ResponseIncomplete say which limit ended a response.
+    """
+
     __slots__ = ()
     message: str
+    """
+    A sentence for people.
+    """
     reason: str
+    """
+    Why, as a word or in words.
+    """
 
 
 class ResponseInputDetails(Record):
+    """
+    ResponseInputDetails are the input's tokens by where they came from.
+    """
+
     __slots__ = ()
     cache_creation_input_tokens: int
+    """
+    Tokens that were written to the provider's cache.
+    """
     cache_read_input_tokens: int
+    """
+    Tokens that were read from the provider's cache.
+    """
     cached_tokens: int
+    """
+    Tokens that were read from the provider's cache, as OpenAI's clients read them.
+    """
 
 
 class ResponseInvoked(Record):
+    """
+    ResponseInvoked counts the calls of a tool.
+    """
+
     __slots__ = ()
     invocation: int
+    """
+    How many calls there were.
+    """
 
 
 class ResponseOutputDetails(Record):
+    """
+    ResponseOutputDetails are the output's tokens by what they are.
+    """
+
     __slots__ = ()
     reasoning_tokens: int
+    """
+    Tokens of reasoning.
+    """
 
 
 class ResponsePage(Record):
+    """
+    ResponsePage is a page that was read.
+    """
+
     __slots__ = ()
     snippet: str
+    """
+    A piece of the page's text.
+    """
     title: str
+    """
+    Its title, for people.
+    """
     url: str
+    """
+    The URL.
+    """
     error: str | None
     """
     Why there is no page.
@@ -1448,43 +2498,123 @@ class ResponsePage(Record):
 
 
 class ResponsePart(Record):
+    """
+    ResponsePart is a part of a message or of reasoning.
+    """
+
     __slots__ = ()
     type: str
+    """
+    What it is, which says which of the other fields it has.
+    """
     annotations: list[ResponseAnnotation] | None
+    """
+    What the text refers to, such as pages.
+    """
     detail: str | None
+    """
+    Of an image: how closely the model looks at it.
+    """
     file_url: str | None
+    """
+    Of a file: where the provider reads it.
+    """
     filename: str | None
+    """
+    The file's name, without its folder.
+    """
     image_url: str | None
+    """
+    Of an image: its URL, or its bytes as a data URL.
+    """
     logprobs: list[Any] | None
+    """
+    Always empty: they are not supported.
+    """
     refusal: str | None
+    """
+    What the model said when it refused.
+    """
     text: str | None
+    """
+    The text.
+    """
 
 
 class ResponseReasoning(Record):
+    """
+    ResponseReasoning is how long the model was to think, and what of it is shown.
+    """
+
     __slots__ = ()
     effort: str | None
+    """
+    How much the model thinks before it answers.
+    """
     summary: str | None
+    """
+    How the model's thinking is summarized.
+    """
 
 
 class ResponseRefusalDetail(Record):
+    """
+    ResponseRefusalDetail says what was wrong.
+    """
+
     __slots__ = ()
     code: str
+    """
+    What went wrong, as a word for programs.
+    """
     message: str
+    """
+    A sentence for people.
+    """
     param: str | None
+    """
+    The field that is wrong; null where it is none.
+    """
     type: str
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class ResponseText(Record):
+    """
+    ResponseText is the form of the answer.
+    """
+
     __slots__ = ()
     format: Any
+    """
+    The form of the text: plain, or JSON by a schema.
+    """
     verbosity: str
+    """
+    How long answers are: medium alone is supported.
+    """
 
 
 class ResponseToolOfOther(Record):
+    """
+    ResponseToolOfOther is a tool of an MCP server, as that describes it.
+    """
+
     __slots__ = ()
     description: str | None
+    """
+    What it is for, in words.
+    """
     input_schema: Any
+    """
+    JSON Schema of the arguments.
+    """
     name: str
+    """
+    Its name.
+    """
     annotations: Any | None
     """
     What the server says of the tool, such as readOnlyHint. It may not be true.
@@ -1492,28 +2622,63 @@ class ResponseToolOfOther(Record):
 
 
 class ResponseUsage(Record):
+    """
+    ResponseUsage is what a response used.
+    """
+
     __slots__ = ()
     cost: ResponseCost
+    """
+    What it cost, in US dollars.
+    """
     input_tokens: int
+    """
+    Tokens of the input, cached ones too.
+    """
     input_tokens_details: ResponseInputDetails
+    """
+    How many of them were read from a cache or written to it.
+    """
     output_tokens: int
+    """
+    Tokens of the output, reasoning included.
+    """
     output_tokens_details: ResponseOutputDetails
+    """
+    How many of them were reasoning.
+    """
     total_tokens: int
+    """
+    Tokens of input and output together.
+    """
     sandbox_windows: int | None
     """
     Windows of 20 minutes of the sandbox that began with this response.
     """
     tool_calls_details: dict[str, ResponseInvoked] | None
+    """
+    How many calls each tool had.
+    """
 
 
 class Review(Record):
+    """
+    Review is what a review says of an answer.
+    """
+
     __slots__ = ()
     feedback: str
+    """
+    What is to be better, in words.
+    """
     iteration: int
     """
     Of the turn, from 1.
     """
     passed: bool
+    """
+    Whether the answer reached the threshold.
+    """
     score: float
     """
     0 to 1.
@@ -1529,8 +2694,15 @@ class Review(Record):
 
 
 class Sandbox(Record):
+    """
+    Sandbox is a named sandbox.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     disk_size: int
     """
     Bytes that /home/user, /tmp and /var/tmp may have together; 0 for no bound.
@@ -1549,22 +2721,37 @@ class Sandbox(Record):
     What it has mounted below /data of which connection: slug/path, then :ro or :rw.
     """
     name: str
+    """
+    Its name.
+    """
     network: NetworkPermissions
+    """
+    What programs may reach over the network.
+    """
     sandbox_id: str
     """
     sb- and 16 hexadecimal digits.
     """
     session: str
+    """
+    The session that it is in.
+    """
     sleep_after_ms: int | None
     """
     Without use; null for never.
     """
     status: Literal["running", "sleeping", "lost", "destroyed"]
+    """
+    In which state it is.
+    """
     unused_until: datetime | None
     """
     When it is destroyed unless it is used before, because it sleeps or is lost; null for never.
     """
     used_at: datetime
+    """
+    When it was used last.
+    """
     detail: str | None
     """
     More of the status: why it is lost, why it cannot sleep.
@@ -1580,13 +2767,23 @@ class Sandbox(Record):
 
 
 class SandboxChange(Record):
+    """
+    SandboxChange is one line of a watch.
+    """
+
     __slots__ = ()
     type: Literal["created", "modified", "removed", "lost", "keepalive"]
     """
     lost: events are missing, look anew.
     """
     is_directory: bool | None
+    """
+    Whether it is a folder.
+    """
     path: str | None
+    """
+    The path that changed.
+    """
     path_base64: str | None
     """
     Of a path that is not UTF-8.
@@ -1594,30 +2791,59 @@ class SandboxChange(Record):
 
 
 class SandboxCreateOutput(Record):
+    """
+    SandboxCreateOutput is what sandbox_create returns.
+    """
+
     __slots__ = ()
     created: bool
     """
     False when there was one of that name, which is as it was.
     """
     sandbox: str
+    """
+    The name of the sandbox.
+    """
 
 
 class SandboxFile(Record):
+    """
+    SandboxFile is what stands at a path in a sandbox.
+    """
+
     __slots__ = ()
     gid: int
+    """
+    The group that owns it, as programs see it.
+    """
     kind: Literal["file", "directory", "symlink", "other"]
+    """
+    What kind it is of.
+    """
     mode: str
     """
     Permissions, octal, such as 0644.
     """
     modified: datetime
+    """
+    When its content was last changed.
+    """
     name: str
+    """
+    Its name.
+    """
     path: str
     """
     Bytes that are not UTF-8 are replaced by U+FFFD.
     """
     size: int
+    """
+    Size in bytes.
+    """
     uid: int
+    """
+    The user that owns it, as programs see it.
+    """
     path_base64: str | None
     """
     Of a path that is not UTF-8.
@@ -1629,8 +2855,15 @@ class SandboxFile(Record):
 
 
 class SandboxFiles(Record):
+    """
+    SandboxFiles is what a folder has, by path.
+    """
+
     __slots__ = ()
     data: list[SandboxFile]
+    """
+    The list itself.
+    """
     truncated: bool
     """
     There are more.
@@ -1638,48 +2871,99 @@ class SandboxFiles(Record):
 
 
 class SandboxList(Record):
+    """
+    SandboxList is a list of sandboxes, by session and name.
+    """
+
     __slots__ = ()
     data: list[Sandbox]
+    """
+    The list itself.
+    """
 
 
 class SandboxListOutput(Record):
+    """
+    SandboxListOutput is what sandbox_list returns.
+    """
+
     __slots__ = ()
     sandboxes: list[ListedSandbox]
+    """
+    The sandboxes of the session, by name.
+    """
 
 
 class SandboxMetrics(Record):
+    """
+    SandboxMetrics are what a sandbox uses. All is 0 for one that sleeps on disk.
+    """
+
     __slots__ = ()
     cpu_seconds: float
+    """
+    Seconds of processor time since it started.
+    """
     disk_bytes: int
     """
     Of /home/user, /tmp and /var/tmp.
     """
     memory_bytes: int
+    """
+    Bytes of memory that it uses now.
+    """
     oom_kills: int
     """
     Programs that were ended because memory ran out.
     """
     peak_memory_bytes: int
+    """
+    Bytes of memory that it used at most at one time.
+    """
 
 
 class SandboxPort(Record):
+    """
+    SandboxPort is a port that something in a sandbox listens on.
+    """
+
     __slots__ = ()
     address: str
     """
     0.0.0.0 and :: are every address.
     """
     port: int
+    """
+    The TCP port.
+    """
 
 
 class SandboxPorts(Record):
+    """
+    SandboxPorts are the ports that something listens on, by number.
+    """
+
     __slots__ = ()
     data: list[SandboxPort]
+    """
+    The list itself.
+    """
 
 
 class SandboxProcess(Record):
+    """
+    SandboxProcess is a process that was started in a sandbox.
+    """
+
     __slots__ = ()
     argv: list[str]
+    """
+    The program and its arguments.
+    """
     ended_at: datetime | None
+    """
+    When it ended; null until then.
+    """
     exit_code: int | None
     """
     128+n when signal n ended it; null while it runs.
@@ -1697,16 +2981,37 @@ class SandboxProcess(Record):
     Inside the sandbox.
     """
     process_id: str
+    """
+    Its id, by which other calls name it.
+    """
     started_at: datetime
+    """
+    When it started.
+    """
     state: Literal["running", "exited"]
+    """
+    Whether it runs.
+    """
     stderr_bytes: int
+    """
+    Bytes that were written to standard error.
+    """
     stdin: bool
     """
     Whether it can be written to.
     """
     stdout_bytes: int
+    """
+    Bytes that were written to standard output.
+    """
     terminal: bool
+    """
+    Whether it has a terminal.
+    """
     working_dir: str
+    """
+    The folder that it works in.
+    """
     blocked: str | None
     """
     The permission that ended it.
@@ -1720,14 +3025,28 @@ class SandboxProcess(Record):
     That ended it, such as SIGKILL.
     """
     timed_out: bool | None
+    """
+    Whether it was ended because its time was over.
+    """
 
 
 class SandboxProcesses(Record):
+    """
+    SandboxProcesses are the processes that are known, oldest first.
+    """
+
     __slots__ = ()
     data: list[SandboxProcess]
+    """
+    The list itself.
+    """
 
 
 class SandboxUnpacked(Record):
+    """
+    SandboxUnpacked says what an archive had.
+    """
+
     __slots__ = ()
     bytes: int
     """
@@ -1740,11 +3059,22 @@ class SandboxUnpacked(Record):
 
 
 class SandboxWritten(Record):
+    """
+    SandboxWritten says how large a file is that was written.
+    """
+
     __slots__ = ()
     size: int
+    """
+    Size in bytes.
+    """
 
 
 class SearchResult(Record):
+    """
+    SearchResult is a page that was found.
+    """
+
     __slots__ = ()
     date: str | None
     """
@@ -1759,10 +3089,20 @@ class SearchResult(Record):
     What the provider has of the page's text.
     """
     title: str
+    """
+    Its title, for people.
+    """
     url: str
+    """
+    The URL.
+    """
 
 
 class SessionBudget(Record):
+    """
+    SessionBudget bounds what the turns of a session use together.
+    """
+
     __slots__ = ()
     cost_usd: float | None
     """
@@ -1775,23 +3115,55 @@ class SessionBudget(Record):
 
 
 class SessionDelta(Record):
+    """
+    SessionDelta is a piece of an event that is to come.
+    """
+
     __slots__ = ()
     item_id: str
     """
     That of the event which the pieces make.
     """
     of: Literal["message", "thinking", "tool_use"]
+    """
+    What the text is a piece of.
+    """
     text: str
+    """
+    The text.
+    """
     turn_id: str
+    """
+    The turn that it belongs to.
+    """
     type: Literal["delta"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class SessionFile(Record):
+    """
+    SessionFile is a file that an agent has shared.
+    """
+
     __slots__ = ()
     bytes: int
+    """
+    Size in bytes.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     filename: str
+    """
+    The file's name, without its folder.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     thread_id: str | None
     """
     In a list: the thread in which it was shared, if it was in one.
@@ -1799,24 +3171,47 @@ class SessionFile(Record):
 
 
 class SessionOutcome(Record):
+    """
+    SessionOutcome is what a turn is to come to.
+    """
+
     __slots__ = ()
     check: OutcomeCheck | None
+    """
+    A command of the sandbox that has to succeed.
+    """
     description: str
+    """
+    What the work is to come to.
+    """
     id: str
     """
     outc_ and 32 hexadecimal digits.
     """
     max_iterations: int
+    """
+    How often the work is evaluated at most.
+    """
     model: str | None
     """
     That grades; null for that of the agent.
     """
     rubric: str | None
+    """
+    What the work is judged by, in words; null if nothing but the check is.
+    """
 
 
 class SessionPlan(Record):
+    """
+    SessionPlan is the agent's plan, as it is from then on.
+    """
+
     __slots__ = ()
     steps: list[PlanStep]
+    """
+    The steps in their order.
+    """
     why_open: str | None
     """
     Why steps stay open at the end of the turn.
@@ -1824,12 +3219,26 @@ class SessionPlan(Record):
 
 
 class SessionSpeaker(Record):
+    """
+    SessionSpeaker is an agent that speaks for a session.
+    """
+
     __slots__ = ()
     agent_id: str
+    """
+    The id of the agent.
+    """
     agent_version: int
+    """
+    The version of the agent.
+    """
 
 
 class ShellOutput(Record):
+    """
+    ShellOutput is what shell returns.
+    """
+
     __slots__ = ()
     exit_code: int
     """
@@ -1858,9 +3267,19 @@ class ShellOutput(Record):
 
 
 class SignedURL(Record):
+    """
+    SignedURL reads or writes one file without a key.
+    """
+
     __slots__ = ()
     expires_at: datetime
+    """
+    When it stops being valid.
+    """
     method: Literal["GET", "PUT"]
+    """
+    The method of HTTP that the URL is for.
+    """
     url: str
     """
     Relative to the server: put the address of the server before it.
@@ -1868,8 +3287,15 @@ class SignedURL(Record):
 
 
 class SkillFile(Record):
+    """
+    SkillFile is a file of a skill.
+    """
+
     __slots__ = ()
     executable: bool
+    """
+    Whether it may be run.
+    """
     path: str
     """
     In the skill's folder.
@@ -1881,32 +3307,67 @@ class SkillFile(Record):
 
 
 class SkillSource(Record):
+    """
+    SkillSource says where a skill comes from.
+    """
+
     __slots__ = ()
     type: Literal["custom"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class SkillVersion(Record):
+    """
+    SkillVersion is a version of a skill. It does not change.
+    """
+
     __slots__ = ()
     allowed_tools: list[str]
     """
     As SKILL.md has them. They grant nothing: the agent's policy decides.
     """
     compatibility: str | None
+    """
+    What the skill needs, in its author's words; null if SKILL.md says nothing.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     description: str
+    """
+    What it is for, in words.
+    """
     files: list[SkillFile]
+    """
+    The files, by path.
+    """
     id: str
     """
     skillver_ and 32 hexadecimal digits.
     """
     license: str | None
+    """
+    The license that SKILL.md names; null if it names none.
+    """
     metadata: dict[str, str]
     """
     As SKILL.md has them.
     """
     name: str
+    """
+    Its name.
+    """
     skill_id: str
+    """
+    The skill that it is a version of.
+    """
     type: Literal["skill_version"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     version: int
     """
     Its number, from 1.
@@ -1914,8 +3375,15 @@ class SkillVersion(Record):
 
 
 class Snapshot(Record):
+    """
+    Snapshot is a sandbox as it was at one moment.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     disk_bytes: int
     """
     What its files take on disk.
@@ -1960,8 +3428,15 @@ class Snapshot(Record):
 
 
 class SnapshotPage(Record):
+    """
+    SnapshotPage is a part of a list, newest first.
+    """
+
     __slots__ = ()
     data: list[Snapshot]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -1969,6 +3444,10 @@ class SnapshotPage(Record):
 
 
 class TemplateSandbox(Record):
+    """
+    TemplateSandbox is a template's opting in.
+    """
+
     __slots__ = ()
     environment: Literal["default-public", "internal-only"]
     """
@@ -1977,6 +3456,10 @@ class TemplateSandbox(Record):
 
 
 class Tenant(Record):
+    """
+    Tenant is a tenant as the admin API shows it.
+    """
+
     __slots__ = ()
     audit_days: int
     """
@@ -1987,6 +3470,9 @@ class Tenant(Record):
     Caps of execute_code; null for the server's.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     disabled_at: datetime | None
     """
     Since when its keys are refused; null if they are not.
@@ -2008,11 +3494,17 @@ class Tenant(Record):
     Budget of a calendar month (UTC) in credits; 0 for none.
     """
     name: str
+    """
+    Its name.
+    """
     network_enabled: bool
     """
     Whether its environments may have a network. Those that have one lose it while this is false.
     """
     plan: str
+    """
+    The plan that bounds what it may use.
+    """
     redaction_off: list[str]
     """
     Redaction rules that do not apply.
@@ -2026,9 +3518,16 @@ class Tenant(Record):
     Whether agents may use execute_code. Always false in the regulated tier.
     """
     tier: Literal["standard", "regulated"]
+    """
+    standard, or regulated, whose agents may do less.
+    """
 
 
 class TerminalMessage(Record):
+    """
+    TerminalMessage is a text message of a terminal's WebSocket; binary ones are what is typed and what is shown.
+    """
+
     __slots__ = ()
     type: Literal["resize", "started", "cursor", "exit"]
     """
@@ -2061,6 +3560,10 @@ class TerminalMessage(Record):
 
 
 class TerminalTicket(Record):
+    """
+    TerminalTicket opens one WebSocket to a terminal.
+    """
+
     __slots__ = ()
     expires_at: datetime
     """
@@ -2073,12 +3576,19 @@ class TerminalTicket(Record):
 
 
 class Thread(Record):
+    """
+    Thread is a thread's record.
+    """
+
     __slots__ = ()
     bytes: int
     """
     Of its files.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     expires_at: datetime | None
     """
     When it is deleted; null for when the server's rule for idle threads says so.
@@ -2088,6 +3598,9 @@ class Thread(Record):
     How many files, folders and links it has.
     """
     thread_id: str
+    """
+    The id of the thread.
+    """
     updated_at: datetime
     """
     When it was saved last.
@@ -2095,8 +3608,15 @@ class Thread(Record):
 
 
 class ThreadPage(Record):
+    """
+    ThreadPage is a part of a list, by thread_id.
+    """
+
     __slots__ = ()
     data: list[Thread]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2104,6 +3624,10 @@ class ThreadPage(Record):
 
 
 class TimeoutResponse(Record):
+    """
+    TimeoutResponse is an ExecuteResponse with status 504. It also has the fields of an error, so that clients which look at the status alone find one.
+    """
+
     __slots__ = ()
     code: Literal["gateway_timeout"]
     """
@@ -2164,13 +3688,30 @@ class TimeoutResponse(Record):
 
 
 class TokenSandbox(Record):
+    """
+    TokenSandbox is the sandbox that a token reaches.
+    """
+
     __slots__ = ()
     name: str
+    """
+    Its name.
+    """
     sandbox_id: str
+    """
+    The id of the sandbox.
+    """
     session: str
+    """
+    The session that it is in.
+    """
 
 
 class ToolPolicy(Record):
+    """
+    ToolPolicy says which tools an agent may call.
+    """
+
     __slots__ = ()
     allow_list: list[str] | None
     """
@@ -2185,36 +3726,73 @@ class ToolPolicy(Record):
     Wins over allow_list.
     """
     require_confirmation: list[str] | None
+    """
+    Tools whose calls wait until a client confirms them.
+    """
 
 
 class TransferOutput(Record):
+    """
+    TransferOutput is what transfer returns.
+    """
+
     __slots__ = ()
     bytes: int
     """
     Of the files' content.
     """
     ok: bool
+    """
+    Always true.
+    """
 
 
 class TurnError(Record):
+    """
+    TurnError says why a turn did not complete.
+    """
+
     __slots__ = ()
     code: str
+    """
+    What went wrong, as a word for programs.
+    """
     message: str
+    """
+    A sentence for people.
+    """
 
 
 class TurnUsage(Record):
+    """
+    TurnUsage is what a turn has used, or all turns of a session.
+    """
+
     __slots__ = ()
     cost_usd: float
     """
     Of models, tools and the sandbox.
     """
     input_tokens: int
+    """
+    Tokens of the input, cached ones too.
+    """
     output_tokens: int
+    """
+    Tokens of the output, reasoning included.
+    """
 
 
 class UploadedFile(Record):
+    """
+    UploadedFile is what is recorded of a file.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     downloadable: bool
     """
     Always true.
@@ -2224,20 +3802,36 @@ class UploadedFile(Record):
     null for one that stays until it is deleted.
     """
     filename: str
+    """
+    The file's name, without its folder.
+    """
     id: str
     """
     file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared.
     """
     mime_type: str
+    """
+    Its media type.
+    """
     scope: FileScope | None
     """
     Where an agent has shared it; null for one that was uploaded.
     """
     size_bytes: int
+    """
+    Size in bytes.
+    """
     type: Literal["file"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class UsageAmounts(Record):
+    """
+    UsageAmounts are amounts of use.
+    """
+
     __slots__ = ()
     bytes_out: int
     """
@@ -2252,6 +3846,9 @@ class UsageAmounts(Record):
     Of the input: written to it.
     """
     calls: int
+    """
+    How many calls were made.
+    """
     cost: float
     """
     US dollars.
@@ -2261,6 +3858,9 @@ class UsageAmounts(Record):
     Seconds times the cores that the sandbox had.
     """
     credits: float
+    """
+    What was charged, in credits.
+    """
     gib_seconds: float
     """
     Seconds times the GiB of memory that it had.
@@ -2288,6 +3888,10 @@ class UsageAmounts(Record):
 
 
 class UsageDay(Record):
+    """
+    UsageDay is what was used on one day by one interface, of one model or of one tool.
+    """
+
     __slots__ = ()
     bytes_out: int
     """
@@ -2302,6 +3906,9 @@ class UsageDay(Record):
     Of the input: written to it.
     """
     calls: int
+    """
+    How many calls were made.
+    """
     cost: float
     """
     US dollars.
@@ -2311,6 +3918,9 @@ class UsageDay(Record):
     Seconds times the cores that the sandbox had.
     """
     credits: float
+    """
+    What was charged, in credits.
+    """
     date: date_aliased
     """
     In UTC.
@@ -2350,6 +3960,10 @@ class UsageDay(Record):
 
 
 class UsageMonth(Record):
+    """
+    UsageMonth is the state of a tenant's budgets.
+    """
+
     __slots__ = ()
     budget: float | None
     """
@@ -2368,9 +3982,16 @@ class UsageMonth(Record):
     Used so far.
     """
     resets_at: datetime
+    """
+    When the month ends.
+    """
 
 
 class UsageOutputs(Record):
+    """
+    UsageOutputs is what a tenant's ended executions and responses keep.
+    """
+
     __slots__ = ()
     bytes: int
     """
@@ -2387,12 +4008,19 @@ class UsageOutputs(Record):
 
 
 class UsedSkill(Record):
+    """
+    UsedSkill is a skill of a session's agent.
+    """
+
     __slots__ = ()
     folder: str | None
     """
     Where it is in the sandbox; null for one of the server's own.
     """
     name: str
+    """
+    Its name.
+    """
     version: str | None
     """
     Id of the version; null for one of the server's own.
@@ -2400,22 +4028,51 @@ class UsedSkill(Record):
 
 
 class Vault(Record):
+    """
+    Vault is a group of credentials, such as those of one user of yours.
+    """
+
     __slots__ = ()
     archived_at: datetime | None
+    """
+    When it was archived; null while it is in use.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     display_name: str
+    """
+    A name for people.
+    """
     id: str
     """
     vlt_ and 32 hexadecimal digits.
     """
     metadata: dict[str, str]
+    """
+    What the client has stored with it.
+    """
     type: Literal["vault"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     updated_at: datetime
+    """
+    When it was changed last.
+    """
 
 
 class WaitingCall(Record):
+    """
+    WaitingCall is a call that waits for the client.
+    """
+
     __slots__ = ()
     name: str
+    """
+    Its name.
+    """
     needs: Literal["tool_confirmation", "tool_result"]
     """
     The type of the event that answers it.
@@ -2425,6 +4082,9 @@ class WaitingCall(Record):
     The id of the event tool_use.
     """
     arguments: str | None
+    """
+    The arguments of the call, a JSON object as text.
+    """
     thread_id: str | None
     """
     The thread that made the call, if it is of work that was handed on.
@@ -2432,14 +4092,31 @@ class WaitingCall(Record):
 
 
 class Warning(Record):
+    """
+    Warning is about a part of an agent.
+    """
+
     __slots__ = ()
     message: str
+    """
+    A sentence for people.
+    """
     path: str
+    """
+    Where it stands in the body.
+    """
 
 
 class WriteFileOutput(Record):
+    """
+    WriteFileOutput is what write_file returns.
+    """
+
     __slots__ = ()
     ok: bool
+    """
+    Always true.
+    """
     size: int
     """
     Bytes of the file as it is now.
@@ -2447,10 +4124,23 @@ class WriteFileOutput(Record):
 
 
 class Agent(Record):
+    """
+    Agent is a version of an agent.
+    """
+
     __slots__ = ()
     archived_at: datetime | None
+    """
+    When it was archived; null while it is in use.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     description: str | None
+    """
+    What it is for, in words.
+    """
     handoffs: list[AgentHandoff]
     """
     With the versions that are kept.
@@ -2464,24 +4154,54 @@ class Agent(Record):
     Without their headers and variables.
     """
     metadata: dict[str, Any]
+    """
+    What the client has stored with it.
+    """
     model: AgentModel
     multiagent: AgentMultiagent | None
     """
     null where it was not given.
     """
     name: str
+    """
+    Its name.
+    """
     skills: list[AgentSkill]
+    """
+    Skills that it works with.
+    """
     slug: str | None
+    """
+    A name for URLs, the only one of its kind in the tenant.
+    """
     system: str | None
+    """
+    What the model is told before the conversation.
+    """
     tool_policy: ToolPolicy
+    """
+    Which tools are allowed, denied, or wait for a confirmation.
+    """
     tools: list[AgentTool]
+    """
+    Tools that the model may call.
+    """
     type: Literal["agent"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     updated_at: datetime
     """
     When this version was made.
     """
     version: int
+    """
+    Its number, from 1.
+    """
     visibility: str
+    """
+    private, or template for one that other tenants may see and copy by its id.
+    """
     warnings: list[Warning]
     """
     What is stored and has no effect as it is.
@@ -2489,9 +4209,19 @@ class Agent(Record):
 
 
 class CodeResult(Record):
+    """
+    CodeResult is what came of code.
+    """
+
     __slots__ = ()
     duration_ms: int
+    """
+    How long it took, in milliseconds.
+    """
     error: CodeError | None
+    """
+    Why it failed; null if it did not.
+    """
     exit_code: int | None
     """
     Of Bash, or of an interpreter that ended.
@@ -2501,35 +4231,69 @@ class CodeResult(Record):
     ended: the interpreter did, so that the context has to be restarted.
     """
     stderr: str
+    """
+    Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
+    """
     stderr_truncated: bool
+    """
+    Whether standard error had more than is kept.
+    """
     stdout: str
+    """
+    Standard output. Bytes that are not UTF-8 are replaced by U+FFFD.
+    """
     stdout_truncated: bool
+    """
+    Whether standard output had more than is kept.
+    """
     values: list[CodeValue]
     """
     What was displayed, in order, and the value of the last expression.
     """
     values_truncated: bool
+    """
+    Whether more was displayed than is kept.
+    """
 
 
 class Container(Record):
+    """
+    Container is a sandbox of code_interpreter.
+    """
+
     __slots__ = ()
     created_at: int
     """
     Seconds since 1970.
     """
     expires_after: ExpiresAfter
+    """
+    When it is deleted without a use.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     last_active_at: int
+    """
+    When it was last used, in seconds since 1970.
+    """
     memory_limit: str | None
     """
     null where it is none of OpenAI's sizes.
     """
     name: str
+    """
+    Its name.
+    """
     network_policy: ContainerNetworkPolicy | None
     """
     null where every host may be reached.
     """
     object: Literal["container"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
     status: Literal["running", "expired"]
     """
     running also while it sleeps: a use wakes it.
@@ -2537,24 +4301,66 @@ class Container(Record):
 
 
 class ContainerList(Record):
+    """
+    ContainerList is a page of containers.
+    """
+
     __slots__ = ()
     data: list[Container]
+    """
+    The list itself.
+    """
     first_id: str | None
+    """
+    The id of the first item of this page; null if it is empty.
+    """
     has_more: bool
+    """
+    Whether another page follows; give last_id as after to get it.
+    """
     last_id: str | None
+    """
+    The id of the last item of this page; null if it is empty.
+    """
     object: Literal["list"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class CredentialRefresh(Record):
+    """
+    CredentialRefresh says how an access token is refreshed.
+    """
+
     __slots__ = ()
     client_id: str
+    """
+    The client that the token endpoint knows.
+    """
     resource: str | None
+    """
+    The resource that the token is for, if the endpoint wants one.
+    """
     scope: str | None
+    """
+    What the token is to be good for, if the endpoint wants it.
+    """
     token_endpoint: str
+    """
+    The URL that gives access tokens.
+    """
     token_endpoint_auth: EndpointAuth
+    """
+    How the client shows the token endpoint who it is.
+    """
 
 
 class ExecuteResponse(Record):
+    """
+    ExecuteResponse is how an execution ended.
+    """
+
     __slots__ = ()
     error: str | None
     """
@@ -2607,9 +4413,19 @@ class ExecuteResponse(Record):
 
 
 class Execution(Record):
+    """
+    Execution is the record of an execution with its output.
+    """
+
     __slots__ = ()
     completed_at: datetime | None
+    """
+    When it ended; null until then.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     delivery_mode: Literal["inline", "streaming", "webhook"]
     """
     How its caller asked for the result.
@@ -2635,6 +4451,9 @@ class Execution(Record):
     Id of the key that asked for it.
     """
     language: Literal["python", "node", "bash"]
+    """
+    The language of the code.
+    """
     metadata: dict[str, str]
     """
     As given with the request.
@@ -2698,9 +4517,19 @@ class Execution(Record):
 
 
 class ExecutionSummary(Record):
+    """
+    ExecutionSummary is the record of an execution without its output. Fields that are known at its end are null while it runs.
+    """
+
     __slots__ = ()
     completed_at: datetime | None
+    """
+    When it ended; null until then.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     delivery_mode: Literal["inline", "streaming", "webhook"]
     """
     How its caller asked for the result.
@@ -2726,6 +4555,9 @@ class ExecutionSummary(Record):
     Id of the key that asked for it.
     """
     language: Literal["python", "node", "bash"]
+    """
+    The language of the code.
+    """
     metadata: dict[str, str]
     """
     As given with the request.
@@ -2781,6 +4613,10 @@ class ExecutionSummary(Record):
 
 
 class FetchAnswer(Record):
+    """
+    FetchAnswer is pages.
+    """
+
     __slots__ = ()
     contents: list[FetchedPage]
     """
@@ -2793,16 +4629,30 @@ class FetchAnswer(Record):
 
 
 class MCPError(Record):
+    """
+    MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC.
+    """
+
     __slots__ = ()
     error: MCPErrorObject
+    """
+    Why the request was refused.
+    """
     id: Any
     """
     That of the message; null if it has none or could not be read.
     """
     jsonrpc: Literal["2.0"]
+    """
+    The version of JSON-RPC.
+    """
 
 
 class Model(Record):
+    """
+    Model is a model of a provider as the admin API shows it: without its key.
+    """
+
     __slots__ = ()
     all_tenants: bool
     """
@@ -2845,6 +4695,9 @@ class Model(Record):
     Names of the plans whose tenants may, too.
     """
     prices: ModelPrices
+    """
+    US dollars for a million tokens.
+    """
     provider: Literal["openai", "openai-chat", "anthropic"]
     """
     The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages.
@@ -2858,6 +4711,9 @@ class Model(Record):
     Those that may, if not all: their ids, and names where a file has them.
     """
     updated_at: datetime
+    """
+    When it was changed last.
+    """
     upstream: str
     """
     What the provider calls it.
@@ -2873,13 +4729,23 @@ class Model(Record):
 
 
 class ModelTrial(Record):
+    """
+    ModelTrial is what came of it.
+    """
+
     __slots__ = ()
     answer: str
+    """
+    The text that the model said.
+    """
     cost: ModelCost | None
     """
     By the prices of the record; null if the provider did not tell the tokens.
     """
     duration_ms: int
+    """
+    How long it took, in milliseconds.
+    """
     error: ModelError | None
     """
     Why there is no answer, or not all of it; null if there is.
@@ -2911,8 +4777,15 @@ class ModelTrial(Record):
 
 
 class PageAgent(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Agent]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2920,8 +4793,15 @@ class PageAgent(Record):
 
 
 class PageModel(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Model]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2929,8 +4809,15 @@ class PageModel(Record):
 
 
 class PagePlan(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Plan]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2938,8 +4825,15 @@ class PagePlan(Record):
 
 
 class PagePolicyEvent(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[PolicyEvent]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2947,8 +4841,15 @@ class PagePolicyEvent(Record):
 
 
 class PageSessionFile(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[SessionFile]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2956,8 +4857,15 @@ class PageSessionFile(Record):
 
 
 class PageSkillVersion(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[SkillVersion]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2965,8 +4873,15 @@ class PageSkillVersion(Record):
 
 
 class PageTenant(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Tenant]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2974,8 +4889,15 @@ class PageTenant(Record):
 
 
 class PageUploadedFile(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[UploadedFile]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2983,8 +4905,15 @@ class PageUploadedFile(Record):
 
 
 class PageVault(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Vault]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -2992,81 +4921,223 @@ class PageVault(Record):
 
 
 class Permissions(Record):
+    """
+    Permissions say what the programs of an environment may reach and do.
+    """
+
     __slots__ = ()
     allow_mcp_servers: bool
     """
     In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
     """
     filesystem: FilesystemPermissions
+    """
+    Which files programs may see and change.
+    """
     network: NetworkPermissions
+    """
+    What programs may reach over the network.
+    """
     process: ProcessPermissions
+    """
+    What programs may start.
+    """
 
 
 class ResponseAction(Record):
+    """
+    ResponseAction is what an item web_search_call did, or will do.
+    """
+
     __slots__ = ()
     queries: list[str]
+    """
+    What was searched for.
+    """
     query: str
+    """
+    What was searched for.
+    """
     type: Literal["search"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     sources: list[ResponseActionSource] | None
+    """
+    Pages that were found.
+    """
 
 
 class ResponseItem(Record):
+    """
+    ResponseItem is an item of the output; which fields it has depends on its type.
+    """
+
     __slots__ = ()
     type: Literal["message", "reasoning", "function_call", "function_call_output", "sandbox_results", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch", "share_file", "code_interpreter_call", "search_results", "fetch_url_results", "web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     action: ResponseAction | None
+    """
+    What a web search did.
+    """
     added: list[str] | None
+    """
+    Paths of files that were made.
+    """
     approval_request_id: str | None
+    """
+    The request that is answered.
+    """
     approve: bool | None
+    """
+    Whether the call may be made.
+    """
     arguments: str | None
+    """
+    The arguments of the call, a JSON object as text.
+    """
     call_id: str | None
+    """
+    The id by which a call and its output belong together.
+    """
     code: str | None
+    """
+    The code that is run.
+    """
     container_id: str | None
+    """
+    The container that it is in.
+    """
     content: Any | None
     """
-    A list of parts; of sandbox_read_file a text.
+    What is said: a text, or parts.
     """
     contents: list[ResponsePage] | None
+    """
+    Pages that were read.
+    """
     count: int | None
+    """
+    How many matches there are.
+    """
     deleted: list[str] | None
+    """
+    Paths of files that were deleted.
+    """
     encrypted_content: str | None
+    """
+    The reasoning in the provider's encrypted form, which it takes back.
+    """
     error: str | None
     """
     Why the tool failed.
     """
     file_id: str | None
+    """
+    The file's id.
+    """
     file_path: str | None
+    """
+    The path that was asked for.
+    """
     filename: str | None
+    """
+    The file's name, without its folder.
+    """
     files: list[str] | None
+    """
+    Paths that were found.
+    """
     id: str | None
+    """
+    Its id, which does not change.
+    """
     language: str | None
+    """
+    The language of the code.
+    """
     message: str | None
+    """
+    A sentence for people.
+    """
     modified: list[str] | None
+    """
+    Paths of files that were changed.
+    """
     name: str | None
+    """
+    Its name.
+    """
     output: Any | None
+    """
+    What came of it.
+    """
     outputs: Any | None
     """
     Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
     """
     queries: list[str] | None
+    """
+    What was searched for.
+    """
     reason: str | None
+    """
+    Why, as a word or in words.
+    """
     results: Any | None
     """
     Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page.
     """
     role: str | None
+    """
+    Who says it.
+    """
     server_label: str | None
+    """
+    The MCP server, by its label in the request.
+    """
     size_bytes: int | None
+    """
+    Size in bytes.
+    """
     start_line: int | None
+    """
+    The first line that was returned, from 1.
+    """
     status: str | None
+    """
+    In which state it is.
+    """
     summary: list[ResponsePart] | None
+    """
+    What the model shows of its thinking.
+    """
     tools: list[ResponseToolOfOther] | None
+    """
+    Tools that the MCP server has.
+    """
     total_lines: int | None
+    """
+    Lines that the file has.
+    """
     truncated: bool | None
+    """
+    Whether there is more than is shown.
+    """
 
 
 class ResponseRefusal(Record):
+    """
+    ResponseRefusal is the body of a refusal, as the clients of this API read it.
+    """
+
     __slots__ = ()
     error: ResponseRefusalDetail
+    """
+    The same in the form that OpenAI's clients read.
+    """
     message: str
     """
     The same message.
@@ -3082,6 +5153,10 @@ class ResponseRefusal(Record):
 
 
 class SearchAnswer(Record):
+    """
+    SearchAnswer is what was found.
+    """
+
     __slots__ = ()
     id: str
     """
@@ -3092,19 +5167,41 @@ class SearchAnswer(Record):
     Best first.
     """
     server_time: datetime | None
+    """
+    What time it is at the server, if that was asked for.
+    """
 
 
 class Session(Record):
+    """
+    Session is a conversation with an agent.
+    """
+
     __slots__ = ()
     agent_id: str
+    """
+    The id of the agent.
+    """
     agent_version: int
+    """
+    The version of the agent.
+    """
     archived_at: datetime | None
+    """
+    When it was archived; null while it is in use.
+    """
     budget: SessionBudget | None
     """
     null for none.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     environment_id: str
+    """
+    The environment that it runs in.
+    """
     events: int
     """
     Number of the last one. Some are for other forms alone.
@@ -3114,7 +5211,13 @@ class Session(Record):
     sess_ and 32 hexadecimal digits.
     """
     metadata: dict[str, Any]
+    """
+    What the client has stored with it.
+    """
     mounts: list[Mount]
+    """
+    What its sandbox has when it is first used.
+    """
     queued_turns: int
     """
     Turns that wait for those before them.
@@ -3124,36 +5227,77 @@ class Session(Record):
     The agent that answers messages: another one than the session's once a swarm has handed the conversation on.
     """
     status: Literal["idle", "running", "requires_action", "archived"]
+    """
+    In which state it is.
+    """
     title: str | None
+    """
+    Its title, for people.
+    """
     type: Literal["session"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     updated_at: datetime
+    """
+    When it was changed last.
+    """
     usage: TurnUsage
     """
     Of all turns that have ended.
     """
     vault_ids: list[str]
+    """
+    The vaults whose credentials it uses.
+    """
     webhook_url: str | None
+    """
+    The URL that is told of its state; null if none.
+    """
 
 
 class SessionContext(Record):
+    """
+    SessionContext is what the model is told before the conversation.
+    """
+
     __slots__ = ()
     instructions: str
     """
     Those of the agent, and after them those of its skills.
     """
     model: str
+    """
+    The model that is asked.
+    """
     skills: list[UsedSkill]
+    """
+    Skills that it works with.
+    """
     tools: list[ContextTool]
+    """
+    Tools that the model may call.
+    """
     type: Literal["session_context"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class SessionStop(Record):
+    """
+    SessionStop is why a turn stopped.
+    """
+
     __slots__ = ()
     requires_action: list[WaitingCall]
     """
     Calls that wait for the client.
     """
     type: Literal["end_turn", "requires_action", "interrupted", "expired", "limit", "error"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     expires_at: datetime | None
     """
     Until when the calls wait.
@@ -3161,15 +5305,31 @@ class SessionStop(Record):
 
 
 class SessionThread(Record):
+    """
+    SessionThread is work that an agent has handed to another one: a conversation of its own.
+    """
+
     __slots__ = ()
     agent_id: str
+    """
+    The id of the agent.
+    """
     agent_version: int
+    """
+    The version of the agent.
+    """
     archived_at: datetime | None
     """
     When a client of the other form put it aside.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     ended_at: datetime | None
+    """
+    When it ended; null until then.
+    """
     events: int
     """
     Number of the last one.
@@ -3187,12 +5347,21 @@ class SessionThread(Record):
     The thread that handed it on; null for the session's own conversation.
     """
     session_id: str
+    """
+    The session that it belongs to.
+    """
     status: Literal["running", "requires_action", "idle", "terminated"]
     """
     requires_action: calls of it, or of a thread below it, wait for the client. idle: it came to its end. terminated: it was ended, or has failed.
     """
     turn_id: str
+    """
+    The turn that it belongs to.
+    """
     type: Literal["session_thread"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     usage: TurnUsage
     """
     Once it has ended, with that of threads below it.
@@ -3200,6 +5369,10 @@ class SessionThread(Record):
 
 
 class SessionTurn(Record):
+    """
+    SessionTurn is the agent's answer.
+    """
+
     __slots__ = ()
     content: str
     """
@@ -3218,10 +5391,25 @@ class SessionTurn(Record):
     Calls that wait for the client.
     """
     role: Literal["assistant"]
+    """
+    Who says it.
+    """
     session_id: str
+    """
+    The session that it belongs to.
+    """
     status: Literal["queued", "in_progress", "completed", "requires_action", "incomplete", "failed", "cancelled"]
+    """
+    In which state it is.
+    """
     type: Literal["message"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     usage: TurnUsage
+    """
+    Tokens that it used, and their price.
+    """
     evaluation: OutcomeEvaluation | None
     """
     Of the turn's outcome: the last one.
@@ -3229,14 +5417,27 @@ class SessionTurn(Record):
 
 
 class Skill(Record):
+    """
+    Skill is a folder of instructions and files that agents may use.
+    """
+
     __slots__ = ()
     archived_at: datetime | None
+    """
+    When it was archived; null while it is in use.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     description: str
     """
     That of the latest version.
     """
     display_name: str
+    """
+    A name for people.
+    """
     id: str
     """
     skill_ and 32 hexadecimal digits.
@@ -3246,12 +5447,21 @@ class Skill(Record):
     Its number.
     """
     latest_version_id: str
+    """
+    The id of its newest version.
+    """
     name: str
     """
     That of SKILL.md; the folder's name in sandboxes.
     """
     source: SkillSource
+    """
+    Where it comes from.
+    """
     type: Literal["skill"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     updated_at: datetime
     """
     When the latest version was made.
@@ -3259,8 +5469,15 @@ class Skill(Record):
 
 
 class Template(Record):
+    """
+    Template is an agent template.
+    """
+
     __slots__ = ()
     name: str
+    """
+    Its name.
+    """
     sandbox: TemplateSandbox | None
     """
     null for a template that has not opted in.
@@ -3268,17 +5485,27 @@ class Template(Record):
 
 
 class Token(Record):
+    """
+    Token is a token as the API shows it.
+    """
+
     __slots__ = ()
     cost: float
     """
     US dollars that were charged to it.
     """
     created_at: datetime
+    """
+    When it was made.
+    """
     executions: int
     """
     That it has begun.
     """
     expires_at: datetime
+    """
+    When it stops being valid.
+    """
     id: str
     """
     tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key.
@@ -3308,6 +5535,9 @@ class Token(Record):
     null for any.
     """
     scopes: list[str]
+    """
+    What it may do.
+    """
     session: str | None
     """
     null for any.
@@ -3319,9 +5549,19 @@ class Token(Record):
 
 
 class Usage(Record):
+    """
+    Usage is what a tenant has used.
+    """
+
     __slots__ = ()
     before: datetime
+    """
+    The end of the time that is shown, which is not in it.
+    """
     days: list[UsageDay]
+    """
+    One entry for each day with use, in UTC.
+    """
     month: UsageMonth
     """
     The current calendar month in UTC.
@@ -3331,6 +5571,9 @@ class Usage(Record):
     What ended executions and responses keep now.
     """
     since: datetime
+    """
+    The beginning of the time that is shown.
+    """
     totals: UsageAmounts
     """
     Of the days above; calls are those of interfaces alone.
@@ -3338,86 +5581,240 @@ class Usage(Record):
 
 
 class CancelledResponse(Record):
+    """
+    CancelledResponse is a response that was cancelled. The open specification has the response, another vendor's client reads response_id.
+    """
+
     __slots__ = ()
     background: bool
+    """
+    Whether it was started in the background.
+    """
     completed_at: int | None
+    """
+    When it ended, in seconds since 1970; null until then.
+    """
     created_at: int
     """
     Seconds since 1970.
     """
     error: ResponseError | None
+    """
+    Why it failed; null if it did not.
+    """
     frequency_penalty: float
+    """
+    Always 0: it is not supported.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     incomplete_details: ResponseIncomplete | None
+    """
+    Why the response is incomplete; null if it is not.
+    """
     instructions: str | None
+    """
+    What the model was told before the input; null if nothing.
+    """
     max_output_tokens: int | None
+    """
+    Tokens that all answers together may have, reasoning included.
+    """
     max_tool_calls: int | None
+    """
+    Calls of tools that the response may make.
+    """
     metadata: dict[str, str]
+    """
+    What the client has stored with it.
+    """
     model: str
+    """
+    The model that is asked.
+    """
     object: Literal["response"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
     output: list[ResponseItem]
+    """
+    What the model has said and done, in order.
+    """
     parallel_tool_calls: bool
+    """
+    Whether the model may make several calls at once.
+    """
     presence_penalty: float
+    """
+    Always 0: it is not supported.
+    """
     previous_response_id: str | None
+    """
+    The response that it continues; null if none.
+    """
     prompt_cache_key: str | None
+    """
+    Which requests share the provider's cache.
+    """
     reasoning: ResponseReasoning | None
+    """
+    How the model thinks before it answers.
+    """
     response_id: str
     """
     The same as id.
     """
     safety_identifier: str | None
+    """
+    As the request has it; null if it has none.
+    """
     service_tier: str
+    """
+    Which tier of the provider is used: there is one.
+    """
     status: Literal["queued", "in_progress", "completed", "requires_action", "incomplete", "failed", "cancelled"]
+    """
+    In which state it is.
+    """
     store: bool
+    """
+    Whether the response is kept.
+    """
     temperature: float
+    """
+    How freely the model chooses words, 0 to 2.
+    """
     text: ResponseText
+    """
+    The form of the answer's text.
+    """
     tool_choice: Any
+    """
+    Whether the model has to call a tool, and which.
+    """
     tools: list[Any]
+    """
+    Tools that the model may call.
+    """
     top_logprobs: int
+    """
+    Always 0: they are not supported.
+    """
     top_p: float
+    """
+    From how much of the likely words the model chooses, 0 to 1.
+    """
     truncation: Literal["auto", "disabled"]
+    """
+    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    """
     usage: ResponseUsage | None
+    """
+    Tokens that it used, and their price.
+    """
 
 
 class CodeEvent(Record):
+    """
+    CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values.
+    """
+
     __slots__ = ()
     type: Literal["output", "value", "result", "keepalive"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     data: str | None
+    """
+    Of output: the text.
+    """
     error: str | None
     """
     With message, instead of result: why the run is not known to have ended.
     """
     message: str | None
+    """
+    With error: a sentence for people.
+    """
     result: CodeResult | None
+    """
+    Of result: what came of the code.
+    """
     stream: Literal["stdout", "stderr"] | None
+    """
+    Of output: the stream that it was written to.
+    """
     value: CodeValue | None
+    """
+    Of value: what was displayed, or the value of the last expression.
+    """
 
 
 class CredentialAuth(Record):
+    """
+    CredentialAuth is what a credential is for.
+    """
+
     __slots__ = ()
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     expires_at: datetime | None
+    """
+    Of mcp_oauth: when the access token expires; null where that is not known.
+    """
     hosts: list[str] | None
+    """
+    Of host_secret: the hosts that the secret is sent to.
+    """
     mcp_server_url: str | None
+    """
+    Of static_bearer and mcp_oauth: the MCP server that the token is for.
+    """
     refresh: CredentialRefresh | None
+    """
+    Of mcp_oauth: how another access token is had.
+    """
     secret_name: str | None
+    """
+    Of host_secret: the variable of programs, which holds a placeholder.
+    """
 
 
 class Environment(Record):
+    """
+    Environment is an environment as the admin API shows it.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it was made.
+    """
     env_vars: dict[str, str]
+    """
+    Variables of programs by name.
+    """
     id: str
     """
     env_ and 16 hexadecimal digits.
     """
     image: str
+    """
+    The image that it runs.
+    """
     isolation: Literal["run", "key"]
     """
     What executions share: nothing, or with others of their key a kernel.
     """
     limits: Limits
     name: str
+    """
+    Its name.
+    """
     package_build: PackageBuild | None
     """
     How far packages are installed; null without packages, and in lists.
@@ -3427,6 +5824,9 @@ class Environment(Record):
     Packages that are installed in the image.
     """
     permissions: Permissions
+    """
+    What programs may do: network, files and processes.
+    """
     secret_hosts: dict[str, list[str]]
     """
     Of secrets that programs do not get, the hosts whose requests they are put into.
@@ -3442,6 +5842,10 @@ class Environment(Record):
 
 
 class EnvironmentConfig(Record):
+    """
+    EnvironmentConfig is what programs of an environment get and may do.
+    """
+
     __slots__ = ()
     base_template: str | None
     """
@@ -3460,11 +5864,24 @@ class EnvironmentConfig(Record):
     The profile that permissions started from; null for none.
     """
     permissions: Permissions
+    """
+    What programs may do: network, files and processes.
+    """
     resources: Resources
+    """
+    Processor, memory and time.
+    """
     type: Literal["cloud"]
+    """
+    What it is, which says which of the other fields it has.
+    """
 
 
 class Event(Record):
+    """
+    Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there.
+    """
+
     __slots__ = ()
     seq: int
     """
@@ -3501,8 +5918,15 @@ class Event(Record):
 
 
 class ExecutionPage(Record):
+    """
+    ExecutionPage is a part of a list, newest first.
+    """
+
     __slots__ = ()
     data: list[ExecutionSummary]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3510,14 +5934,27 @@ class ExecutionPage(Record):
 
 
 class OwnEnvironment(Record):
+    """
+    OwnEnvironment is an environment as its tenant sees it.
+    """
+
     __slots__ = ()
     config: EnvironmentConfig
+    """
+    Its resources and permissions.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     id: str
     """
     env_ and 16 hexadecimal digits.
     """
     name: str
+    """
+    Its name.
+    """
     package_build: PackageBuild | None
     """
     How far config.packages are installed; null without packages.
@@ -3525,8 +5962,15 @@ class OwnEnvironment(Record):
 
 
 class PageEnvironment(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Environment]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3534,8 +5978,15 @@ class PageEnvironment(Record):
 
 
 class PageOwnEnvironment(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[OwnEnvironment]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3543,8 +5994,15 @@ class PageOwnEnvironment(Record):
 
 
 class PageSession(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Session]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3552,8 +6010,15 @@ class PageSession(Record):
 
 
 class PageSessionThread(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[SessionThread]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3561,8 +6026,15 @@ class PageSessionThread(Record):
 
 
 class PageSkill(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Skill]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3570,8 +6042,15 @@ class PageSkill(Record):
 
 
 class PageTemplate(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Template]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3579,8 +6058,15 @@ class PageTemplate(Record):
 
 
 class PageToken(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Token]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3588,81 +6074,271 @@ class PageToken(Record):
 
 
 class Response(Record):
+    """
+    Response is a response, by the open Responses specification and with what our contract adds.
+    """
+
     __slots__ = ()
     background: bool
+    """
+    Whether it was started in the background.
+    """
     completed_at: int | None
+    """
+    When it ended, in seconds since 1970; null until then.
+    """
     created_at: int
     """
     Seconds since 1970.
     """
     error: ResponseError | None
+    """
+    Why it failed; null if it did not.
+    """
     frequency_penalty: float
+    """
+    Always 0: it is not supported.
+    """
     id: str
+    """
+    Its id, which does not change.
+    """
     incomplete_details: ResponseIncomplete | None
+    """
+    Why the response is incomplete; null if it is not.
+    """
     instructions: str | None
+    """
+    What the model was told before the input; null if nothing.
+    """
     max_output_tokens: int | None
+    """
+    Tokens that all answers together may have, reasoning included.
+    """
     max_tool_calls: int | None
+    """
+    Calls of tools that the response may make.
+    """
     metadata: dict[str, str]
+    """
+    What the client has stored with it.
+    """
     model: str
+    """
+    The model that is asked.
+    """
     object: Literal["response"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
     output: list[ResponseItem]
+    """
+    What the model has said and done, in order.
+    """
     parallel_tool_calls: bool
+    """
+    Whether the model may make several calls at once.
+    """
     presence_penalty: float
+    """
+    Always 0: it is not supported.
+    """
     previous_response_id: str | None
+    """
+    The response that it continues; null if none.
+    """
     prompt_cache_key: str | None
+    """
+    Which requests share the provider's cache.
+    """
     reasoning: ResponseReasoning | None
+    """
+    How the model thinks before it answers.
+    """
     safety_identifier: str | None
+    """
+    As the request has it; null if it has none.
+    """
     service_tier: str
+    """
+    Which tier of the provider is used: there is one.
+    """
     status: Literal["queued", "in_progress", "completed", "requires_action", "incomplete", "failed", "cancelled"]
+    """
+    In which state it is.
+    """
     store: bool
+    """
+    Whether the response is kept.
+    """
     temperature: float
+    """
+    How freely the model chooses words, 0 to 2.
+    """
     text: ResponseText
+    """
+    The form of the answer's text.
+    """
     tool_choice: Any
+    """
+    Whether the model has to call a tool, and which.
+    """
     tools: list[Any]
+    """
+    Tools that the model may call.
+    """
     top_logprobs: int
+    """
+    Always 0: they are not supported.
+    """
     top_p: float
+    """
+    From how much of the likely words the model chooses, 0 to 1.
+    """
     truncation: Literal["auto", "disabled"]
+    """
+    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    """
     usage: ResponseUsage | None
+    """
+    Tokens that it used, and their price.
+    """
 
 
 class ResponseEvent(Record):
+    """
+    ResponseEvent is an event of a stream; which fields it has depends on its type.
+    """
+
     __slots__ = ()
     sequence_number: int
+    """
+    Which event of the response it is, from 0, without gaps.
+    """
     type: str
+    """
+    What it is, which says which of the other fields it has.
+    """
     annotation: ResponseAnnotation | None
+    """
+    The annotation that was added.
+    """
     annotation_index: int | None
+    """
+    Which annotation of the part it is, from 0.
+    """
     arguments: str | None
+    """
+    The arguments of the call, a JSON object as text.
+    """
     code: str | None
+    """
+    The code that the model has written, or what went wrong.
+    """
     content_index: int | None
+    """
+    Which part of the item's content it is, from 0.
+    """
     contents: list[ResponsePage] | None
+    """
+    Pages that were read.
+    """
     delta: str | None
+    """
+    The next piece of a text.
+    """
     error: ResponseError | None
+    """
+    Why it failed; null if it did not.
+    """
     item: ResponseItem | None
+    """
+    The item that was added or is done.
+    """
     item_id: str | None
+    """
+    The item that the event is about.
+    """
     logprobs: list[Any] | None
+    """
+    Always empty: they are not supported.
+    """
     output_index: int | None
+    """
+    Which item of the output it is, from 0.
+    """
     part: ResponsePart | None
+    """
+    The part that was added or is done.
+    """
     queries: list[str] | None
+    """
+    What was searched for.
+    """
     refusal: str | None
+    """
+    What the model said when it refused.
+    """
     response: Response | None
+    """
+    The response as it is now.
+    """
     results: Any | None
+    """
+    What the tool found or returned.
+    """
     summary_index: int | None
+    """
+    Which part of the summary it is, from 0.
+    """
     text: str | None
+    """
+    The text.
+    """
     urls: list[str] | None
+    """
+    Pages that are read.
+    """
 
 
 class ResponseInput(Record):
+    """
+    ResponseInput is a page of the input of a response.
+    """
+
     __slots__ = ()
     data: list[ResponseItem]
+    """
+    The list itself.
+    """
     first_id: str | None
+    """
+    The id of the first item of this page; null if it is empty.
+    """
     has_more: bool
+    """
+    Whether another page follows; give last_id as after to get it.
+    """
     last_id: str | None
+    """
+    The id of the last item of this page; null if it is empty.
+    """
     object: Literal["list"]
+    """
+    What kind of thing this is, as OpenAI's clients read it.
+    """
 
 
 class SessionEvent(Record):
+    """
+    SessionEvent is something that happened in a session. It does not change.
+    """
+
     __slots__ = ()
     created_at: datetime
+    """
+    When it happened.
+    """
     id: str
     """
     sevt_, the session's digits and the number of the event.
@@ -3672,6 +6348,9 @@ class SessionEvent(Record):
     null for answers after which no turn began.
     """
     type: Literal["message", "thinking", "tool_use", "tool_result", "tool_confirmation", "error", "usage", "status", "file", "plan", "review", "state", "reminder", "user.define_outcome", "outcome_evaluation_start", "outcome_evaluation_ongoing", "outcome_evaluation_end", "thread_created", "thread_message_sent", "thread_message_received", "thread_idle", "thread_terminated", "context_summary", "speaker"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     approve: bool | None
     """
     Of tool_confirmation.
@@ -3771,24 +6450,59 @@ class SessionEvent(Record):
 
 
 class Credential(Record):
+    """
+    Credential is a credential, without its secrets.
+    """
+
     __slots__ = ()
     archived_at: datetime | None
+    """
+    When it was archived; null while it is in use.
+    """
     auth: CredentialAuth
+    """
+    What the credential is for, with its type.
+    """
     created_at: datetime
+    """
+    When it was made.
+    """
     display_name: str | None
+    """
+    A name for people.
+    """
     id: str
     """
     vcrd_ and 32 hexadecimal digits.
     """
     metadata: dict[str, str]
+    """
+    What the client has stored with it.
+    """
     type: Literal["vault_credential"]
+    """
+    What it is, which says which of the other fields it has.
+    """
     updated_at: datetime
+    """
+    When it was changed last.
+    """
     vault_id: str
+    """
+    The vault that it is in.
+    """
 
 
 class PageCredential(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[Credential]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
@@ -3796,8 +6510,15 @@ class PageCredential(Record):
 
 
 class PageSessionEvent(Record):
+    """
+    Page is a part of a list.
+    """
+
     __slots__ = ()
     data: list[SessionEvent]
+    """
+    The list itself.
+    """
     next_page: str | None
     """
     Give it as page to get the next part; null at the end.
