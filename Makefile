@@ -121,6 +121,10 @@ soak: test-deps build ## run every repeated test at its full count, and mixed ex
 	bin/atoll image build --if-changed --data-dir .cache/test-data
 	@ATOLL_DATA_DIR=$(CURDIR)/.cache/test-data scripts/soak.sh
 
+.PHONY: test-pythons
+test-pythons: ## run the Python library's tests under the Pythons of Debian's releases
+	@scripts/test-pythons.sh
+
 .PHONY: fuzz
 fuzz: ## fuzz every fuzz target for a short while
 	@scripts/fuzz.sh
