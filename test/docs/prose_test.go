@@ -26,9 +26,20 @@ func TestProse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range pages(t, filepath.Dir(filepath.Dir(binary))) {
-		name := filepath.Base(p.name)
-		text, err := os.ReadFile(p.name)
+	root := filepath.Dir(filepath.Dir(binary))
+	names, err := filepath.Glob(filepath.Join(root, "docs", "sdk", "*.md")) // whose code test/sdk runs
+	if err != nil || len(names) < 4 {
+		t.Fatalf("found %d pages of the client libraries, %v", len(names), err)
+	}
+	for _, p := range pages(t, root) {
+		names = append(names, p.name)
+	}
+	for _, path := range names {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
