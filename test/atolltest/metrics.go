@@ -61,6 +61,9 @@ func (m Metrics) family(name string) *dto.MetricFamily {
 	return all[name]
 }
 
+// Has reports whether there is a figure.
+func (m Metrics) Has(name string) bool { return len(m.family(name).GetMetric()) > 0 }
+
 // Sum adds up the values of a figure whose labels include all those given as
 // "name=value". A histogram counts its observations. What is not there is zero.
 func (m Metrics) Sum(name string, labels ...string) (sum float64) {
