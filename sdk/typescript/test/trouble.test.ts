@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Atoll, APIError, ConnectionError, ConflictError, RateLimitError, TimeoutError, UnavailableError } from "../src/index.js";
 
 /** answering serves requests one by one with the handlers, and fails the test for more. */
-async function answering(handlers: ((req: IncomingMessage, res: ServerResponse, body: string) => void)[], use: (c: Atoll, seen: IncomingMessage[]) => Promise<void>): Promise<void> {
+async function answering(handlers: ((req: IncomingMessage, res: ServerResponse, body: string) => void)[], use: (c: Atoll, seen: IncomingMessage[], baseUrl: string) => Promise<void>): Promise<void> {
   const seen: IncomingMessage[] = [];
   const server: Server = createServer((req, res) => {
     let body = "";
@@ -17,8 +17,9 @@ async function answering(handlers: ((req: IncomingMessage, res: ServerResponse, 
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
-    await use(new Atoll({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "k" }), seen);
+    await use(new Atoll({ baseUrl, apiKey: "k" }), seen, baseUrl);
     assert.equal(seen.length, handlers.length);
   } finally {
     server.closeAllConnections();
@@ -42,9 +43,9 @@ test("an execution is sent again with the same key, whatever happened", async ()
 
 test("what makes something is sent again with the same key, by the same token", async () => {
   const served = json(409, { error: "conflict", message: "m" }, { "retry-after": "0" });
-  await answering([drop, served, json(201, { id: "agent_1" })], async (c, seen) => {
+  await answering([drop, served, json(201, { id: "agent_1" })], async (_, seen, baseUrl) => {
     let calls = 0;
-    const changing = new Atoll({ baseUrl: c.transport.base, apiKey: () => `t${++calls}` });
+    const changing = new Atoll({ baseUrl, apiKey: () => `t${++calls}` });
     assert.equal((await changing.agents.create({ name: "a", model: { name: "m" } })).id, "agent_1");
     assert.equal(new Set(seen.map((r) => r.headers["idempotency-key"])).size, 1);
     assert.equal(new Set(seen.map((r) => r.headers.authorization)).size, 1);
