@@ -22,7 +22,7 @@ var elsewhere = map[string]string{
 }
 
 // languages are those of blocks; sh, bash and console are run.
-var languages = []string{"sh", "bash", "console", "text", "json", "yaml", "ini", "python", "ts", "go", "js", "sql", "nginx", "dockerfile", "xml", "toml", "http"}
+var languages = []string{"sh", "bash", "console", "text", "json", "yaml", "ini", "python", "py", "ts", "typescript", "go", "js", "sql", "nginx", "dockerfile", "xml", "toml", "http"}
 
 // kind is how a step is run.
 type kind string
