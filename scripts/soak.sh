@@ -36,9 +36,9 @@ cat >"$out" <<END
 $(git describe --tags --always --dirty), $(nproc) cores ($(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1)), Linux $(uname -r). \`make soak\` writes this file.
 END
 
-# What repeats anything: programs and limits, the service and its take-overs, saved
-# homes, sandboxes that sleep, wake and are copied.
-for part in ./test/e2e ./test/service; do
+# What repeats anything: programs and limits, the service and its take-overs, what the
+# stores record at the same time, saved homes, sandboxes that sleep, wake and are copied.
+for part in ./test/e2e ./test/service ./internal/infra/store; do
 	ATOLL_SOAK=1 begin "$part at its full counts" go test -count=1 -timeout=60m -v "$part"
 done
 begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // rows are the audit rows of a tenant.
@@ -117,12 +118,11 @@ func testUnknown(t *testing.T, o Opened) {
 }
 
 // testEndRace has a program's end, a time-out and a cancellation come at once,
-// a thousand times.
+// again and again.
 func testEndRace(t *testing.T, o Opened) {
-	const executions = 1000
+	executions := atolltest.Count(100, 1000)
 	statuses := []execution.Status{execution.Success, execution.Timeout, execution.Cancelled}
-	var won [executions]atomic.Int32
-	var status [executions]atomic.Value
+	won, status := make([]atomic.Int32, executions), make([]atomic.Value, executions)
 	work := make(chan *execution.Execution)
 	index := map[string]int{}
 	all := make([]*execution.Execution, executions)
@@ -170,7 +170,7 @@ func testEndRace(t *testing.T, o Opened) {
 			t.Errorf("execution %d: %d first ends, %d rows, %s", i, won[i].Load(), audited[e.TraceID], got.Status)
 		}
 	}
-	if n := calls(t, o, "a"); n != executions {
+	if n := calls(t, o, "a"); n != int64(executions) {
 		t.Errorf("%d entries", n)
 	}
 }
