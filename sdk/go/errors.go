@@ -41,6 +41,7 @@ const (
 	ErrInvalidSignature Code = "invalid_signature"
 )
 
+// Error returns the code.
 func (c Code) Error() string { return string(c) }
 
 // Error is a refusal or failure that the server answered with.
@@ -56,6 +57,7 @@ type Error struct {
 	Result *ExecuteResponse
 }
 
+// Error returns the message with status, code and trace id.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d %s, %s)", e.Message, e.Status, e.Code, e.TraceID)
 }
@@ -97,8 +99,10 @@ type TransportError struct {
 	Err     error
 }
 
+// Error returns what went wrong.
 func (e *TransportError) Error() string { return e.Err.Error() }
 
+// Unwrap returns what went wrong.
 func (e *TransportError) Unwrap() error { return e.Err }
 
 // Is reports whether target is the error's Code.
