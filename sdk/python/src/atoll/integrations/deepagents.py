@@ -36,9 +36,11 @@ class SandboxBackend(BaseSandbox):
 
     @property
     def id(self) -> str:
+        """The sandbox's name."""
         return self._sandbox.name
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """Runs a command by the shell. One that took longer than its timeout has the exit code 124."""
         pieces: list[bytes] = []
 
         def keep(piece: Output) -> None:
@@ -51,9 +53,11 @@ class SandboxBackend(BaseSandbox):
         return ExecuteResponse(output=output, exit_code=124 if result.timed_out else result.exit_code)
 
     def upload_files(self, files: Sequence[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Writes files, whose paths are absolute; an answer says what was wrong with one."""
         return [FileUploadResponse(path=path, error=self._write(path, content)) for path, content in files]
 
     def download_files(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
+        """Reads files, whose paths are absolute; an answer says what was wrong with one."""
         return [self._read(path) for path in paths]
 
     def _write(self, path: str, content: bytes) -> str | None:

@@ -23,6 +23,7 @@ class Metadata(ToolMetadata):
         self.schema = one.schema
 
     def get_parameters_dict(self) -> dict[str, Any]:
+        """The schema of its input."""
         return self.schema
 
 
