@@ -3,6 +3,7 @@ package home
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -136,12 +137,12 @@ func mirror(t testing.TB, dir string) string {
 					t.Fatal(err)
 				}
 				file := os.NewFile(uintptr(f), name)
-				data, err := io.ReadAll(file)
-				if err != nil {
+				sum := sha256.New() // of a part at a time: the race detector notes each byte of what is read at once, and of each copy
+				if _, err := io.Copy(sum, file); err != nil {
 					t.Fatal(err)
 				}
 				file.Close()
-				fmt.Fprintf(&out, " %d links of %d, %d bytes %x %v %q", st.Nlink, inodes[st.Ino], st.Size, keys{}.sum(data), holes, x)
+				fmt.Fprintf(&out, " %d links of %d, %d bytes %x %v %q", st.Nlink, inodes[st.Ino], st.Size, sum.Sum(nil), holes, x)
 			}
 			out.WriteByte('\n')
 		}
