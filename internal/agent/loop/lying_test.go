@@ -140,7 +140,7 @@ func lies(p model.Provider) map[string]lie {
 			return io.MultiReader(strings.NewReader(strings.TrimSuffix(whole, events[len(events)-1])), waits{ctx})
 		}},
 		"one line":    endless("data: ", strings.Repeat("x", 256), 100<<20),
-		"comments":    endless("", ": "+strings.Repeat("still here ", 100)+"\n\n", 300<<20),
+		"comments":    endless("", ": "+strings.Repeat("still here ", 100)+"\n\n", 160<<20),
 		"broken JSON": call("add", `{"a": `), "no object": call("add", `"x"`), "unknown tool": call("rm", `{}`),
 		"one id": body(strings.ReplaceAll(whole, `"c2"`, `"c1"`)), "no id": body(strings.ReplaceAll(whole, `"c2"`, `""`)),
 		"no name": body(strings.ReplaceAll(whole, `"add"`, `""`)), "far index": body(strings.ReplaceAll(strings.ReplaceAll(whole, `"output_index":1`, `"output_index":99999999`), `"index":1`, `"index":-7`)),
@@ -228,7 +228,7 @@ func TestLyingProviders(t *testing.T) {
 }
 
 // maxHeap bounds what the heap may grow by while all lies are told at once.
-const maxHeap = 512 << 20
+const maxHeap = 256 << 20
 
 func lyingProvider(t *testing.T, p model.Provider) {
 	all := liar(lies(p))
