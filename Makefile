@@ -77,6 +77,15 @@ packages: ## write the client libraries' packages to .cache/packages
 	rm -rf .cache/packages
 	sdk/python/tools/env tools/package "$(CURDIR)/.cache/packages"
 
+# Not checked in: each is made of the docstrings, which the checks of the libraries ask for.
+.PHONY: reference
+reference: ## write the API references of the client libraries to .cache/reference
+	rm -rf .cache/reference
+	mkdir -p .cache/reference/go
+	sdk/python/tools/env tools/reference "$(CURDIR)/.cache/reference/python"
+	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s reference -- --out "$(CURDIR)/.cache/reference/typescript"
+	go doc -C sdk/go -all >.cache/reference/go/atoll.txt
+
 .PHONY: test
 test: test-deps build ## install what the tests need, check everything, run all tests
 	@scripts/test.sh

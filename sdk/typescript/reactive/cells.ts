@@ -4,6 +4,7 @@ export { batch, effect, untracked };
 
 /** What can be read reactively: a cell, a computed value, or a result's field. */
 export interface Readable<T> {
+  /** Returns the value, and has what reads it run again when it changes. */
   get(): T;
 }
 
@@ -67,24 +68,29 @@ export class Writable<T> implements Readable<T> {
     this.source = signal(value);
   }
 
+  /** Makes a cell with a value. */
   static of<T>(value: T): Writable<T>;
   static of<T>(): Writable<T | undefined>;
   static of<T>(value?: T): Writable<T | undefined> {
     return slot(() => new Writable(value));
   }
 
+  /** Returns the value, and has what reads it run again when it changes. */
   get(): T {
     return this.source.value;
   }
 
+  /** The value, read as by get and written as by set. */
   get value(): T {
     return this.source.value;
   }
 
+  /** Gives the cell another value, as set does. */
   set value(value: T) {
     this.source.value = value;
   }
 
+  /** Gives the cell another value. */
   set(value: T): void {
     this.source.value = value;
   }
@@ -95,14 +101,17 @@ export class Writable<T> implements Readable<T> {
     this.source.value = typeof change === "function" ? (change as (value: T) => T)(before) : { ...before, ...change };
   }
 
+  /** Adds items to a list. */
   push(...items: T extends (infer Item)[] ? Item[] : never): void {
     this.source.value = [...(this.source.peek() as unknown[]), ...(items as unknown[])] as T;
   }
 
+  /** How many items a list has. */
   get length(): number {
     return (this.get() as unknown[]).length;
   }
 
+  /** Returns what a function makes of each item of a list. */
   map<U>(fn: (item: T extends (infer Item)[] ? Item : never, index: number) => U): U[] {
     return (this.get() as never[]).map(fn);
   }
@@ -156,10 +165,12 @@ export function onDispose(undo: Undo): void {
   owner?.push(undo);
 }
 
+/** What lives until it is ended. */
 export interface Scope<T> {
   readonly value: T;
   /** Ends what was made in the scope: what nothing else waits for is cancelled on the server, too. */
   dispose(): void;
+  /** Ends all that began in the scope. */
   [Symbol.dispose](): void;
 }
 

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals-core";
 import type { Atoll } from "../src/index.js";
 
+/** Settings of the reactive library. */
 export interface Settings {
   /** Makes the calls. */
   client: Atoll;

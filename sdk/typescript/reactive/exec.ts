@@ -17,6 +17,7 @@ export interface ExecResult {
 /** Files to read back: paths; or by path "text" or "json" to read, and texts to write before. */
 export type Files = Opaque<string[]> | Record<string, Opaque<string> | "text" | "json">;
 
+/** What exec runs. */
 export interface ExecParams {
   /** One command, or several, which run in order until one fails. */
   command: Opaque<string | string[]>;

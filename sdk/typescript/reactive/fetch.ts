@@ -3,6 +3,7 @@ import { isReadable, snapshot, type Opaque } from "./cells.js";
 import { current, ready } from "./client.js";
 import { task, type Task } from "./task.js";
 
+/** What fetchData asks for. */
 export interface FetchParams {
   url: Opaque<string>;
   /** json if left out. */

@@ -3,13 +3,17 @@ import { ended, onDispose, ref, replay, Writable, type Made, type Ref } from "./
 
 /** The name and the view of a pattern. */
 export const NAME = "$NAME";
+/** The key of what a pattern shows. */
 export const UI = "$UI";
 
 /** A pattern's inputs, as cells. */
 export type Cells<I> = { [K in keyof I]: Writable<I[K]> };
 
 /** What a body came to, read reactively. */
-export type Instance<O> = Ref<O> & { dispose(): void };
+export type Instance<O> = Ref<O> & {
+  /** Ends all that the instance runs. */
+  dispose(): void;
+};
 
 /**
  * pattern makes a component of a body: what it makes is made once for each place, and the body is

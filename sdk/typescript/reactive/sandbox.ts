@@ -7,11 +7,13 @@ import type { ExecResult } from "./exec.js";
 import { task, type Task } from "./task.js";
 import { toolsOf, type LLMTool } from "./tools.js";
 
+/** What sandbox makes. */
 export interface SandboxParams {
   /** That of the key's environment if left out. */
   image?: Opaque<string> | undefined;
 }
 
+/** In which state a sandbox is. */
 export type SandboxStatus = "running" | "sleeping" | "destroyed";
 
 /** A sandbox that is there as long as its scope. Its operations are done one after the other. */
@@ -19,8 +21,11 @@ export interface SandboxHandle {
   /** Read reactively. A sandbox that has not been used yet sleeps. */
   readonly status: SandboxStatus;
   readonly name: string;
+  /** Runs commands in the sandbox, after what was asked of it before. */
   exec(command: Opaque<string>): Task<ExecResult>;
+  /** Reads a file, after what was asked of the sandbox before. */
   readFile(path: Opaque<string>): Task<string>;
+  /** Writes a file, after what was asked of the sandbox before. */
   writeFile(path: Opaque<string>, content: Opaque<string>): Task<{ ok: true }>;
   /** shell, read_file, write_file, glob and browse in this sandbox, for a model. */
   tools(): Record<string, LLMTool>;

@@ -50,6 +50,7 @@ function join<T>(key: string, run: (signal: AbortSignal) => Promise<T>): { done:
   };
 }
 
+/** What a kind of task does with its inputs. */
 export interface Kind<I, T> {
   /** Of the built-in; runs of one name and equal inputs are shared. "" shares none. */
   name: string;

@@ -11,6 +11,7 @@ export interface LLMTool {
   description: string;
   parameters: ObjectSchema;
   inputSchema: { jsonSchema: ObjectSchema; [mark: symbol]: true };
+  /** Makes the call with arguments of a model. */
   execute(input: any, options?: { abortSignal?: AbortSignal | undefined }): Promise<any>;
 }
 

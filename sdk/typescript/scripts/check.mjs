@@ -5,6 +5,7 @@ import { extract } from "./snippets.mjs";
 
 const cwd = fileURLToPath(new URL("..", import.meta.url));
 extract();
+await import("./documented.mjs");
 for (const args of [["scripts/build.mjs"], ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "tsconfig.test.json"], ["scripts/size.mjs"]]) {
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit", cwd });
   if (status !== 0) process.exit(status ?? 1);

@@ -86,6 +86,7 @@ export class Atoll {
     return this.transport.settled();
   }
 
+  /** Ends the client, as close does. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

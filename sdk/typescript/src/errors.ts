@@ -68,12 +68,19 @@ export class APIError extends AtollError {
   }
 }
 
+/** 400: the request is wrong; the message says what to change. */
 export class ValidationError extends APIError {}
+/** 401: the key or token is missing or not valid. */
 export class AuthenticationError extends APIError {}
+/** 403: the key may not do this. */
 export class PermissionError extends APIError {}
+/** 404: there is no such thing, or it belongs to another tenant. */
 export class NotFoundError extends APIError {}
+/** 409: the present state forbids this. */
 export class ConflictError extends APIError {}
+/** 429: over a rate or another limit; dimension names it. */
 export class RateLimitError extends APIError {}
+/** 503: nothing was started; try again later. */
 export class UnavailableError extends APIError {}
 /** The program ran longer than its timeout; body has its output so far. */
 export class ProgramTimeoutError extends APIError {}

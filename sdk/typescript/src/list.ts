@@ -1,3 +1,4 @@
+/** A part of a list. */
 export interface Page<T> {
   data: T[];
   /** Give it as page to get the next part; null at the end. */
@@ -22,10 +23,12 @@ export class List<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
     this.read = read;
   }
 
+  /** Gives the first page. */
   then<A = Page<T>, B = never>(done?: ((page: Page<T>) => A | PromiseLike<A>) | null, failed?: ((e: unknown) => B | PromiseLike<B>) | null): Promise<A | B> {
     return this.read().then(done, failed);
   }
 
+  /** Yields all items, page after page. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     let next: string | null | undefined;
     do {

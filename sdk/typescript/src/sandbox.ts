@@ -65,30 +65,37 @@ export class SandboxHandle {
     return this.contexts.run(this.name, o?.context ?? "python", code, await this.ready(o));
   }
 
+  /** Returns the bytes of a file. */
   async readFile(path: string, o?: CallOptions): Promise<Response> {
     return this.all.files.read(this.name, path, await this.ready(o));
   }
 
+  /** Returns the text of a file. */
   async readText(path: string, o?: CallOptions): Promise<string> {
     return (await this.readFile(path, o)).text();
   }
 
+  /** Writes a file. */
   async writeFile(path: string, content: Content, o?: CallOptions & { append?: boolean; mode?: string }) {
     return this.all.files.write(this.name, path, content, await this.ready(o));
   }
 
+  /** Lists a folder. */
   async listFiles(path = "/home/user", o?: CallOptions & { depth?: number; limit?: number }) {
     return (await this.all.files.list(this.name, path, await this.ready(o))).data;
   }
 
+  /** Deletes a file or folder. */
   async deleteFile(path: string, o?: CallOptions & { recursive?: boolean }): Promise<void> {
     return this.all.files.delete(this.name, path, await this.ready(o));
   }
 
+  /** Follows changes of files. */
   async *watch(path = "/home/user", o?: StreamOptions & { recursive?: boolean }): AsyncGenerator<SandboxChange, void, undefined> {
     yield* this.all.files.watch(this.name, path, await this.ready(o));
   }
 
+  /** Opens a terminal. */
   async terminal(o?: TerminalOptions) {
     return this.all.terminal(this.name, await this.ready(o));
   }
@@ -98,27 +105,33 @@ export class SandboxHandle {
     return (await this.all.previews.open(this.name, port, await this.ready(o))).url;
   }
 
+  /** Lists the ports that programs listen on. */
   async ports(o?: CallOptions) {
     return (await this.all.ports(this.name, await this.ready(o))).data;
   }
 
+  /** Narrows what it may reach of its environment's network. */
   async setNetwork(network: NetworkChange, o?: CallOptions): Promise<SandboxRecord> {
     return this.all.setNetwork(this.name, network, await this.ready(o));
   }
 
+  /** Sets when it sleeps and when it is deleted. */
   async setTimeout(timeout: SandboxTimeout, o?: CallOptions): Promise<SandboxRecord> {
     return this.all.setTimeout(this.name, timeout, await this.ready(o));
   }
 
+  /** Puts it to sleep at once. */
   async sleep(o?: CallOptions): Promise<SandboxRecord> {
     return this.all.sleep(this.name, await this.ready(o));
   }
 
+  /** Copies it, with its processes. */
   async fork(count = 1, o?: CallOptions): Promise<SandboxHandle[]> {
     const copies = await this.all.fork(this.name, { ...(await this.ready(o)), count });
     return copies.map((c) => new SandboxHandle(this.all, this.contexts, { name: c.name, session: c.session }));
   }
 
+  /** Keeps it as it is now. */
   async snapshot(o?: CallOptions & { keep_ms?: number }): Promise<Snapshot> {
     return this.all.snapshot(this.name, await this.ready(o));
   }
@@ -158,10 +171,15 @@ export class ProcessHandle {
 
   private in = <O extends CallOptions>(o?: O) => ({ ...(o as O), session: this.session });
 
+  /** Follows its output. */
   output = (o?: FollowOptions) => this.all.processes.follow(...this.where, this.in(o));
+  /** Shows it as it is now. */
   get = (o?: CallOptions) => this.all.processes.get(...this.where, this.in(o));
+  /** Waits for its end. */
   wait = (o?: CallOptions & { timeout_ms?: number }) => this.all.processes.wait(...this.where, this.in(o));
+  /** Writes to its standard input. */
   write = (content: Content, o?: CallOptions & { close?: boolean }) => this.all.processes.write(...this.where, content, this.in(o));
+  /** Sends it a signal. */
   signal = (signal: string, o?: CallOptions) => this.all.processes.signal(...this.where, signal, this.in(o));
   /** Ends it and all that it started. */
   kill = (o?: CallOptions) => this.all.processes.delete(...this.where, this.in(o));

@@ -1,6 +1,7 @@
 import { AtollError, StreamError } from "./errors.js";
 import { backoff, pause, type CallOptions, type Transport } from "./transport.js";
 
+/** How a stream goes on when its connection breaks. */
 export interface StreamOptions extends CallOptions {
   /** false: a stream that breaks off fails with StreamError instead of going on at its next event. */
   reconnect?: boolean | undefined;

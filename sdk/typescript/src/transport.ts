@@ -19,6 +19,7 @@ export interface CallOptions {
   idempotencyKey?: string | undefined;
 }
 
+/** Settings of a client. */
 export interface ClientOptions {
   /** Such as http://127.0.0.1:8080; ATOLL_URL if left out. */
   baseUrl?: string | undefined;
@@ -39,6 +40,7 @@ export interface ClientOptions {
 /** The part of a URL after the question mark. */
 export type Query = object;
 
+/** A request before it is sent. */
 export interface Request extends CallOptions {
   query?: Query | undefined;
   /** Sent as JSON. */
@@ -106,6 +108,7 @@ export class Transport {
     this.fetch = (input, init) => given(input, init); // browsers want no other this
   }
 
+  /** Returns the URL of a path, with a query. */
   url(path: string, query?: Query): string {
     const q = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) {

@@ -10,6 +10,7 @@ export interface WebhookMessage {
   output_truncated: boolean;
 }
 
+/** How a webhook is checked. */
 export interface VerifyOptions {
   /** Unix seconds; the clock's if left out. */
   now?: number | undefined;

@@ -27,59 +27,92 @@ export class Admin extends Resource {
   readonly audit = new AdminAudit(this.t);
 }
 
+/** The tenants of an installation. */
 export class AdminTenants extends Resource {
+  /** Makes a tenant. */
   create = (request: NewTenant, o?: CallOptions) => this.t.post<Tenant>("/v1/admin/tenants", request, o);
+  /** Lists tenants. */
   list = (query?: PageQuery, o?: CallOptions) => this.t.list<Tenant>("/v1/admin/tenants", query, o);
+  /** Shows a tenant. */
   get = (tenant: string, o?: CallOptions) => this.t.get<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
+  /** Changes a tenant: what is left out stays. */
   change = (tenant: string, change: TenantChange, o?: CallOptions) => this.t.patch<Tenant>(p`/v1/admin/tenants/${tenant}`, change, o);
 }
 
+/** What agents of a tenant may do with execute_code, by template. */
 export class AdminTemplates extends Resource {
+  /** Lists templates. */
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<Template>(p`/v1/admin/tenants/${tenant}/templates`, query, o);
+  /** Shows a template. */
   get = (tenant: string, template: string, o?: CallOptions) => this.t.get<Template>(p`/v1/admin/tenants/${tenant}/templates/${template}`, o);
+  /** Makes or replaces a template. */
   put = (tenant: string, template: string, change: TemplateChange, o?: CallOptions) =>
     this.t.put<Template>(p`/v1/admin/tenants/${tenant}/templates/${template}`, change, o);
+  /** Deletes a template. */
   delete = (tenant: string, template: string, o?: CallOptions) => this.t.delete(p`/v1/admin/tenants/${tenant}/templates/${template}`, o);
 }
 
+/** A tenant's own keys for models. */
 export class AdminModelKeys extends Resource {
+  /** Lists models that the tenant has a key of its own for. */
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<ModelKey>(p`/v1/admin/tenants/${tenant}/model-keys`, query, o);
+  /** Gives the tenant a key of its own for a model. */
   put = (tenant: string, model: string, request: NewModelKey, o?: CallOptions) =>
     this.t.put<ModelKey>(p`/v1/admin/tenants/${tenant}/model-keys/${model}`, request, o);
+  /** Has the tenant use the operator's key again. */
   delete = (tenant: string, model: string, o?: CallOptions) => this.t.delete(p`/v1/admin/tenants/${tenant}/model-keys/${model}`, o);
 }
 
+/** The changes to what a tenant may do. */
 export class AdminPolicyEvents extends Resource {
+  /** Lists the changes, oldest first. */
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<PolicyEvent>(p`/v1/admin/tenants/${tenant}/policy-events`, query, o);
 }
 
+/** What a tenant has used. */
 export class AdminUsage extends Resource {
+  /** Shows what the tenant has used, by day. */
   get = (tenant: string, query?: UsageQuery, o?: CallOptions) => this.t.get<Usage>(p`/v1/admin/tenants/${tenant}/usage`, o, query);
 }
 
+/** The webhooks of ended executions. */
 export class AdminWebhooks extends Resource {
   /** Sends an execution's message once more. */
   redeliver = (tenant: string, traceId: string, o?: CallOptions) =>
     this.t.post<Redelivery>(p`/v1/admin/tenants/${tenant}/executions/${traceId}/webhook`, undefined, o);
 }
 
+/** Plans, which bound what tenants may use. */
 export class AdminPlans extends Resource {
+  /** Lists plans. */
   list = (query?: PageQuery, o?: CallOptions) => this.t.list<Plan>("/v1/admin/plans", query, o);
+  /** Shows a plan. */
   get = (plan: string, o?: CallOptions) => this.t.get<Plan>(p`/v1/admin/plans/${plan}`, o);
+  /** Makes or replaces a plan. */
   put = (plan: string, bounds: PlanBounds, o?: CallOptions) => this.t.put<Plan>(p`/v1/admin/plans/${plan}`, bounds, o);
+  /** Deletes a plan. */
   delete = (plan: string, o?: CallOptions) => this.t.delete(p`/v1/admin/plans/${plan}`, o);
 }
 
+/** The caps of execute_code. */
 export class AdminCaps extends Resource {
+  /** Shows the caps. */
   get = (o?: CallOptions) => this.t.get<Caps>("/v1/admin/caps", o);
+  /** Changes the caps: what is left out stays. */
   change = (change: CapsChange, o?: CallOptions) => this.t.patch<Caps>("/v1/admin/caps", change, o);
 }
 
+/** The models that the operator offers. */
 export class AdminModels extends Resource {
+  /** Adds a model. */
   create = (request: NewModel, o?: CallOptions) => this.t.post<Model>("/v1/admin/models", request, o);
+  /** Lists models. */
   list = (query?: PageQuery, o?: CallOptions) => this.t.list<Model>("/v1/admin/models", query, o);
+  /** Shows a model. */
   get = (model: string, o?: CallOptions) => this.t.get<Model>(p`/v1/admin/models/${model}`, o);
+  /** Changes a model, from its next request on. */
   change = (model: string, change: ModelChange, o?: CallOptions) => this.t.patch<Model>(p`/v1/admin/models/${model}`, change, o);
+  /** Removes a model. */
   delete = (model: string, o?: CallOptions) => this.t.delete(p`/v1/admin/models/${model}`, o);
   /** Asks the model something. */
   test = (model: string, request: ModelTest = {}, o?: CallOptions) => this.t.post<ModelTrial>(p`/v1/admin/models/${model}/test`, request, o);
@@ -87,10 +120,13 @@ export class AdminModels extends Resource {
 
 /** What is on the machine and in no record. */
 export class AdminOrphans extends Resource {
+  /** Lists sandboxes on the machine that have no record. */
   list = (o?: CallOptions) => this.t.get<Orphans>("/v1/admin/sandboxes/orphans", o);
+  /** Removes sandboxes on the machine that have no record. */
   reap = (o?: CallOptions) => this.t.delete<Orphans>("/v1/admin/sandboxes/orphans", o);
 }
 
+/** Which audit rows are listed. */
 export interface AuditQuery extends PageQuery {
   key?: string;
   agent?: string;
@@ -104,10 +140,14 @@ export interface AuditQuery extends PageQuery {
   before?: string;
 }
 
+/** A tenant's audit trail. */
 export class AdminAudit extends Resource {
+  /** Lists audit rows, newest first. */
   list = (tenant: string, query?: AuditQuery, o?: CallOptions) => this.t.list<AuditRow>(p`/v1/admin/tenants/${tenant}/audit`, tagged(query), o);
   /** All rows, as NDJSON. */
   export = (tenant: string, query?: UsageQuery, o?: CallOptions) => this.t.download(p`/v1/admin/tenants/${tenant}/audit/export`, o, query);
+  /** Seals what is not sealed yet, and checks the whole trail. */
   verify = (tenant: string, check: AuditCheck = {}, o?: CallOptions) => this.t.post<AuditReport>(p`/v1/admin/tenants/${tenant}/audit/verify`, check, o);
+  /** Lists the tenants that have an audit trail. */
   trails = (query?: PageQuery, o?: CallOptions) => this.t.list<AuditTrail>("/v1/admin/audit/trails", query, o);
 }

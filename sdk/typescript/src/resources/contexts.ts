@@ -5,14 +5,17 @@ import { within, type SandboxOptions } from "./sandboxes.js";
 
 /** Interpreters that stay in a sandbox. python, node and bash name those that their first run makes. */
 export class Contexts extends Resource {
+  /** Starts another context. */
   create(sandbox: string, request: NewContext, o?: SandboxOptions): Promise<CodeContext> {
     return this.t.create(p`/v1/sandboxes/${sandbox}/contexts`, request, o, within(o));
   }
 
+  /** Lists the contexts. */
   list(sandbox: string, o?: SandboxOptions) {
     return this.t.list<CodeContext>(p`/v1/sandboxes/${sandbox}/contexts`, within(o), o);
   }
 
+  /** Shows a context. */
   get(sandbox: string, context: string, o?: SandboxOptions): Promise<CodeContext> {
     return this.t.get(p`/v1/sandboxes/${sandbox}/contexts/${context}`, o, within(o));
   }
@@ -36,14 +39,17 @@ export class Contexts extends Resource {
     );
   }
 
+  /** Interrupts what a context runs, as Ctrl-C does. */
   interrupt(sandbox: string, context: string, o?: SandboxOptions): Promise<void> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/contexts/${context}/interrupt`, undefined, o, within(o));
   }
 
+  /** Starts a context anew, with nothing defined. */
   restart(sandbox: string, context: string, o?: SandboxOptions): Promise<CodeContext> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/contexts/${context}/restart`, undefined, o, within(o));
   }
 
+  /** Ends a context. */
   delete(sandbox: string, context: string, o?: SandboxOptions): Promise<void> {
     return this.t.delete(p`/v1/sandboxes/${sandbox}/contexts/${context}`, o, within(o));
   }

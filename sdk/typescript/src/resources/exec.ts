@@ -9,8 +9,10 @@ import type { SandboxOptions } from "./sandboxes.js";
 /** A command to run: text for a shell, the arguments of a program, or either with more. */
 export type Command = string | readonly string[] | (Omit<NewProcess, "stdin" | "terminal"> & { stdin?: Content | undefined });
 
+/** How a command runs. */
 export interface ExecOptions extends SandboxOptions, StreamOptions {}
 
+/** How a command ended, and what it has written. */
 export interface ExecResult {
   stdout: string;
   stderr: string;
@@ -31,6 +33,7 @@ export class Exec extends Resource {
     this.processes = processes;
   }
 
+  /** Runs a command, and returns what it has written when it has ended. */
   async exec(sandbox: string, command: Command, o: ExecOptions = {}): Promise<ExecResult> {
     const out = { stdout: [] as string[], stderr: [] as string[] };
     const limit = o.timeout ?? 0;
@@ -58,6 +61,7 @@ export class Exec extends Resource {
     }
   }
 
+  /** Runs a command, and yields what it writes as it comes. */
   async *stream(sandbox: string, command: Command, o: ExecOptions = {}): AsyncGenerator<ProcessEvent, void, undefined> {
     const given = typeof command === "string" ? { command } : Array.isArray(command) ? { argv: [...command] } : (command as Exclude<Command, string | readonly string[]>);
     const { stdin, ...rest } = given as Exclude<Command, string | readonly string[]>;

@@ -4,6 +4,7 @@ import { follow, type Source, type StreamOptions } from "../stream.js";
 import { p, Resource, unique, type CallOptions, type Query, type Transport } from "../transport.js";
 import type { AcceptedResponse, Event, ExecuteRequest, ExecuteResponse, Execution, ExecutionSummary } from "../wire.gen.js";
 
+/** How an execution is started. */
 export interface ExecuteOptions extends CallOptions {
   /** Names the execution: the same key and request within a day give the same one. A new one if left out. */
   idempotencyKey?: string | undefined;
@@ -13,6 +14,7 @@ export interface ExecuteOptions extends CallOptions {
   onTraceId?: ((traceId: string) => void) | undefined;
 }
 
+/** Which executions are listed. */
 export interface ExecutionQuery extends PageQuery {
   metadata?: Record<string, string>;
   status?: string;
@@ -73,10 +75,12 @@ export class Executions extends Resource {
     return new ExecutionStream(this.t, { ...o, cancelOnAbort: false }, traceId, o.after ?? 0);
   }
 
+  /** Returns the record of an execution, with its output. */
   get(traceId: string, o?: CallOptions): Promise<Execution> {
     return this.t.get(p`/v1/executions/${traceId}`, o);
   }
 
+  /** Lists executions, the newest first. All filters must match. */
   list(query?: ExecutionQuery, o?: CallOptions) {
     return this.t.list<ExecutionSummary>("/v1/executions", tagged(query), o);
   }
@@ -86,6 +90,7 @@ export class Executions extends Resource {
     return this.t.post(p`/v1/executions/${traceId}/cancel`, undefined, o);
   }
 
+  /** Deletes an execution that has ended, with its output and files. */
   delete(traceId: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/executions/${traceId}`, o);
   }
@@ -139,6 +144,7 @@ export class ExecutionStream implements AsyncIterable<Event> {
     this.begin = begin;
   }
 
+  /** Yields the events as they come. */
   [Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
     const source: Source<Event> = {
       open: async (last, signal) => {

@@ -6,22 +6,27 @@ import type {
 
 /** The tenant's environments. */
 export class Environments extends Resource {
+  /** Makes an environment. */
   create(request: NewOwnEnvironment, o?: CallOptions): Promise<OwnEnvironment> {
     return this.t.post("/v1/environments", request, o);
   }
 
+  /** Lists environments. */
   list(query?: PageQuery, o?: CallOptions) {
     return this.t.list<OwnEnvironment>("/v1/environments", query, o);
   }
 
+  /** Shows an environment. */
   get(environment: string, o?: CallOptions): Promise<OwnEnvironment> {
     return this.t.get(p`/v1/environments/${environment}`, o);
   }
 
+  /** Changes an environment: what is left out stays. */
   change(environment: string, change: OwnEnvironmentChange, o?: CallOptions): Promise<OwnEnvironment> {
     return this.t.patch(p`/v1/environments/${environment}`, change, o);
   }
 
+  /** Deletes an environment. */
   delete(environment: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/environments/${environment}`, o);
   }
@@ -34,10 +39,12 @@ export class Tokens extends Resource {
     return this.t.post("/v1/tokens", request, o);
   }
 
+  /** Lists the tokens that the key has made, without the tokens themselves. */
   list(query?: PageQuery, o?: CallOptions) {
     return this.t.list<Token>("/v1/tokens", query, o);
   }
 
+  /** Ends a token. */
   delete(token: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/tokens/${token}`, o);
   }
@@ -45,10 +52,12 @@ export class Tokens extends Resource {
 
 /** Models that the key may use. */
 export class Models extends Resource {
+  /** Lists the models. */
   list(o?: CallOptions): Promise<ModelList> {
     return this.t.get("/v1/models", o);
   }
 
+  /** Shows a model. */
   get(model: string, o?: CallOptions): Promise<ListModel> {
     return this.t.get(p`/v1/models/${model}`, o);
   }
@@ -56,19 +65,23 @@ export class Models extends Resource {
 
 /** The tenant's own keys of models' providers. */
 export class ModelKeys extends Resource {
+  /** Lists the models that the tenant has a key of its own for. */
   list(query?: PageQuery, o?: CallOptions) {
     return this.t.list<ModelKey>("/v1/model-keys", query, o);
   }
 
+  /** Gives the tenant a key of its own for a model. */
   put(model: string, request: NewModelKey, o?: CallOptions): Promise<ModelKey> {
     return this.t.put(p`/v1/model-keys/${model}`, request, o);
   }
 
+  /** Uses the operator's key again. */
   delete(model: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/model-keys/${model}`, o);
   }
 }
 
+/** The time that is asked for. */
 export interface UsageQuery {
   /** RFC 3339; the month so far if left out. */
   since?: string;
@@ -77,6 +90,7 @@ export interface UsageQuery {
 
 /** What the tenant used. */
 export class Usages extends Resource {
+  /** Returns what was used between two times; this month if nothing is said. */
   get(query?: UsageQuery, o?: CallOptions): Promise<Usage> {
     return this.t.get("/v1/usage", o, query);
   }
@@ -84,10 +98,12 @@ export class Usages extends Resource {
 
 /** The web, as agents see it. */
 export class Web extends Resource {
+  /** Searches the web. */
   search(request: SearchRequest, o?: CallOptions): Promise<SearchAnswer> {
     return this.t.perform("/v1/search", request, o);
   }
 
+  /** Reads pages. */
   fetch(request: FetchRequest, o?: CallOptions): Promise<FetchAnswer> {
     return this.t.perform("/v1/fetch", request, o);
   }

@@ -4,6 +4,7 @@ import { p, Resource } from "../transport.js";
 import type { NewProcess, ProcessEvent, ProcessSignal, ProcessWritten, SandboxProcess } from "../wire.gen.js";
 import { within, type SandboxOptions } from "./sandboxes.js";
 
+/** From where the output of a process is followed. */
 export interface FollowOptions extends SandboxOptions, StreamOptions {
   /** The cursor of an earlier event; all that is kept if left out. */
   after?: number | undefined;
@@ -15,14 +16,17 @@ export interface FollowOptions extends SandboxOptions, StreamOptions {
 
 /** Programs in a sandbox's background. */
 export class Processes extends Resource {
+  /** Starts a process in the background. */
   start(sandbox: string, request: NewProcess, o?: SandboxOptions): Promise<SandboxProcess> {
     return this.t.create(p`/v1/sandboxes/${sandbox}/processes`, request, o, within(o));
   }
 
+  /** Lists the processes that were started here. */
   list(sandbox: string, o?: SandboxOptions) {
     return this.t.list<SandboxProcess>(p`/v1/sandboxes/${sandbox}/processes`, within(o), o);
   }
 
+  /** Returns a process by its id. */
   get(sandbox: string, process: string, o?: SandboxOptions): Promise<SandboxProcess> {
     return this.t.get(p`/v1/sandboxes/${sandbox}/processes/${process}`, o, within(o));
   }
@@ -57,6 +61,7 @@ export class Processes extends Resource {
     return this.t.upload("POST", p`/v1/sandboxes/${sandbox}/processes/${process}/stdin`, content, o, { ...within(o), close: o?.close });
   }
 
+  /** Sends a signal to a process. */
   signal(sandbox: string, process: string, signal: string | ProcessSignal, o?: SandboxOptions): Promise<SandboxProcess> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/processes/${process}/signal`, typeof signal === "string" ? { signal } : signal, o, within(o));
   }

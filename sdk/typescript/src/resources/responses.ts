@@ -51,14 +51,17 @@ export class Responses extends Resource {
     return follow(this.t, source, o);
   }
 
+  /** Shows a response as it is now. */
   get(id: string, query?: { include?: string }, o?: CallOptions): Promise<ModelResponse> {
     return this.t.get(p`/v1/responses/${id}`, o, query);
   }
 
+  /** Ends a response that is under way. */
   cancel(id: string, o?: CallOptions): Promise<CancelledResponse> {
     return this.t.post(p`/v1/responses/${id}/cancel`, undefined, o);
   }
 
+  /** Deletes a response that has ended. */
   delete(id: string, o?: CallOptions): Promise<DeletedResponse> {
     return this.t.delete(p`/v1/responses/${id}`, o);
   }
@@ -73,6 +76,7 @@ export class Responses extends Resource {
     return this.t.after<ResponseFiles["data"][number]>(p`/v1/responses/${id}/files`, undefined, o);
   }
 
+  /** Returns the bytes of a file that a response's model has shared. */
   file(id: string, file: string, o?: CallOptions): Promise<Response> {
     return this.t.download(p`/v1/responses/${id}/files/${file}/content`, o);
   }

@@ -17,22 +17,27 @@ export class SandboxFilesystem extends Resource {
     return this.t.call("PUT", p`/v1/sandboxes/${sandbox}/files`, { timeout: 0, ...o, content, query, repeatable: !o?.append });
   }
 
+  /** Deletes a file or folder. */
   delete(sandbox: string, path: string, o?: SandboxOptions & { recursive?: boolean | undefined }): Promise<void> {
     return this.t.delete(p`/v1/sandboxes/${sandbox}/files`, o, { ...within(o), path, recursive: o?.recursive });
   }
 
+  /** Describes what stands at a path. */
   stat(sandbox: string, path: string, o?: SandboxOptions): Promise<SandboxFile> {
     return this.t.get(p`/v1/sandboxes/${sandbox}/files/stat`, o, { ...within(o), path });
   }
 
+  /** Lists a folder. */
   list(sandbox: string, path: string, o?: SandboxOptions & { depth?: number | undefined; limit?: number | undefined }): Promise<SandboxFiles> {
     return this.t.get(p`/v1/sandboxes/${sandbox}/files/list`, o, { ...within(o), path, depth: o?.depth, limit: o?.limit });
   }
 
+  /** Makes a folder, and those above it. */
   makeDirectory(sandbox: string, path: string, o?: SandboxOptions): Promise<SandboxFile> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/files/directories`, undefined, o, { ...within(o), path });
   }
 
+  /** Renames a file or folder. */
   move(sandbox: string, from: string, to: string, o?: SandboxOptions & { replace?: boolean | undefined }): Promise<SandboxFile> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/files/move`, undefined, o, { ...within(o), from, to, replace: o?.replace });
   }

@@ -43,14 +43,17 @@ export class Sandboxes extends Resource {
     return this.t.create("/v1/sandboxes", request, o);
   }
 
+  /** Lists sandboxes, those of one session or of all. */
   list(query?: { session?: string }, o?: CallOptions) {
     return this.t.list<Sandbox>("/v1/sandboxes", query, o);
   }
 
+  /** Finds a sandbox by its name in a session, or by its id. */
   get(sandbox: string, o?: SandboxOptions): Promise<Sandbox> {
     return this.t.get(p`/v1/sandboxes/${sandbox}`, o, within(o));
   }
 
+  /** Ends a sandbox and deletes its files. */
   delete(sandbox: string, o?: SandboxOptions): Promise<void> {
     return this.t.delete(p`/v1/sandboxes/${sandbox}`, o, within(o));
   }
@@ -71,6 +74,7 @@ export class Sandboxes extends Resource {
     return this.t.create(p`/v1/sandboxes/${sandbox}/snapshots`, undefined, o, { ...within(o), keep_ms: o?.keep_ms });
   }
 
+  /** Narrows what a sandbox may reach of its environment's network. */
   setNetwork(sandbox: string, network: NetworkChange, o?: SandboxOptions): Promise<Sandbox> {
     return this.t.put(p`/v1/sandboxes/${sandbox}/network`, network, o, within(o));
   }
@@ -80,6 +84,7 @@ export class Sandboxes extends Resource {
     return this.t.put(p`/v1/sandboxes/${sandbox}/timeout`, timeout, o, within(o));
   }
 
+  /** Shows what a sandbox uses. */
   metrics(sandbox: string, o?: SandboxOptions): Promise<SandboxMetrics> {
     return this.t.get(p`/v1/sandboxes/${sandbox}/metrics`, o, within(o));
   }
@@ -102,14 +107,17 @@ export class Sandboxes extends Resource {
 
 /** URLs of ports. */
 export class Previews extends Resource {
+  /** Lists open ports. */
   list(sandbox: string, o?: SandboxOptions) {
     return this.t.list<Preview>(p`/v1/sandboxes/${sandbox}/previews`, within(o), o);
   }
 
+  /** Opens a port: its URL reaches it without a key. */
   open(sandbox: string, port: number, o?: SandboxOptions): Promise<Preview> {
     return this.t.put(p`/v1/sandboxes/${sandbox}/previews/${port}`, undefined, o, within(o));
   }
 
+  /** Closes a port: its URL stops working for good. */
   close(sandbox: string, port: number, o?: SandboxOptions): Promise<void> {
     return this.t.delete(p`/v1/sandboxes/${sandbox}/previews/${port}`, o, within(o));
   }
@@ -117,14 +125,17 @@ export class Previews extends Resource {
 
 /** Sandboxes as they were at a moment. */
 export class Snapshots extends Resource {
+  /** Lists snapshots. */
   list(query?: PageQuery, o?: CallOptions) {
     return this.t.list<Snapshot>("/v1/snapshots", query, o);
   }
 
+  /** Shows a snapshot. */
   get(snapshot: string, o?: CallOptions): Promise<Snapshot> {
     return this.t.get(p`/v1/snapshots/${snapshot}`, o);
   }
 
+  /** Deletes a snapshot. */
   delete(snapshot: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/snapshots/${snapshot}`, o);
   }

@@ -6,12 +6,14 @@ import type {
   NewSession, NewSessionEvent, Session, SessionChange, SessionContext, SessionDelta, SessionEvent, SessionFile, SessionThread, SessionTurn,
 } from "../wire.gen.js";
 
+/** Which events are listed. */
 export interface EventQuery extends PageQuery {
   order?: "asc" | "desc";
   /** Separated by commas. */
   types?: string;
 }
 
+/** How the events of a session are followed. */
 export interface SessionStreamOptions extends StreamOptions {
   /** Pieces of messages, thinking and arguments, before the event that has the whole. */
   deltas?: boolean | undefined;
@@ -24,26 +26,32 @@ const sse = "text/event-stream";
 
 /** Conversations with agents. */
 export class Sessions extends Resource {
+  /** Begins a session with an agent, by its id or slug. */
   create(request: NewSession, o?: CallOptions): Promise<Session> {
     return this.t.create("/v1/sessions", request, o);
   }
 
+  /** Lists sessions, the newest first. */
   list(query?: PageQuery & { agent_id?: string; include_archived?: boolean }, o?: CallOptions) {
     return this.t.list<Session>("/v1/sessions", query, o);
   }
 
+  /** Shows a session. */
   get(id: string, o?: CallOptions): Promise<Session> {
     return this.t.get(p`/v1/sessions/${id}`, o);
   }
 
+  /** Changes title, metadata or budget; a budget can only be raised. */
   change(id: string, change: SessionChange, o?: CallOptions): Promise<Session> {
     return this.t.patch(p`/v1/sessions/${id}`, change, o);
   }
 
+  /** Deletes a session with its events and sandboxes. */
   delete(id: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/sessions/${id}`, o);
   }
 
+  /** Ends a session; it can be read from then on. */
   archive(id: string, o?: CallOptions): Promise<Session> {
     return this.t.post(p`/v1/sessions/${id}/archive`, undefined, o);
   }
@@ -106,6 +114,7 @@ export class Sessions extends Resource {
     });
   }
 
+  /** Lists the events of a session. */
   events(id: string, query?: EventQuery, o?: CallOptions) {
     return this.t.list<SessionEvent>(p`/v1/sessions/${id}/events`, query, o);
   }
@@ -115,6 +124,7 @@ export class Sessions extends Resource {
     return this.t.list<SessionFile>(p`/v1/sessions/${id}/files`, query, o);
   }
 
+  /** Returns the bytes of a file that the agent has shared. */
   file(id: string, file: string, o?: CallOptions): Promise<Response> {
     return this.t.download(p`/v1/sessions/${id}/files/${file}/content`, o);
   }
@@ -124,14 +134,17 @@ export class Sessions extends Resource {
     return this.t.list<SessionThread>(p`/v1/sessions/${id}/threads`, query, o);
   }
 
+  /** Shows work that was handed on. */
   thread(id: string, thread: string, o?: CallOptions): Promise<SessionThread> {
     return this.t.get(p`/v1/sessions/${id}/threads/${thread}`, o);
   }
 
+  /** Lists the events of a thread. */
   threadEvents(id: string, thread: string, query?: EventQuery, o?: CallOptions) {
     return this.t.list<SessionEvent>(p`/v1/sessions/${id}/threads/${thread}/events`, query, o);
   }
 
+  /** Follows the events of a thread until it has ended. */
   threadFollow(id: string, thread: string, o: SessionStreamOptions & { after?: string | undefined } = {}): AsyncGenerator<SessionStreamEvent, void, undefined> {
     return this.tail(p`/v1/sessions/${id}/threads/${thread}/events/stream`, o, async () => {
       const work = await this.thread(id, thread).catch(gone);

@@ -22,38 +22,47 @@ export class Skills extends Resource {
     this.versions = new SkillVersions(t);
   }
 
+  /** Makes a skill of its files by name, or of a zip archive of its folder. */
   create(files: SkillFolder, o?: CallOptions & { display_name?: string | undefined }): Promise<Skill> {
     const { content, type } = folder(files, { display_name: o?.display_name });
     return this.t.upload("POST", "/v1/skills", content, { ...o, type });
   }
 
+  /** Lists skills. */
   list(query?: PageQuery & { include_archived?: boolean; source?: string }, o?: CallOptions) {
     return this.t.list<Skill>("/v1/skills", query, o);
   }
 
+  /** Shows a skill. */
   get(skill: string, o?: CallOptions): Promise<Skill> {
     return this.t.get(p`/v1/skills/${skill}`, o);
   }
 
+  /** Ends a skill; agents that have it keep it. */
   archive(skill: string, o?: CallOptions): Promise<Skill> {
     return this.t.post(p`/v1/skills/${skill}/archive`, undefined, o);
   }
 
+  /** Deletes a skill. */
   delete(skill: string, o?: CallOptions): Promise<DeletedSkill> {
     return this.t.delete(p`/v1/skills/${skill}`, o);
   }
 }
 
+/** The versions of a skill. */
 export class SkillVersions extends Resource {
+  /** Makes another version. */
   create(skill: string, files: SkillFolder, o?: CallOptions): Promise<SkillVersion> {
     const { content, type } = folder(files);
     return this.t.upload("POST", p`/v1/skills/${skill}/versions`, content, { ...o, type });
   }
 
+  /** Lists versions, newest first. */
   list(skill: string, query?: PageQuery, o?: CallOptions) {
     return this.t.list<SkillVersion>(p`/v1/skills/${skill}/versions`, query, o);
   }
 
+  /** Shows a version, by its id or number, or latest. */
   get(skill: string, version: string | number, o?: CallOptions): Promise<SkillVersion> {
     return this.t.get(p`/v1/skills/${skill}/versions/${version}`, o);
   }
@@ -63,6 +72,7 @@ export class SkillVersions extends Resource {
     return this.t.download(p`/v1/skills/${skill}/versions/${version}/content`, o);
   }
 
+  /** Deletes a version that is not the only one. */
   delete(skill: string, version: string | number, o?: CallOptions): Promise<DeletedSkillVersion> {
     return this.t.delete(p`/v1/skills/${skill}/versions/${version}`, o);
   }

@@ -3,6 +3,7 @@ import { backoff, p, pause, type Transport } from "../transport.js";
 import type { TerminalMessage, TerminalTicket } from "../wire.gen.js";
 import { within, type SandboxOptions } from "./sandboxes.js";
 
+/** How a terminal is opened. */
 export interface TerminalOptions extends SandboxOptions {
   rows?: number | undefined;
   columns?: number | undefined;
@@ -122,6 +123,7 @@ export class Terminal implements AsyncIterable<Uint8Array> {
     this.socket?.send(typeof content === "string" ? new TextEncoder().encode(content) : (content as Uint8Array<ArrayBuffer>));
   }
 
+  /** Changes the terminal's size. */
   resize(rows: number, columns: number): void {
     this.socket?.send(JSON.stringify({ type: "resize", rows, columns }));
   }
@@ -131,10 +133,12 @@ export class Terminal implements AsyncIterable<Uint8Array> {
     this.end();
   }
 
+  /** Closes the connection; the program goes on. */
   [Symbol.dispose](): void {
     this.end();
   }
 
+  /** Yields what the terminal shows. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     for (;;) {
       const part = this.shown.shift();

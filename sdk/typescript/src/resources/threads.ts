@@ -12,18 +12,22 @@ export class Threads extends Resource {
     this.files = new ThreadFiles(t);
   }
 
+  /** Lists threads. */
   list(query?: PageQuery & { prefix?: string }, o?: CallOptions) {
     return this.t.list<Thread>("/v1/threads", query, o);
   }
 
+  /** Shows a thread. */
   get(id: string, o?: CallOptions): Promise<Thread> {
     return this.t.get(p`/v1/threads/${id}`, o);
   }
 
+  /** Sets when a thread is deleted. */
   change(id: string, change: ThreadChange, o?: CallOptions): Promise<Thread> {
     return this.t.patch(p`/v1/threads/${id}`, change, o);
   }
 
+  /** Deletes a thread with its files. */
   delete(id: string, o?: CallOptions): Promise<void> {
     return this.t.delete(p`/v1/threads/${id}`, o);
   }
@@ -39,19 +43,24 @@ export class Threads extends Resource {
   }
 }
 
+/** The files of a thread. */
 export class ThreadFiles extends Resource {
+  /** Lists a folder. */
   list(id: string, path = "", o?: CallOptions) {
     return new List<FileEntry>(async () => ({ data: (await this.t.get<FilesListResponse>(p`/v1/threads/${id}/files`, o, { path })).files }));
   }
 
+  /** Returns the bytes of a file. */
   read(id: string, path: string, o?: CallOptions): Promise<Response> {
     return this.t.download(file(id, path), o);
   }
 
+  /** Writes a file. */
   write(id: string, path: string, content: Content, o?: CallOptions): Promise<FileEntry> {
     return this.t.upload("PUT", file(id, path), content, o);
   }
 
+  /** Deletes a file or folder. */
   delete(id: string, path: string, o?: CallOptions): Promise<void> {
     return this.t.delete(file(id, path), o);
   }
@@ -67,14 +76,17 @@ const file = (id: string, path: string) =>
 
 /** Files of threads and of volumes, and URLs that read and write them without a key. */
 export class Storage extends Resource {
+  /** Lists a folder of a thread or of a mounted connection. */
   list(request: FilesListRequest, o?: CallOptions) {
     return new List<FileEntry>(async () => ({ data: (await this.t.post<FilesListResponse>("/v1/files/list", request, o)).files }));
   }
 
+  /** Makes a URL that writes one file without a key. */
   uploadUrl(request: UploadRequest, o?: CallOptions): Promise<FileUrl> {
     return this.t.post("/v1/files/upload_url", request, o);
   }
 
+  /** Makes a URL that reads one file without a key. */
   downloadUrl(request: DownloadRequest, o?: CallOptions): Promise<FileUrl> {
     return this.t.post("/v1/files/download_url", request, o);
   }
