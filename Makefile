@@ -76,6 +76,7 @@ package: build ## write a .deb, a tarball, the default image and an OCI image of
 packages: ## write the client libraries' packages to .cache/packages
 	rm -rf .cache/packages
 	sdk/python/tools/env tools/package "$(CURDIR)/.cache/packages"
+	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s package "$(CURDIR)/.cache/packages"
 
 # Not checked in: each is made of the docstrings, which the checks of the libraries ask for.
 .PHONY: reference
