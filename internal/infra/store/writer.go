@@ -64,22 +64,25 @@ type pending struct {
 
 // writer puts what waits into one transaction: under load the cost of a commit
 // is shared by many, and a caller alone is served at once. SQLite has one
-// connection that writes; PostgreSQL works on a few transactions at a time.
+// connection that writes. A caller that finds it free writes itself, with whatever
+// waits; to hand its task to another goroutine and wait for that would cost it two
+// changes of threads. PostgreSQL works on a few transactions at a time.
 type writer struct {
 	pool  *pool
 	queue chan *pending
-	mu    sync.RWMutex // held for reading while a task is put into the queue
-	shut  bool         // guarded by mu
+	turn  chan struct{} // of SQLite: full while a caller writes
+	mu    sync.RWMutex  // held for reading while a task is put into the queue
+	shut  bool          // guarded by mu
 	wg    sync.WaitGroup
 }
 
 func startWriter(p *pool) *writer {
 	w := &writer{pool: p, queue: make(chan *pending, maxQueued)}
-	workers := 1
-	if p.postgres {
-		workers = postgresWriters
+	if !p.postgres {
+		w.turn = make(chan struct{}, 1)
+		return w
 	}
-	for range workers {
+	for range postgresWriters {
 		w.wg.Go(w.run)
 	}
 	return w
@@ -93,6 +96,11 @@ func (w *writer) close() {
 		close(w.queue)
 	}
 	w.mu.Unlock()
+	if w.turn != nil {
+		w.turn <- struct{}{}
+		defer func() { <-w.turn }()
+		w.run()
+	}
 	w.wg.Wait()
 }
 
@@ -106,6 +114,9 @@ func (w *writer) write(ctx context.Context, t task) error {
 	select {
 	case err := <-p.done:
 		return err
+	case w.turn <- struct{}{}: // never, on PostgreSQL
+		w.lead(p)
+		return <-p.done
 	case <-ctx.Done():
 		if p.taken.CompareAndSwap(false, true) {
 			return context.Cause(ctx)
@@ -128,14 +139,33 @@ func (w *writer) put(p *pending) error {
 	}
 }
 
-func (w *writer) run() {
-	var work []*pending
-	for first := range w.queue {
-		work = w.take(work[:0], first)
-		if len(work) > 0 {
-			w.commit(work)
+// lead writes what waits, until p is written, and gives the turn up: the caller of
+// anything else that waits takes it.
+func (w *writer) lead(p *pending) {
+	defer func() { <-w.turn }()
+	for len(p.done) == 0 {
+		select {
+		case first, open := <-w.queue:
+			if !open {
+				return // close writes what is left
+			}
+			w.batch(first)
+		default:
+			return
 		}
-		clear(work)
+	}
+}
+
+func (w *writer) run() {
+	for first := range w.queue {
+		w.batch(first)
+	}
+}
+
+// batch writes first and what waits behind it.
+func (w *writer) batch(first *pending) {
+	if work := w.take(nil, first); len(work) > 0 {
+		w.commit(work)
 	}
 }
 
