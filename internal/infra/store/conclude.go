@@ -46,7 +46,11 @@ func (t *conclude) locks() []int64 { return nil }
 
 func (t *conclude) order() string { return "a" + t.r.TraceID }
 
-var concludeQuery = `UPDATE executions SET ` + executionTable.set + ` WHERE trace_id = ? AND status = 'running' RETURNING ` + executionTable.selected
+var (
+	concludeQuery  = `UPDATE executions SET ` + executionTable.set + ` WHERE trace_id = ? AND status = 'running'`
+	concludedQuery = concludeQuery + ` RETURNING ` + executionTable.selected
+	byTraceQuery   = `SELECT ` + executionTable.selected + ` FROM executions WHERE trace_id = ?`
+)
 
 // endOf is what an execution's end changes of its record.
 func endOf(r *execution.Result, at time.Time) execution.Execution {
@@ -73,7 +77,7 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	row, err := scanExecution(b.row(ctx, concludeQuery, values...))
+	row, err := t.end(ctx, b, values)
 	if err == sql.ErrNoRows {
 		return t.late(ctx, b)
 	}
@@ -107,9 +111,25 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 	return t.consequences(ctx, b, t.follow(t.e))
 }
 
+// end writes the end of an execution that runs, and returns its record then. SQLite makes a
+// database in memory for each RETURNING, which costs more than a second statement.
+func (t *conclude) end(ctx context.Context, b *batch, values []any) (executionRow, error) {
+	if b.pool.postgres {
+		return scanExecution(b.row(ctx, concludedQuery, values...))
+	}
+	n, err := b.exec(ctx, concludeQuery, values...)
+	if err == nil && n == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return executionRow{}, err
+	}
+	return scanExecution(b.row(ctx, byTraceQuery, t.r.TraceID))
+}
+
 // late reads the record of an execution that has ended before, if there is one.
 func (t *conclude) late(ctx context.Context, b *batch) error {
-	row, err := scanExecution(b.row(ctx, `SELECT `+executionTable.selected+` FROM executions WHERE trace_id = ?`, t.r.TraceID))
+	row, err := scanExecution(b.row(ctx, byTraceQuery, t.r.TraceID))
 	if err == sql.ErrNoRows {
 		return nil
 	}
