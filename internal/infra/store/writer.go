@@ -134,8 +134,27 @@ func (w *writer) put(p *pending) error {
 	select {
 	case w.queue <- p:
 		return nil
-	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
+	default:
+	}
+	for {
+		select {
+		case w.queue <- p:
+			return nil
+		case w.turn <- struct{}{}: // the callers of all that waits may have gone
+			w.relieve()
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		}
+	}
+}
+
+// relieve writes a batch of what waits, and gives the turn up.
+func (w *writer) relieve() {
+	defer func() { <-w.turn }()
+	select {
+	case first := <-w.queue: // put keeps it open
+		w.batch(first)
+	default:
 	}
 }
 
