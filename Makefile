@@ -77,6 +77,7 @@ packages: ## write the client libraries' packages to .cache/packages
 	rm -rf .cache/packages
 	sdk/python/tools/env tools/package "$(CURDIR)/.cache/packages"
 	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s package "$(CURDIR)/.cache/packages"
+	go run -C tools ./gomodule "$(CURDIR)/.cache/packages/go"
 
 # Not checked in: each is made of the docstrings, which the checks of the libraries ask for.
 .PHONY: reference

@@ -61,6 +61,7 @@ lint() {
   go vet -C sdk/go ./... || status=1
   sdk/python/tools/env tools/check || status=1
   npm --prefix sdk/typescript run -s check || status=1
+  scripts/check-go-package.sh || status=1
   return "$status"
 }
 
