@@ -25,7 +25,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(CodeContexts{}, "Oldest first.")}, Serve: httpapi.Returns(h.listContexts),
 		},
 		{
-			Method: post, Path: contexts, ID: "createContext", Summary: "Start a code context", Description: "An interpreter that keeps what each run defines. A sandbox has at most 32. The contexts `python`, `node` and `bash` need not be made: their first run starts them.", Audit: "context_create", Params: onOne(),
+			Method: post, Path: contexts, ID: "createContext", Summary: "Start a code context", Description: "An interpreter that keeps what each run defines. A sandbox has at most 32. The context with the name of a language need not be made: its first run starts it.", Audit: "context_create", Params: onOne(),
 			Body:    httpapi.JSON(NewContext{Language: new(language.ContextName(language.Default)), Dir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
 		},
