@@ -133,7 +133,7 @@ soak: test-deps build ## run every repeated test at its full count, and mixed ex
 	@ATOLL_DATA_DIR=$(CURDIR)/.cache/test-data scripts/soak.sh
 
 .PHONY: test-pythons
-test-pythons: ## run the Python library's tests under the Pythons of Debian's releases
+test-pythons: ## run the Python library's tests under the Pythons of releases of Debian and Ubuntu
 	@scripts/test-pythons.sh
 
 .PHONY: fuzz

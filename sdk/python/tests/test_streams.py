@@ -144,7 +144,7 @@ class Streams(unittest.TestCase):
                         seen.set()
 
             task = asyncio.create_task(read())
-            await seen.wait()
+            await asyncio.wait_for(seen.wait(), 20)
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
