@@ -1,6 +1,8 @@
 # Runs the pages below $TOP/pages, one after the other, with addresses and paths that are
 # those of an installed machine and that end with this process.
 set -euo pipefail
+# What others have mounted by FUSE would stay in use as long as its copy here does.
+awk '$3 ~ /^fuse/ { print $2 }' /proc/self/mounts | while read -r at; do umount -l "$at"; done
 ip link set lo up
 mkdir -p /etc/atoll /run/atoll
 mount --bind "$TOP/lib" /var/lib
