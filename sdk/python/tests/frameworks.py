@@ -267,6 +267,10 @@ def deepagents(client: atoll.Atoll, session: str) -> None:
 
         late = given_to.execute("echo begun; sleep 60", timeout=1)
         assert late.output.startswith("begun\n") and late.exit_code == 124, late
+        flood = given_to.execute("yes", timeout=60)
+        assert flood.truncated and flood.exit_code == 137 and flood.output.endswith("and was ended.\n"), len(
+            flood.output
+        )
         sent = given_to.upload_files([("/home/user/b/raw", b"\x00raw"), ("b", b""), ("/root/b", b"")])
         assert [one.error for one in sent] == [None, "invalid_path", "permission_denied"], sent
         got = given_to.download_files(["/home/user/b/raw", "/home/user/none", "/home/user/b", "b"])

@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from .._results import Output
     from .._sync.sandboxes import Sandbox
 
+MOST_OUTPUT = 8 << 20  # bytes of a command's output; one that writes more is ended
+
 # What the server says of a path, and what deepagents knows it by.
 MISTAKES = {
     "no such file or directory": "file_not_found",
     "is a directory": "is_directory",
     "permission denied": "permission_denied",
 }
+
+
+class TooMuchOutput(Exception):
+    """A command has written more than is kept."""
 
 
 class SandboxBackend(BaseSandbox):
@@ -40,17 +46,25 @@ class SandboxBackend(BaseSandbox):
         return self._sandbox.name
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Runs a command by the shell. One that took longer than its timeout has the exit code 124."""
-        pieces: list[bytes] = []
+        """Runs a command by the shell. One that took longer than its timeout has the exit code 124;
+        one that writes more than 8 MiB is killed and has 137."""
+        written = bytearray()  # to both streams, in the order in which it came
 
         def keep(piece: Output) -> None:
-            pieces.append(piece.data)  # both streams, in the order in which they came
+            written.extend(piece.data)
+            if len(written) > MOST_OUTPUT:
+                raise TooMuchOutput
 
-        result = self._sandbox.run(command, timeout=self._timeout if timeout is None else timeout, on_output=keep)
-        output = b"".join(pieces).decode("utf-8", "replace")
-        if result.timed_out:
-            output += "\nThe command took too long and was ended.\n"
-        return ExecuteResponse(output=output, exit_code=124 if result.timed_out else result.exit_code)
+        ended, code = "", 137
+        try:
+            result = self._sandbox.run(command, timeout=self._timeout if timeout is None else timeout, on_output=keep)
+            code = result.exit_code
+            if result.timed_out:
+                ended, code = "\nThe command took too long and was ended.\n", 124
+        except TooMuchOutput:
+            ended = f"\nThe command wrote more than {MOST_OUTPUT} bytes and was ended.\n"
+        output = written[:MOST_OUTPUT].decode("utf-8", "replace") + ended
+        return ExecuteResponse(output=output, exit_code=code, truncated=len(written) > MOST_OUTPUT)
 
     def upload_files(self, files: Sequence[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Writes files, whose paths are absolute; an answer says what was wrong with one."""
