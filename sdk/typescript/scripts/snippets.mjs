@@ -1,14 +1,15 @@
 // Writes the TypeScript of docs into test/snippets, a module each, with what it prints.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const pages = fileURLToPath(new URL("../../../docs/", import.meta.url));
 const folder = fileURLToPath(new URL("../test/snippets/", import.meta.url));
 
+/** extract leaves alone what is there already: another run may be reading it. */
 export function extract() {
-  rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const all = [];
+  const wanted = new Map();
   for (const file of ["sdk/typescript", "sdk/reactive", "coming-from"]) {
     const page = file.replace("sdk/", "");
     const text = readFileSync(`${pages}${file}.md`, "utf8");
@@ -16,9 +17,12 @@ export function extract() {
     for (const { index, 1: elsewhere, 2: code, 3: prints } of text.matchAll(blocks)) {
       const line = text.slice(0, index).split("\n").length;
       const name = `${page}_${line}`;
-      writeFileSync(`${folder}${name}.ts`, code);
+      wanted.set(`${name}.ts`, code);
       all.push({ name, runs: !elsewhere, prints: prints ?? "" });
     }
   }
-  writeFileSync(`${folder}all.json`, JSON.stringify(all));
+  wanted.set("all.json", JSON.stringify(all));
+  const there = readdirSync(folder);
+  for (const name of there) if (!wanted.has(name)) rmSync(folder + name, { recursive: true });
+  for (const [name, content] of wanted) if (!there.includes(name) || readFileSync(folder + name, "utf8") !== content) writeFileSync(folder + name, content);
 }
