@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -237,7 +238,8 @@ func (c *Call) conclude(ctx context.Context, r idempotency.Request, w *keptRespo
 	ctx, cancel := context.WithTimeout(ctx, concludeTime)
 	defer cancel()
 	store := c.server.repeats
-	a := idempotency.Answer{Status: w.status, Body: w.body, Header: map[string]string{}}
+	// A handler that writes nothing answers with 200.
+	a := idempotency.Answer{Status: cmp.Or(w.status, http.StatusOK), Body: w.body, Header: map[string]string{}}
 	switch {
 	case panicked, err != nil && w.status != 0, c.Trail != nil && c.Trail.err != nil, c.R.Context().Err() != nil, errors.Is(err, context.Canceled):
 		return store.End(ctx, r, idempotency.Unknown, idempotency.Answer{})
