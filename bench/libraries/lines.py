@@ -5,7 +5,7 @@ import time
 
 import atoll
 
-lines, events = 0, 0
+lines = 0
 with atoll.Atoll() as client:
     client.execute("1", language="python")
     begun = time.perf_counter()

@@ -1,5 +1,6 @@
-// Bench compares the rate at which each client library reads the output of a program that
-// writes 100,000 lines, each by itself, with that of curl, which only passes it on.
+// Command libraries compares the rate at which each client library reads the output of a
+// program that writes 100,000 lines, each by itself, with that of curl, which only passes it
+// on.
 //
 //	go run ./bench/libraries
 //

@@ -13,8 +13,7 @@ import (
 const programTime = 8 * time.Minute
 
 // Output runs a program to its end and returns what it said. One that hangs is killed after
-// 8 minutes, with all that it started; the error goes with
-// what it had said.
+// 8 minutes, with all that it started; the error goes with what it had said.
 func Output(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

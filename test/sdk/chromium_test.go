@@ -16,6 +16,8 @@ import (
 
 	cdp "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // pageOrigin is that of pages of these tests, which the server allows.
@@ -85,7 +87,7 @@ func typescriptFolder(t *testing.T, name string, args ...string) {
 	for _, command := range [][]string{{"scripts/install.sh"}, append([]string{name}, args...)} {
 		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		cmd.Dir = "../../sdk/typescript"
-		if out, err := cmd.CombinedOutput(); err != nil {
+		if out, err := atolltest.Output(cmd); err != nil {
 			t.Fatalf("%v: %v\n%s", command, err, out)
 		}
 	}

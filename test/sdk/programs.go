@@ -126,7 +126,7 @@ func typescript(with func() ([]string, error)) func(ctx context.Context, folder,
 		}
 		file := filepath.Join(dir, "scenarios.mjs") // a file, since the runner may start itself again with other flags
 		bundle := exec.CommandContext(ctx, filepath.Join(packages, "node_modules", ".bin", "esbuild"), "../../sdk/typescript/test/scenarios.ts", "--bundle", "--platform=node", "--format=esm", "--log-level=error", "--outfile="+file)
-		if out, err := bundle.CombinedOutput(); err != nil {
+		if out, err := atolltest.Output(bundle); err != nil {
 			return nil, fmt.Errorf("bundle the runner: %w: %s", err, out)
 		}
 		return exec.CommandContext(ctx, command[0], append(command[1:], file, folder)...), nil
@@ -163,7 +163,7 @@ var runtimes = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(filepath.Join(folder, "scripts", "install.sh"), "runtimes").CombinedOutput(); err != nil {
+	if out, err := atolltest.Output(exec.Command(filepath.Join(folder, "scripts", "install.sh"), "runtimes")); err != nil {
 		return "", fmt.Errorf("install runtimes: %w: %s", err, out)
 	}
 	return filepath.Join(folder, "runtimes"), nil

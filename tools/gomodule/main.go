@@ -1,4 +1,4 @@
-// Gomodule writes the client library for Go as a module proxy serves it, below a folder: its
+// Command gomodule writes the client library for Go as a module proxy serves it, below a folder: its
 // list of versions, and the .info, .mod and .zip of one. The same commit gives the same bytes.
 //
 //	go run -C tools ./gomodule FOLDER
