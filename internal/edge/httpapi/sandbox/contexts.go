@@ -40,7 +40,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 			}},
 			Serve: httpapi.WritesFrom(h.runContext),
 		},
-		{Method: post, Path: one + "/interrupt", ID: "interruptContext", Summary: "Interrupt what a context runs", Description: "As Ctrl-C does: Python code gets `KeyboardInterrupt`. What was defined stays. Code that does not end within 5 s loses its interpreter. It is no error if nothing runs.", Audit: "context_interrupt", Params: onOne(id), Answers: []httpapi.Answer{httpapi.NoContent("It is done.")}, Serve: httpapi.Does(h.interruptContext)},
+		{Method: post, Path: one + "/interrupt", ID: "interruptContext", Summary: "Interrupt what a context runs", Description: "As Ctrl-C does: Python code gets `KeyboardInterrupt`. What was defined stays. It does not wait for the end of the code. It is no error if nothing runs; so one that comes before the interpreter has begun the code is lost.", Audit: "context_interrupt", Params: onOne(id), Answers: []httpapi.Answer{httpapi.NoContent("It is done.")}, Serve: httpapi.Does(h.interruptContext)},
 		{Method: post, Path: one + "/restart", ID: "restartContext", Summary: "Start a context again, with nothing defined", Description: "The interpreter is ended and started again under the same id.", Audit: "context_restart", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.restartContext)},
 	}
 	for i := range ops {
