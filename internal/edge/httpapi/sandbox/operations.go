@@ -96,7 +96,7 @@ func (h *Handlers) records() []httpapi.Operation {
 	one := []httpapi.Answer{httpapi.OK(Sandbox{}, "The sandbox.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "A sandbox of that name that is there already is answered with 200 and `created` false, if what is asked for fits it; otherwise with 409. Beyond a bound of the plan the answer is 429 with its `dimension`, beyond the machine's 503; nothing is made then.", Audit: "sandbox_create",
+			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "A sandbox of that name that is there already is answered with 200 instead of 201, if what is asked for fits it; otherwise with 409. Beyond a bound of the plan the answer is 429 with its `dimension`, beyond the machine's 503; nothing is made then.", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
 				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),

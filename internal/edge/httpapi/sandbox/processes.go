@@ -45,7 +45,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 	process := []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It goes on when the client leaves, and through restarts of the server. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started is refused with 400.", Audit: "process", Params: onOne(),
+			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It goes on when the client leaves and, where the server's `on_exit` is `detach`, through its restarts. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started is refused with 400.", Audit: "process", Params: onOne(),
 			Body:    httpapi.JSON(NewProcess{Command: new("python3 -m http.server 8000"), WorkingDir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
 		},
@@ -59,7 +59,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteProcess),
 		},
 		{
-			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and goes on until the process ends. A line has the `cursor` to go on behind it after a broken connection. `lost` says how many bytes were dropped before they were read.", Audit: "process_output",
+			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and goes on until the process ends. A line has the `cursor` to go on behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
 			Params: onOne(id, after("The cursor of an earlier event; everything that is kept if not given."),
 				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: what there is now. Otherwise until it ends."},
 				httpapi.Param{Name: "encoding", Enum: []string{"utf-8", "base64"}, Doc: "Of data."}),
