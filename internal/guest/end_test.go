@@ -35,8 +35,11 @@ func TestPythonSaysThatItEnds(t *testing.T) {
 		"import sys\nprint(1)\nprint(sys.version_info >= (3, 14))\nsys.exit()\n":                                              false,
 		"import sys, ctypes\nprint(1)\nprint(sys.version_info >= (3, 14))\n":                                                  false,
 	} {
-		quick := 0
-		for range 4 {
+		// A kernel's count is in such units by chance once in ten times: where nothing is
+		// said, one of 12 is not.
+		quick, runs := 0, 0
+		for runs < 4 || !says && quick == runs && runs < 12 {
+			runs++
 			c := guesttest.Start(t).Dial(t)
 			warm(t, c, guesttest.Warm(t, guesttest.Python))
 			got := run(t, c, guesttest.Program(t, guesttest.Python, code))
@@ -48,8 +51,8 @@ func TestPythonSaysThatItEnds(t *testing.T) {
 				quick++
 			}
 		}
-		if quick == 4 != says {
-			t.Errorf("said %d times that it ends: %q", quick, code)
+		if quick == runs != says {
+			t.Errorf("said %d of %d times that it ends: %q", quick, runs, code)
 		}
 	}
 }

@@ -11,15 +11,16 @@ import (
 const (
 	// maxMemory bounds what the messages under way may take together.
 	maxMemory = 256 << 20
-	// maxTenantMemory is the part of it for the messages of one tenant. A message
-	// larger than that is under way without another of its tenant.
-	maxTenantMemory = maxMemory / 4
+	// tenantParts is how many tenants fill it: each one's messages have a part of it that is
+	// as large. A message larger than that is under way without another of its tenant.
+	tenantParts = 4
 )
 
 // memory shares maxMemory among tenants, so that messages that no receiver takes
 // hold up those of their own tenant only.
 type memory struct {
-	all *semaphore.Weighted
+	size int64 // bytes
+	all  *semaphore.Weighted
 
 	mu      sync.Mutex
 	tenants map[string]*share // guarded by mu: those with messages
@@ -31,9 +32,12 @@ type share struct {
 	users int // guarded by memory.mu: messages that wait or are under way
 }
 
-func newMemory() *memory {
-	return &memory{all: semaphore.NewWeighted(maxMemory), tenants: map[string]*share{}}
+func newMemory(size int64) *memory {
+	return &memory{size: size, all: semaphore.NewWeighted(size), tenants: map[string]*share{}}
 }
+
+// part is the memory of one tenant.
+func (m *memory) part() int64 { return m.size / tenantParts }
 
 // held is what a message has of the memory.
 type held struct {
@@ -45,20 +49,20 @@ type held struct {
 
 // acquire waits for memory; the caller releases it.
 func (m *memory) acquire(ctx context.Context, tenant string, bytes int64) (*held, error) {
-	bytes = min(bytes, maxMemory)
+	bytes = min(bytes, m.size)
 	m.mu.Lock()
 	s := m.tenants[tenant]
 	if s == nil {
-		s = &share{Weighted: semaphore.NewWeighted(maxTenantMemory)}
+		s = &share{Weighted: semaphore.NewWeighted(m.part())}
 		m.tenants[tenant] = s
 	}
 	s.users++
 	m.mu.Unlock()
 	h := &held{m: m, tenant: tenant, share: s}
-	err := s.Acquire(ctx, min(bytes, maxTenantMemory))
+	err := s.Acquire(ctx, min(bytes, m.part()))
 	if err == nil {
 		if err = m.all.Acquire(ctx, bytes); err != nil {
-			s.Release(min(bytes, maxTenantMemory))
+			s.Release(min(bytes, m.part()))
 		}
 	}
 	if err != nil {
@@ -75,7 +79,7 @@ func (h *held) shrink(bytes int64) {
 		return
 	}
 	h.m.all.Release(h.bytes - bytes)
-	h.share.Release(min(h.bytes, maxTenantMemory) - min(bytes, maxTenantMemory))
+	h.share.Release(min(h.bytes, h.m.part()) - min(bytes, h.m.part()))
 	h.bytes = bytes
 }
 

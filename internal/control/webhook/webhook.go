@@ -67,7 +67,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
 	}
-	c := &Client{cfg: cfg, allow: allow, memory: newMemory(), now: time.Now}
+	c := &Client{cfg: cfg, allow: allow, memory: newMemory(maxMemory), now: time.Now}
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{

@@ -88,7 +88,7 @@ func TestInner(t *testing.T) {
 		}
 	}
 	// Who comes by HTTP has no part in it.
-	if r := httpapitest.Ask(s, "POST", "/search", `{"query":"a"}`); r.Code != http.StatusOK || strings.Contains(r.Body.String(), "trc_7") {
+	if r := httpapitest.Ask(s, "POST", "/search", `{"query":"a"}`); r.Code != http.StatusOK || strings.Contains(r.Body.String(), `"trc_7"`) {
 		t.Errorf("by HTTP: %d %s", r.Code, r.Body)
 	}
 }
