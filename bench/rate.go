@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
 )
@@ -93,7 +95,7 @@ func openLoop(ctx context.Context, n int, interval time.Duration, f func(context
 	begun := time.Now()
 	for i := range n {
 		due := begun.Add(time.Duration(i) * interval)
-		if err := wait(ctx, time.Until(due)); err != nil {
+		if err := waitUntil(ctx, due); err != nil {
 			calls.Wait()
 			return latencies{}, err
 		}
@@ -106,4 +108,18 @@ func openLoop(ctx context.Context, n int, interval time.Duration, f func(context
 	}
 	calls.Wait()
 	return took, firstError(errs)
+}
+
+// waitUntil waits for a moment, the last of it in the kernel's timer: Go's scheduler waits
+// in whole milliseconds, by which a call would be sent late that the server is measured by.
+func waitUntil(ctx context.Context, at time.Time) error {
+	const timers = 3 * time.Millisecond
+	if err := wait(ctx, time.Until(at)-timers); err != nil {
+		return err
+	}
+	t := unix.NsecToTimespec(max(time.Until(at), 0).Nanoseconds())
+	if err := unix.Nanosleep(&t, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return wait(ctx, time.Until(at)) // what a signal has cut off
 }
