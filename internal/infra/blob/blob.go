@@ -13,9 +13,7 @@ import (
 	"unicode/utf8"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // azblob://
 	"gocloud.dev/blob/fileblob"
-	_ "gocloud.dev/blob/gcsblob" // gs://
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 
@@ -31,9 +29,10 @@ type Store struct {
 }
 
 // Open opens the store that a URL names: file:///var/lib/atoll/blobs (the
-// folder is made when it is missing), s3://bucket?region=…, gs://bucket,
-// azblob://container. Of a bucket, the parameter prefix=folder/ puts everything
-// below a folder. What a driver asks for besides comes from its own environment.
+// folder is made when it is missing), s3://bucket?region=…, and where the program has
+// package provider gs://bucket, azblob://container. Of a bucket, the parameter
+// prefix=folder/ puts everything below a folder. What a driver asks for besides comes
+// from its own environment.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	s := &Store{}
 	u, err := parse(rawURL)
