@@ -49,4 +49,6 @@ ATOLL_SOAK=1 begin "./internal/node/sandboxes at its full counts" \
 	go test -count=1 -timeout=60m -v ./internal/node/sandboxes
 ATOLL_SOAK=1 begin "./internal/node/home at its full counts" \
 	go test -count=1 -timeout=60m -v ./internal/node/home
+ATOLL_SOAK=1 begin "./internal/edge/httpapi/docs with every operation" \
+	go test -count=1 -timeout=10m -v ./internal/edge/httpapi/docs
 exit "$failed"
