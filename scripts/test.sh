@@ -9,8 +9,12 @@ mkdir -p .cache
 # left of its own, but they load the machine, so one of them is tested beside the
 # other packages, and two once those are done: see scripts/alone.sh. The longest come
 # first, so that the last ones end together.
-alone='/atoll/(bench|test|internal/(app$|control/tools|core/storage|node/(cgroup|egress|engine|executor|idmap|netns|rootless|runtime|sandboxes|volumes|warm)))(/|$)'
+alone='/atoll/(bench|internal/(app$|control/tools|core/storage|node/(cgroup|egress|engine|executor|idmap|netns|rootless|runtime|sandboxes|volumes|warm)))(/|$)'
 longest='/atoll/(test/(e2e|service)|internal/node/(sandboxes|executor))$'
+
+# So are these, which test programs of bin/. The race detector, which sees nothing of
+# those, is left out.
+programs='/atoll/test(/|$)'
 
 # Packages whose tests make no sandbox, and wait for programs that keep time: those of
 # the guest.
@@ -21,7 +25,8 @@ timed='/atoll/internal/guest(/|$)'
 # the processor time of what does.
 race=(-race -gcflags=modernc.org/{sqlite/lib,libc,memory}=-race=false)
 # Debuggers' tables are left out: they take up to half of the time of a link.
-flags=(-vet=off "${race[@]}" -ldflags=-w)
+plain=(-vet=off -ldflags=-w)
+flags=("${plain[@]}" "${race[@]}")
 
 declare -A background=()
 trap 'for group in "${background[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
@@ -46,7 +51,7 @@ joined() {
 
 # failures says once more which tests failed, and which ran when a time limit was over.
 failures() {
-  grep -hE -A4 '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/alone.log .cache/rest.log || true
+  grep -hE -A4 '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/{alone,programs,rest}.log || true
 }
 
 # lint is what looks at the sources: the rules of go vet are among those of the
@@ -74,7 +79,7 @@ rest() {
   renice -n 10 "$BASHPID" >/dev/null
   go test -C sdk/go -vet=off -race ./... || status=1
   # shellcheck disable=SC2046
-  go test "${flags[@]}" -timeout 30m -p 2 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -timeout 30m -p 2 $(grep -vE "$alone|$programs|$timed" <<<"$packages") || status=1
   flock -u "$lane"
   return "$status"
 }
@@ -94,10 +99,18 @@ exec {lane}>.cache/alone.2
 flock "$lane"
 beside rest rest
 : >.cache/alone.times
-# This time limit includes the wait for a lane; scripts/alone.sh sets one that does not.
-# shellcheck disable=SC2046
-go test "${flags[@]}" -timeout 60m -p 3 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
-  $(grep -E "$longest" <<<"$packages" | tac) $(grep -E "$alone" <<<"$packages" | grep -vE "$longest") |& tee .cache/alone.log || status=1
+# in_lanes tests packages one at a time, those first that take longest. The time limit includes
+# the wait for a lane; scripts/alone.sh sets one that does not.
+in_lanes() {
+  local which=$1
+  shift
+  # shellcheck disable=SC2046
+  go test "$@" -timeout 60m -p 2 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
+    $(grep -E "$which" <<<"$packages" | grep -E "$longest" | tac) $(grep -E "$which" <<<"$packages" | grep -vE "$longest")
+}
+beside programs in_lanes "$programs" "${plain[@]}"
+in_lanes "$alone" "${flags[@]}" |& tee .cache/alone.log || status=1
+joined programs || status=1
 joined rest || status=1
 joined lint || status=1
 echo "the packages that were tested one or two at a time, without what they waited for each other:"
