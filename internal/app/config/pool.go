@@ -61,9 +61,9 @@ type Pool struct {
 
 // Bounds of a pool whose size is PoolAuto.
 const (
-	poolPerCore = 30 // made anew in about 3 s; most of 100 calls in a row find one
-	poolPerGiB  = 3  // about 42 MiB of each GiB, with the memory of one at 14 MiB
-	maxPool     = 64
+	poolPerCore = 50 // made anew in about 5 s; on two cores 100 calls in a row find one each
+	poolPerGiB  = 5  // about 70 MiB of each GiB, with the memory of one at 14 MiB
+	maxPool     = 128
 
 	othersPerCore = 3 // of each other kind, which take more of either
 	gibPerOther   = 2
@@ -98,7 +98,7 @@ func (c *Config) Note(setting string) string {
 	p := c.Pool(ThisMachine())
 	switch {
 	case setting == "pool_size" && c.PoolSize == PoolAuto:
-		return fmt.Sprintf("%d for %s, %d for each other kind: 30 for each core, at most 3 for each GiB of memory, between 2 and 64; for the others 3 for each core, at most 1 for each 2 GiB, between 2 and 16", p.Default, language.Get(language.Default).Title, p.Others)
+		return fmt.Sprintf("%d for %s, %d for each other kind: 50 for each core, at most 5 for each GiB of memory, between 2 and 128; for the others 3 for each core, at most 1 for each 2 GiB, between 2 and 16", p.Default, language.Get(language.Default).Title, p.Others)
 	case setting == "pool_memory" && c.PoolMemory == 0:
 		return fmt.Sprintf("%d MiB: an eighth of the machine's memory", p.Memory>>20)
 	}

@@ -14,11 +14,11 @@ func TestThePoolsSizeFollowsFromTheMachine(t *testing.T) {
 		others int
 		memory int64
 	}{
-		{"auto", Machine{2, 24 * GiB}, 60, 6, 3 * GiB},
-		{"auto", Machine{2, 4*GiB - 1}, 12, 2, GiB/2 - 1},
-		{"auto", Machine{1, GiB / 2}, 3, 2, GiB / 16},
-		{"auto", Machine{64, 256 * GiB}, 64, 16, 32 * GiB},
-		{"auto", Machine{4, 0}, 64, 12, 0},
+		{"auto", Machine{2, 24 * GiB}, 100, 6, 3 * GiB},
+		{"auto", Machine{2, 4*GiB - 1}, 20, 2, GiB/2 - 1},
+		{"auto", Machine{1, GiB / 2}, 5, 2, GiB / 16},
+		{"auto", Machine{64, 256 * GiB}, 128, 16, 32 * GiB},
+		{"auto", Machine{4, 0}, 128, 12, 0},
 		{"3", Machine{64, 256 * GiB}, 3, 3, 32 * GiB},
 		{"0", Machine{2, 8 * GiB}, 0, 0, GiB},
 	} {
