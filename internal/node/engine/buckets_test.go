@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,6 +61,36 @@ func flushed(t *testing.T, e *Engine, j *execution.Job) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return b.String(), c.(claimed).Flush(ctx)
+}
+
+// TestABucketInAnotherNamespace: a namespace that is made while a bucket is mounted, and
+// has a copy of the mount, does not keep the mount.
+func TestABucketInAnotherNamespace(t *testing.T) {
+	s3 := atolltest.StartS3(t)
+	e := start(t, folder(t), withBuckets(t, 1<<30))
+	c, _, err := e.Claim(t.Context(), python("ten_a", "print(1)", bucketOf(s3, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command("unshare", "--mount", "--propagation", "private", "cat")
+	hold, err := other.StdinPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait() //nolint:errcheck // it ends with its input
+	defer hold.Close()
+	atolltest.Until(t, time.Minute, "the other namespace has the mount", func() bool {
+		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", other.Process.Pid))
+		ours, _ := os.Readlink("/proc/self/ns/mnt")
+		theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", other.Process.Pid))
+		return err == nil && ours != theirs && bytes.Contains(mounts, []byte("/team "))
+	})
+	if err := c.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestABucketIsMounted(t *testing.T) {

@@ -149,11 +149,16 @@ func why(err error) string {
 // not stored by then is lost. A process that ends waits for what it has open here.
 func (m *Mount) Abandon() { m.stop() }
 
-// Close unmounts, and returns when nothing uses the mount any more. Whatever has
-// had files open must have ended.
+// Close unmounts, and returns when the mount is served no more. Whatever has had files
+// open must have ended. The kernel is told to ask for nothing more (MNT_FORCE): a
+// namespace that was made meanwhile has a copy of the mount, for as long as it lives.
 func (m *Mount) Close() error {
 	m.stop()
-	err := unix.Unmount(m.cfg.On, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	const flags = unix.MNT_DETACH | unix.UMOUNT_NOFOLLOW
+	err := unix.Unmount(m.cfg.On, flags|unix.MNT_FORCE)
+	if errors.Is(err, unix.EPERM) { // in a user namespace
+		err = unix.Unmount(m.cfg.On, flags)
+	}
 	if err == nil {
 		err = m.ended()
 	}
@@ -169,9 +174,9 @@ func (m *Mount) Close() error {
 	return errors.Join(err, m.cfg.Objects.Close())
 }
 
-// endTime is how long after it is unmounted a mount may still be in use: by a
-// process that is ending, or in the copy of all mounts that a new sandbox's
-// processes begin with.
+// endTime is how long after it is unmounted a mount may still be in use, where that
+// could not be forced: by a process that is ending, or in the copy of all mounts that a
+// new sandbox's processes begin with.
 const endTime = 10 * time.Second
 
 // ended waits for the end of what serves the kernel.
