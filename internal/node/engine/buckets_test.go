@@ -80,7 +80,7 @@ func TestABucketInAnotherNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Wait() //nolint:errcheck // it ends with its input
+	defer other.Wait() // it ends with its input
 	defer hold.Close()
 	atolltest.Until(t, time.Minute, "the other namespace has the mount", func() bool {
 		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", other.Process.Pid))
