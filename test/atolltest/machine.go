@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +121,20 @@ func (d Trace) groups() ([]string, error) {
 		return nil
 	})
 	return found, err
+}
+
+// Sweep removes what a killed server leaves to the next start, for a folder that no server
+// will use any more: its state in memory, and control groups without a process.
+func (d Trace) Sweep() error {
+	groups, err := d.groups()
+	errs := []error{err}
+	slices.Reverse(groups) // the inner ones first
+	for _, g := range groups {
+		if err := os.Remove(g); !errors.Is(err, fs.ErrNotExist) { // hierarchies may be one
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(d.state()))...)
 }
 
 // processes lists those that have to do with the folder. Zombies that are left

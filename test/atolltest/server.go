@@ -242,8 +242,10 @@ func (s *Server) Close() error {
 func (s *Server) Keep(t testing.TB) string {
 	s.remove = false
 	t.Cleanup(func() {
-		// A killed server that had no successor leaves this one mount to the next start.
+		// A killed server that had no successor leaves this one mount to the next start,
+		// and what Sweep removes where nothing of it lives.
 		_ = unix.Unmount(filepath.Join(s.Data, "state", "server"), unix.MNT_DETACH)
+		_ = Trace(s.Data).Sweep()
 		if err := os.RemoveAll(s.Data); err != nil {
 			t.Error(err)
 		}

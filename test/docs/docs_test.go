@@ -80,6 +80,12 @@ func (m *machine) try(t *testing.T) {
 	}
 	m.dir = dir
 	t.Cleanup(func() {
+		// A server that ends with the machine cleans nothing up.
+		for i := range m.pages {
+			if err := atolltest.Trace(filepath.Join(m.page(i), "data")).Sweep(); err != nil {
+				t.Error(err)
+			}
+		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
