@@ -16,10 +16,10 @@ const (
 	tenantParts = 4
 )
 
-// memory shares maxMemory among tenants, so that messages that no receiver takes
+// memory shares its bytes among tenants, so that messages that no receiver takes
 // hold up those of their own tenant only.
 type memory struct {
-	size int64 // bytes
+	size int64 // bytes of all messages under way
 	all  *semaphore.Weighted
 
 	mu      sync.Mutex
