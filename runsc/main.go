@@ -22,10 +22,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "forbid core dumps:", err)
 		os.Exit(128)
 	}
-	if err := joinCgroups(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(128)
-	}
 	openSidecars()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Checkpoint): "",

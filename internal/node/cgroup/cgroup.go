@@ -274,7 +274,8 @@ func (g *Group) Kill() {
 	}
 }
 
-// signal kills the processes that are listed, and reports whether any was.
+// signal kills the processes that are listed, and reports whether any was. This
+// process is listed while a thread of it starts one.
 func (g *Group) signal() (any bool) {
 	for _, file := range g.Procs() {
 		data, err := os.ReadFile(file)
@@ -282,7 +283,7 @@ func (g *Group) signal() (any bool) {
 			continue
 		}
 		for line := range strings.Lines(string(data)) {
-			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 && pid != os.Getpid() {
 				any = unix.Kill(pid, unix.SIGKILL) == nil || any
 			}
 		}

@@ -43,13 +43,18 @@ func group(t *testing.T, l Limits) *Group {
 // run runs a shell script in a group and returns what it said and how it ended.
 func run(t *testing.T, g *Group, script string) (string, *exec.ExitError) {
 	t.Helper()
-	join := `for f in ` + strings.Join(g.Procs(), " ") + `; do echo 0 >$f || exit 99; done; `
-	out, err := exec.Command("sh", "-c", join+script).CombinedOutput()
+	cmd := exec.Command("sh", "-c", script)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := g.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if err != nil && !ok {
 		t.Fatal(err)
 	}
-	return string(out), exit
+	return out.String(), exit
 }
 
 func usage(t *testing.T, g *Group) Usage {

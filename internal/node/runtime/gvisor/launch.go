@@ -110,9 +110,7 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 	if served(spec) { // its file server inherits the environment, and lives on
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
 	}
-	if group != nil {
-		cmd.Env = append(cmd.Env, "ATOLL_RUNSC_CGROUP_PROCS="+strings.Join(group.Procs(), ":"))
-	}
+	cmd.Env = append(cmd.Env, "ATOLL_RUNSC_MOUNTS="+strconv.Itoa(len(spec.Mounts)))
 	stdin, stdout, err := r.dir.OpenStdio(id)
 	if err != nil {
 		return 0, err
@@ -130,7 +128,7 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 	cmd.Args = append([]string{cmd.Args[0], "--log=" + logPath}, cmd.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
 	if group != nil {
-		err = cmd.Start()
+		err = group.Start(cmd)
 	} else {
 		err = r.cores.start(cmd, spec.Limits.CPU)
 	}

@@ -1,0 +1,66 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Start starts a command in the group, so that it is accounted and limited from
+// its first page on. A process that is moved, or moves itself, waits for each of
+// the machine's processors to have come by (a grace period of RCU, 7 to 10 ms);
+// one that is made in the group does not.
+func (g *Group) Start(cmd *exec.Cmd) error {
+	if g.parent.version == V2 {
+		return g.startInto(cmd)
+	}
+	return onThread(func() error {
+		for _, dir := range g.parent.dirs {
+			// The thread itself, not its process.
+			if err := os.WriteFile(filepath.Join(dir, g.name, "tasks"), []byte("0"), 0); err != nil {
+				return fmt.Errorf("join cgroup: %w", err)
+			}
+		}
+		return cmd.Start()
+	})
+}
+
+// startInto has the kernel make the process in the group (CLONE_INTO_CGROUP).
+func (g *Group) startInto(cmd *exec.Cmd) error {
+	dir, err := os.Open(filepath.Join(g.parent.dirs[""], g.name))
+	if err != nil {
+		return fmt.Errorf("join cgroup: %w", err)
+	}
+	defer dir.Close()
+	var attributes syscall.SysProcAttr
+	if cmd.SysProcAttr != nil {
+		attributes = *cmd.SysProcAttr
+	}
+	attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
+	cmd.SysProcAttr = &attributes
+	return cmd.Start()
+}
+
+// onThread runs f on a thread that ends with it, whatever f has done to it, and
+// on which nothing else of this program runs.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread ends with its goroutine
+		if unix.Gettid() == os.Getpid() {
+			// The first thread lives as long as the process. As it is taken
+			// meanwhile, the next call has another.
+			err := onThread(f)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
