@@ -11,6 +11,7 @@ import (
 	"os"
 	"syscall"
 
+	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
@@ -23,6 +24,10 @@ func main() {
 		os.Exit(128)
 	}
 	openSidecars()
+	log.SetLevel(log.Warning) // see sentry/main.go
+	if os.Getenv(launchEnv) != "" {
+		os.Exit(serveLaunches())
+	}
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Checkpoint): "",
 		new(cmd.Create):     "",

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	_ "github.com/atoll-run/atoll/runsc/sentry/umount" // the other command
+	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 	"gvisor.dev/gvisor/runsc/gvisorbinaries"
@@ -31,6 +32,7 @@ func main() {
 	runtime.GOMAXPROCS(1) // starting up is one thing after the other; the boot command sets its own number
 	postponeGC(slices.Contains(os.Args, waiting))
 	skipTracePoints()
+	log.SetLevel(log.Warning) // what is said below it goes nowhere, unless gVisor's own flag asks for all
 	forgetClosedConnections()
 	registerSeccomp()
 	allowInodeLimits()

@@ -20,9 +20,9 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 		return g.startInto(cmd)
 	}
 	return onThread(func() error {
-		for _, dir := range g.parent.dirs {
-			// The thread itself, not its process.
-			if err := os.WriteFile(filepath.Join(dir, g.name, "tasks"), []byte("0"), 0); err != nil {
+		tasks, _ := g.Entrance()
+		for _, file := range tasks {
+			if err := os.WriteFile(file, []byte("0"), 0); err != nil {
 				return fmt.Errorf("join cgroup: %w", err)
 			}
 		}
@@ -30,9 +30,23 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	})
 }
 
+// Entrance returns where processes are started in the group from outside: with version
+// 1 the files that a thread writes "0" to, which then starts them and ends, and with
+// version 2 the folder, for CLONE_INTO_CGROUP.
+func (g *Group) Entrance() (tasks []string, folder string) {
+	if g.parent.version == V2 {
+		return nil, filepath.Join(g.parent.dirs[""], g.name)
+	}
+	for _, dir := range g.parent.dirs {
+		tasks = append(tasks, filepath.Join(dir, g.name, "tasks"))
+	}
+	return tasks, ""
+}
+
 // startInto has the kernel make the process in the group (CLONE_INTO_CGROUP).
 func (g *Group) startInto(cmd *exec.Cmd) error {
-	dir, err := os.Open(filepath.Join(g.parent.dirs[""], g.name))
+	_, folder := g.Entrance()
+	dir, err := os.Open(folder)
 	if err != nil {
 		return fmt.Errorf("join cgroup: %w", err)
 	}

@@ -4,8 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )

@@ -11,16 +11,21 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
+	"github.com/atoll-run/atoll/internal/node/cgroup"
 	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
 )
 
 // The kernel is what stands between a program and the machine, so what it could
 // do were it taken over is part of the contract.
 func TestTheKernelHasNoRights(t *testing.T) {
-	for name, rootfs := range map[string]func(testing.TB) runtime.Rootfs{"image": runtimetest.Image, "tree": runtimetest.Tree} {
+	for name, rootfs := range map[string]func(testing.TB) runtime.Rootfs{"image": runtimetest.Image, "group": runtimetest.Image, "tree": runtimetest.Tree} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			r := open(t, dir, nil).(*gvisor.Runtime)
+			var groups *cgroup.Parent
+			if name == "group" { // then another process starts it
+				groups = group(t)
+			}
+			r := open(t, dir, groups).(*gvisor.Runtime)
 			t.Cleanup(func() { r.Close() })
 			l := runtimetest.Limits()
 			l.CPU = 1 // without control groups, whole processors

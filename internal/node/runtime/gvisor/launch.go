@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -68,11 +67,11 @@ func (r *Runtime) writeBundle(spec runtime.Spec) error {
 	return os.WriteFile(r.dir.Path(spec.ID, bundleDir, "config.json"), data, 0o600)
 }
 
-// command prepares a runsc command on a sandbox. Each sandbox has a runsc root
+// arguments are those of a runsc command on a sandbox. Each sandbox has a runsc root
 // folder of its own, so that commands do not queue for its lock and removing
 // the sandbox's folder removes all.
-func (r *Runtime) command(ctx context.Context, id runtime.ID, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.cfg.Runsc, append([]string{
+func (r *Runtime) arguments(id runtime.ID) []string {
+	return []string{
 		rootFlag + r.dir.Path(id, runscDir),
 		"--platform=systrap",
 		"--network=none",
@@ -83,19 +82,14 @@ func (r *Runtime) command(ctx context.Context, id runtime.ID, args ...string) *e
 		"--sidecar-usage-policy=DEFAULT",
 		"--watchdog-action=panic",
 		"--gofer-network-namespace=new", // a shared one is pinned by a mount on the host
-	}, args...)...)
-	// A command lives for some milliseconds, one step after the other, and needs
-	// no collector. What it starts gets an environment of its own.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=off", "GOMAXPROCS=1"}
-	cmd.SysProcAttr = r.users.attributes()
-	return cmd
+	}
 }
 
 // launch starts the sandbox and returns the process id of its kernel.
 func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.Group, command []string) (int, error) {
 	id := spec.ID
-	pidPath := r.dir.Path(id, pidFile)
-	var args []string
+	logPath, pidPath := r.dir.Path(id, "runsc.log"), r.dir.Path(id, pidFile)
+	args := append([]string{"--log=" + logPath}, r.arguments(id)...)
 	if spec.Network != nil {
 		args = append(args, "--network=sandbox") // the last one counts
 	}
@@ -106,11 +100,6 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 		args = append(args, "--file-access-mounts=exclusive")
 	}
 	args = append(append(args, command...), "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
-	cmd := r.command(ctx, id, args...)
-	if served(spec) { // its file server inherits the environment, and lives on
-		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
-	}
-	cmd.Env = append(cmd.Env, "ATOLL_RUNSC_MOUNTS="+strconv.Itoa(len(spec.Mounts)))
 	stdin, stdout, err := r.dir.OpenStdio(id)
 	if err != nil {
 		return 0, err
@@ -119,21 +108,17 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 	defer stdout.Close()
 	// The sandbox inherits standard error too, so it must not be a pipe that we
 	// wait on; runsc's own complaints go to a file.
-	logPath := r.dir.Path(id, "runsc.log")
 	discard, err := state.Discard()
 	if err != nil {
 		return 0, err
 	}
 	defer discard.Close()
-	cmd.Args = append([]string{cmd.Args[0], "--log=" + logPath}, cmd.Args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
-	if group != nil {
-		err = group.Start(cmd)
+	if group != nil && !served(spec) && !r.users.alone {
+		l := launch{Args: args, stdio: []*os.File{stdin, stdout, discard}}
+		l.Tasks, l.Group = group.Entrance()
+		err = r.launchBy(ctx, l)
 	} else {
-		err = r.cores.start(cmd, spec.Limits.CPU)
-	}
-	if err == nil {
-		err = cmd.Wait()
+		err = r.run(ctx, spec, group, args, stdin, stdout, discard)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("runsc %s: %w: %s", strings.Join(command, " "), err, tail(logPath))
@@ -143,6 +128,31 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 		return 0, err
 	}
 	return strconv.Atoi(string(bytes.TrimSpace(data)))
+}
+
+// run runs a runsc command. A process of its own is for what the others do not do: file
+// servers, which are the same program and live on with the environment that they are
+// started with, and sandboxes without a control group or in a user namespace of their own.
+func (r *Runtime) run(ctx context.Context, spec runtime.Spec, group *cgroup.Group, args []string, stdin, stdout, stderr *os.File) error {
+	cmd := exec.CommandContext(ctx, r.cfg.Runsc, args...)
+	// A command lives for some milliseconds, one step after the other, and needs
+	// no collector. What it starts gets an environment of its own.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "ATOLL_RUNSC_MOUNTS=" + strconv.Itoa(len(spec.Mounts))}
+	if !served(spec) {
+		cmd.Env = append(cmd.Env, "GOGC=off")
+	}
+	cmd.SysProcAttr = r.users.attributes()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	var err error
+	if group != nil {
+		err = group.Start(cmd)
+	} else {
+		err = r.cores.start(cmd, spec.Limits.CPU)
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return err
 }
 
 // tail returns the end of a log file, for an error message.

@@ -43,6 +43,8 @@ type Runtime struct {
 	owners  idmap.Map
 	unowned error // why there are no owners, and so no mounts
 	cores   cores
+
+	launchers launchers
 }
 
 // New checks the configuration and opens the state folder.
@@ -62,7 +64,10 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 // Close lets go of the state folder. Sandboxes live on.
-func (r *Runtime) Close() error { return r.dir.Close() }
+func (r *Runtime) Close() error {
+	r.launchers.close()
+	return r.dir.Close()
+}
 
 // Name implements runtime.Runtime.
 func (r *Runtime) Name() string { return "gvisor" }
