@@ -56,12 +56,16 @@ func idle(t *testing.T, s *atolltest.Server) (figures, atolltest.Left) {
 	m := s.Settle(t)
 	s.CloseIdle()
 	atolltest.Until(t, 10*time.Second, "the server has closed all connections", func() bool { return connections(t, s) == 0 })
-	l, err := atolltest.Trace(s.Data).Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var l atolltest.Left
+	atolltest.Until(t, 30*time.Second, "the processes that start sandboxes have ended", func() bool {
+		var err error
+		if l, err = atolltest.Trace(s.Data).Find(); err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(l.Processes, starts)
+	})
 	f := figures{left: l.Counts(), fds: descriptors(t, s), goroutines: m.Sum("go_goroutines")}
-	err = filepath.WalkDir(s.Data, func(path string, _ os.DirEntry, err error) error {
+	err := filepath.WalkDir(s.Data, func(path string, _ os.DirEntry, err error) error {
 		if path == filepath.Join(s.Data, "blobs") || path == filepath.Join(s.Data, "nats") {
 			return filepath.SkipDir // outputs and logs are kept
 		}
@@ -73,6 +77,9 @@ func idle(t *testing.T, s *atolltest.Server) (figures, atolltest.Left) {
 	}
 	return f, l
 }
+
+// starts reports a process that starts sandboxes.
+func starts(process string) bool { return strings.Contains(process, "/atoll-runsc ") }
 
 // rest waits until nothing of a server that has just started begins any more, and
 // takes the figures. The job queue's maintenance is what is late: its services
@@ -246,6 +253,10 @@ func TestKilledServer(t *testing.T) {
 		t.Fatal("a killed server ended in good order")
 	}
 	stop()
+	atolltest.Until(t, 10*time.Second, "what starts sandboxes has ended with its server", func() bool {
+		l, err := atolltest.Trace(data).Find()
+		return err == nil && !slices.ContainsFunc(l.Processes, starts)
+	})
 	orphans := atolltest.Trace(data).Sandboxes()
 	if len(orphans) == 0 {
 		t.Fatal("the killed server left nothing to sweep")

@@ -37,7 +37,7 @@ type launchers struct {
 
 const (
 	// launcherRest is how long one is kept that has nothing to do.
-	launcherRest = 30 * time.Second
+	launcherRest = 10 * time.Second
 	// mostLaunched bounds what one could gather, had gVisor's code not given all back.
 	mostLaunched = 500
 )
@@ -90,7 +90,7 @@ func (r *Runtime) startLauncher() (*launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(r.cfg.Runsc)
+	cmd := exec.Command(r.cfg.Runsc, rootFlag+r.cfg.State) // whose it is; each launch has a root of its own
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "ATOLL_RUNSC_LAUNCH=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
