@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,8 @@ type launch struct {
 	Args  []string // as of the command line of run --detach and of create
 	Tasks []string // the files of the sandbox's control groups that a thread writes 0 to (version 1)
 	Group string   // the folder of its control group (version 2)
+
+	started []*os.Process
 }
 
 // mostAsked is more than the bytes of any launch.
@@ -78,6 +81,7 @@ func serveLaunches() int {
 
 // receive starts a sandbox and returns its process, 0 for none.
 func receive(common []string, asked, rights []byte) (pid int, err error) {
+	var l launch
 	var fds []int
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err == nil && len(messages) == 1 {
@@ -93,16 +97,16 @@ func receive(common []string, asked, rights []byte) (pid int, err error) {
 		*std = f
 		defer func() { *std = before }()
 	}
-	var l launch
 	if err := json.Unmarshal(asked, &l); err != nil {
 		return 0, err
 	}
 	specutils.StartCommand = l.start
+	defer l.release()
 	return l.run(common)
 }
 
 // run is gVisor's commands run --detach and create.
-func (l launch) run(common []string) (int, error) {
+func (l *launch) run(common []string) (int, error) {
 	global := flag.NewFlagSet("runsc", flag.ContinueOnError)
 	config.RegisterFlags(global)
 	if err := global.Parse(slices.Concat(common, l.Args)); err != nil {
@@ -145,7 +149,10 @@ func (l launch) run(common []string) (int, error) {
 
 // start starts a process in the sandbox's control group, as Group.Start in
 // internal/node/cgroup does. Its thread ends afterwards.
-func (l launch) start(cmd *exec.Cmd) error {
+func (l *launch) start(cmd *exec.Cmd) error {
+	if err := keepDescriptors(); err != nil {
+		return err
+	}
 	for _, file := range l.Tasks {
 		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
 			return fmt.Errorf("join cgroup: %w", err)
@@ -159,7 +166,36 @@ func (l launch) start(cmd *exec.Cmd) error {
 		defer dir.Close()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
-	return cmd.Start()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	l.started = append(l.started, cmd.Process)
+	return nil
+}
+
+// release closes the descriptors of the processes that were started: children waits for
+// these by their ids.
+func (l *launch) release() {
+	for _, p := range l.started {
+		_ = p.Release()
+	}
+}
+
+// keepDescriptors has no process that is started inherit a descriptor but those that it
+// is given: gVisor's code does so once in a process's life, and leaves the rest to the end
+// of that.
+func keepDescriptors() error {
+	const open = "/proc/self/fd"
+	entries, err := os.ReadDir(open)
+	if err != nil {
+		return fmt.Errorf("keep descriptors from a sandbox: %w", err)
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd) // one that has been closed meanwhile needs it no more
+		}
+	}
+	return nil
 }
 
 // children are the sandboxes that this process has started: it is their parent, and has

@@ -81,7 +81,7 @@ func (g *Group) gather(dir string) error {
 		if err != nil {
 			return err
 		}
-		known := map[string]bool{}
+		known := map[string]bool{strconv.Itoa(os.Getpid()): true} // listed while a thread of it starts one
 		for pid := range strings.FieldsSeq(string(there)) {
 			known[pid] = true
 		}

@@ -113,7 +113,7 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 		return 0, err
 	}
 	defer discard.Close()
-	if group != nil && !served(spec) && !r.users.alone {
+	if group != nil && !served(spec) && spec.Network == nil && !r.users.alone {
 		l := launch{Args: args, stdio: []*os.File{stdin, stdout, discard}}
 		l.Tasks, l.Group = group.Entrance()
 		err = r.launchBy(ctx, l)
@@ -132,7 +132,8 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 
 // run runs a runsc command. A process of its own is for what the others do not do: file
 // servers, which are the same program and live on with the environment that they are
-// started with, and sandboxes without a control group or in a user namespace of their own.
+// started with, sandboxes with a network, whose namespace runsc enters and whose sockets it
+// leaves open until it ends, and those without a control group or of a user who is not root.
 func (r *Runtime) run(ctx context.Context, spec runtime.Spec, group *cgroup.Group, args []string, stdin, stdout, stderr *os.File) error {
 	cmd := exec.CommandContext(ctx, r.cfg.Runsc, args...)
 	// A command lives for some milliseconds, one step after the other, and needs

@@ -52,7 +52,7 @@ func (r *Runtime) launchBy(ctx context.Context, l launch) error {
 		p := r.launchers.get()
 		if p == nil {
 			var err error
-			if p, err = r.startLauncher(); err != nil {
+			if p, err = r.startLauncher(ctx); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,8 @@ type launch struct {
 	stdio []*os.File
 }
 
-func (r *Runtime) startLauncher() (*launcher, error) {
+// startLauncher starts one that lives on when ctx ends.
+func (r *Runtime) startLauncher(ctx context.Context) (*launcher, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
@@ -90,7 +91,7 @@ func (r *Runtime) startLauncher() (*launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(r.cfg.Runsc, rootFlag+r.cfg.State) // whose it is; each launch has a root of its own
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), r.cfg.Runsc, rootFlag+r.cfg.State) // whose it is; each launch has a root of its own
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "ATOLL_RUNSC_LAUNCH=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -129,6 +130,8 @@ func (p *launcher) launch(ctx context.Context, l launch) error {
 		return p.failed(ctx, io.ErrUnexpectedEOF)
 	case n > 1:
 		return errors.New(string(answer[1:n]))
+	case !stop(): // it is being killed, so that it must not start another
+		return p.failed(ctx, context.Canceled)
 	}
 	return nil
 }

@@ -76,6 +76,51 @@ func zombies(pid int) (n int) {
 	return n
 }
 
+// descriptors are the files that a process has open, without the numbers of those that have no name.
+func descriptors(t *testing.T, pid int) (files []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+	if err != nil || len(links) == 0 {
+		t.Fatalf("descriptors of %d: %v, %v", pid, links, err)
+	}
+	for _, link := range links {
+		target, _ := os.Readlink(link) // one that was closed meanwhile is one more name
+		target, _, _ = strings.Cut(target, ":[")
+		files = append(files, filepath.Base(target))
+	}
+	slices.Sort(files)
+	return files
+}
+
+// has fails unless a process has these files open, and no others, within a while.
+func has(t *testing.T, pid int, want []string) {
+	t.Helper()
+	now := descriptors(t, pid)
+	for deadline := time.Now().Add(5 * time.Second); !slices.Equal(now, want); now = descriptors(t, pid) {
+		if time.Now().After(deadline) {
+			t.Errorf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// kernel is the process id of a sandbox's kernel: the one with a command line.
+func kernel(t *testing.T, groups *cgroup.Parent, inst runtime.Instance) int {
+	t.Helper()
+	pids, err := groups.Group(string(inst.ID())).Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.HasPrefix(string(line), "runsc-sandbox") {
+			return pid
+		}
+	}
+	t.Fatalf("none of %v is a kernel", pids)
+	return 0
+}
+
 func start(t *testing.T, r *gvisor.Runtime) runtime.Instance {
 	t.Helper()
 	inst, err := r.Create(t.Context(), runtime.Spec{ID: runtime.NewID(), Rootfs: runtimetest.Image(t), Limits: runtimetest.Limits()})
@@ -96,13 +141,18 @@ func end(t *testing.T, inst runtime.Instance) {
 // first page on, and nothing of them is left in the process or of it.
 func TestOneProcessStartsManySandboxes(t *testing.T) {
 	r, groups := grouped(t)
-	end(t, start(t, r))
+	first := start(t, r)
+	time.Sleep(100 * time.Millisecond) // the connection by which it was started is closed
+	own := descriptors(t, kernel(t, groups, first))
+	end(t, first)
 	before := children(t)
 	if len(before) != 1 {
 		t.Fatalf("runsc processes after the first sandbox: %v", before)
 	}
+	open := descriptors(t, before[0])
 	for range 12 {
 		inst := start(t, r)
+		has(t, kernel(t, groups, inst), own)
 		if usage, err := groups.Group(string(inst.ID())).Usage(); err != nil || usage.CPUSeconds < 0.01 {
 			t.Errorf("the group of the sandbox used %+v, %v", usage, err)
 		}
@@ -111,6 +161,7 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 		}
 		end(t, inst)
 	}
+	has(t, before[0], open)
 	if after := children(t); !slices.Equal(after, before) {
 		t.Errorf("runsc processes: %v before, %v after", before, after)
 	}
