@@ -98,7 +98,7 @@ test-deps:
 
 .PHONY: check
 check: check-files ## vet, formatting, generated files
-	go vet ./... && go vet -C runsc ./... && go vet -C sdk/go ./...
+	go vet ./... && go vet -C runsc -modfile ../bin/.gvisor.mod ./... && go vet -C sdk/go ./...
 
 # What make test checks before it begins; it vets with the linters' rules.
 .PHONY: check-files

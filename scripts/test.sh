@@ -61,7 +61,7 @@ lint() {
   renice -n 10 "$BASHPID" >/dev/null
   local status=0
   make --no-print-directory lint || status=1
-  go vet -C runsc ./... || status=1
+  go vet -C runsc -modfile ../bin/.gvisor.mod ./... || status=1
   go test -C runsc ./patch || status=1
   go vet -C sdk/go ./... || status=1
   sdk/python/tools/env tools/check || status=1
