@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,17 +47,24 @@ func (d *described) fuzz(t *testing.T) {
 		t.Fatal(err)
 	}
 	hooks := []string{"PYTHONPATH=" + here, "SCHEMATHESIS_HOOKS=fuzz_hooks", "PYTHONDONTWRITEBYTECODE=1"}
-	for _, part := range []struct {
-		key, which, seconds string
-	}{{d.key, "--exclude-path-regex", "15"}, {d.admin, "--include-path-regex", "8"}} {
+	type part struct {
+		key, which string
+		seconds    int
+	}
+	for parts := []part{{d.key, "--exclude-path-regex", 15}, {d.admin, "--include-path-regex", 8}}; len(parts) > 0; parts = parts[1:] {
+		part := parts[0]
 		args := []string{
 			"run", d.URL + "/openapi.json", "--no-color", "--header", "Authorization: Bearer " + part.key, part.which, "^/v1/admin/",
 			"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
-			"--phases", "coverage,fuzzing", "--max-examples", "3", "--max-time", part.seconds, "--request-timeout", "30",
+			"--phases", "coverage,fuzzing", "--max-examples", "3", "--max-time", strconv.Itoa(part.seconds), "--request-timeout", "30",
 			"--seed", "17", "--no-shrink", "--generation-database", "none", "--warnings", "off",
 		}
 		out := must(t, t.TempDir(), hooks, filepath.Join(bin, "schemathesis"), args...)
-		if !strings.Contains(out, "No issues found") {
+		switch {
+		case strings.Contains(out, "No test cases were generated") && part.seconds < 60:
+			part.seconds *= 2 // a busy machine took all of it to begin
+			parts = append(parts, part)
+		case !strings.Contains(out, "No issues found"):
 			t.Errorf("schemathesis says\n%s", out)
 		}
 	}
