@@ -86,8 +86,8 @@ func (p *profiled) make(ctx context.Context, logs string, n int) (calls []step, 
 	return calls, started, nil
 }
 
-// loggingRunsc makes a stand-in for Atoll's runsc that has it log its timer,
-// each command into a folder of its own below logs.
+// loggingRunsc makes a stand-in for Atoll's runsc whose kernels log their timers, those
+// that one process starts into a folder of its own below logs.
 func (b *bench) loggingRunsc() (logs, runsc string, err error) {
 	dir, err := b.rig.Temp("profile")
 	if err != nil {

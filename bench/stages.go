@@ -22,10 +22,7 @@ type midpoint struct {
 	at   time.Time
 }
 
-var (
-	timerLine = regexp.MustCompile(`Timeline (\S.*?) reached midpoint (.*) at \S+ \(unix nanos: (\d+)\)`)
-	runLog    = regexp.MustCompile(`^runsc\.log\.(\d{8}-\d{6}\.\d{6})\.run\.txt$`)
-)
+var timerLine = regexp.MustCompile(`Timeline (\S.*?) reached midpoint (.*) at \S+ \(unix nanos: (\d+)\)`)
 
 // parseMidpoints reads the lines of gVisor's start-up timer in a log.
 func parseMidpoints(log string) ([]midpoint, error) {
@@ -44,8 +41,8 @@ func parseMidpoints(log string) ([]midpoint, error) {
 	return points, nil
 }
 
-// readMidpoints reads what the commands of one sandbox have logged, in order of
-// time, and removes it.
+// readMidpoints reads what the kernel of one sandbox has logged, in order of time, and
+// removes it. The first is when its Go code runs.
 func readMidpoints(dir string) ([]midpoint, error) {
 	logs, err := filepath.Glob(filepath.Join(dir, "*", "runsc.log.*"))
 	if err != nil {
@@ -53,13 +50,6 @@ func readMidpoints(dir string) ([]midpoint, error) {
 	}
 	var points []midpoint
 	for _, path := range logs {
-		if m := runLog.FindStringSubmatch(filepath.Base(path)); m != nil {
-			at, err := time.ParseInLocation("20060102-150405.000000", m[1], time.Local)
-			if err != nil {
-				return nil, err
-			}
-			points = append(points, midpoint{"server received it, prepared the sandbox, started runsc", at})
-		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
@@ -77,6 +67,7 @@ func readMidpoints(dir string) ([]midpoint, error) {
 		return nil, fmt.Errorf("runsc logged no timer in %s", dir)
 	}
 	slices.SortStableFunc(points, func(a, b midpoint) int { return a.at.Compare(b.at) })
+	points[0].name = "server prepared the sandbox, runsc started its kernel; " + points[0].name
 	return points, nil
 }
 
