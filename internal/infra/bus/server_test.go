@@ -142,13 +142,17 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(500+300*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
 		lines := bufio.NewScanner(out)
 		runs, last = -1, 0
+		var timer *time.Timer
 		for lines.Scan() {
-			_, _ = fmt.Sscan(lines.Text(), &runs, &last)
+			if _, _ = fmt.Sscan(lines.Text(), &runs, &last); runs >= 10 && timer == nil { // however long it took to begin
+				timer = time.AfterFunc(time.Duration(100+300*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			}
 		}
-		timer.Stop()
+		if timer != nil {
+			timer.Stop()
+		}
 		_ = cmd.Wait()
 		if runs < 10 {
 			t.Fatalf("only %d runs", runs)
