@@ -248,9 +248,9 @@ var StartCommand func(*exec.Cmd) error
 	return deferFuncs, cmd.Start()
 `},
 
-	// Calls that are not implemented are counted by their number, of which there are 2,000:
-	// a value and a list for each, made at each start. Nobody reads them: all are counted as
-	// if they were beyond the last.
+	// System calls that gVisor does not have are counted by their number, of which there are
+	// 2,000: a value and a list for each, made at each start. Nobody reads them: all are counted
+	// as if they were beyond the last.
 	{counting, "make([]*metric.FieldValue, sentry.MaxSyscallNum+2)\n", "make([]*metric.FieldValue, 1)\n"},
 	{counting, "\t\tfor i := uintptr(0); i <= sentry.MaxSyscallNum; i++ {\n\t\t\ts :=", "\t\tfor i := range uintptr(len(allowedValues) - 1) {\n\t\t\ts :="},
 

@@ -5,10 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/atoll-run/atoll/internal/node/osthread"
 )
 
 // Start starts a command in the group, so that it is accounted and limited from
@@ -19,7 +18,7 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.parent.version == V2 {
 		return g.startInto(cmd)
 	}
-	return onThread(func() error {
+	return osthread.Do(func() error {
 		tasks, _ := g.Entrance()
 		for _, file := range tasks {
 			if err := os.WriteFile(file, []byte("0"), 0); err != nil {
@@ -58,23 +57,4 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
 	cmd.SysProcAttr = &attributes
 	return cmd.Start()
-}
-
-// onThread runs f on a thread that ends with it, whatever f has done to it, and
-// on which nothing else of this program runs.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with its goroutine
-		if unix.Gettid() == os.Getpid() {
-			// The first thread lives as long as the process. As it is taken
-			// meanwhile, the next call has another.
-			err := onThread(f)
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		done <- f()
-	}()
-	return <-done
 }

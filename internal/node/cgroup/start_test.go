@@ -43,17 +43,22 @@ func TestStart(t *testing.T) {
 			var out strings.Builder
 			cmd := exec.Command("cat", "/proc/self/cgroup")
 			cmd.Stdout = &out
+			killed := i%2 == 1
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
 				for range 20 {
-					g.signal()
+					if killed {
+						g.signal()
+					}
 				}
 			}()
 			if err := g.Start(cmd); err != nil {
 				t.Error(err)
-			} else if cmd.Wait() == nil { // or it was killed
+			} else if err := cmd.Wait(); err == nil {
 				inside(t, g, out.String())
+			} else if !killed {
+				t.Error(err)
 			}
 			<-ended
 			if err := g.Remove(); err != nil {

@@ -1,5 +1,5 @@
 // Package osthread runs a function on an operating system thread of its own, which ends
-// with it: the function may enter another namespace than the process's.
+// with it: the function may enter another namespace or control group than the process's.
 package osthread
 
 import (

@@ -3,6 +3,7 @@ package gvisor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -92,17 +93,24 @@ func descriptors(t *testing.T, pid int) (files []string) {
 	return files
 }
 
-// has fails unless a process has these files open, and no others, within a while.
+// await waits until something holds, of which another process gives no sign.
+func await(t *testing.T, holds func() bool, what func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what())
+		}
+	}
+}
+
+// has fails unless a process comes to have these files open, and no others.
 func has(t *testing.T, pid int, want []string) {
 	t.Helper()
-	now := descriptors(t, pid)
-	for deadline := time.Now().Add(5 * time.Second); !slices.Equal(now, want); now = descriptors(t, pid) {
-		if time.Now().After(deadline) {
-			t.Errorf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	var now []string
+	await(t, func() bool { now = descriptors(t, pid); return slices.Equal(now, want) },
+		func() string {
+			return fmt.Sprintf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
+		})
 }
 
 // kernel is the process id of a sandbox's kernel: the one with a command line.
@@ -142,8 +150,14 @@ func end(t *testing.T, inst runtime.Instance) {
 func TestOneProcessStartsManySandboxes(t *testing.T) {
 	r, groups := grouped(t)
 	first := start(t, r)
-	time.Sleep(100 * time.Millisecond) // the connection by which it was started is closed
-	own := descriptors(t, kernel(t, groups, first))
+	var own []string
+	await(t, func() bool { // for the connection by which it was started to be closed
+		own = descriptors(t, kernel(t, groups, first))
+		at := slices.Index(own, "socket")
+		return at >= 0 && !slices.Contains(own[at+1:], "socket")
+	}, func() string {
+		return fmt.Sprintf("the first kernel has the descriptors %v: more than the socket it is reached by", own)
+	})
 	end(t, first)
 	before := children(t)
 	if len(before) != 1 {
@@ -165,11 +179,10 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 	if after := children(t); !slices.Equal(after, before) {
 		t.Errorf("runsc processes: %v before, %v after", before, after)
 	}
-	for deadline := time.Now().Add(10 * time.Second); zombies(before[0]) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d sandboxes that have ended are not collected", zombies(before[0]))
-		}
-	}
+	await(t, func() bool { return zombies(before[0]) == 0 },
+		func() string {
+			return fmt.Sprintf("%d sandboxes that have ended are not collected", zombies(before[0]))
+		})
 	groupsOf, err := os.ReadFile("/proc/" + strconv.Itoa(before[0]) + "/cgroup")
 	if err != nil || strings.Contains(string(groupsOf), "atoll-test-") {
 		t.Errorf("the process that started sandboxes is in %s, %v", groupsOf, err)
