@@ -53,6 +53,7 @@ func newFixture(t *testing.T, d Driver) *fixture {
 		if err := f.runtime.Close(); err != nil {
 			t.Error(err)
 		}
+		f.checkClosed(t)
 		checkDescriptors(t, before)
 	})
 	t.Cleanup(func() { f.checkEmpty(t) })

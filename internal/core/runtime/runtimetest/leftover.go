@@ -53,12 +53,16 @@ func hasOpen(pid, folder string) bool {
 }
 
 // leftovers lists what belongs to sandboxes of the fixture: processes, mounts,
-// control groups, files.
+// control groups, files. A process that names the state folder itself, and has nothing
+// in it open, is the runtime's: see checkClosed.
 func (f *fixture) leftovers(t testing.TB) []string {
 	t.Helper()
 	var found []string
 	for _, pid := range holders(t, f.state) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(line), f.state+"\x00") && !strings.Contains(string(line), f.state+"/") && !hasOpen(strconv.Itoa(pid), f.state) {
+			continue
+		}
 		found = append(found, fmt.Sprintf("process %d: %q", pid, line))
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -100,6 +104,15 @@ func (f *fixture) checkEmpty(t testing.TB) {
 	infos, err := f.runtime.List(t.Context())
 	if t.Context().Err() == nil && err != nil || len(infos) > 0 {
 		t.Errorf("List after the end: %v, %v", infos, err)
+	}
+}
+
+// checkClosed fails the test if a process of a closed runtime is left.
+func (f *fixture) checkClosed(t testing.TB) {
+	t.Helper()
+	for _, pid := range holders(t, f.state) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		t.Errorf("left behind by a closed runtime: process %d: %q", pid, line)
 	}
 }
 
