@@ -15,6 +15,7 @@ const (
 	reading  = "pkg/sentry/state/stateio/pagesfile.go"
 	counting = "pkg/sentry/kernel/syscalls.go"
 	starting = "runsc/specutils/namespace.go"
+	sessions = "pkg/sentry/kernel/sessions.go"
 )
 
 // filters builds ahead what changes below make use of.
@@ -257,4 +258,11 @@ var StartCommand func(*exec.Cmd) error
 	// Each that reads a checkpoint is a thread, and a processor of Go's with 16 KiB and
 	// more for as long as the kernel lives: 128 of them take 4 MB of a restored kernel.
 	{reading, "\tpagesFileFDDefaultMaxParallel = 128\n", "\tpagesFileFDDefaultMaxParallel = 4\n"},
+
+	// Whoever leaves a process group makes an orphan of it only if that has been its last
+	// tie to the session. gVisor hangs up on the stopped processes of a group that has been
+	// an orphan all along, as that of each session's leader is, at each member's end.
+	{sessions, "\t\tpg.ancestors--\n\t}\n", "\t\tpg.ancestors--\n\t\tuntied = pg.ancestors == 0\n\t}\n"},
+	{sessions, "func (pg *ProcessGroup) decRefWithParent(parentPG *ProcessGroup) {\n", "func (pg *ProcessGroup) decRefWithParent(parentPG *ProcessGroup) {\n\tuntied := false\n"},
+	{sessions, "\tif alive {\n\t\tpg.handleOrphan()\n", "\tif alive && untied {\n\t\tpg.handleOrphan()\n"},
 }

@@ -36,14 +36,6 @@ func Kill(root int) {
 		}
 	}
 	unix.Kill(root, unix.SIGKILL) // first, because the end of the others would make it go on
-	// The end of another of its group could hang up on it before it has taken note, and be what
-	// it is said to have died of.
-	for range maxScans {
-		if _, alive := readTask(strconv.Itoa(root)); !alive {
-			break
-		}
-		time.Sleep(scanPause)
-	}
 	for pid := range doomed {
 		unix.Kill(pid, unix.SIGKILL)
 	}

@@ -108,7 +108,8 @@ func testEnds(u *use) {
 			u.Errorf("%q ended with %+v", text, got)
 		}
 	}
-	p := u.start(process.Spec{Shell: "head -c 1000 /dev/zero; head -c 500 /dev/zero >&2; exit 4"})
+	// It works for several of the kernel's ticks of 10 ms: it counts those that it is seen at.
+	p := u.start(process.Spec{Shell: "for i in $(seq 50000); do :; done; head -c 1000 /dev/zero; head -c 500 /dev/zero >&2; exit 4"})
 	e, err := u.Wait(u.Context(), p.ID)
 	if err != nil || e.Code != 4 || e.CPU <= 0 || e.PeakRSS <= 0 || time.Since(e.At) > time.Minute {
 		u.Errorf("Wait: %+v, %v", e, err)
@@ -334,7 +335,29 @@ func testSignals(u *use) {
 	if e, err := u.Wait(u.Context(), p.ID); err != nil || e.Signal != syscall.SIGTERM {
 		u.Errorf("%+v, %v", e, err)
 	}
+	if out := u.run(process.Spec{Argv: []string{"python3", "-c", stoppedLeader}}); out.text[0] != "0 9\n" {
+		u.Errorf("a stopped leader of a session, of whose group another leaves: %+v", out)
+	}
 }
+
+// stoppedLeader prints what becomes of a session's stopped leader when another process leaves
+// its group, and of what signal it dies: it stays stopped, and dies of the one it is sent.
+const stoppedLeader = `import os, signal
+r, w = os.pipe()
+leader = os.fork()
+if leader == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.kill(os.getppid(), signal.SIGSTOP)
+        while open("/proc/%d/stat" % os.getppid()).read().split()[2] != "T": pass
+        os.setsid()
+        os.write(w, b"x")
+        os._exit(0)
+    while True: signal.pause()
+os.read(r, 1)
+changed, _ = os.waitpid(leader, os.WNOHANG | os.WCONTINUED)
+os.kill(leader, signal.SIGKILL)
+print(changed, os.waitpid(leader, 0)[1])`
 
 func testKill(u *use) {
 	p := u.start(process.Spec{Shell: "echo x; setsid sh -c 'sleep 4712' & sleep 4712"})
@@ -359,6 +382,7 @@ func testKill(u *use) {
 	if err := u.Discard(u.Context(), p.ID); err != nil {
 		u.Error(err)
 	}
+	u.start(process.Spec{Shell: "true"})
 	all, err := u.Processes(u.Context())
 	if err != nil || len(all) == 0 {
 		u.Errorf("%v, %v", all, err)
