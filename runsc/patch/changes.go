@@ -1,6 +1,6 @@
 package main
 
-import _ "embed"
+import "embed"
 
 const (
 	systrap  = "pkg/sentry/platform/systrap/"
@@ -16,18 +16,23 @@ const (
 	counting = "pkg/sentry/kernel/syscalls.go"
 	starting = "runsc/specutils/namespace.go"
 	sessions = "pkg/sentry/kernel/sessions.go"
+	faults   = "pkg/sentry/mm/pma.go"
 )
 
-// filters builds ahead what changes below make use of.
-//
-//go:embed filters.go.txt
-var filters []byte
+//go:embed *.go.txt
+var texts embed.FS
 
-// Files that the copy has besides; the generated one is written by the copy itself.
-const (
-	filtersFile   = systrap + "ready.go"
-	generatedFile = systrap + "ready_generated.go"
-)
+// added are files that the copy has besides, and their texts. Changes below make use of
+// them. One more is written by the copy itself.
+var added = map[string]string{
+	systrap + "ready.go":                    "filters.go.txt",
+	"pkg/sentry/pgalloc/template.go":        "template.go.txt",
+	"pkg/sentry/pgalloc/template_unsafe.go": "template_unsafe.go.txt",
+	"pkg/sentry/mm/template.go":             "shared.go.txt",
+	"pkg/sentry/kernel/template.go":         "template_kernel.go.txt",
+}
+
+const generatedFile = systrap + "ready_generated.go"
 
 // change is a text that a file of gVisor has exactly once, and what it becomes.
 type change struct {
@@ -265,4 +270,51 @@ var StartCommand func(*exec.Cmd) error
 	{sessions, "\t\tpg.ancestors--\n\t}\n", "\t\tpg.ancestors--\n\t\tuntied = pg.ancestors == 0\n\t}\n"},
 	{sessions, "func (pg *ProcessGroup) decRefWithParent(parentPG *ProcessGroup) {\n", "func (pg *ProcessGroup) decRefWithParent(parentPG *ProcessGroup) {\n\tuntied := false\n"},
 	{sessions, "\tif alive {\n\t\tpg.handleOrphan()\n", "\tif alive && untied {\n\t\tpg.handleOrphan()\n"},
+
+	// Kernels that are restored from one checkpoint in the background share its pages until
+	// they write them: see template.go.txt and shared.go.txt. Only what is no program's
+	// private memory is read, once it is known.
+	{memory, "\tasyncPageLoad atomic.Pointer[asyncMemoryFileLoad]\n", "\tasyncPageLoad atomic.Pointer[asyncMemoryFileLoad]\n\n\t// holdLoads is what HoldLoads has asked for.\n\tholdLoads bool\n"},
+	{saving, "\tminUnloaded atomicbitops.Uint64\n", "\tminUnloaded atomicbitops.Uint64\n\n\t// held is true until ReleaseLoads. It is protected by pf.mu.\n\theld bool\n"},
+	{saving, "\tbytesLoaded uint64\n", "\tbytesLoaded uint64\n\n\t// held is how many of amfls are held, and filesDone is true after MemoryFilesDone.\n\t// Both are protected by mu.\n\theld      int\n\tfilesDone bool\n"},
+	{saving, "\t\tamfl.pf.amfls.PushBack(amfl)\n", "\t\tamfl.pf.amfls.PushBack(amfl)\n\t\tif f.holdLoads {\n\t\t\tamfl.pf.mu.Lock()\n\t\t\tamfl.held = true\n\t\t\tamfl.pf.held++\n\t\t\tamfl.pf.mu.Unlock()\n\t\t}\n"},
+	{saving, "\t\t\tif amfl.unloaded.IsEmpty() {\n\t\t\t\t// The async", "\t\t\tif amfl.unloaded.IsEmpty() && !amfl.held {\n\t\t\t\t// The async"},
+	{saving, "\t\t\t\tulseg := amfl.unloaded.LowerBoundSegment(amfl.minUnstarted)\n\t\t\t\tfor ulseg.Ok() {\n", "\t\t\t\tulseg := amfl.unloaded.LowerBoundSegment(amfl.minUnstarted)\n\t\t\t\tfor ulseg.Ok() && !amfl.held {\n"},
+	{saving, "\t\t\t\tapfl.priority.PushBack(aplFileRange{amfl, ulFR})\n", "\t\t\t\tapfl.priority.PushBack(aplFileRange{amfl, ulFR})\n\t\t\t\tapfl.lfStatus.Notify(aplLFPending) // it may be out of work while others are held\n"},
+	{saving, "\t\t\tif amfl.lfDone {\n", "\t\t\tif amfl.lfDone && !amfl.held {\n"},
+	{saving, "\tapfl.lfStatus.Notify(aplLFDone)\n", `	apfl.mu.Lock()
+	apfl.filesDone = true
+	held := apfl.held
+	apfl.mu.Unlock()
+	if held == 0 {
+		apfl.lfStatus.Notify(aplLFDone)
+	}
+`},
+	{faults, "\tif !pma.private {\n\t\treturn true\n\t}\n", "\tif !pma.private || pma.isTemplate() {\n\t\treturn true\n\t}\n"},
+	{forking, "\t\t// srcpseg.ValuePtr().file == mm.mf since pma.private == true.\n\t\tmm.mf.IncRef(fr, memCgID)\n", "\t\tpma.file.IncRef(fr, memCgID)\n"},
+	{"pkg/sentry/mm/save_restore.go", "func (mm *MemoryManager) InvalidateUnsavable(ctx context.Context) error {\n", "func (mm *MemoryManager) InvalidateUnsavable(ctx context.Context) error {\n\tif err := mm.leaveTemplate(ctx); err != nil {\n\t\treturn err\n\t}\n"},
+	{"runsc/boot/controller.go", "\tstateFile, pagesMetadata, pagesFile, err := getRestoreReaders(o)\n", `	var template *pgalloc.Template
+	if o.Background && o.HavePagesFile && !o.UseCheckpointGofer && len(o.Files) > 2 {
+		fd, err := unix.Dup(int(o.Files[2].Fd()))
+		if err != nil {
+			return err
+		}
+		if template, err = pgalloc.NewTemplate(fd); err != nil {
+			return err
+		}
+	}
+	stateFile, pagesMetadata, pagesFile, err := getRestoreReaders(o)
+`},
+	{"runsc/boot/controller.go", "\t\"gvisor.dev/gvisor/pkg/sentry/kernel\"\n", "\t\"gvisor.dev/gvisor/pkg/sentry/kernel\"\n\t\"gvisor.dev/gvisor/pkg/sentry/pgalloc\"\n"},
+	{"runsc/boot/controller.go", "\t\tbackground: o.Background,\n", "\t\tbackground: o.Background,\n\t\ttemplate:   template,\n"},
+	{"runsc/boot/controller.go", "\ttimer.Reached(\"created MemoryFile\")\n\n\tif o.HavePagesFile {\n", "\ttimer.Reached(\"created MemoryFile\")\n\n\tif template != nil {\n\t\tcm.restorer.mainMF.HoldLoads()\n\t}\n\tif o.HavePagesFile {\n"},
+	{"runsc/boot/restore.go", "\tbackground bool\n", "\tbackground bool\n\n\t// template is what programs share their memory with, or nil.\n\ttemplate *pgalloc.Template\n"},
+	{"runsc/boot/restore.go", "\tr.timer.Reached(\"kernel loaded\")\n\tif oldN", `	r.timer.Reached("kernel loaded")
+	if r.template != nil {
+		if err := l.k.UseTemplate(r.template); err != nil {
+			return fmt.Errorf("failed to share memory: %w", err)
+		}
+		r.timer.Reached("memory shared")
+	}
+	if oldN`},
 }

@@ -42,7 +42,13 @@ func write(folder string) error {
 		}
 		files[c.file] = bytes.Replace(text, []byte(c.old), []byte(c.new), 1)
 	}
-	files[filtersFile] = filters
+	for file, name := range added {
+		text, err := texts.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		files[file] = text
+	}
 	if err := keepOnly(folder, files); err != nil {
 		return err
 	}

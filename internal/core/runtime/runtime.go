@@ -33,8 +33,11 @@ type Runtime interface {
 	// as wanted. The spec must have the Rootfs and Limits of the checkpointed one
 	// and mounts on the same targets, each with the files that were open there; a
 	// network if that had one, another of the same configuration. Connections
-	// through it are then reset. The folder is needed until Restore returns.
-	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
+	// through it are then reset. The folder is needed until Restore returns. Sandboxes
+	// that share the memory of their programs take less for as long as they wait: it
+	// stays in the file that all of them were restored from, and what a program writes is
+	// copied when it does, which takes it longer.
+	Restore(ctx context.Context, spec Spec, dir string, share bool) (Instance, error)
 
 	// Prepare does what of Restore takes no checkpoint, for one that is not written
 	// or looked at yet.

@@ -100,6 +100,10 @@ const (
 	refillUrgent = 0.25
 
 	refillRetry = 5 * time.Second
+
+	// nextPerCore sandboxes with preloads are made for the next calls. The rest, which are
+	// called after them, share the memory of their preloads.
+	nextPerCore = 2
 )
 
 // Open starts an engine: it sweeps what an earlier process left, but for runs
@@ -134,7 +138,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	}
 	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
 		Name: "warm sandboxes", Build: e.build, Builders: goruntime.NumCPU(), Refill: max(1, goruntime.NumCPU()-1), Rush: 2 * goruntime.NumCPU(),
-		MaxMemory: cfg.PoolMemory, Memory: estimate,
+		MaxMemory: cfg.PoolMemory, Memory: estimate, Next: next,
 		RefillDelay: refillDelay, Burst: refillBurst, MaxDelay: refillLatest, Urgent: refillUrgent, RetryDelay: refillRetry,
 		Log: cfg.Log, Metrics: e.metrics,
 	})
@@ -147,6 +151,14 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	e.tasks.Go(func() { e.forgetUnused(e.background) })
 	e.tasks.Go(func() { e.shared.expire(e.background) })
 	return e, nil
+}
+
+// next is how many sandboxes of a kind are made for the next calls; 0 for all.
+func next(key warm.Key) int {
+	if !key.Preload {
+		return 0
+	}
+	return nextPerCore * goruntime.NumCPU()
 }
 
 // estimate is how many bytes of memory a warm sandbox takes, until one of its kind
@@ -168,14 +180,14 @@ func (c *Config) size(key warm.Key) int {
 }
 
 // build makes a sandbox for the pool.
-func (e *Engine) build(ctx context.Context, key warm.Key, awaited bool) (*warm.Sandbox, error) {
+func (e *Engine) build(ctx context.Context, key warm.Key, use pool.Use) (*warm.Sandbox, error) {
 	e.mu.Lock()
 	env := e.envs[envKey{key.Image, key.Variant}]
 	e.mu.Unlock()
 	if env == nil {
 		return nil, fault.New(fault.Unavailable, "the environment was given up; retry after a moment")
 	}
-	sb, err := env.maker.Make(ctx, key, awaited)
+	sb, err := env.maker.Make(ctx, key, use)
 	if err != nil || !e.cfg.Journals {
 		return sb, err
 	}

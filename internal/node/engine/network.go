@@ -103,9 +103,9 @@ func (n *networks) Create(ctx context.Context, spec runtime.Spec) (runtime.Insta
 }
 
 // Restore implements sandbox.Runtime.
-func (n *networks) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
+func (n *networks) Restore(ctx context.Context, spec runtime.Spec, dir string, share bool) (runtime.Instance, error) {
 	return n.connect(ctx, spec, false, func(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
-		return n.Runtime.Restore(ctx, spec, dir)
+		return n.Runtime.Restore(ctx, spec, dir, share)
 	})
 }
 
@@ -123,9 +123,9 @@ func (t withAuthority) Create(ctx context.Context, spec runtime.Spec) (runtime.I
 }
 
 // Restore implements sandbox.Runtime.
-func (t withAuthority) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
+func (t withAuthority) Restore(ctx context.Context, spec runtime.Spec, dir string, share bool) (runtime.Instance, error) {
 	return t.connect(ctx, spec, true, func(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
-		return t.Runtime.Restore(ctx, spec, dir)
+		return t.Runtime.Restore(ctx, spec, dir, share)
 	})
 }
 

@@ -169,7 +169,7 @@ func (n Sandboxes) reserve(id runtime.ID, r sandboxes.Recipe, img *image.Image) 
 }
 
 // buildKernel starts a kernel of a key, for the pool.
-func (n Sandboxes) buildKernel(ctx context.Context, key compatKey, _ bool) (_ *kernel, err error) {
+func (n Sandboxes) buildKernel(ctx context.Context, key compatKey, _ pool.Use) (_ *kernel, err error) {
 	s := n.e.standby
 	s.mu.Lock()
 	p := s.parts[key]

@@ -49,7 +49,7 @@ func (p *Pool[K, I]) Reserve(key K) (*Reservation[K, I], error) {
 			p.destroy(e.item)
 		default:
 			r.Ready = true
-			r.wait <- result[I]{item: e.item}
+			r.wait <- result[I]{item: e.item, use: e.use}
 		}
 	}
 	if !r.Ready {
@@ -109,7 +109,7 @@ func (r *Reservation[K, I]) cancel() (item I, ok bool) {
 		case p.closed:
 			return got.item, true
 		default:
-			p.offer(k, got.item)
+			p.offer(k, got.item, got.use)
 		}
 	default: // taken
 	}

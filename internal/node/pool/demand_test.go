@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -263,8 +264,8 @@ func TestMemoryBoundsWhatDemandAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)
 		p := New(Config[string, heavy]{
-			Build: func(ctx context.Context, key string, awaited bool) (heavy, error) {
-				it, err := m.build(ctx, key, awaited)
+			Build: func(ctx context.Context, key string, use Use) (heavy, error) {
+				it, err := m.build(ctx, key, use)
 				return heavy{it}, err
 			},
 			Builders: 1, Rush: 8, MaxMemory: 1000, Memory: func(string) int64 { return 10 }, Log: slog.New(slog.DiscardHandler), Metrics: m,
@@ -316,7 +317,7 @@ func TestFailuresAreTriedAgainLessAndLess(t *testing.T) {
 		var tries atomic.Int32
 		p := openPaced(m, func(c *Config[string, *item]) {
 			c.Builders = 1
-			c.Build = func(context.Context, string, bool) (*item, error) {
+			c.Build = func(context.Context, string, Use) (*item, error) {
 				tries.Add(1)
 				return nil, errors.New("no more room")
 			}
@@ -413,5 +414,64 @@ func TestCancelAfterCloseDestroysWhatWasReserved(t *testing.T) {
 		if n := m.alive(); n != 0 {
 			t.Errorf("%d items are left", n)
 		}
+	})
+}
+
+// TestTheReserve: so many of a kind as are claimed next are made for that, and claimed
+// first; a replacement is made for what has been claimed.
+func TestTheReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		var uses sync.Map // of items
+		p := New(Config[string, *item]{
+			Build: func(ctx context.Context, key string, use Use) (*item, error) {
+				it, err := m.build(ctx, key, use)
+				if err == nil {
+					uses.Store(it, use)
+				}
+				return it, err
+			},
+			Builders: 2, Rush: 4, Next: func(string) int { return 2 }, RefillDelay: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: m,
+		})
+		defer p.Close()
+		claim := func(want Use) *item {
+			t.Helper()
+			it, _, err := p.Claim(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if use, _ := uses.Load(it); use != want {
+				t.Errorf("claimed one that was made for use %v, not %v", use, want)
+			}
+			it.Destroy(t.Context())
+			return it
+		}
+		p.Keep("a", 5, 5)
+		time.Sleep(time.Minute)
+		for _, want := range []Use{Next, Next, Reserve, Reserve, Reserve, Awaited} {
+			claim(want)
+		}
+		time.Sleep(time.Minute)
+		count := map[Use]int{}
+		p.mu.Lock()
+		for _, e := range p.kinds["a"].idle {
+			count[e.use]++
+		}
+		p.mu.Unlock()
+		if count[Next] != 2 || count[Reserve] != 3 {
+			t.Errorf("ready again are %v", count)
+		}
+		claim(Next)
+		time.Sleep(time.Minute)
+		claim(Next)
+		claim(Next)
+		claim(Reserve)
+
+		time.Sleep(time.Minute)
+		p.Keep("a", 2, 2) // it is the reserve that goes
+		claim(Next)
+		time.Sleep(time.Minute)
+		claim(Next)
+		claim(Next)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,9 +36,12 @@ type Item interface {
 type Config[K comparable, I Item] struct {
 	Name string // of the pool, in the log
 
-	// Build makes an item. awaited says that a claim waits for it: work that only
-	// makes it answer sooner later is then not worth its time.
-	Build func(ctx context.Context, key K, awaited bool) (I, error)
+	// Build makes an item for a use.
+	Build func(ctx context.Context, key K, use Use) (I, error)
+
+	// Next is how many of a kind are made for the next claims, the rest being Reserve; 0,
+	// or nil, for all.
+	Next func(K) int
 
 	// Bounds on the items that are made at the same time.
 	Builders int // ahead of claims, while some kind that is to be ready has none; 0 is 1
@@ -71,6 +75,15 @@ type Config[K comparable, I Item] struct {
 	Metrics Metrics[K] // may be nil
 }
 
+// Use is what an item is made for.
+type Use int
+
+const (
+	Next    Use = iota // a claim that comes: it is to answer as soon as can be
+	Awaited            // a claim that waits: work that makes it answer sooner later is not worth its time
+	Reserve            // a claim for which none is left that was made for it: it may take less memory instead
+)
+
 // Metrics is told what happens.
 type Metrics[K comparable] interface {
 	Claimed(key K, ready bool)
@@ -99,26 +112,33 @@ type kind[K comparable, I Item] struct {
 	kept bool // Keep was called, and Drop was not
 	demand
 
-	idle     []*entry[I] // oldest first
+	idle     []*entry[I] // those of the reserve last, oldest first
 	waiters  []chan result[I]
 	building int
+	reserve  int   // of those being built
 	memory   int64 // bytes of one item, as the last one measured
+	light    int64 // bytes of one of the reserve, as the last one measured; 0 for not known
 	failures int   // in a row
 	retryAt  time.Time
 }
 
 type entry[I Item] struct {
 	item    I
+	use     Use
 	claimed chan struct{} // closed when the entry leaves the idle list
 }
 
 type result[I Item] struct {
 	item I
+	use  Use
 	err  error
 }
 
 // New returns an empty pool.
 func New[K comparable, I Item](cfg Config[K, I]) *Pool[K, I] {
+	if cfg.Next == nil {
+		cfg.Next = func(K) int { return 0 }
+	}
 	cfg.Builders = max(cfg.Builders, 1)
 	if cfg.Refill == 0 {
 		cfg.Refill = cfg.Builders
@@ -235,10 +255,12 @@ func (p *Pool[K, I]) trim(k *kind[K, I]) {
 	}
 }
 
-// evict destroys the oldest item that is ready of a kind. p.mu is held.
+// evict destroys the oldest item that is ready of a kind, and of its reserve if there is
+// any. p.mu is held.
 func (p *Pool[K, I]) evict(k *kind[K, I]) {
-	e := k.idle[0]
-	k.idle = k.idle[1:]
+	i := k.ready() % len(k.idle)
+	e := k.idle[i]
+	k.idle = slices.Delete(k.idle, i, i+1)
 	close(e.claimed)
 	p.destroy(e.item)
 }
@@ -275,6 +297,24 @@ func (p *Pool[K, I]) Missing() []K {
 		}
 	}
 	return keys
+}
+
+// ready is how many of the idle items are not of the reserve.
+func (k *kind[K, I]) ready() int {
+	i := slices.IndexFunc(k.idle, func(e *entry[I]) bool { return e.use == Reserve })
+	if i < 0 {
+		return len(k.idle)
+	}
+	return i
+}
+
+// bytes is what n items of a kind take. p.mu is held.
+func (p *Pool[K, I]) bytes(k *kind[K, I], n int) int64 {
+	next := p.cfg.Next(k.key)
+	if next == 0 || n <= next || k.light == 0 {
+		return int64(n) * k.memory
+	}
+	return int64(next)*k.memory + int64(n-next)*k.light
 }
 
 // missing reports whether a kind that is kept at all times has none ready.

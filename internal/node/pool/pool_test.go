@@ -49,7 +49,7 @@ func newMaker(takes time.Duration) *maker {
 	}
 }
 
-func (m *maker) build(ctx context.Context, key string, _ bool) (*item, error) {
+func (m *maker) build(ctx context.Context, key string, _ Use) (*item, error) {
 	m.mu.Lock()
 	m.now++
 	m.most = max(m.most, m.now)

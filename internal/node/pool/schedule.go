@@ -2,6 +2,7 @@ package pool
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -185,7 +186,7 @@ func (p *Pool[K, I]) stock() (s stock[K, I]) {
 	for _, k := range p.kinds {
 		n := max(k.base, k.coming())
 		s.items += n
-		s.memory += int64(n) * k.memory
+		s.memory += p.bytes(k, n)
 		if len(k.idle) > k.base && (s.oldest == nil || k.last.Before(s.oldest.last)) {
 			s.oldest = k
 		}
@@ -195,8 +196,9 @@ func (p *Pool[K, I]) stock() (s stock[K, I]) {
 
 // fits reports whether one more item of a kind is within the pool's bounds.
 func (s stock[K, I]) fits(p *Pool[K, I], k *kind[K, I]) bool {
-	c := &p.cfg
-	return (c.MaxItems == 0 || s.items < c.MaxItems) && (c.MaxMemory == 0 || s.memory+k.memory <= c.MaxMemory)
+	c, n := &p.cfg, max(k.base, k.coming())
+	more := p.bytes(k, n+1) - p.bytes(k, n)
+	return (c.MaxItems == 0 || s.items < c.MaxItems) && (c.MaxMemory == 0 || s.memory+more <= c.MaxMemory)
 }
 
 // room reports whether one more item of a kind may be kept ready, in the place of
@@ -224,14 +226,22 @@ func (p *Pool[K, I]) makeRoom(k *kind[K, I]) bool {
 
 // begin starts a build. p.mu is held.
 func (p *Pool[K, I]) begin(k *kind[K, I], awaited bool) {
+	use, next := Next, p.cfg.Next(k.key)
+	switch {
+	case awaited:
+		use = Awaited
+	case next > 0 && k.ready()+k.building-k.reserve-len(k.waiters) >= next:
+		use = Reserve
+		k.reserve++
+	}
 	k.building++
 	p.building++
-	p.tasks.Go(func() { p.build(k, awaited) })
+	p.tasks.Go(func() { p.build(k, use) })
 }
 
-func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
+func (p *Pool[K, I]) build(k *kind[K, I], use Use) {
 	begun := time.Now()
-	item, err := p.cfg.Build(p.ctx, k.key, awaited)
+	item, err := p.cfg.Build(p.ctx, k.key, use)
 	if p.cfg.Metrics != nil {
 		p.cfg.Metrics.Built(k.key, time.Since(begun), err)
 	}
@@ -239,6 +249,9 @@ func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 	defer p.mu.Unlock()
 	k.building--
 	p.building--
+	if use == Reserve {
+		k.reserve--
+	}
 	switch {
 	case err != nil:
 		p.failed(k, err)
@@ -249,9 +262,13 @@ func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 		k.failures, k.retryAt = 0, time.Time{}
 		k.replaced()
 		if m, ok := any(item).(interface{ Memory() int64 }); ok && m.Memory() > 0 {
-			k.memory = m.Memory()
+			if use == Reserve {
+				k.light = m.Memory()
+			} else {
+				k.memory = m.Memory()
+			}
 		}
-		p.offer(k, item)
+		p.offer(k, item, use)
 	}
 	p.schedule()
 }
@@ -280,16 +297,20 @@ func (p *Pool[K, I]) failed(k *kind[K, I], err error) {
 
 // offer gives an item to the claim that waits longest, or keeps it ready. p.mu is
 // held.
-func (p *Pool[K, I]) offer(k *kind[K, I], item I) {
+func (p *Pool[K, I]) offer(k *kind[K, I], item I, use Use) {
 	switch {
 	case len(k.waiters) > 0:
-		k.waiters[0] <- result[I]{item: item}
+		k.waiters[0] <- result[I]{item: item, use: use}
 		k.waiters = k.waiters[1:]
 	case p.closed || len(k.idle) >= k.target():
 		p.destroy(item)
 	default:
-		e := &entry[I]{item: item, claimed: make(chan struct{})}
-		k.idle = append(k.idle, e)
+		e := &entry[I]{item: item, use: use, claimed: make(chan struct{})}
+		at := len(k.idle)
+		if use != Reserve {
+			at = k.ready()
+		}
+		k.idle = slices.Insert(k.idle, at, e)
 		p.tasks.Go(func() { p.watch(k, e) })
 	}
 	p.trim(k)

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/pool"
 )
 
 // Key names a kind of warm sandbox.
@@ -167,10 +168,11 @@ const readyTimeout = 2 * time.Minute
 
 // Make returns a warm sandbox. One that is awaited is handed over as soon as it
 // can run a program: its interpreter starts with the program, which takes less
-// altogether than starting it ahead. Preloads are worth it all the same.
-func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, error) {
-	s, err := m.make(ctx, key, awaited)
-	if err != nil || awaited {
+// altogether than starting it ahead. Preloads are worth it all the same. One of the
+// reserve shares the memory of its preloads with the others.
+func (m *Maker) Make(ctx context.Context, key Key, use pool.Use) (*Sandbox, error) {
+	s, err := m.make(ctx, key, use)
+	if err != nil || use == pool.Awaited {
 		return s, err
 	}
 	used, err := s.instance.Usage(ctx)
@@ -181,7 +183,7 @@ func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, erro
 	return s, nil
 }
 
-func (m *Maker) make(ctx context.Context, key Key, awaited bool) (*Sandbox, error) {
+func (m *Maker) make(ctx context.Context, key Key, use pool.Use) (*Sandbox, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
 	defer cancel()
 	interpreter, ok := m.cfg.Image.Interpreter(key.Language)
@@ -189,11 +191,11 @@ func (m *Maker) make(ctx context.Context, key Key, awaited bool) (*Sandbox, erro
 		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, key.Language)
 	}
 	if !key.Preload {
-		return m.boot(ctx, key, interpreter, !awaited)
+		return m.boot(ctx, key, interpreter, use != pool.Awaited)
 	}
 	dir, err := m.template(ctx, key, interpreter)
 	if err == nil {
-		return m.restore(ctx, key, dir)
+		return m.restore(ctx, key, dir, use == pool.Reserve)
 	}
 	if ctx.Err() != nil {
 		return nil, err
@@ -300,8 +302,8 @@ func (m *Maker) instance(key Key, id runtime.ID, start func(runtime.Spec) (runti
 }
 
 // restore makes a sandbox from a template, and makes it differ from others of the template.
-func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, err error) {
-	inst, err := m.instance(key, runtime.NewID(), func(spec runtime.Spec) (runtime.Instance, error) { return m.cfg.Runtime.Restore(ctx, spec, dir) })
+func (m *Maker) restore(ctx context.Context, key Key, dir string, share bool) (_ *Sandbox, err error) {
+	inst, err := m.instance(key, runtime.NewID(), func(spec runtime.Spec) (runtime.Instance, error) { return m.cfg.Runtime.Restore(ctx, spec, dir, share) })
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func testCheckpoint(t *testing.T, f *fixture) {
 		if err := b.Checkpoint(t.Context(), dir); !errors.Is(err, runtime.ErrUnsupported) {
 			t.Errorf("Checkpoint: %v", err)
 		}
-		if inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir); err == nil {
+		if inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir, false); err == nil {
 			must(t, inst.Destroy(t.Context()))
 			t.Error("Restore works")
 		} else if !errors.Is(err, runtime.ErrUnsupported) {
@@ -198,8 +198,8 @@ func testCheckpoint(t *testing.T, f *fixture) {
 	f.checkEmpty(t)
 
 	// One checkpoint is good for many sandboxes.
-	for range 2 {
-		inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir)
+	for _, share := range []bool{false, true, true} {
+		inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir, share)
 		must(t, err)
 		restored := f.adopt(t, inst)
 		out := newOutput()

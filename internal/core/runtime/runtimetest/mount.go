@@ -266,7 +266,7 @@ func testMountCheckpoint(t *testing.T, f *fixture) {
 		must(t, os.WriteFile(filepath.Join(m.shared, "later"), fmt.Append(nil, i), 0o644))
 		spec := f.spec(t)
 		mounts(&spec)
-		inst, err := f.runtime.Restore(t.Context(), spec, dir)
+		inst, err := f.runtime.Restore(t.Context(), spec, dir, false)
 		must(t, err)
 		b := f.adopt(t, inst)
 		if got := b.run(t, "read", shared+"/later"); got != fmt.Sprint(i) {

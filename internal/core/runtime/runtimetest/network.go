@@ -76,7 +76,7 @@ func testNetwork(t *testing.T, f *fixture) {
 	link = newLink(t)
 	spec := f.spec(t)
 	withLink(link)(&spec)
-	inst, err = f.runtime.Restore(t.Context(), spec, dir)
+	inst, err = f.runtime.Restore(t.Context(), spec, dir, false)
 	must(t, err)
 	restored := f.adopt(t, inst)
 	tap = link.Release()

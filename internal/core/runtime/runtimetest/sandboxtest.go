@@ -72,6 +72,7 @@ func Run(t *testing.T, d Driver) {
 		{"Network", testNetwork},
 		{"Freeze", testFreeze},
 		{"Sleep", testSleep},
+		{"Shared", testShared},
 		{"Resume", testResume},
 		{"Unsavable", testUnsavable},
 		{"Prepare", testPrepare},

@@ -19,7 +19,10 @@ type state struct {
 	Ticks, Wall                                                int64
 }
 
-const livePort = "4242"
+const (
+	livePort   = "4242"
+	changePort = "4243" // for a client of this one its memory is changed before
+)
 
 // live starts the program that holds one of everything.
 func (b *box) live(t *testing.T, dir, mib string, more ...string) (*running, state) {
@@ -194,11 +197,63 @@ func testSleep(t *testing.T, f *fixture) {
 	}
 }
 
+// testShared: sandboxes that share the memory of their programs have what they write for
+// themselves, and sleep and fork as others do.
+func testShared(t *testing.T, f *fixture) {
+	if !f.Driver.Checkpoint || f.NoMounts {
+		return
+	}
+	s := f.createSleepy(t, "16")
+	dir := s.checkpoint(t)
+	must(t, s.Destroy(t.Context()))
+	var all []*sleepy
+	for range 3 {
+		one := &sleepy{folder: filepath.Join(t.TempDir(), "copy")}
+		out, err := exec.CommandContext(t.Context(), "cp", "-a", s.folder, one.folder).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		spec := f.spec(t)
+		mount(one.folder)(&spec)
+		one.box = f.restore(t, spec, dir, true)
+		all = append(all, one)
+	}
+	must(t, os.RemoveAll(dir)) // it is theirs by now
+	changed := all[0]
+	changed.ask(t, &changed.was, "query", changePort)
+	if changed.was.Heap == s.was.Heap {
+		t.Error("the memory was not changed")
+	}
+	for _, one := range all[1:] {
+		one.query(t).same(t, s.was)
+	}
+	all[1].was = s.was
+	for _, one := range all[:2] {
+		dir := one.checkpoint(t)
+		must(t, one.Destroy(t.Context()))
+		for _, share := range []bool{true, false} {
+			spec := f.spec(t)
+			mount(one.folder)(&spec)
+			again := f.restore(t, spec, dir, share)
+			again.query(t).same(t, one.was)
+			must(t, again.guest.Close())
+			again.guest = nil
+			must(t, again.Destroy(t.Context()))
+		}
+	}
+	all[2].query(t).same(t, s.was)
+}
+
 // wake restores a sandbox.
 func (f *fixture) wake(t *testing.T, spec runtime.Spec, dir string) *box {
 	t.Helper()
+	return f.restore(t, spec, dir, false)
+}
+
+func (f *fixture) restore(t *testing.T, spec runtime.Spec, dir string, share bool) *box {
+	t.Helper()
 	begun := time.Now()
-	inst, err := f.runtime.Restore(t.Context(), spec, dir)
+	inst, err := f.runtime.Restore(t.Context(), spec, dir, share)
 	must(t, err)
 	t.Logf("restore: %s", time.Since(begun))
 	b := f.adopt(t, inst)

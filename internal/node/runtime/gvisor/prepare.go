@@ -27,6 +27,14 @@ type Prepared struct {
 // start uses processors, for as long as the memory is large: it is held to no share
 // of them, since waiting for the next period would take most of a wake's time.
 func (r *Runtime) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepared, error) {
+	p, err := r.prepare(ctx, spec)
+	if err != nil {
+		return nil, err // and no Prepared that is nil
+	}
+	return p, nil
+}
+
+func (r *Runtime) prepare(ctx context.Context, spec runtime.Spec) (*Prepared, error) {
 	limits := groupLimits(spec.Limits)
 	limits.CPU = 0
 	// What may differ does, such as where mounts come from; gVisor would refuse some of it.
@@ -43,7 +51,11 @@ func (r *Runtime) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepa
 
 // Restore implements runtime.Prepared.
 func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) (runtime.Instance, error) {
-	err := p.fill(ctx, dir, whole)
+	return p.restore(ctx, dir, whole, false)
+}
+
+func (p *Prepared) restore(ctx context.Context, dir string, whole func() error, share bool) (runtime.Instance, error) {
+	err := p.fill(ctx, dir, whole, share)
 	if err == nil && p.group != nil {
 		err = p.group.Limit(groupLimits(p.spec.Limits))
 	}
@@ -69,15 +81,16 @@ func (p *Prepared) connect(ctx context.Context) error {
 	return err
 }
 
-// fill gives the kernel its memory.
-func (p *Prepared) fill(ctx context.Context, dir string, whole func() error) error {
+// fill gives the kernel its memory. Kernels that share it read the pages of programs from
+// dir for as long as they run (runsc/patch), and keep those alone that are written.
+func (p *Prepared) fill(ctx context.Context, dir string, whole func() error, share bool) error {
 	files, err := openAll(dir, os.O_RDONLY)
 	var h *held
 	if err == nil && whole != nil {
 		h, err = hold(files, whole)
 	}
 	if err == nil {
-		err = p.runtime.control(ctx, p.born, controlRestore, map[string]any{"HavePagesFile": true}, files...)
+		err = p.runtime.control(ctx, p.born, controlRestore, map[string]any{"HavePagesFile": true, "Background": share}, files...)
 	}
 	return h.end(errors.Join(err, closeAll(files)))
 }

@@ -82,12 +82,12 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) (runtime.Instan
 }
 
 // Restore implements runtime.Runtime.
-func (r *Runtime) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
-	p, err := r.Prepare(ctx, spec)
+func (r *Runtime) Restore(ctx context.Context, spec runtime.Spec, dir string, share bool) (runtime.Instance, error) {
+	p, err := r.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return p.Restore(ctx, dir, nil)
+	return p.restore(ctx, dir, nil, share)
 }
 
 // Admit reports what keeps limits from being held: that they are not valid, or,

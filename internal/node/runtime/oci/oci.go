@@ -172,7 +172,7 @@ func groupLimits(l runtime.Limits) cgroup.Limits {
 }
 
 // Restore implements runtime.Runtime.
-func (r *Runtime) Restore(context.Context, runtime.Spec, string) (runtime.Instance, error) {
+func (r *Runtime) Restore(context.Context, runtime.Spec, string, bool) (runtime.Instance, error) {
 	return nil, errCheckpoint
 }
 

@@ -11,7 +11,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +38,8 @@ type Live struct {
 
 // held is what the program holds.
 type held struct {
+	mu sync.Mutex // held while a client is told
+
 	boot                  string
 	ticks                 atomic.Int64
 	heap                  []byte
@@ -47,7 +51,8 @@ type held struct {
 }
 
 // live DIR PORT MiB [ADDRESS] holds files in a folder, memory, timers and
-// connections, and reports on them to each client of the port.
+// connections, and reports on them to each client of the port. For a client of the next
+// port it changes its memory first, and a copy of it in a process that it forks.
 func live(args []string) error {
 	mib, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -62,21 +67,75 @@ func live(args []string) error {
 			return err
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:"+args[1])
+	port, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	fmt.Println("live")
-	for {
-		conn, err := l.Accept()
-		if err != nil {
+	var listeners [2]net.Listener
+	for i := range listeners {
+		if listeners[i], err = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port+i)); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(conn).Encode(h.tell()); err != nil {
-			return err
-		}
-		conn.Close()
 	}
+	fmt.Println("live")
+	ended := make(chan error)
+	for i, l := range listeners {
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					ended <- err
+					return
+				}
+				if err := h.answer(conn, i > 0); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	return <-ended
+}
+
+// answer tells a client, after a change if it is to be.
+func (h *held) answer(conn net.Conn, change bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer conn.Close()
+	if change {
+		if err := h.change(); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(conn).Encode(h.tell())
+}
+
+// change changes a byte of each page of the memory, in a child first.
+func (h *held) change() error {
+	was := sha256.Sum256(h.heap)
+	runtime.LockOSThread()
+	pid, _, errno := unix.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+	if errno == 0 && pid == 0 { // the runtime's other threads are not there: nothing but this
+		for i := 0; i < len(h.heap); i += os.Getpagesize() {
+			h.heap[i]++
+		}
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(h.heap[0]), 0, 0)
+	}
+	runtime.UnlockOSThread()
+	if errno != 0 {
+		return errno
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(int(pid), &status, 0, nil); err != nil {
+		return err
+	}
+	if sha256.Sum256(h.heap) != was || status.ExitStatus() != int(h.heap[0]+1) {
+		return fmt.Errorf("a child that changed its memory ended with %#x, and the memory here is another: %t", status, sha256.Sum256(h.heap) != was)
+	}
+	for i := 0; i < len(h.heap); i += os.Getpagesize() {
+		h.heap[i] ^= 0x55
+	}
+	return nil
 }
 
 // query prints what a live program on a port tells.
