@@ -40,7 +40,7 @@ func TestRestored(t *testing.T) {
 	if err := s.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := s.Runtime.Restore(t.Context(), s.Spec, dir)
+	restored, err := s.Runtime.Restore(t.Context(), s.Spec, dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
