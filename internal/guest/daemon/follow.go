@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"io"
-	"runtime"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
@@ -160,9 +159,7 @@ func (c *peer) converse(q *proto.Converse) bool {
 		stop := p.requests.goOn(rest)
 		defer stop()
 	}
-	if len(rest) == 0 && err == nil && awaitBriefly(p.pump.poll, answerTime) {
-		p.pump.kick() // which costs less than to have Go's poller find it
-		runtime.Gosched()
+	if len(rest) == 0 && err == nil && p.pump.expect(answerTime) {
 		if f.put(c.Conn); f.enough {
 			return c.last(proto.Closing{})
 		}

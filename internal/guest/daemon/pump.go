@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +35,7 @@ type pump struct {
 	file   *os.File     // which has it, so that Go's poller waits for it
 	wait   syscall.RawConn
 	held   [watched]bool // whether the epoll has it
+	found  atomic.Uint32 // what converse has seen to be ready, a bit for each of fds
 	warden int           // the process id of the tracer, 0 for none
 
 	alive  sync.Mutex // held while the process id, or the terminal, is used
@@ -138,23 +141,50 @@ func (u *pump) watch() bool {
 
 // await waits until something is ready, which it returns, or there may be room again.
 func (u *pump) await() (ready [watched]bool) {
-	var events [watched]unix.EpollEvent
-	err := u.wait.Read(func(poll uintptr) bool {
-		n, err := pollNow(int(poll), events[:])
-		for _, e := range events[:max(n, 0)] {
-			ready[e.Fd] = true
-		}
-		return n > 0 || err != nil && err != unix.EINTR
+	var set uint32
+	err := u.wait.Read(func(uintptr) bool {
+		var err error
+		set, err = u.look(0)
+		return set != 0 || err != nil && err != unix.EINTR
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		u.file.SetReadDeadline(never)
+		set = u.found.Swap(0)
+	}
+	for i := range ready {
+		ready[i] = set&(1<<i) != 0
 	}
 	return ready
+}
+
+// look returns a bit for each of fds that the epoll has and that is ready within a time.
+// Meanwhile it keeps the processor.
+func (u *pump) look(within time.Duration) (set uint32, err error) {
+	var events [watched]unix.EpollEvent
+	n, err := pollBriefly(u.poll, events[:], within)
+	for _, e := range events[:n] {
+		set |= 1 << e.Fd
+	}
+	return set, err
 }
 
 // kick has the pump look again whether there is room.
 func (u *pump) kick() {
 	u.file.SetReadDeadline(past)
+}
+
+// expect waits for output for so long, without giving the processor up: to begin anew
+// costs more than most programs take to answer. Nothing else of the daemon goes on
+// meanwhile. What there is, the pump has taken when expect returns true.
+func (u *pump) expect(within time.Duration) bool {
+	set, err := u.look(within)
+	if err != nil || set == 0 {
+		return false
+	}
+	u.found.Or(set)
+	u.kick() // which costs less than to have Go's poller find it
+	runtime.Gosched()
+	return true
 }
 
 // maxTurn bounds what is read of one stream before the others are looked at.
@@ -194,9 +224,19 @@ func (u *pump) read(i, most int) {
 // kept before it; what is written meanwhile is not looked at yet.
 func (u *pump) answers() {
 	n, err := readable(u.fds[control])
-	if err == nil && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
-		u.read(control, max(n, 1)) // 1 finds the end
+	if err != nil {
+		return
 	}
+	before, err := u.look(0) // one call, where most have written nothing else
+	if err != nil {
+		return
+	}
+	for i := range control {
+		if before&(1<<i) != 0 && !u.drain(i) {
+			return
+		}
+	}
+	u.read(control, max(n, 1)) // 1 finds the end
 }
 
 // drain reads what stands in a stream's pipe now, and reports whether it could.

@@ -54,22 +54,13 @@ func moveNow(call uintptr, fd int, b []byte) (int, error) {
 	})
 }
 
-// pollNow is what an epoll has by now.
-func pollNow(fd int, events []unix.EpollEvent) (int, error) {
-	n, e := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+// pollBriefly is what an epoll has within a time, for which it keeps the processor.
+func pollBriefly(fd int, events []unix.EpollEvent, within time.Duration) (int, error) {
+	n, e := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(within.Milliseconds()), 0, 0)
 	if e != 0 {
 		return 0, e
 	}
 	return int(n), nil
-}
-
-// awaitBriefly waits for a descriptor without giving the processor up: to begin anew
-// costs more than most programs take to answer. Nothing else of the daemon goes on meanwhile.
-func awaitBriefly(fd int, d time.Duration) (ready bool) {
-	p := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	ts := unix.NsecToTimespec(int64(d))
-	n, e := raw.Direct(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	return e == 0 && n > 0
 }
 
 // readable is how many bytes a pipe holds.
