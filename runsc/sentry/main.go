@@ -33,6 +33,7 @@ func main() {
 	postponeGC(slices.Contains(os.Args, waiting))
 	skipTracePoints()
 	log.SetLevel(log.Warning) // what is said below it goes nowhere, unless gVisor's own flag asks for all
+	addJoin()
 	forgetClosedConnections()
 	registerSeccomp()
 	allowInodeLimits()

@@ -33,7 +33,7 @@ func (c *peer) carry(port *os.File) bool {
 	}
 	hf, _ := takeFD(c.Transport.(*hostConn).File)
 	pf, _ := takeFD(port)
-	j := r.join(hf, pf)
+	j := r.join(hf, pf, c.joinInKernel(hf, pf))
 	if c.of.instead(c.Conn, j) {
 		<-j.done
 	}

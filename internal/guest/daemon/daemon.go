@@ -41,6 +41,7 @@ type daemon struct {
 	files    atomic.Int32 // requests about files that are under way, also of hosts that have gone
 	told     atomic.Int64 // when something was started, or told what to do, in ns since 1970
 	relay    func() (*relay, error)
+	joined   atomic.Int32 // connections that the kernel carries
 	awaiting atomic.Int32 // requests for ports that nothing listens on yet
 	doors    doors
 }

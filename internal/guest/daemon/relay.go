@@ -9,9 +9,9 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// relay moves bytes between connections of the host and ports of the sandbox, all
-// in one thread that waits for all of them: here every system call is dear, and to
-// wake a thread is dearer.
+// relay moves bytes between connections of the host and ports of the sandbox, where the kernel
+// does not: see joinInKernel. It does so in one thread that waits for all of them: in gVisor
+// every system call is dear, and to wake a thread is dearer.
 type relay struct {
 	poll int
 
@@ -66,12 +66,14 @@ func newRelay() (*relay, error) {
 	return r, nil
 }
 
-// join joins two sockets that do not block, and takes them.
-func (r *relay) join(hostFD, portFD int) *joint {
+// join joins two sockets that do not block, and takes them. left is what was read of each
+// side before and goes to the other.
+func (r *relay) join(hostFD, portFD int, left [2][]byte) *joint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
 	j := &joint{relay: r, id: r.last, ends: [2]end{host: {fd: hostFD}, port: {fd: portFD}}, done: make(chan struct{})}
+	j.ways[host].left, j.ways[port].left = left[host], left[port]
 	r.joints[j.id] = j
 	j.settle()
 	return j
