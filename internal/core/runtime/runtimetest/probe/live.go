@@ -119,7 +119,7 @@ func (h *held) change() error {
 		for i := 0; i < len(h.heap); i += os.Getpagesize() {
 			h.heap[i]++
 		}
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(h.heap[0]), 0, 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(h.heap[0]), 0, 0)
 	}
 	runtime.UnlockOSThread()
 	if errno != 0 {
