@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -232,4 +235,41 @@ func TestPoolMetrics(t *testing.T) {
 	if n := m.Sum("atoll_pool_build_failures_total"); n != 0 {
 		t.Errorf("%v sandboxes could not be made\n%s", n, s.Log())
 	}
+}
+
+// TestPreloadsOfTheReserve has all sandboxes with preloads that are ready run at the same
+// time, those that share their memory among them: each program changes what it and a child
+// have, and finds nothing of the others'.
+func TestPreloadsOfTheReserve(t *testing.T) {
+	ready := 2*runtime.NumCPU() + 3 // of which two for each core do not share
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=" + strconv.Itoa(ready)}})
+	for round := range 2 {
+		atolltest.Until(t, 2*time.Minute, "all are ready", func() bool {
+			return s.Metrics(t).Sum("atoll_pool_idle", "language=python", "preloads=yes") == float64(ready)
+		})
+		var runs sync.WaitGroup
+		for n := range ready {
+			runs.Go(func() {
+				code := "n = " + strconv.Itoa(n) + `
+import os, pandas
+frame = pandas.DataFrame({"a": range(1000)})
+pandas.mark = getattr(pandas, "mark", 0) + n
+r, w = os.pipe()
+if os.fork() == 0:
+    frame["a"] += 1
+    pandas.mark += 1
+    os.write(w, f"{frame.a.sum()} {pandas.mark}".encode())
+    os._exit(0)
+os.wait()
+print(frame.a.sum(), pandas.mark, os.read(r, 99).decode())`
+				r, err := s.Execute(t.Context(), atolltest.Program{Code: code})
+				want := fmt.Sprintf("499500 %d 500500 %d\n", n, n+1)
+				if err != nil || r.Stdout != want || r.ExitCode != 0 {
+					t.Errorf("%d of round %d: %+v, %v", n, round, r, err)
+				}
+			})
+		}
+		runs.Wait()
+	}
+	s.Settle(t)
 }
