@@ -26,9 +26,9 @@ var texts embed.FS
 // them. One more is written by the copy itself.
 var added = map[string]string{
 	systrap + "ready.go":                    "filters.go.txt",
-	"pkg/sentry/pgalloc/template.go":        "template.go.txt",
+	"pkg/sentry/pgalloc/template.go":        "template_pgalloc.go.txt",
 	"pkg/sentry/pgalloc/template_unsafe.go": "template_unsafe.go.txt",
-	"pkg/sentry/mm/template.go":             "shared.go.txt",
+	"pkg/sentry/mm/template.go":             "template_mm.go.txt",
 	"pkg/sentry/kernel/template.go":         "template_kernel.go.txt",
 }
 
@@ -272,7 +272,7 @@ var StartCommand func(*exec.Cmd) error
 	{sessions, "\tif alive {\n\t\tpg.handleOrphan()\n", "\tif alive && untied {\n\t\tpg.handleOrphan()\n"},
 
 	// Kernels that are restored from one checkpoint in the background share its pages until
-	// they write them: see template.go.txt and shared.go.txt. Only what is no program's
+	// they write them: see template_pgalloc.go.txt and template_mm.go.txt. Only what is no program's
 	// private memory is read, once it is known.
 	{memory, "\tasyncPageLoad atomic.Pointer[asyncMemoryFileLoad]\n", "\tasyncPageLoad atomic.Pointer[asyncMemoryFileLoad]\n\n\t// holdLoads is what HoldLoads has asked for.\n\tholdLoads bool\n"},
 	{saving, "\tminUnloaded atomicbitops.Uint64\n", "\tminUnloaded atomicbitops.Uint64\n\n\t// held is true until ReleaseLoads. It is protected by pf.mu.\n\theld bool\n"},
