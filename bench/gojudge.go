@@ -78,34 +78,37 @@ func sharedKernels(ctx context.Context, b *bench, j *rig.Judge) (_ []report.Row,
 	if err != nil {
 		return nil, err
 	}
-	return []report.Row{{
+	return append([]report.Row{{
 		Case: "sustained, 8 clients, isolation key", Unit: "executions/s", Measured: atoll.perSecond(), Sample: atoll.each.Summary(),
 		Baseline: judge.perSecond(), BaselineSample: judge.each.Summary(), BaselineName: "go-judge, 8 clients",
 		Must: report.AtLeast(1), Aim: report.AtLeast(1.5), Note: fmt.Sprintf("%s; go-judge shares the host's kernel, %s", atoll.note(), judge.note()),
-	}, grown}, nil
+	}}, grown...), nil
 }
 
-// growth measures what the server's memory grows by while executions of a key follow as many
-// others: the first are also what fills buffers that stay, such as those of NATS's blocks.
-func growth(ctx context.Context, b *bench, s *rig.Server) (report.Row, error) {
+// growth measures what the server's memory grows by while executions of a key follow those
+// that it has had, and while as many more follow these: the first also fill buffers that
+// stay, such as those of NATS's blocks.
+func growth(ctx context.Context, b *bench, s *rig.Server) (rows []report.Row, err error) {
 	n := b.count(1000)
-	var resident [3]int64
-	for i := range resident {
-		if i > 0 {
-			if err := executions(ctx, s, n); err != nil {
-				return report.Row{}, err
-			}
-		}
-		var err error
-		if resident[i], err = s.RSS(); err != nil {
-			return report.Row{}, err
-		}
+	before, err := s.RSS()
+	if err != nil {
+		return nil, err
 	}
-	grown := func(i int) float64 { return float64(resident[i]-resident[i-1]) / 1e6 }
-	return report.Row{
-		Case: fmt.Sprintf("memory of the server, %d executions more, isolation key", n), Unit: "MB", Measured: grown(2),
-		Must: report.AtMost(8), Note: fmt.Sprintf("resident, from %.0f MB; in the %d before these %.2f MB", float64(resident[1])/1e6, n, grown(1)),
-	}, nil
+	for _, which := range []string{"more", "after these"} {
+		if err := executions(ctx, s, n); err != nil {
+			return nil, err
+		}
+		after, err := s.RSS()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, report.Row{
+			Case: fmt.Sprintf("memory of the server, %d executions %s, isolation key", n, which), Unit: "MB", Measured: float64(after-before) / 1e6,
+			Must: report.AtMost(8), Note: fmt.Sprintf("resident, from %.0f MB; after those of the row above", float64(before)/1e6),
+		})
+		before = after
+	}
+	return rows, nil
 }
 
 // executions has clients at the same time run a program n times.

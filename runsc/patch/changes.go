@@ -295,11 +295,8 @@ var StartCommand func(*exec.Cmd) error
 	{"pkg/sentry/mm/save_restore.go", "func (mm *MemoryManager) InvalidateUnsavable(ctx context.Context) error {\n", "func (mm *MemoryManager) InvalidateUnsavable(ctx context.Context) error {\n\tif err := mm.leaveTemplate(ctx); err != nil {\n\t\treturn err\n\t}\n"},
 	{"runsc/boot/controller.go", "\tstateFile, pagesMetadata, pagesFile, err := getRestoreReaders(o)\n", `	var template *pgalloc.Template
 	if o.Background && o.HavePagesFile && !o.UseCheckpointGofer && len(o.Files) > 2 {
-		fd, err := unix.Dup(int(o.Files[2].Fd()))
-		if err != nil {
-			return err
-		}
-		if template, err = pgalloc.NewTemplate(fd); err != nil {
+		var err error
+		if template, err = pgalloc.NewTemplate(int(o.Files[2].Fd())); err != nil {
 			return err
 		}
 	}

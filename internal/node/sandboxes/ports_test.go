@@ -137,9 +137,9 @@ func TestConnectionsSurviveStandingStill(t *testing.T) {
 	<-began
 	for range 10 {
 		m.kernel(h.Sandbox().ID, "containerManager.Pause")
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the load: it stands still
 		m.kernel(h.Sandbox().ID, "containerManager.Resume")
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the load: it goes on
 	}
 	close(stood)
 	wg.Wait()

@@ -197,8 +197,8 @@ func testSleep(t *testing.T, f *fixture) {
 	}
 }
 
-// testShared: sandboxes that share the memory of their programs have what they write for
-// themselves, and sleep and fork as others do.
+// testShared: sandboxes that share the memory of their programs take none for it, have what
+// they write for themselves, and sleep and fork as others do.
 func testShared(t *testing.T, f *fixture) {
 	if !f.Driver.Checkpoint || f.NoMounts {
 		return
@@ -207,7 +207,8 @@ func testShared(t *testing.T, f *fixture) {
 	dir := s.checkpoint(t)
 	must(t, s.Destroy(t.Context()))
 	var all []*sleepy
-	for range 3 {
+	var used []int64 // bytes
+	for i := range 4 {
 		one := &sleepy{folder: filepath.Join(t.TempDir(), "copy")}
 		out, err := exec.CommandContext(t.Context(), "cp", "-a", s.folder, one.folder).CombinedOutput()
 		if err != nil {
@@ -215,9 +216,18 @@ func testShared(t *testing.T, f *fixture) {
 		}
 		spec := f.spec(t)
 		mount(one.folder)(&spec)
-		one.box = f.restore(t, spec, dir, true)
+		one.box = f.restore(t, spec, dir, i > 0)
 		all = append(all, one)
+		u, err := one.Usage(t.Context())
+		must(t, err)
+		used = append(used, u.Memory)
 	}
+	for _, u := range used[1:] {
+		if own := used[0]; own > 0 && u > own-12<<20 { // 0 without control groups
+			t.Errorf("a sandbox that shares 16 MiB uses %d bytes; one that does not, %d", u, own)
+		}
+	}
+	all = all[1:]
 	must(t, os.RemoveAll(dir)) // it is theirs by now
 	changed := all[0]
 	changed.ask(t, &changed.was, "query", changePort)

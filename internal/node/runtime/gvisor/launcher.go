@@ -62,7 +62,9 @@ func (r *Runtime) launchBy(ctx context.Context, l launch) error {
 			return nil
 		}
 		p.kill()
-		if p.launched > 1 && errors.Is(err, unix.EPIPE) && ctx.Err() == nil {
+		// A connection is reset by an end that has not read all it was sent.
+		unread := errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
+		if p.launched > 1 && unread && ctx.Err() == nil {
 			continue // it had ended while it had nothing to do
 		}
 		return err

@@ -3,7 +3,6 @@ package gvisor_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -19,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
 	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // grouped is a runtime whose sandboxes have control groups, so that they are started by
@@ -93,24 +93,19 @@ func descriptors(t *testing.T, pid int) (files []string) {
 	return files
 }
 
-// await waits until something holds, of which another process gives no sign.
-func await(t *testing.T, holds func() bool, what func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what())
-		}
-	}
-}
-
 // has fails unless a process comes to have these files open, and no others.
 func has(t *testing.T, pid int, want []string) {
 	t.Helper()
 	var now []string
-	await(t, func() bool { now = descriptors(t, pid); return slices.Equal(now, want) },
-		func() string {
-			return fmt.Sprintf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
-		})
+	defer func() {
+		if !slices.Equal(now, want) {
+			t.Logf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
+		}
+	}()
+	atolltest.Until(t, 10*time.Second, "its descriptors are those of the first", func() bool {
+		now = descriptors(t, pid)
+		return slices.Equal(now, want)
+	})
 }
 
 // kernel is the process id of a sandbox's kernel: the one with a command line.
@@ -151,12 +146,10 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 	r, groups := grouped(t)
 	first := start(t, r)
 	var own []string
-	await(t, func() bool { // for the connection by which it was started to be closed
+	atolltest.Until(t, 10*time.Second, "the first kernel has no connection left by which it was started", func() bool {
 		own = descriptors(t, kernel(t, groups, first))
-		at := slices.Index(own, "socket")
+		at := slices.Index(own, "socket") // by which it is reached
 		return at >= 0 && !slices.Contains(own[at+1:], "socket")
-	}, func() string {
-		return fmt.Sprintf("the first kernel has the descriptors %v: more than the socket it is reached by", own)
 	})
 	end(t, first)
 	before := children(t)
@@ -179,10 +172,7 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 	if after := children(t); !slices.Equal(after, before) {
 		t.Errorf("runsc processes: %v before, %v after", before, after)
 	}
-	await(t, func() bool { return zombies(before[0]) == 0 },
-		func() string {
-			return fmt.Sprintf("%d sandboxes that have ended are not collected", zombies(before[0]))
-		})
+	atolltest.Until(t, 10*time.Second, "sandboxes that have ended are collected", func() bool { return zombies(before[0]) == 0 })
 	groupsOf, err := os.ReadFile("/proc/" + strconv.Itoa(before[0]) + "/cgroup")
 	if err != nil || strings.Contains(string(groupsOf), "atoll-test-") {
 		t.Errorf("the process that started sandboxes is in %s, %v", groupsOf, err)
@@ -199,16 +189,27 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 // started all the same.
 func TestSandboxesOutliveWhatStartedThem(t *testing.T) {
 	r, _ := grouped(t)
-	first := start(t, r)
-	defer end(t, first)
-	for _, pid := range children(t) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
+	all := []runtime.Instance{start(t, r)}
+	defer func() {
+		for _, inst := range all {
+			end(t, inst)
 		}
+	}()
+	// With 0 it ends before it is asked, or as it is; then it is asked and does not look.
+	for _, later := range []time.Duration{0, 50 * time.Millisecond} {
+		for _, pid := range children(t) {
+			if later > 0 {
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(later, func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+			} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, start(t, r))
 	}
-	second := start(t, r)
-	defer end(t, second)
-	for _, inst := range []runtime.Instance{first, second} {
+	for _, inst := range all {
 		if !answers(t, inst, 10*time.Second) {
 			t.Errorf("sandbox %s does not answer", inst.ID())
 		}
