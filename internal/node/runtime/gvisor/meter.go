@@ -29,8 +29,8 @@ type meter struct {
 // far more often, and reading it takes microseconds; this takes a millisecond.
 const cpuInterval = 200 * time.Millisecond
 
-// ticks is the unit of processor times in /proc: it is 100 on every Linux.
-const ticks = 100
+// tick is the unit of processor times in /proc: 100 are a second on every Linux.
+const tick = 10 * time.Millisecond
 
 // read returns the usage so far. Figures that only grow never shrink, whatever
 // processes have ended meanwhile.
@@ -43,11 +43,11 @@ func (m *meter) read() (runtime.Usage, error) {
 	m.highest.PeakMemory = max(m.highest.PeakMemory, memory)
 	if now := time.Now(); now.Sub(m.cpuRead) >= cpuInterval {
 		m.cpuRead = now
-		used := cpuTicks(m.pid)
+		used := cpuTime(m.pid)
 		if m.server != 0 {
-			used += cpuTicks(m.server)
+			used += cpuTime(m.server)
 		}
-		m.highest.CPUSeconds = max(m.highest.CPUSeconds, float64(used)/ticks)
+		m.highest.CPUSeconds = max(m.highest.CPUSeconds, used.Seconds())
 	}
 	return m.highest, nil
 }
@@ -121,23 +121,24 @@ func memfds(pid int) ([]string, error) {
 	return paths, nil
 }
 
-// cpuTicks returns the processor time of a process, of its descendants and of
-// those of them that ended and were waited for.
-func cpuTicks(pid int) uint64 {
+// cpuTime returns the processor time of a process, of its descendants and of those of them
+// that ended and were waited for. That of the last is rounded down to ticks; for the others
+// nothing would be left of it where a sandbox has just begun.
+func cpuTime(pid int) time.Duration {
 	data, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
 		return 0
 	}
+	sum := ownTime(pid)
 	// The second field, the command in parentheses, may hold anything.
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	const utime, cstime = 11, 14
+	const cutime, cstime = 13, 14
 	if len(fields) <= cstime {
-		return 0
+		return sum
 	}
-	var sum uint64
-	for _, f := range fields[utime : cstime+1] {
-		n, _ := strconv.ParseUint(f, 10, 64)
-		sum += n
+	for _, f := range fields[cutime : cstime+1] {
+		n, _ := strconv.ParseInt(f, 10, 64)
+		sum += time.Duration(n) * tick
 	}
 	// A process hangs from the thread that started it.
 	lists, err := filepath.Glob(procPath(pid, "task/*/children"))
@@ -151,11 +152,22 @@ func cpuTicks(pid int) uint64 {
 		}
 		for f := range strings.FieldsSeq(string(data)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				sum += cpuTicks(child)
+				sum += cpuTime(child)
 			}
 		}
 	}
 	return sum
+}
+
+// ownTime returns the processor time of a process's threads, ended ones included, by the
+// clock that it has for that: clock_getcpuclockid(3).
+func ownTime(pid int) time.Duration {
+	const scheduled = 2 // CPUCLOCK_SCHED of the kernel
+	var now unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &now); err != nil {
+		return 0 // it ended
+	}
+	return time.Duration(now.Nano())
 }
 
 func procPath(pid int, file string) string {
