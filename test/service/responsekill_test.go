@@ -188,6 +188,33 @@ func TestKilledResponses(t *testing.T) {
 	t.Logf("%d responses, the server killed %d times", kills*atOnce, kills)
 }
 
+// TestResponsesSandboxOutlivesServers: what a response left in its sandbox is there for the
+// next one of its conversation, however the server between them ended.
+func TestResponsesSandboxOutlivesServers(t *testing.T) {
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	addModel(t, line.now(), "planner", planner(t).URL)
+	want, previous := "", ""
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		body := plan(t, bash(fmt.Sprintf("echo %d >>log; cat log", i)))
+		if previous != "" {
+			body["previous_response_id"] = previous
+		}
+		s := line.now()
+		var r toolResponse
+		s.Must(t, atolltest.Key, http.MethodPost, "/v1/responses", body).Into(t, http.StatusOK, &r)
+		want += fmt.Sprintln(i)
+		runs := r.kind("sandbox_results")
+		if len(runs) != 1 || runs[0].Results[0].Stdout != want {
+			t.Fatalf("response %d: %+v\n%s", i, r, s.Log())
+		}
+		previous = r.ID
+		line.next(sig)
+		if err := line.now().WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 type responseRow struct {
 	trailRow
 	Session string `json:"session_id"`

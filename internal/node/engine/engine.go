@@ -344,11 +344,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	}
 	soon, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	named, err := e.resolved(soon, job)
-	var env *environment
-	if err == nil {
-		env, _, err = e.use(named)
-	}
+	env, err := e.useResolved(soon, job)
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}
@@ -356,13 +352,48 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	} else {
 		defer e.unuse(env)
 	}
-	sb, err := env.maker.Open(ctx, runtime.ID(filepath.Base(folder)), job.Language, job.Thread != nil)
+	c, err := e.open(ctx, folder, job, env)
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.hand(sb, job)
+	return c, nil
+}
+
+// OpenIdle implements executor.Sandboxes.
+func (e *Engine) OpenIdle(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
+	if e.Fragile(job) {
+		return nil, errBucket
+	}
+	env, err := e.useResolved(ctx, job)
 	if err != nil {
-		return nil, errors.Join(err, c.Detach())
+		return nil, err
+	}
+	defer e.unuse(env)
+	c, err := e.open(ctx, folder, job, env)
+	if err != nil {
+		return nil, err
+	}
+	c.ended() // no program is to have the processors before others
+	return c, nil
+}
+
+// useResolved is use for a job whose image may have to be made first.
+func (e *Engine) useResolved(ctx context.Context, job *execution.Job) (*environment, error) {
+	named, err := e.resolved(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	env, _, err := e.use(named)
+	return env, err
+}
+
+func (e *Engine) open(ctx context.Context, folder string, job *execution.Job, env *environment) (c claimed, err error) {
+	sb, err := env.maker.Open(ctx, runtime.ID(filepath.Base(folder)), job.Language, job.Thread != nil)
+	if err != nil {
+		return c, err
+	}
+	if c, err = e.hand(sb, job); err != nil {
+		return c, errors.Join(err, c.Detach())
 	}
 	return c, nil
 }

@@ -80,6 +80,9 @@ type Sandboxes interface {
 	// process left, and Open takes one of them over.
 	Left(ctx context.Context) ([]string, error)
 	Open(ctx context.Context, folder string, job *execution.Job) (Claimed, error)
+	// OpenIdle is Open for a sandbox that runs nothing: its turn's next job is to find it
+	// as job, the last one, did.
+	OpenIdle(ctx context.Context, folder string, job *execution.Job) (Claimed, error)
 	// Fragile reports whether a job's program cannot go on without this process,
 	// because that is the other end of what it has mounted.
 	Fragile(job *execution.Job) bool

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ const (
 	kindStderr    = 'e'
 	kindKeepalive = 'k'
 	kindEnd       = 'x'
+	kindIdle      = 'i' // the only one: no job has the sandbox, which a turn keeps
 )
 
 // jobRecord begins a journal.
@@ -47,6 +49,7 @@ type jobRecord struct {
 	Isolation execution.Isolation `json:",omitempty"`
 	Window    window              `json:",omitzero"` // as task has them
 	Windows   int                 `json:",omitzero"`
+	Skills    map[string]string   `json:",omitempty"` // that the sandbox of the turn had before, as turn has them
 	Trace     map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
 }
 
@@ -108,6 +111,14 @@ func (e *endRecord) filesLost() {
 		e.Status, e.ExitCode = execution.Failed, -1
 	}
 	e.Files = execution.OutputFiles{}
+}
+
+// idleRecord is what a turn knows of its sandbox.
+type idleRecord struct {
+	Job    execution.Job     // the last one, without what only its program needed
+	Window window            `json:",omitzero"` // as turn has them
+	Trusts bool              `json:",omitempty"`
+	Skills map[string]string `json:",omitempty"`
 }
 
 // state is what stands for the frames that were cut off.
@@ -230,6 +241,29 @@ func (j *journal) cut(s []byte, from int64) error {
 // clear says that the run is over and told; the sandbox has none now.
 func (j *journal) clear() error { return errors.Join(j.file.Truncate(0), j.file.Close()) }
 
+// rest says that the run is over and told, and that the turn of its job keeps the sandbox.
+func (j *journal) rest(r idleRecord) error {
+	r.Job.Code, r.Job.Input, r.Job.Env, r.Job.Secrets, r.Job.Web = "", execution.Input{}, nil, nil, nil
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = j.file.Truncate(0)
+	}
+	if err == nil {
+		_, err = j.file.WriteAt(appendRecord(nil, kindIdle, data), 0)
+	}
+	return errors.Join(err, j.file.Close())
+}
+
+// forget empties the journal of a sandbox that is about to be destroyed, so that no process
+// takes it over. It has no run.
+func forget(folder string) error {
+	err := os.Truncate(filepath.Join(folder, journalFile), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 func (j *journal) close() error { return j.file.Close() }
 
 // maxRecord bounds a record: a job with its code and variables, or a frame.
@@ -237,32 +271,36 @@ const maxRecord = 16 << 20
 
 var errTooLong = errors.New("a record is too long")
 
-// openJournal opens the journal that an earlier process left. read passes each
-// record after the job's to take.
-func openJournal(folder string) (_ *journal, _ jobRecord, err error) {
+// openJournal opens the journal that an earlier process left: that of a run, whose further
+// records read passes to take, or of an idle sandbox, which has one record.
+func openJournal(folder string) (_ *journal, r jobRecord, idle *idleRecord, err error) {
 	j := &journal{path: filepath.Join(folder, journalFile)}
 	if j.file, err = os.OpenFile(j.path, os.O_RDWR, 0o600); err != nil {
-		return nil, jobRecord{}, err
+		return nil, r, nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, j.file.Close())
+			err = errors.Join(fmt.Errorf("read %s: %w", j.path, err), j.file.Close())
 		}
 	}()
+	if err := os.Remove(j.path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) { // what a cut left
+		return nil, r, nil, err
+	}
 	kind, data, err := j.next()
-	var r jobRecord
-	if err == nil && kind != kindJob {
-		err = errors.New("it does not begin with a job")
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
 	if err != nil {
-		return nil, r, fmt.Errorf("read %s: %w", j.path, err)
+		return nil, r, nil, err
 	}
-	r.open()
-	j.head = appendRecord(nil, kindJob, data)
-	return j, r, nil
+	switch kind {
+	case kindIdle:
+		idle = new(idleRecord)
+		return j, r, idle, json.Unmarshal(data, idle)
+	case kindJob:
+		err := json.Unmarshal(data, &r)
+		r.open()
+		j.head = appendRecord(nil, kindJob, data)
+		return j, r, nil, err
+	}
+	return nil, r, nil, errors.New("it does not begin with a job")
 }
 
 // next reads the record at size, io.EOF when there is none that is whole. What

@@ -13,6 +13,7 @@ const (
 	takeoverResumed    = "resumed"    // the program went on, or its end was still to be heard
 	takeoverEnded      = "ended"      // the journal had the program's end
 	takeoverStarted    = "started"    // the program had not begun, and was started
+	takeoverIdle       = "idle"       // no run: a turn keeps its sandbox
 	takeoverFailed     = "failed"     // the run ended with a reason
 	takeoverUnreadable = "unreadable" // not even the job was known
 )
@@ -47,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_execution_isolations_total", Help: "Executions that were run, by isolation: run (a kernel of their own) or key (one that others of their key had as well).",
 		}, []string{"isolation"}),
 		takeovers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "atoll_takeovers_total", Help: "Runs that an earlier process left, by what became of them.",
+			Name: "atoll_takeovers_total", Help: "Runs and sandboxes of turns that an earlier process left, by what became of them.",
 		}, []string{"result"}),
 		journalled: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "atoll_journal_bytes_total", Help: "Bytes written to the journals of runs.",
@@ -93,7 +94,7 @@ func (m *metrics) zero() {
 	for _, isolation := range execution.Isolations {
 		m.isolations.WithLabelValues(string(isolation))
 	}
-	for _, result := range []string{takeoverResumed, takeoverEnded, takeoverStarted, takeoverFailed, takeoverUnreadable} {
+	for _, result := range []string{takeoverResumed, takeoverEnded, takeoverStarted, takeoverIdle, takeoverFailed, takeoverUnreadable} {
 		m.takeovers.WithLabelValues(result)
 	}
 	for _, result := range []string{"saved", "failed"} {

@@ -86,7 +86,7 @@ func begin(t testing.TB, x *Executor, job *execution.Job, folder string) *output
 // resume is the same in a later process.
 func resume(t testing.TB, x *Executor, folder string, l *memoryLog) *output {
 	t.Helper()
-	j, rec, err := openJournal(folder)
+	j, rec, _, err := openJournal(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,9 +126,12 @@ func (x *Executor) takeUp(ctx context.Context, t *task) error {
 
 // takeOver begins a task of what is in a sandbox's folder.
 func (x *Executor) takeOver(ctx context.Context, folder string) error {
-	j, rec, err := openJournal(folder)
+	j, rec, idle, err := openJournal(folder)
 	if err != nil {
 		return err
+	}
+	if idle != nil {
+		return errors.Join(j.close(), x.takeOverIdle(ctx, folder, idle))
 	}
 	t := &task{
 		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, isolation: rec.Isolation, origin: rec.Trace,
@@ -150,12 +153,8 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if held {
-		if t.turn, err = x.join(&t.job); err != nil {
-			t.turn = nil
-		} else {
-			t.turn.made, t.turn.window, t.turn.room, t.turn.trusts = settingOf(&t.job), t.window, true, len(t.job.BoundSecrets) > 0
-			x.rooms++
-			t.turn.busy <- struct{}{} // there is no other job yet
+		if t.turn = x.joinFirst(&t.job); t.turn != nil {
+			t.turn.made, t.turn.window, t.turn.trusts, t.turn.skills = settingOf(&t.job), t.window, len(t.job.BoundSecrets) > 0, rec.Skills
 		}
 	}
 	release := x.line.force(t.job.Tenant)
@@ -168,6 +167,23 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		t.resume(folder, j, rec)
 	})
 	return nil
+}
+
+// joinFirst makes a job, or its sandbox, the first of its turn here, with which the turn is
+// busy. It returns nil if the turn has another one: a kill can leave two sandboxes, one of
+// them of a turn that had ended. x.mu is held.
+func (x *Executor) joinFirst(job *execution.Job) *turn {
+	if x.turns[job.Turn] != nil {
+		return nil
+	}
+	t, err := x.join(job)
+	if err != nil {
+		return nil
+	}
+	t.room = true
+	x.rooms++
+	t.busy <- struct{}{}
+	return t
 }
 
 // openTimeout is how long a sandbox may take to answer that was left by another
@@ -199,6 +215,7 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 		if err != nil {
 			t.sandbox = remains{x: x, folder: folder}
 		}
+		t.turn.placed(&t.job)
 		out.start(j)
 		if end.Collects {
 			t.collectAgain(out, end, err)
@@ -221,11 +238,12 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 		// The process before this one came to its end between the journal and
 		// the program. A guest that had run one would say so.
 		x.metrics.takeovers.WithLabelValues(takeoverStarted).Inc()
-		if err = t.adoptHome(); err == nil {
+		if err = errors.Join(t.adoptHome(), t.loadSkills()); err == nil {
 			outcome, err = t.runProgram(rec.Run, out)
 		}
 	case err == nil || errors.Is(err, execution.ErrLetGo):
 		x.metrics.takeovers.WithLabelValues(takeoverResumed).Inc()
+		t.turn.placed(&t.job)
 	default:
 		t.abandon(out, j, folder, err)
 		return

@@ -109,6 +109,14 @@ func (p *process) kill(t *testing.T) {
 	_ = p.cmd.Wait() // it was killed, it says
 }
 
+// end has the child leave by itself.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(p.leave(), p.cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // program is a job and how it ends undisturbed.
 type program struct {
 	execution.Job

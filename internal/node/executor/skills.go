@@ -55,17 +55,25 @@ func (t *task) loadFiles() error {
 
 // placed notes that the turn's sandbox has the folders and files.
 func (t *task) placed() {
-	if t.turn == nil || len(t.skills) == 0 {
+	if len(t.skills) == 0 {
 		return
 	}
-	if t.turn.skills == nil {
-		t.turn.skills = map[string]string{}
-	}
-	for _, of := range t.job.Skills {
-		t.turn.skills[of.Name] = of.Version
-	}
-	for _, of := range t.job.Files {
-		t.turn.skills[of.Path] = of.ID
-	}
+	t.turn.placed(&t.job)
 	t.skills = nil
+}
+
+// placed notes that the sandbox has the folders and files of a job whose program began.
+func (u *turn) placed(job *execution.Job) {
+	if u == nil {
+		return
+	}
+	if u.skills == nil && len(job.Skills)+len(job.Files) > 0 {
+		u.skills = map[string]string{}
+	}
+	for _, of := range job.Skills {
+		u.skills[of.Name] = of.Version
+	}
+	for _, of := range job.Files {
+		u.skills[of.Path] = of.ID
+	}
 }

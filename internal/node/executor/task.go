@@ -163,16 +163,25 @@ func (t *task) attempt() error {
 	defer out.close()
 	t.started = time.Now()
 	t.openWindow()
-	run := rand.Uint64() | 1
-	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Isolation: t.isolation, Window: t.window, Windows: t.windows, Trace: t.origin})
+	r := jobRecord{
+		Job: t.job, Run: rand.Uint64() | 1, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Isolation: t.isolation,
+		Window: t.window, Windows: t.windows, Trace: t.origin,
+	}
+	if t.turn != nil {
+		r.Skills = t.turn.skills
+	}
+	j, err := newJournal(t.sandbox.Folder(), r)
 	if err != nil {
 		t.discard()
 		t.refuse(fmt.Errorf("begin the journal: %w", err))
 		return nil
 	}
 	t.begun()
+	if t.turn != nil {
+		t.turn.noted = false
+	}
 	out.start(j)
-	outcome, err := t.runProgram(run, out)
+	outcome, err := t.runProgram(r.Run, out)
 	if err != nil && !errors.Is(err, execution.ErrLetGo) && t.retries() && j.clear() == nil {
 		return err
 	}
@@ -297,21 +306,33 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 		t.detach()
 		return
 	}
-	if out.journal != nil {
-		if err := out.journal.clear(); err != nil {
-			t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
-			lost = true // not to be used again
-			t.spoil()
-		}
+	keeps := t.turn != nil && !lost
+	noted, err := t.closeJournal(out.journal, keeps)
+	if err != nil {
+		t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
+		keeps = false // not to be used again
+		t.spoil()
 	}
 	if err := out.answer.remove(); err != nil {
 		t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
 	}
-	if lost || t.turn == nil {
+	if !keeps {
 		t.discard()
-	} else {
-		t.turn.sandbox, t.sandbox = t.sandbox, nil
+		return
 	}
+	t.turn.sandbox, t.turn.noted, t.sandbox = t.sandbox, noted, nil
+}
+
+// closeJournal closes the journal of a run that is over and told. If keeps, the turn keeps the
+// sandbox; noted says that the journal tells the next process so, which can take it over.
+func (t *task) closeJournal(j *journal, keeps bool) (noted bool, err error) {
+	switch {
+	case j == nil:
+		return false, nil
+	case keeps && t.x.cfg.Detach && !t.x.cfg.Sandboxes.Fragile(&t.job) && !t.turnEnded():
+		return true, j.rest(idleRecord{Job: t.job, Window: t.turn.window, Trusts: t.turn.trusts, Skills: t.turn.skills})
+	}
+	return false, j.clear()
 }
 
 // note writes down how the program ended, or what came of it since.
@@ -412,6 +433,9 @@ func shown(err error) string {
 
 // discard ends the sandbox.
 func (t *task) discard() {
+	if t.turn != nil {
+		t.x.forget(t.turn, t.sandbox)
+	}
 	t.x.destroy(t.job.TraceID, t.sandbox)
 	t.sandbox = nil
 }

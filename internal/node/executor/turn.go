@@ -24,6 +24,7 @@ type turn struct {
 
 	// Of the job that has the turn; under Executor.mu when no job has it.
 	sandbox Claimed           // nil before the first job, and after it died
+	noted   bool              // sandbox's journal says that the turn keeps it
 	made    setting           // what sandbox was made for
 	trusts  bool              // sandbox was made with bound secrets, and trusts the authority that they need
 	window  window            // of sandbox
@@ -156,6 +157,17 @@ func (t *task) reuse() bool {
 	return fits
 }
 
+// forget has no process take over the turn's sandbox, which is about to be destroyed.
+func (x *Executor) forget(t *turn, c Claimed) {
+	if !t.noted {
+		return
+	}
+	t.noted = false
+	if err := forget(c.Folder()); err != nil {
+		x.cfg.Log.Warn("cannot clear a journal", "error", err)
+	}
+}
+
 // rebind gives the turn's sandbox other bound secrets, if it can have them.
 func (t *task) rebind(bound []execution.BoundSecret) bool {
 	if t.job.Permissions.Network.Blocked() {
@@ -163,6 +175,13 @@ func (t *task) rebind(bound []execution.BoundSecret) bool {
 	}
 	b, ok := t.sandbox.(Binder)
 	return ok && t.turn.trusts && b.Bind(bound) == nil
+}
+
+// turnEnded reports whether EndTurn was called for the job's turn.
+func (t *task) turnEnded() bool {
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	return t.x.turns[t.turn.name] != t.turn
 }
 
 // leaveTurn is called when a job is done with its turn.
@@ -200,6 +219,7 @@ func (x *Executor) drop(t *turn) {
 		t.idle = nil
 	}
 	if t.sandbox != nil {
+		x.forget(t, t.sandbox)
 		x.destroy("", t.sandbox)
 		t.sandbox = nil
 	}
@@ -252,11 +272,18 @@ func (x *Executor) EndTurn(name string) {
 	}
 }
 
-// endTurns ends all turns. No job may be under way.
+// endTurns ends all turns, or leaves those to the next process whose sandboxes it can take
+// over. No job may be under way.
 func (x *Executor) endTurns() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, t := range x.turns {
+		if x.cfg.Detach && t.noted && t.sandbox != nil {
+			if err := t.sandbox.Detach(); err != nil {
+				x.cfg.Log.Error("cannot let go of a turn's sandbox", "error", err)
+			}
+			t.sandbox = nil
+		}
 		x.drop(t)
 	}
 }

@@ -1,13 +1,19 @@
 package executor_test
 
 import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -105,6 +111,140 @@ func TestATurnIsTakenOver(t *testing.T) {
 		t.Errorf("the next job ended as %+v", r)
 	}
 	m.log.check(t, first.TraceID)
+}
+
+// idleTurns has a process run a job of each turn to its end, and keep the sandboxes, whose
+// folders it returns.
+func idleTurns(t *testing.T, dir string, turns ...string) (p *process, folders []string) {
+	t.Helper()
+	var jobs []execution.Job
+	for _, turn := range turns {
+		j := turnJob(turn, "open('kept', 'w').write('here')")
+		j.Secrets, j.Env = []string{"hunter2x"}, map[string]string{"A": "of one call"}
+		jobs = append(jobs, j)
+	}
+	p = spawn(t, dir, jobs)
+	atolltest.Until(t, time.Minute, "the turns are idle", func() bool {
+		folders = atolltest.Trace(dir).Sandboxes()
+		idle := func(folder string) bool {
+			journal := journalOf(t, folder)
+			for _, gone := range []string{"write", "of one call", base64.StdEncoding.EncodeToString([]byte("hunter2x"))} {
+				if strings.HasPrefix(journal, "i") && strings.Contains(journal, gone) {
+					t.Fatalf("the journal of an idle turn has %q: %q", gone, journal)
+				}
+			}
+			return strings.HasPrefix(journal, "i")
+		}
+		return len(folders) == len(turns) && !slices.ContainsFunc(folders, func(f string) bool { return !idle(f) })
+	})
+	for _, j := range jobs {
+		(&fileLog{dir: filepath.Join(dir, "log")}).check(t, j.TraceID)
+	}
+	return p, folders
+}
+
+func journalOf(t *testing.T, folder string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, "journal"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestAnIdleTurnIsTakenOver(t *testing.T) {
+	for name, end := range map[string]func(*process, *testing.T){"killed": (*process).kill, "left": (*process).end} {
+		t.Run(name, func(t *testing.T) {
+			dir := folderFor(t)
+			p, folders := idleTurns(t, dir, "a")
+			end(p, t)
+			output := filepath.Join(dir, "state", engine.Server, "outputs", filepath.Base(folders[0])+".stdout")
+			if err := os.WriteFile(output, nil, 0o600); err != nil { // what a kill leaves that comes a moment earlier
+				t.Fatal(err)
+			}
+			end(spawn(t, dir, nil), t) // leaves it, too, whether it has come to open it or not
+			m := start(t, dir, options{})
+			if r := m.run(t, turnJob("a", "print(open('kept').read())")); string(r.Stdout) != "here\n" || !r.Reused {
+				t.Errorf("the next job ended as %+v", r)
+			}
+			if n := len(atolltest.Trace(dir).Sandboxes()); n != 1 {
+				t.Errorf("there are %d sandboxes", n)
+			}
+			if exists(output) {
+				t.Error("the output of its last job is left")
+			}
+		})
+	}
+}
+
+func TestAnIdleTurnThatDiedIsReplaced(t *testing.T) {
+	dir := folderFor(t)
+	p, folders := idleTurns(t, dir, "a")
+	p.kill(t)
+	killSandbox(t, folders[0])
+	m := start(t, dir, options{})
+	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" || r.Reused {
+		t.Errorf("the next job ended as %+v", r)
+	}
+	if left := atolltest.Trace(dir).Sandboxes(); len(left) != 1 || left[0] == folders[0] {
+		t.Errorf("there are %v", left)
+	}
+}
+
+func TestATurnTakesOverOneSandbox(t *testing.T) {
+	dir := folderFor(t)
+	p, folders := idleTurns(t, dir, "a", "b")
+	p.kill(t)
+	for _, folder := range folders {
+		journal := strings.Replace(journalOf(t, folder), `"Turn":"b"`, `"Turn":"a"`, 1)
+		if err := os.WriteFile(filepath.Join(folder, "journal"), []byte(journal), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := start(t, dir, options{})
+	if r := m.run(t, turnJob("a", "print(open('kept').read())")); string(r.Stdout) != "here\n" || !r.Reused {
+		t.Errorf("the next job ended as %+v", r)
+	}
+	if left := atolltest.Trace(dir).Sandboxes(); len(left) != 1 {
+		t.Errorf("there are %v", left)
+	}
+}
+
+func TestAnIdleTurnThatIsTakenOverEnds(t *testing.T) {
+	dir := folderFor(t)
+	p, _ := idleTurns(t, dir, "a")
+	p.kill(t)
+	m, err := open(t.Context(), dir, options{}) // ends what it has when it closes
+	if err == nil {
+		err = m.close(time.Second)
+	}
+	if left := atolltest.Trace(dir).Sandboxes(); err != nil || len(left) > 0 {
+		t.Errorf("left are %v: %v", left, err)
+	}
+
+	p, _ = idleTurns(t, dir, "a")
+	p.kill(t)
+	start(t, dir, options{turnIdle: 200 * time.Millisecond})
+	atolltest.Until(t, 30*time.Second, "the turn's sandbox is gone", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
+}
+
+func TestATurnThatEndedIsNotTakenOver(t *testing.T) {
+	dir := folderFor(t)
+	m := start(t, dir, options{detach: true})
+	j := turnJob("a", "print(1, flush=True)\nimport time; time.sleep(0.5)")
+	if err := m.Start(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	m.log.await(t, j.TraceID, 2)
+	folder := atolltest.Trace(dir).Sandboxes()[0]
+	m.EndTurn("a")
+	for began := time.Now(); exists(filepath.Join(folder, "journal")) && time.Since(began) < time.Minute; {
+		data, err := os.ReadFile(filepath.Join(folder, "journal"))
+		if err == nil && strings.HasPrefix(string(data), "i") {
+			t.Fatal("its journal says that the turn keeps the sandbox")
+		}
+	}
+	m.result(t, j.TraceID)
 }
 
 func TestShutdownEndsRunsWithAReason(t *testing.T) {
