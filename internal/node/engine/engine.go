@@ -346,9 +346,12 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	defer cancel()
 	env, err := e.useResolved(soon, job)
 	if err != nil {
-		// What runs needs no image any more.
-		img := &image.Image{Name: job.Image}
-		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log})}
+		// What runs needs no image any more, but nothing else can run there.
+		unfit := fmt.Errorf("it was taken over without its image: %w", err)
+		env = &environment{maker: warm.New(warm.Config{
+			Runtime: e.runtime(job), Image: &image.Image{Name: job.Image}, Limits: job.Limits, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log,
+			Guest: func(string) error { return unfit },
+		})}
 	} else {
 		defer e.unuse(env)
 	}

@@ -8,14 +8,15 @@ import (
 // loadSkills reads the folders of skills and the uploaded files that the turn's sandbox has not:
 // all of them for one that is new.
 func (t *task) loadSkills() error {
-	if t.turn == nil {
+	if t.job.Turn == "" {
 		return nil
 	}
-	if t.sandbox == nil { // also for a job without any: one after it may have some
+	if t.turn != nil && t.sandbox == nil { // also for a job without any: one after it may have some
 		t.turn.skills = nil
 	}
+	has := t.turn.placedSkills()
 	for _, of := range t.job.Skills {
-		if t.turn.skills[of.Name] == of.Version {
+		if has[of.Name] == of.Version {
 			continue
 		}
 		if t.x.cfg.Skills == nil {
@@ -30,12 +31,12 @@ func (t *task) loadSkills() error {
 		}
 		t.skills = append(t.skills, files...)
 	}
-	return t.loadFiles()
+	return t.loadFiles(has)
 }
 
-func (t *task) loadFiles() error {
+func (t *task) loadFiles(has map[string]string) error {
 	for _, of := range t.job.Files {
-		if t.turn.skills[of.Path] == of.ID {
+		if has[of.Path] == of.ID {
 			continue
 		}
 		if t.x.cfg.Uploads == nil {
@@ -60,6 +61,14 @@ func (t *task) placed() {
 	}
 	t.turn.placed(&t.job)
 	t.skills = nil
+}
+
+// placedSkills is what the turn's sandbox has: nothing, where the turn goes on elsewhere.
+func (u *turn) placedSkills() map[string]string {
+	if u == nil {
+		return nil
+	}
+	return u.skills
 }
 
 // placed notes that the sandbox has the folders and files of a job whose program began.

@@ -19,7 +19,7 @@ func TestNewSandboxGetsCopies(t *testing.T) {
 	u := &turn{}
 	place := func(sandbox Claimed, files ...execution.FileRef) int {
 		t.Helper()
-		job := &task{x: x, turn: u, sandbox: sandbox, ctx: t.Context(), job: execution.Job{Files: files}}
+		job := &task{x: x, turn: u, sandbox: sandbox, ctx: t.Context(), job: execution.Job{Turn: "a", Files: files}}
 		if err := job.loadSkills(); err != nil {
 			t.Fatal(err)
 		}

@@ -150,6 +150,10 @@ func (t *task) reuse() bool {
 		fits = false
 	default:
 	}
+	if err := t.sandbox.Check(); fits && err != nil { // one that was taken over
+		t.x.cfg.Log.Warn("the sandbox of a turn is replaced", "trace_id", t.job.TraceID, "error", err)
+		fits = false
+	}
 	if !fits {
 		t.discard()
 		u.trusts = len(bound) > 0

@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -189,6 +191,32 @@ func TestAnIdleTurnThatDiedIsReplaced(t *testing.T) {
 	if left := atolltest.Trace(dir).Sandboxes(); len(left) != 1 || left[0] == folders[0] {
 		t.Errorf("there are %v", left)
 	}
+}
+
+// unfit are sandboxes that were taken over and can run no more.
+type unfit struct{ executor.Sandboxes }
+
+type unfitSandbox struct{ executor.Claimed }
+
+func (s unfit) OpenIdle(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
+	c, err := s.Sandboxes.OpenIdle(ctx, folder, job)
+	return unfitSandbox{c}, err
+}
+
+func (unfitSandbox) Check() error { return errors.New("of another version") }
+
+func TestAnIdleTurnThatIsUnfitIsReplaced(t *testing.T) {
+	dir := folderFor(t)
+	p, folders := idleTurns(t, dir, "a")
+	p.kill(t)
+	m := start(t, dir, options{sandboxes: func(s executor.Sandboxes) executor.Sandboxes { return unfit{s} }})
+	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" || r.Reused {
+		t.Errorf("the next job ended as %+v", r)
+	}
+	atolltest.Until(t, time.Minute, "the unfit one is gone", func() bool {
+		left := atolltest.Trace(dir).Sandboxes()
+		return len(left) == 1 && left[0] != folders[0]
+	})
 }
 
 func TestATurnTakesOverOneSandbox(t *testing.T) {
