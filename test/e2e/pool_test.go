@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +21,7 @@ func TestPoolReplacesTheDead(t *testing.T) {
 	before := s.Settle(t).Sum("atoll_pool_idle")
 	dead := atolltest.Trace(s.Data).Sandboxes()
 	for _, path := range dead {
-		kill(t, path)
+		atolltest.KillSandbox(t, path)
 	}
 	atolltest.Until(t, 30*time.Second, "the dead sandboxes are gone", func() bool {
 		return !slices.ContainsFunc(dead, func(path string) bool {
@@ -79,22 +77,6 @@ func TestEnvironmentsInUseAreWarmAfterARestart(t *testing.T) {
 	s.Settle(t)
 }
 
-// kill ends a sandbox's main process.
-func kill(t *testing.T, sandbox string) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(sandbox, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || pid <= 1 {
-		t.Fatalf("pid %d: %v", pid, err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestSandboxKilledUnderARun checks what a caller is told whose sandbox dies.
 func TestSandboxKilledUnderARun(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0"}})
@@ -120,7 +102,7 @@ func TestSandboxKilledUnderARun(t *testing.T) {
 			return
 		}
 		for _, path := range atolltest.Trace(s.Data).Sandboxes() {
-			kill(t, path)
+			atolltest.KillSandbox(t, path)
 		}
 	})
 	r := <-answer

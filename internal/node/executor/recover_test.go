@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/executor"
@@ -274,7 +272,7 @@ func TestWhatCannotBeTakenOverFails(t *testing.T) {
 	if len(left) != 1 || !executor.HasJob(left[0]) {
 		t.Fatalf("left is %v", left)
 	}
-	killSandbox(t, left[0])
+	atolltest.KillSandbox(t, left[0])
 	outputs := filepath.Join(dir, "state", engine.Server, "outputs")
 	if err := os.WriteFile(filepath.Join(outputs, filepath.Base(left[0])+".files"), []byte("y"), 0o600); err != nil {
 		t.Fatal(err)
@@ -322,7 +320,7 @@ func TestFilesAreCollectedAfterAKill(t *testing.T) {
 	if err := os.RemoveAll(at); err != nil {
 		t.Fatal(err)
 	}
-	killSandbox(t, sandboxOf(dir, dies.TraceID))
+	atolltest.KillSandbox(t, sandboxOf(dir, dies.TraceID))
 	m := start(t, dir, options{})
 	for _, j := range []execution.Job{silent, loud} {
 		m.result(t, j.TraceID)
@@ -346,36 +344,5 @@ func TestFilesAreCollectedAfterAKill(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(dir, "state", engine.Server, "outputs"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
-	}
-}
-
-// killSandbox ends a sandbox's main process.
-func killSandbox(t *testing.T, folder string) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, "sandbox.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rec struct{ Pid int }
-	if err := json.Unmarshal(data, &rec); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.PidfdOpen(rec.Pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	for { // it is not our child, but a pidfd can be read at its end
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Minute.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n != 1 || err != nil {
-			t.Fatalf("process %d does not end: %v", rec.Pid, err)
-		}
-		return
 	}
 }

@@ -87,7 +87,7 @@ func TestATurnsSandboxThatDiedIsReplaced(t *testing.T) {
 	if len(left) != 1 {
 		t.Fatalf("there are %v", left)
 	}
-	killSandbox(t, left[0])
+	atolltest.KillSandbox(t, left[0])
 	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" {
 		t.Errorf("the next job ended as %+v", r)
 	}
@@ -183,7 +183,7 @@ func TestAnIdleTurnThatDiedIsReplaced(t *testing.T) {
 	dir := folderFor(t)
 	p, folders := idleTurns(t, dir, "a")
 	p.kill(t)
-	killSandbox(t, folders[0])
+	atolltest.KillSandbox(t, folders[0])
 	m := start(t, dir, options{})
 	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" || r.Reused {
 		t.Errorf("the next job ended as %+v", r)
