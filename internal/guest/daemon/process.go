@@ -316,8 +316,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// killAll ends every process but this one and process 1, in one step that no fork
-// outruns. Those of the table that run will say what ended them.
+// killAll ends every process but this one and process 1. Those of the table that run will
+// say what ended them.
 func (t *table) killAll() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -326,10 +326,7 @@ func (t *table) killAll() error {
 		p.together = p.together || !p.over
 		p.mu.Unlock()
 	}
-	if err := unix.Kill(-1, unix.SIGKILL); err != unix.ESRCH {
-		return step("kill", "all processes", err)
-	}
-	return nil
+	return step("kill", "all processes", proctree.KillAll())
 }
 
 // endLargest ends the process in the sandbox that has the most memory, and marks those

@@ -29,15 +29,15 @@ func (s *supervisor) kill(id, signal uint64) error {
 }
 
 // end ends a run with everything it has started. Alone in the sandbox it takes
-// every process there is along, in one step that no fork outruns; beside other
-// runs it ends what descends from it. In namespaces of its own it goes with them.
+// every process there is along, those that left it behind too; beside other runs it
+// ends what descends from it. In namespaces of its own it goes with them.
 func (s *supervisor) end(r *run) {
 	if s.own != nil {
 		s.own.kill()
 		return
 	}
 	if len(s.runs) == 1 {
-		unix.Kill(-1, unix.SIGKILL)
+		_ = proctree.KillAll() // it is root's
 		return
 	}
 	proctree.Kill(r.pid)

@@ -2,6 +2,8 @@
 package proctree
 
 import (
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxScans bounds how often Kill looks for processes. Each generation of children takes one
+// maxScans bounds how often Kill and KillAll look for processes. For Kill, each generation of children takes one
 // scan; the rest are waits of scanPause for a process to stop, 50 ms in all.
 const (
 	maxScans  = 256
@@ -39,6 +41,42 @@ func Kill(root int) {
 	for pid := range doomed {
 		unix.Kill(pid, unix.SIGKILL)
 	}
+}
+
+// KillAll kills every process of the sandbox but process 1 and the caller. The kernel
+// sends the signal to one after the other of those it has found, and what one forks before
+// its turn comes is not among them: so it is sent again until there is none.
+func KillAll() error {
+	var ended map[string]bool // all that the scan before found, if none of them was alive
+	for range maxScans {
+		if err := unix.Kill(-1, unix.SIGKILL); err != nil && err != unix.ESRCH {
+			return err
+		}
+		found := Processes()
+		// One that was born while a scan read what it had found is new to the next.
+		if ended != nil && !slices.ContainsFunc(found, func(name string) bool { return !ended[name] }) {
+			return nil
+		}
+		if ended = nil; slices.ContainsFunc(found, alive) {
+			time.Sleep(scanPause)
+			continue
+		}
+		ended = map[string]bool{}
+		for _, name := range found {
+			ended[name] = true
+		}
+	}
+	return nil
+}
+
+// alive reports whether a name of /proc is that of a process that has not ended, other than
+// process 1 and the caller.
+func alive(name string) bool {
+	if pid, err := strconv.Atoi(name); err != nil || pid == 1 || pid == os.Getpid() {
+		return false
+	}
+	_, ok := readTask(name)
+	return ok
 }
 
 // stopMore stops and adds the processes whose parent or session is among the

@@ -79,6 +79,24 @@ func TestJobsOfATurnShareASandbox(t *testing.T) {
 	}
 }
 
+// TestAForkBombEndsWhole: processes that are born while all are killed do not stay for the next
+// job of the turn.
+func TestAForkBombEndsWhole(t *testing.T) {
+	m := start(t, folderFor(t), options{})
+	for i := range atolltest.Count(10, 100) {
+		bomb := turnJob("a", "b() { b | b & }; b; sleep 60")
+		bomb.Language, bomb.Timeout = execution.Bash, 300*time.Millisecond
+		if r := m.run(t, bomb); r.Status != execution.Timeout {
+			t.Fatalf("bomb %d ended as %+v", i, r)
+		}
+		look := turnJob("a", "ps -C bash -o stat=,pid= | grep -v '^[XZ]' | grep -vw $$ || true")
+		look.Language = execution.Bash
+		if r := m.run(t, look); len(r.Stdout) > 0 || r.Status != execution.Success || !r.Reused {
+			t.Fatalf("after bomb %d there is %q: %+v", i, r.Stdout, r)
+		}
+	}
+}
+
 func TestATurnsSandboxThatDiedIsReplaced(t *testing.T) {
 	dir := folderFor(t)
 	m := start(t, dir, options{})
