@@ -37,7 +37,7 @@ func (s *supervisor) end(r *run) {
 		return
 	}
 	if len(s.runs) == 1 {
-		_ = proctree.KillAll() // it is root's
+		_ = proctree.KillAll() // what still goes on, nothing ends but the sandbox's end
 		return
 	}
 	proctree.Kill(r.pid)

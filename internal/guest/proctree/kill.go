@@ -2,6 +2,7 @@
 package proctree
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -11,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxScans bounds how often Kill and KillAll look for processes. For Kill, each generation of children takes one
-// scan; the rest are waits of scanPause for a process to stop, 50 ms in all.
+// maxScans bounds how often Kill and KillAll look for processes. Each generation of
+// children takes one scan; the rest are waits of scanPause for a process to stop, or to
+// end, 50 ms in all.
 const (
 	maxScans  = 256
 	scanPause = 200 * time.Microsecond
@@ -45,7 +47,8 @@ func Kill(root int) {
 
 // KillAll kills every process of the sandbox but process 1 and the caller. The kernel
 // sends the signal to one after the other of those it has found, and what one forks before
-// its turn comes is not among them: so it is sent again until there is none.
+// its turn comes is not among them: so it is sent again until there is none. It fails if
+// there are always more.
 func KillAll() error {
 	var ended map[string]bool // all that the scan before found, if none of them was alive
 	for range maxScans {
@@ -66,7 +69,7 @@ func KillAll() error {
 			ended[name] = true
 		}
 	}
-	return nil
+	return errors.New("there are always more")
 }
 
 // alive reports whether a name of /proc is that of a process that has not ended, other than

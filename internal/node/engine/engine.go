@@ -376,7 +376,7 @@ func (e *Engine) OpenIdle(ctx context.Context, folder string, job *execution.Job
 	if err != nil {
 		return nil, err
 	}
-	c.ended() // no program is to have the processors before others
+	c.ended() // nothing runs in it that refills of the pool wait for
 	return c, nil
 }
 

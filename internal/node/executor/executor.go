@@ -371,9 +371,15 @@ const destroyTimeout = 30 * time.Second
 // occupies a core, which the answer on its way to the caller needs more.
 const respite = 5 * time.Millisecond
 
-// destroy ends a used sandbox without making its caller wait.
-func (x *Executor) destroy(traceID string, c Claimed) {
+// destroy ends a used sandbox without making its caller wait. noted says that its journal
+// has the next process take it over.
+func (x *Executor) destroy(traceID string, c Claimed, noted bool) {
 	x.cleanup.Go(func() {
+		if noted {
+			if err := forget(c.Folder()); err != nil {
+				x.cfg.Log.Warn("cannot clear a journal", "trace_id", traceID, "error", err)
+			}
+		}
 		time.Sleep(respite)
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()

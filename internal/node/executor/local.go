@@ -47,7 +47,7 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 	defer release()
 	c, start, err := l.cfg.Sandboxes.Claim(ctx, &job)
 	if err == nil {
-		defer l.destroy(job.TraceID, c)
+		defer l.destroy(job.TraceID, c, false)
 		err = c.Check()
 	}
 	if err != nil {

@@ -40,4 +40,8 @@ func TestNewSandboxGetsCopies(t *testing.T) {
 	if n := place(sandbox, file); n != 1 {
 		t.Errorf("%d files for the sandbox of a job without any", n)
 	}
+	u = nil
+	if n := place(sandbox, file); n != 1 {
+		t.Errorf("%d files for a sandbox of its own, where the turn goes on elsewhere", n)
+	}
 }

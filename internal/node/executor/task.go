@@ -433,10 +433,11 @@ func shown(err error) string {
 
 // discard ends the sandbox.
 func (t *task) discard() {
-	if t.turn != nil {
-		t.x.forget(t.turn, t.sandbox)
+	noted := t.turn != nil && t.turn.noted
+	if noted {
+		t.turn.noted = false
 	}
-	t.x.destroy(t.job.TraceID, t.sandbox)
+	t.x.destroy(t.job.TraceID, t.sandbox, noted)
 	t.sandbox = nil
 }
 

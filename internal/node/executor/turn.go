@@ -161,17 +161,6 @@ func (t *task) reuse() bool {
 	return fits
 }
 
-// forget has no process take over the turn's sandbox, which is about to be destroyed.
-func (x *Executor) forget(t *turn, c Claimed) {
-	if !t.noted {
-		return
-	}
-	t.noted = false
-	if err := forget(c.Folder()); err != nil {
-		x.cfg.Log.Warn("cannot clear a journal", "error", err)
-	}
-}
-
 // rebind gives the turn's sandbox other bound secrets, if it can have them.
 func (t *task) rebind(bound []execution.BoundSecret) bool {
 	if t.job.Permissions.Network.Blocked() {
@@ -223,9 +212,8 @@ func (x *Executor) drop(t *turn) {
 		t.idle = nil
 	}
 	if t.sandbox != nil {
-		x.forget(t, t.sandbox)
-		x.destroy("", t.sandbox)
-		t.sandbox = nil
+		x.destroy("", t.sandbox, t.noted)
+		t.sandbox, t.noted = nil, false
 	}
 	if t.room {
 		t.room = false

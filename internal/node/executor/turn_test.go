@@ -274,25 +274,6 @@ func TestAnIdleTurnThatIsTakenOverEnds(t *testing.T) {
 	atolltest.Until(t, 30*time.Second, "the turn's sandbox is gone", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
 }
 
-func TestATurnThatEndedIsNotTakenOver(t *testing.T) {
-	dir := folderFor(t)
-	m := start(t, dir, options{detach: true})
-	j := turnJob("a", "print(1, flush=True)\nimport time; time.sleep(0.5)")
-	if err := m.Start(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
-	m.log.await(t, j.TraceID, 2)
-	folder := atolltest.Trace(dir).Sandboxes()[0]
-	m.EndTurn("a")
-	for began := time.Now(); exists(filepath.Join(folder, "journal")) && time.Since(began) < time.Minute; {
-		data, err := os.ReadFile(filepath.Join(folder, "journal"))
-		if err == nil && strings.HasPrefix(string(data), "i") {
-			t.Fatal("its journal says that the turn keeps the sandbox")
-		}
-	}
-	m.result(t, j.TraceID)
-}
-
 func TestShutdownEndsRunsWithAReason(t *testing.T) {
 	dir := folderFor(t)
 	m, err := open(t.Context(), dir, options{concurrency: 1, queue: 1})
