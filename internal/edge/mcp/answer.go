@@ -60,6 +60,7 @@ type answer struct {
 	header  http.Header // the SDK's
 	request *message    // what is answered
 	limit   int         // bytes of an event; 0 for none
+	opens   string      // the id of the session that the request opens, or ""
 
 	mu      sync.Mutex
 	state   state       // guarded by mu
@@ -84,8 +85,12 @@ const (
 // errOver is for what is written when the request has been answered.
 var errOver = errors.New("the request is over")
 
-func newAnswer(w http.ResponseWriter, request *message, limit int) *answer {
-	return &answer{w: w, conn: http.NewResponseController(w), header: http.Header{}, request: request, limit: limit}
+func newAnswer(w http.ResponseWriter, req *request) *answer {
+	a := &answer{w: w, conn: http.NewResponseController(w), header: http.Header{}, request: req.message, limit: req.limit}
+	if req.server != nil {
+		a.opens = req.session.id
+	}
+	return a
 }
 
 // Header implements http.ResponseWriter.
@@ -134,6 +139,9 @@ func (a *answer) stream() {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no") // proxies that know it pass events on at once
+	if a.opens != "" {
+		h.Set(sessionHeader, a.opens) // without which the client would have none
+	}
 	a.w.WriteHeader(http.StatusOK)
 	a.state = streaming
 	_, _ = a.w.Write(a.held) // the next event fails if this does
@@ -218,9 +226,6 @@ func (a *answer) Write(p []byte) (int, error) {
 		return len(p), a.json(event)
 	}
 	if a.state == waiting {
-		for name, values := range a.header { // a session's id
-			a.w.Header()[name] = values
-		}
 		a.stream()
 	}
 	if _, err := a.w.Write(event); err != nil {

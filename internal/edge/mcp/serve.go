@@ -151,7 +151,7 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 
 // answer has the SDK answer a request.
 func (req *request) answer(ctx context.Context, h http.Handler, w http.ResponseWriter, r *http.Request) {
-	req.out = newAnswer(w, req.message, req.limit)
+	req.out = newAnswer(w, req)
 	defer req.out.end()
 	h.ServeHTTP(req.out, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
 }
