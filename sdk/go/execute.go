@@ -26,11 +26,17 @@ func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteRespons
 	r := c.execution(in, mediaJSON)
 	out, err := answer[ExecuteResponse](ctx, c, r)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+		work, cancel := abandoning(ctx)
 		defer cancel()
-		c.abandon(work, r)
+		c.With(WithTimeout(0)).abandon(work, r)
 	}
 	return out, err
+}
+
+// abandoning returns the context in which the calls are made that end what a call began whose
+// own context has ended. Their client has no timeout besides: the caller's may be too short.
+func abandoning(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 }
 
 // abandon ends the execution that a request began or may begin yet. The same request with
@@ -73,7 +79,7 @@ func (c *Client) StreamExecution(ctx context.Context, in ExecuteRequest) iter.Se
 			return ev.Type == keepalive
 		},
 		ends: isResult,
-		abandon: func(ctx context.Context, _ string, last *Event) {
+		abandon: func(ctx context.Context, c *Client, _ string, last *Event) {
 			if last == nil {
 				c.abandon(ctx, r)
 				return

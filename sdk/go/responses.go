@@ -49,7 +49,7 @@ func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) iter.Seq
 			return followedResponse(id, last.SequenceNumber)
 		}
 	}
-	s.abandon = func(ctx context.Context, _ string, _ *ResponseStreamed) {
+	s.abandon = func(ctx context.Context, c *Client, _ string, _ *ResponseStreamed) {
 		if id != "" {
 			_, _ = c.CancelResponse(ctx, id) // it may have ended by now
 		}

@@ -100,9 +100,9 @@ func (c *Client) StartSession(ctx context.Context, id string, in NewSessionEvent
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
 	out, err := create[SessionTurn](ctx, c, under(sessionsPath, id, "events"), nil, in)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+		work, cancel := abandoning(ctx)
 		defer cancel()
-		_, _ = c.InterruptSession(work, id) // it may have ended by now
+		_, _ = c.With(WithTimeout(0)).InterruptSession(work, id) // it may have ended by now
 	}
 	return out, err
 }
@@ -147,7 +147,7 @@ func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEven
 		ev.Turn = &SessionTurn{}
 		return json.Unmarshal(data, ev.Turn)
 	}
-	s.abandon = func(ctx context.Context, _ string, _ *SessionStreamed) {
+	s.abandon = func(ctx context.Context, c *Client, _ string, _ *SessionStreamed) {
 		_, _ = c.InterruptSession(ctx, id) // it may have ended by now
 	}
 	return events(ctx, c, s)

@@ -35,9 +35,9 @@ type source[T any] struct {
 	raw func(*T, []byte)
 	// single decodes an answer that is no stream.
 	single func(*T, []byte) error
-	// abandon ends what the stream is of, once the caller's context has ended. traceID is of the
-	// first answer, "" if there was none.
-	abandon func(ctx context.Context, traceID string, last *T)
+	// abandon ends what the stream is of with c, once the caller's context has ended. traceID is of
+	// the first answer, "" if there was none.
+	abandon func(ctx context.Context, c *Client, traceID string, last *T)
 }
 
 // events yields the events of s.
@@ -49,8 +49,8 @@ func events[T any](ctx context.Context, c *Client, s source[T]) iter.Seq2[T, err
 			return
 		}
 		if ctx.Err() != nil && s.abandon != nil {
-			work, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
-			s.abandon(work, r.traceID, r.last)
+			work, cancel := abandoning(ctx)
+			s.abandon(work, c.With(WithTimeout(0)), r.traceID, r.last)
 			cancel()
 		}
 		if !r.stopped {

@@ -170,7 +170,8 @@ func TestDeletedBefore(t *testing.T) {
 
 // TestExecuteCancels shows how the id of an inline execution is found to end it.
 func TestExecuteCancels(t *testing.T) {
-	begun, cancelled := make(chan string, 2), make(chan string, 1)
+	begun, cancelled := make(chan string, 4), make(chan string, 1)
+	var late atomic.Bool
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/cancel"):
@@ -178,6 +179,9 @@ func TestExecuteCancels(t *testing.T) {
 			_, _ = io.WriteString(w, `{}`)
 		case r.Header.Get("Prefer") != "":
 			begun <- r.Header.Get(idempotencyKey)
+			if late.Load() {
+				time.Sleep(100 * time.Millisecond)
+			}
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = io.WriteString(w, `{"trace_id":"trc_7","status":"running"}`)
 		default:
@@ -202,11 +206,16 @@ func TestExecuteCancels(t *testing.T) {
 	if path := <-cancelled; path != "/v1/executions/trc_7/cancel" {
 		t.Errorf("ended was %s", path)
 	}
-	go func() { <-begun; <-begun }()
+	// What is ended takes longer than the timeout.
+	late.Store(true)
 	if _, err := c.With(WithTimeout(50*time.Millisecond)).Execute(t.Context(), ExecuteRequest{Code: "1"}); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	<-cancelled
+	select {
+	case <-cancelled:
+	default:
+		t.Error("what was given up was not ended")
+	}
 }
 
 func TestDownloadGoesOn(t *testing.T) {
