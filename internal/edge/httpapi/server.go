@@ -184,7 +184,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // expireWait is how long an execution that Expire ended has to be answered.
-const expireWait = 2 * time.Second
+const expireWait = 5 * time.Second
 
 // Serve answers on ln until ctx ends, then shuts down: it begins no new executions, gives
 // requests that wait for running ones the grace period, and cuts what is left. It closes

@@ -21,11 +21,12 @@ func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	told.Go(func() {
+	var reports sync.WaitGroup
+	reports.Go(func() {
 		started := time.Now()
 		tick := time.NewTicker(reportEvery)
 		defer tick.Stop()
+		told := time.Duration(0)
 		for {
 			select {
 			case <-ctx.Done():
@@ -33,6 +34,10 @@ func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
 			case <-tick.C:
 			}
 			took := time.Since(started).Round(time.Second)
+			if took <= told { // the protocol has progress increase; a tick was late
+				continue
+			}
+			told = took
 			if in.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Progress: took.Seconds(), Message: fmt.Sprintf("%s: running for %s", in.Params.Name, took),
 			}) != nil {
@@ -42,6 +47,6 @@ func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
 	})
 	return func() {
 		cancel()
-		told.Wait()
+		reports.Wait()
 	}
 }
