@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // start returns a guest and a client of it.
@@ -59,17 +60,26 @@ func TestTimeoutEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, c := start(t)
 			spec := bash(t, code)
-			spec.Timeout = time.Second
-			began := time.Now()
-			got := run(t, c, spec)
-			if !got.TimedOut || got.Signal != 9 || got.ExitCode != 137 || got.stdout != "x\n" {
-				t.Errorf("got %+v", got)
+			// On a busy machine a program may be ended before its first word: it gets twice
+			// as long then.
+			for spec.Timeout = time.Second; ; spec.Timeout *= 2 {
+				began := time.Now()
+				got := run(t, c, spec)
+				if !got.TimedOut || got.Signal != 9 || got.ExitCode != 137 {
+					t.Errorf("got %+v", got)
+				}
+				if d := time.Since(began); d > spec.Timeout+9*time.Second {
+					t.Errorf("took %v", d)
+				}
+				alone(t, g)
+				healthy(t, c)
+				if got.stdout == "x\n" {
+					break
+				}
+				if got.stdout != "" || spec.Timeout > 30*time.Second {
+					t.Fatalf("got %+v", got)
+				}
 			}
-			if d := time.Since(began); d > 10*time.Second {
-				t.Errorf("took %v", d)
-			}
-			alone(t, g)
-			healthy(t, c)
 		})
 	}
 }
@@ -285,24 +295,33 @@ func TestKill(t *testing.T) {
 func TestRunsSideBySide(t *testing.T) {
 	g, c := start(t)
 	long := bash(t, "")
-	long.Files, long.Argv = nil, []string{"bash", "-c", "sleep 2; echo long"}
+	long.Files, long.Argv = nil, []string{"bash", "-c", "echo begun; until [ -e /tmp/go ]; do sleep 0.01; done; echo long"}
 	short := long
 	short.Argv = []string{"bash", "-c", "(sleep 64 &); setsid bash -c 'sleep 65; true' & sleep 60"}
 	short.Timeout = 300 * time.Millisecond
-	results := make(chan outcome, 2)
-	for _, spec := range []guest.RunSpec{long, short} {
-		go func() {
-			var out strings.Builder
-			res, err := c.Run(t.Context(), spec, func(_ guest.Stream, p []byte) { out.Write(p) })
-			if err != nil {
-				t.Error(err)
+	begun, ended := make(chan struct{}), make(chan outcome, 1)
+	go func() {
+		var out strings.Builder
+		res, err := c.Run(t.Context(), long, func(_ guest.Stream, p []byte) {
+			if out.Len() == 0 {
+				close(begun)
 			}
-			results <- outcome{Result: res, stdout: out.String()}
-		}()
+			out.Write(p)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- outcome{Result: res, stdout: out.String()}
+	}()
+	atolltest.Heard(t, begun, "the long run begins")
+	if got := run(t, c, short); !got.TimedOut {
+		t.Errorf("the short run got %+v", got)
 	}
-	first, second := <-results, <-results
-	if !first.TimedOut || second.stdout != "long\n" || second.ExitCode != 0 {
-		t.Errorf("got %+v and %+v", first, second)
+	if err := os.WriteFile(filepath.Join(g.Root(), "tmp/go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := atolltest.Heard(t, ended, "the long run ends"); got.stdout != "begun\nlong\n" || got.ExitCode != 0 {
+		t.Errorf("the long run got %+v", got)
 	}
 	alone(t, g)
 }

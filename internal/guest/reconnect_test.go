@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // lines is a program that prints numbered lines, and what it prints.
@@ -180,7 +181,7 @@ func TestNobodyListens(t *testing.T) {
 	code, want := lines(300000, 0)
 	spec := guesttest.Program(t, guesttest.Python, code+"open('/tmp/end', 'w')\n")
 	spec.ID = guest.NewRunID()
-	small := bash(t, "touch /tmp/began; sleep 0.3; echo small; echo more >&2; touch /tmp/small; exit 4")
+	small := bash(t, "touch /tmp/began; until [ -e /tmp/go ]; do sleep 0.01; done; echo small; echo more >&2; touch /tmp/small; exit 4")
 	small.ID = guest.NewRunID()
 	gone, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -189,9 +190,7 @@ func TestNobodyListens(t *testing.T) {
 		_, err := c.Run(gone, small, nil)
 		unheard <- err
 	}()
-	if !appears(g, "tmp/began") {
-		t.Fatal("the small program did not start")
-	}
+	atolltest.Until(t, time.Minute, "the small program starts", func() bool { return exists(g, "tmp/began") })
 	if _, err := c.Run(gone, spec, func(guest.Stream, []byte) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -199,11 +198,15 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	if !appears(g, "tmp/small") {
-		t.Fatal("the small program did not run")
+	if err := os.WriteFile(filepath.Join(g.Root(), "tmp/go"), nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
-	if appears(g, "tmp/end") {
-		t.Error("the large program went on without a listener")
+	atolltest.Until(t, time.Minute, "the small program runs", func() bool { return exists(g, "tmp/small") })
+	for range 100 { // a while in which it might
+		if exists(g, "tmp/end") {
+			t.Fatal("the large program went on without a listener")
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 
 	c = g.Dial(t)
@@ -273,13 +276,8 @@ func TestDialWaits(t *testing.T) {
 	healthy(t, g.Dial(t))
 }
 
-// appears waits a while for a file in the guest.
-func appears(g *guesttest.Guest, path string) bool {
-	for range 100 {
-		if _, err := os.Stat(filepath.Join(g.Root(), path)); err == nil {
-			return true
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	return false
+// exists reports whether a file is in the guest.
+func exists(g *guesttest.Guest, path string) bool {
+	_, err := os.Stat(filepath.Join(g.Root(), path))
+	return err == nil
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -61,14 +62,15 @@ const noProcess = "-"
 
 // alive reports whether the guest says anything in time.
 func (c *Client) alive() bool {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeouts.Pulse, errSilent)
+	within := cmp.Or(c.timeouts.Sign, c.timeouts.Pulse)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, errSilent)
 	defer cancel()
 	x, err := c.askFor(ctx, proto.Request{Process: &proto.Name{ID: noProcess}}, true)
 	if err == nil {
 		err = x.Flush()
 	}
 	if err == nil {
-		if _, err = x.answer(c.timeouts.Pulse); err == nil {
+		if _, err = x.answer(within); err == nil {
 			x.finish()
 			return true
 		}

@@ -15,9 +15,9 @@ type Timeouts struct {
 	Silence time.Duration // for an answer, the next piece of content, or room for one
 	Work    time.Duration // for the answer to what takes its time, such as to remove a tree
 	// While anything is under way the guest is asked for a sign of life every Pulse, for
-	// which it has as long again. That ends what may wait for as long as it likes: for a
-	// process, a change, or on a connection with a port.
-	Pulse time.Duration
+	// which it has Sign, or as long again if that is 0. That ends what may wait for as long
+	// as it likes: for a process, a change, or on a connection with a port.
+	Pulse, Sign time.Duration
 }
 
 // DefaultTimeouts are those of Dial. A bucket that is mounted may take a while for each of

@@ -59,7 +59,7 @@ func says(address string, parts ...string) func(*testing.T, *rig) {
 				t.Fatal(err)
 			}
 		}
-		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		answer, err := io.ReadAll(c)
 		if errors.Is(err, unix.ECONNRESET) { // also after something of the server's
 			return
@@ -79,7 +79,7 @@ func sends(address, datagram string) func(*testing.T, *rig) {
 		}
 		defer c.Close()
 		_, _ = io.WriteString(c, datagram)
-		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
 			t.Errorf("sending to %s: %v", address, err)
 		}
