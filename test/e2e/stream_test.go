@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 // event is a line of a stream.
 type event struct {
 	Type, Status, Stream, Data string
+	TraceID                    string `json:"trace_id"`
 	Result                     *atolltest.Result
 	Seq                        int
 }
@@ -53,29 +55,20 @@ func events(t *testing.T, s *atolltest.Server, method, path string, body []byte,
 	}
 }
 
-// TestStream checks that output comes while the program runs, and how a stream
-// ends.
+// TestStream checks what a stream has, and how it ends.
 func TestStream(t *testing.T) {
-	s := shared(t)
-	var first time.Time
-	var out string
+	out := map[string]string{}
 	var last event
-	stream(t, s, atolltest.Program{Language: atolltest.Bash, Code: "echo first; echo e >&2; sleep 1; echo second; exit 3"}, func(e event) {
-		if e.Type == "output" && first.IsZero() {
-			first = time.Now()
-		}
+	stream(t, shared(t), atolltest.Program{Language: atolltest.Bash, Code: "echo first; echo e >&2; echo second; exit 3"}, func(e event) {
 		if e.Type == "output" {
-			out += e.Stream + ":" + e.Data
+			out[e.Stream] += e.Data
 		}
 		if e.Seq <= last.Seq && last.Type != "" {
 			t.Errorf("event %d comes after %d", e.Seq, last.Seq)
 		}
 		last = e
 	})
-	if ahead := time.Since(first); first.IsZero() || ahead < 800*time.Millisecond {
-		t.Errorf("the first line came %v ahead of the result; the program goes on for a second after it", ahead)
-	}
-	if out != "stdout:first\nstderr:e\nstdout:second\n" && out != "stderr:e\nstdout:first\nstdout:second\n" {
+	if out["stdout"] != "first\nsecond\n" || out["stderr"] != "e\n" {
 		t.Errorf("got %q", out)
 	}
 	if last.Type != "result" || last.Status != "failed" || last.Result == nil || last.Result.ExitCode != 3 || last.Result.Stdout != "first\nsecond\n" {
@@ -83,12 +76,44 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamTimeout checks how a stream ends when the time does.
-func TestStreamTimeout(t *testing.T) {
+// TestStreamIsOfWhatRuns checks that output comes while the program runs: only one that
+// runs can be cancelled.
+func TestStreamIsOfWhatRuns(t *testing.T) {
+	s := shared(t)
+	var id string
+	var seen int
 	var last event
-	stream(t, shared(t), atolltest.Program{Code: "import time\nprint('so far', flush=True)\ntime.sleep(60)", Timeout: 1}, func(e event) { last = e })
-	if last.Type != "result" || last.Status != "timeout" || last.Result == nil || last.Result.ExitCode != -1 || last.Result.Reason() != "execution timed out after 1s" || last.Result.Stdout != "so far\n" {
-		t.Errorf("the last event is %+v %v", last, last.Result)
+	stream(t, s, atolltest.Program{Language: atolltest.Bash, Code: "echo first; echo e >&2; sleep 60"}, func(e event) {
+		if last = e; e.Type == "status" {
+			id = e.TraceID
+		}
+		if e.Type != "output" {
+			return
+		}
+		if seen++; seen == 1 {
+			s.Must(t, atolltest.Key, http.MethodPost, "/v1/executions/"+id+"/cancel", nil).Into(t, http.StatusOK, nil)
+		}
+	})
+	if seen == 0 || last.Type != "result" || last.Status != "cancelled" {
+		t.Errorf("after %d events of output the last event is %+v", seen, last)
+	}
+}
+
+// TestStreamTimeout checks how a stream ends when the time does. It runs from the program's
+// start: one that is kept from its first line for so long gets twice as much.
+func TestStreamTimeout(t *testing.T) {
+	for timeout := 1; ; timeout *= 2 {
+		var last event
+		stream(t, shared(t), atolltest.Program{Code: "import time\nprint('so far', flush=True)\ntime.sleep(60)", Timeout: timeout}, func(e event) { last = e })
+		if last.Type != "result" || last.Status != "timeout" || last.Result == nil || last.Result.ExitCode != -1 || last.Result.Reason() != fmt.Sprintf("execution timed out after %ds", timeout) {
+			t.Fatalf("the last event is %+v %v", last, last.Result)
+		}
+		if last.Result.Stdout == "so far\n" {
+			return
+		}
+		if last.Result.Stdout != "" || timeout > 10 {
+			t.Fatalf("after %d s there is %q", timeout, last.Result.Stdout)
+		}
 	}
 }
 

@@ -109,16 +109,20 @@ func TestThreadEnds(t *testing.T) {
 	on(t, s, atolltest.Key, id, atolltest.Bash, "echo failed > state; exit 1")
 	state("failed")
 
-	a, err := s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
-		map[string]any{"language": "bash", "code": "echo timed-out > state; sleep 60", "timeout": 1, "thread_id": id}, nil)
-	if err != nil {
-		t.Fatal(err)
+	// The time runs from the program's start: one that is kept from writing for so long gets
+	// twice as much.
+	for timeout, wrote := 1, false; !wrote; timeout *= 2 {
+		var r atolltest.Result
+		s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
+			map[string]any{"language": "bash", "code": "echo timed-out > state; echo written; sleep 60", "timeout": timeout, "thread_id": id}).Into(t, http.StatusGatewayTimeout, &r)
+		if wrote = r.Stdout == "written\n"; !wrote && timeout > 10 {
+			t.Fatalf("after %d s: %v", timeout, &r)
+		}
 	}
-	a.Into(t, http.StatusGatewayTimeout, nil)
 	state("timed-out")
 
 	// A cancelled one leaves the thread as it was; while it runs no other run has it.
-	a, err = s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
+	a, err := s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
 		map[string]any{"language": "bash", "code": "echo cancelled > state; echo begun; sleep 60", "thread_id": id}, http.Header{"Prefer": {"respond-async"}})
 	if err != nil {
 		t.Fatal(err)

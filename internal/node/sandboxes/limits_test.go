@@ -58,7 +58,7 @@ func TestTimeEnds(t *testing.T) {
 	if got, err := m.Get(t.Context(), p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed || got.Detail != "its time was over" {
 		t.Errorf("on record: %+v, %v", got, err)
 	}
-	m.ensure(p, "s", "longer", &sandbox.Spec{Timeout: 2 * time.Second})
+	m.ensure(p, "s", "longer", &sandbox.Spec{Timeout: time.Minute})
 	hour := time.Hour
 	if sb, err := m.Update(t.Context(), p, "s", "longer", sandbox.Change{Timeout: &hour}); err != nil || time.Until(*sb.ExpiresAt) < 59*time.Minute {
 		t.Errorf("extended: %+v, %v", sb, err)

@@ -56,10 +56,10 @@ func times(all int) int {
 }
 
 // TestUnusedSandboxSaysWhenItIsDestroyed: everything that answers with a sandbox that
-// sleeps says when it is destroyed for want of use, and it is then.
+// sleeps says when it is destroyed for want of use.
 func TestUnusedSandboxSaysWhenItIsDestroyed(t *testing.T) {
 	t.Parallel()
-	const keep = 3 * time.Second
+	const keep = time.Hour
 	m := start(t, func(c *sandboxes.Config) { c.KeepUnused = keep })
 	p := m.caller("a")
 	if sb := m.ensure(p, "s", "x", nil); sb.UnusedUntil != nil {
@@ -77,6 +77,19 @@ func TestUnusedSandboxSaysWhenItIsDestroyed(t *testing.T) {
 		if sb.UnusedUntil == nil || !sb.UnusedUntil.Equal(sb.UsedAt.Add(keep)) {
 			t.Errorf("%s: used at %v, destroyed at %v", what, sb.UsedAt, sb.UnusedUntil)
 		}
+	}
+}
+
+// TestUnusedSandboxIsDestroyed: not before it said. Nothing else is asked of it, which may be
+// gone once it sleeps.
+func TestUnusedSandboxIsDestroyed(t *testing.T) {
+	t.Parallel()
+	m := start(t, func(c *sandboxes.Config) { c.KeepUnused = 3 * time.Second })
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	slept, err := m.Sleep(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
 	}
 	atolltest.Until(t, 30*time.Second, "it is destroyed", func() bool { return m.get(p, "s", string(slept.ID)).State == sandbox.Destroyed })
 	if now := time.Now(); now.Before(*slept.UnusedUntil) {
@@ -103,6 +116,10 @@ func TestAnIdleSandboxFallsAsleep(t *testing.T) {
 		t.Errorf("frozen, it uses %+v, %v", u, err)
 	}
 	begun := time.Now()
+	h, err := m.Use(t.Context(), p, "s", "one") // or it may sleep again before it is looked at
+	if err != nil {
+		t.Fatal(err)
+	}
 	now, later := m.told(p, "s", "one")
 	t.Logf("used within %s of being frozen", time.Since(begun))
 	if now != was || later <= ticks {
@@ -111,6 +128,7 @@ func TestAnIdleSandboxFallsAsleep(t *testing.T) {
 	if got := m.get(p, "s", "one"); got.State != sandbox.Running {
 		t.Errorf("it is %s", got.State)
 	}
+	h.Close()
 	asleep(sandbox.OnDisk)
 	if u, err := m.Usage(t.Context(), p, "s", "one"); err != nil || u.Memory != 0 {
 		t.Errorf("on disk, it uses %+v, %v", u, err)
@@ -120,8 +138,7 @@ func TestAnIdleSandboxFallsAsleep(t *testing.T) {
 		t.Errorf("woken, it tells %q, %d; it told %q, %d", now, later, was, ticks)
 	}
 
-	h, err := m.Use(t.Context(), p, "s", "one")
-	if err != nil {
+	if h, err = m.Use(t.Context(), p, "s", "one"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = m.Sleep(t.Context(), p, "s", "one")
