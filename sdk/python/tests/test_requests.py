@@ -6,6 +6,7 @@ import asyncio
 import io
 import tempfile
 import threading
+import time
 import tracemalloc
 import unittest
 from typing import Any
@@ -149,6 +150,7 @@ class Requests(unittest.TestCase):
 
         def handle(r: Request, n: int) -> None:
             if "prefer" in r.headers:
+                time.sleep(1.2)  # longer than the caller's time, which is not for this
                 r.answer(202, {"trace_id": "trc_7", "status": "running"}, X_Trace_Id="trc_7")
             elif r.path.endswith("/cancel"):
                 r.answer(200, {"trace_id": "trc_7", "status": "cancelled"})
@@ -156,7 +158,7 @@ class Requests(unittest.TestCase):
             else:
                 waits.wait(20)
 
-        with Server(handle) as server, client(server, request_timeout=0.3) as c:
+        with Server(handle) as server, client(server, request_timeout=1) as c:
             with self.assertRaises(atoll.RequestTimeout):
                 c.execute("while True: pass")
             self.assertEqual(server.paths()[1:], ["POST /v1/sandbox/execute", "POST /v1/executions/trc_7/cancel"])

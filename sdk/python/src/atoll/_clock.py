@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,18 +35,26 @@ async def async_sleep(seconds: float) -> None:
     await anyio.sleep(seconds)
 
 
+# Seconds that each request gets at least, whatever its client's request_timeout.
+least: ContextVar[float] = ContextVar("least", default=0.0)
+
+
 @contextmanager
 def shield(seconds: float) -> Iterator[None]:
-    """Bounds what is done for a call that was cancelled, which the time limits of its
-    requests do already."""
-    yield
+    """Bounds what is done for a call that was cancelled, or whose time was over, which the
+    time limits of its requests do already."""
+    before = least.set(min(seconds, WHOLE_TIME))
+    try:
+        yield
+    finally:
+        least.reset(before)
 
 
 @asynccontextmanager
 async def async_shield(seconds: float) -> AsyncIterator[None]:
     import anyio
 
-    with anyio.move_on_after(seconds, shield=True):
+    with anyio.move_on_after(seconds, shield=True), shield(seconds):
         yield
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _errors
 from .._body import Body, async_content
-from .._clock import async_deadline, async_sleep, pause
+from .._clock import async_deadline, async_sleep, least, pause
 from .._record import Record
 from .._request import (
     BYTES,
@@ -83,6 +83,8 @@ class AsyncTransport:
         repeatable = form is None and (upload is None or upload.repeatable)
         long = stream or upload is not None or form is not None
         total = options.timeout(STREAM_TIMEOUT if long else timeout)
+        if total is not None:
+            total = max(total, least.get())
         until = None if total is None else time.monotonic() + total
         attempt = 0
         while True:
