@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -211,33 +212,38 @@ func TestIdempotency(t *testing.T) {
 }
 
 // TestOneOutcome has executions end by themselves, by their time and by their
-// caller at the same moment.
+// caller at the same moment. How long they live follows how long a caller takes to cancel here:
+// it grows where the caller came too late, and shrinks where it did not.
 func TestOneOutcome(t *testing.T) {
 	const races = 1000
 	w := gatewaytest.Open(t)
 	p := w.Principal(t, "a", "enterprise")
 	w.Executor.Program("brief", func(r *gatewaytest.Run) int {
 		select {
-		case <-time.After(3 * time.Millisecond):
+		case <-time.After(around(r.Timeout)):
 		case <-r.Context.Done():
 		}
 		return 0
 	})
-	w.Executor.Shorten(3 * time.Millisecond)
-	outcomes := map[execution.Status]int{}
 	var mu sync.Mutex
+	life := 3 * time.Millisecond // guarded by mu, as is what follows
+	outcomes := map[execution.Status]int{}
+	w.Executor.Shorten(life)
 	room := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for i := range races {
+	for range races {
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
+			mu.Lock()
+			after := rand.N(life)
+			mu.Unlock()
 			e, err := w.Execute(t.Context(), p, gatewaytest.Request("brief"), streamed)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			time.Sleep(time.Duration(i%40) * 100 * time.Microsecond) // the load: its caller cancels at any moment
+			time.Sleep(after) // the load: its caller cancels at any moment
 			cancelled, err := w.Cancel(t.Context(), p.Tenant.ID, e.TraceID)
 			if err != nil && fault.KindOf(err) != fault.Conflict {
 				t.Errorf("cancel: %v", err)
@@ -247,8 +253,14 @@ func TestOneOutcome(t *testing.T) {
 				t.Errorf("%s, and cancelling said %v", e.Status, err)
 			}
 			mu.Lock()
+			defer mu.Unlock()
 			outcomes[e.Status]++
-			mu.Unlock()
+			if e.Status == execution.Cancelled {
+				life -= life / 8
+			} else {
+				life = min(life+life/8, time.Second)
+			}
+			w.Executor.Shorten(life)
 		})
 	}
 	all.Wait()
@@ -278,6 +290,9 @@ func TestOneOutcome(t *testing.T) {
 		}
 	}
 }
+
+// around is half of a time to one and a half of it.
+func around(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 // flaky is a store whose database is away for a while.
 type flaky struct {

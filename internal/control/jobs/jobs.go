@@ -97,6 +97,8 @@ type Config struct {
 	Observe func(outcome string)
 
 	Periodic []Periodic
+
+	poll time.Duration // of webhooks; 0 for ownPoll or sharedPoll
 }
 
 // Client stores jobs and works on them.
@@ -144,9 +146,12 @@ func New(cfg Config) (*Client, error) {
 		schedule = append(schedule, p.schedule())
 	}
 
-	poll := ownPoll
-	if cfg.Postgres {
-		poll = sharedPoll
+	poll := cfg.poll
+	if poll == 0 {
+		poll = ownPoll
+		if cfg.Postgres {
+			poll = sharedPoll
+		}
 	}
 	var err error
 	c.river, err = river.NewClient(riverdriver.Driver[*sql.Tx](c.driver), &river.Config{

@@ -199,9 +199,10 @@ func TestWatcherThatIsNotAsked(t *testing.T) {
 		return fmt.Sprintf(`{"watcherId":%q}`, made.ID)
 	}
 	first, long, took := watch(), "/d/"+strings.Repeat("n", 4000), 0
-	for ; o.using.Load() > 0; took++ {
+	for o.using.Load() > 0 {
 		select {
 		case o.events <- file.Event{Change: file.Created, Path: long}:
+			took++
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -43,7 +43,7 @@ type machine struct {
 	gone    atomic.Bool
 	refuses atomic.Pointer[fault.Error]
 	silent  atomic.Pointer[fault.Error] // instead of a connection
-	waits   atomic.Int64                // how long something may take to listen
+	until   atomic.Pointer[time.Time]   // something may listen
 
 	instance atomic.Pointer[chan struct{}]
 
@@ -67,7 +67,7 @@ func (m *machine) Listening(context.Context) ([]netip.AddrPort, error) {
 }
 
 func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
-	m.waits.Store(int64(wait))
+	m.until.Store(new(time.Now().Add(wait)))
 	if err := m.silent.Load(); err != nil {
 		return nil, err
 	}
@@ -354,12 +354,14 @@ func TestNothingListens(t *testing.T) {
 		"something does at 10.0.0.2. Have it":                           {many[0], netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), port)},
 	} {
 		r.listening.Store(&listens)
+		began := time.Now()
 		res, text := r.do(t, "GET", u.String(), map[string]string{"Accept": "text/html"}, nil)
 		if res.StatusCode != http.StatusBadGateway || !strings.Contains(text, fmt.Sprintf("Nothing listens on port %d", port)) || !strings.Contains(text, says) || !strings.HasPrefix(text, "<!doctype html>") {
 			t.Errorf("%d %s", res.StatusCode, text)
 		}
-		if wait := time.Duration(r.waits.Load()); wait < 9*time.Second || wait > 10*time.Second {
-			t.Errorf("it waits for %v", wait)
+		answered := time.Now()
+		if until := r.until.Load(); until.Before(began.Add(10*time.Second)) || until.After(answered.Add(10*time.Second)) {
+			t.Errorf("it waits until %v, asked at %v and answered at %v", until, began, answered)
 		}
 	}
 }

@@ -117,6 +117,14 @@ func (h *handler) EndTurn(turn string) {
 	h.x.ReleaseTurn(turn)
 }
 
+// stay has the executor not come back by itself once it is full.
+func (h *handler) stay() {
+	h.x.mu.Lock()
+	defer h.x.mu.Unlock()
+	h.x.back.Stop()
+	h.x.back = time.AfterFunc(pause, func() {})
+}
+
 func (h *handler) has(traceID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,6 +218,7 @@ func TestStartRefused(t *testing.T) {
 		ctx := deadline(t, 20*time.Second)
 		wantFault(t, b.Runner().Start(ctx, job("trc_0")), fault.Unavailable, "no executor has room; nothing was run")
 		h := serve(t, b, "x1", 1)
+		h.stay()
 		h.starter = func(_ context.Context, j execution.Job) error {
 			if j.Code == "bad" {
 				return fault.New(fault.Forbidden, "not here")

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -124,7 +123,7 @@ func TestOutcomeCheck(t *testing.T) {
 	}
 }
 
-// TestOutcomeInterrupted: an interrupt ends a check and a grader within a second.
+// TestOutcomeInterrupted: an interrupt ends a check and a grader, which do not end by themselves.
 func TestOutcomeInterrupted(t *testing.T) {
 	for what, body := range map[string]string{"check": `{"type": "user.define_outcome", "description": "x", "check": {"command": "hang"}}`, "grader": kind + `}`} {
 		t.Run(what, func(t *testing.T) {
@@ -138,12 +137,8 @@ func TestOutcomeInterrupted(t *testing.T) {
 				t.Fatal(w.Body)
 			}
 			<-k.hung
-			began := time.Now()
 			k.ask(200, "POST", k.path+"/interrupt", "", nil)
 			<-k.ended
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("it took %s", took)
-			}
 			if got := k.evaluations(); got != "start0 end0:interrupted" {
 				t.Error(got)
 			}
