@@ -232,7 +232,7 @@ type watcher struct {
 const memoryInterval = 50 * time.Millisecond
 
 // drainTime is how long a dead sandbox's last output may take to be read.
-const drainTime = 50 * time.Millisecond
+const drainTime = 500 * time.Millisecond
 
 func (s *Sandbox) watch(ctx context.Context, p execution.Program) *watcher {
 	// The guest goes on when its caller does not: a cancelled run is killed, and
@@ -304,7 +304,7 @@ func (s *Sandbox) guard(caller context.Context, w *watcher, p execution.Program)
 
 // killTime is how long the guest may take to kill; one that is short of memory
 // itself may not answer at all.
-const killTime = time.Second
+const killTime = 3 * time.Second
 
 func (s *Sandbox) kill(w *watcher, id guest.RunID) {
 	ctx, cancel := context.WithTimeout(w.ctx, killTime)

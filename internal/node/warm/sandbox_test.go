@@ -88,7 +88,24 @@ func run(t *testing.T, ctx context.Context, s *Sandbox) execution.Outcome {
 	return out
 }
 
+// Of a guest that takes longer than killTime to answer, as on a busy machine, the end is not
+// known: it is tried again.
 func TestAProgramThatEndsBeforeItsKillKeepsItsEnd(t *testing.T) {
+	for range 5 {
+		begun := time.Now()
+		out := endsBeforeItsKill(t)
+		if out.Lost && time.Since(begun) >= killTime {
+			continue
+		}
+		if out.ExitCode != 0 || out.Lost || out.OOM {
+			t.Errorf("a program that had ended well was taken for %+v", out)
+		}
+		return
+	}
+	t.Error("a program that had ended well is lost")
+}
+
+func endsBeforeItsKill(t *testing.T) execution.Outcome {
 	var id uint64
 	s := guestSays(t, func(f wire.Frame) []wire.Frame {
 		switch f.Type {
@@ -103,9 +120,7 @@ func TestAProgramThatEndsBeforeItsKillKeepsItsEnd(t *testing.T) {
 		}
 		return nil
 	})
-	if out := run(t, t.Context(), s); out.ExitCode != 0 || out.Lost || out.OOM {
-		t.Errorf("a program that had ended well was taken for %+v", out)
-	}
+	return run(t, t.Context(), s)
 }
 
 func TestAStalledGuestOutOfMemoryDidNotTimeOut(t *testing.T) {
