@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -128,7 +129,7 @@ func typeOf(v any) string {
 // between them unless whole.
 func matchStream(want, got []any, whole bool) string {
 	if whole {
-		return match(want, got)
+		return match(gathered(want), gathered(got))
 	}
 	next := 0
 	for _, ev := range got {
@@ -140,4 +141,23 @@ func matchStream(want, got []any, whole bool) string {
 		return ""
 	}
 	return fmt.Sprintf("event %d, %s, did not come, in %s", next, short(want[next]), short(got))
+}
+
+// gathered are events of which those that follow each other with data of one stream are one: how
+// many pieces an output comes in depends on the machine.
+func gathered(events []any) (all []any) {
+	var last map[string]any
+	for _, e := range events {
+		ev, _ := e.(map[string]any)
+		before, first := last["data"].(string)
+		more, second := ev["data"].(string)
+		if !first || !second || last["stream"] != ev["stream"] {
+			last = maps.Clone(ev)
+			all = append(all, last)
+			continue
+		}
+		maps.Copy(last, ev)
+		last["data"] = before + more
+	}
+	return all
 }

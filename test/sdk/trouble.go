@@ -52,6 +52,9 @@ func (p *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case way == "flaky" && key == "" && r.Method != http.MethodPost && r.Method != http.MethodPatch && nth%2 == 0:
 		refuse(w, http.StatusServiceUnavailable, "0", "service_unavailable")
 		return
+	case way == "mute":
+		<-r.Context().Done()
+		return
 	case way == "slow":
 		select {
 		case <-time.After(slowWait):

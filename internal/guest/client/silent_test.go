@@ -414,31 +414,40 @@ func TestSignsOfLife(t *testing.T) {
 
 // TestNoSignIsAskedFor: of a guest that no caller waits for.
 func TestNoSignIsAskedFor(t *testing.T) {
-	h := newHush(t, calm, false, func(_ *hush, conn *proto.Conn) { lines(conn, frame(proto.Answer, aFile)) })
-	if _, err := h.Stat(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-h.pulses:
-		t.Error("it was asked for one")
-	case <-h.Done():
-		t.Errorf("the conversation is over: %v", h.failure())
-	case <-time.After(late(calm)):
+	for pulse := 500 * time.Millisecond; ; pulse *= 2 {
+		patient := Timeouts{Silence: time.Minute, Work: time.Minute, Pulse: pulse, Sign: time.Minute}
+		h := newHush(t, patient, false, func(_ *hush, conn *proto.Conn) { lines(conn, frame(proto.Answer, aFile)) })
+		began := time.Now()
+		if _, err := h.Stat(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) >= pulse { // one may have been asked for while the caller waited
+			continue
+		}
+		select {
+		case <-h.pulses:
+			t.Error("it was asked for one")
+		case <-h.Done():
+			t.Errorf("the conversation is over: %v", h.failure())
+		case <-time.After(2 * pulse):
+		}
+		return
 	}
 }
 
 // TestStandingStill: a sandbox that is made to stand still may take its time.
 func TestStandingStill(t *testing.T) {
-	h := newHush(t, calm, false, func(h *hush, conn *proto.Conn) {
-		time.Sleep(late(calm)) // the load: it stands still for longer than it may be silent
-		h.SetFrozen(false)
-		lines(conn, frame(proto.Answer, aFile))
-		<-h.over
+	patiently(t, func(p Timeouts) error {
+		h := newHush(t, p, false, func(h *hush, conn *proto.Conn) {
+			time.Sleep(late(p)) // the load: it stands still for longer than it may be silent
+			h.SetFrozen(false)
+			lines(conn, frame(proto.Answer, aFile))
+			<-h.over
+		})
+		h.SetFrozen(true)
+		_, err := h.Stat(t.Context(), "x")
+		return err
 	})
-	h.SetFrozen(true)
-	if _, err := h.Stat(t.Context(), "x"); err != nil {
-		t.Errorf("got %v", err)
-	}
 }
 
 // slow takes its time for each piece.

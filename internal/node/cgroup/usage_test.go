@@ -143,7 +143,7 @@ head -c 40000000 /dev/zero | tail -c 30000000 | { read y <&3; cat >/dev/null; }`
 
 func TestTasksAreHeld(t *testing.T) {
 	g := group(t, Limits{Tasks: 5})
-	out, exit := run(t, g, `for i in 1 2 3 4 5 6 7 8; do sleep 10 >/dev/null 2>&1 & done; echo all`)
+	out, exit := run(t, g, `for i in 1 2 3 4 5 6 7 8; do sleep 60 >/dev/null 2>&1 & done; echo all`)
 	if exit == nil || !strings.Contains(out, "fork") || strings.Contains(out, "all") {
 		t.Errorf("the ninth of five tasks: %q, %v", out, exit)
 	}

@@ -2,7 +2,10 @@ package contexts
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -207,9 +210,19 @@ func TestTimeoutAndGoing(t *testing.T) {
 
 func TestStubbornIsEnded(t *testing.T) {
 	r := newRig(t)
-	o, err := r.try(t.Context(), "node", "await 1; require('child_process').spawnSync('setsid', ['sleep', '100'])", 200*time.Millisecond)
-	if err != nil || o.Status != codecontext.TimedOut || o.Exit == nil {
-		t.Fatalf("%+v, %v", o.Result, err)
+	begun := filepath.Join(t.TempDir(), "begun")
+	code := fmt.Sprintf("await 1; require('child_process').spawnSync('setsid', ['sh', '-c', 'touch %s; exec sleep 100'])", begun)
+	for timeout := 200 * time.Millisecond; ; timeout *= 2 { // longer, where it is interrupted before it is stubborn
+		o, err := r.try(t.Context(), "node", code, timeout)
+		if err != nil || o.Status != codecontext.TimedOut {
+			t.Fatalf("%+v, %v", o.Result, err)
+		}
+		if o.Exit != nil {
+			break
+		}
+		if _, err := os.Stat(begun); err == nil || timeout > 10*time.Second {
+			t.Fatalf("%+v, %v", o.Result, err)
+		}
 	}
 	if _, err := r.try(t.Context(), "node", "1", time.Second); fault.KindOf(err) != fault.Conflict || err == nil {
 		t.Errorf("in an ended context: %v", err)
@@ -232,7 +245,7 @@ func TestExitEndsContext(t *testing.T) {
 
 func TestOneAtATime(t *testing.T) {
 	r := newRig(t)
-	begun := make(chan struct{})
+	begun := make(chan struct{}, 1)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := r.c.Run(t.Context(), r.u, "python", codecontext.Request{Code: "print(1)\nimport time; time.sleep(100)", Timeout: time.Minute, MaxOutput: 100}, func(codecontext.Event) error {

@@ -103,15 +103,16 @@ func (l *local) Start(_ context.Context, spec process.Spec) (process.Info, error
 // relay takes output as a guest daemon does: what was written before a message is
 // passed on before it.
 func (p *localProcess) relay(stdout, stderr, control *os.File) {
+	// A read with a deadline takes nothing where this thread comes late: what is there is read without.
 	drain := func(f *os.File, s process.Stream) {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			return
+		}
 		buf := make([]byte, 64<<10)
-		for {
-			_ = f.SetReadDeadline(time.Now().Add(time.Millisecond))
-			n, err := f.Read(buf)
-			p.add(s, buf[:n])
-			if err != nil {
-				return
-			}
+		for n := 1; n > 0; {
+			_ = raw.Read(func(fd uintptr) bool { n, _ = syscall.Read(int(fd), buf); return true })
+			p.add(s, buf[:max(n, 0)])
 		}
 	}
 	ended := make(chan *process.Exit, 1)
@@ -140,6 +141,7 @@ func (p *localProcess) relay(stdout, stderr, control *os.File) {
 			p.add(process.Control, buf[:n])
 		}
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	drain(control, process.Control)
 	p.mu.Lock()
 	p.exit = exit

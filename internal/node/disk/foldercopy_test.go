@@ -165,7 +165,7 @@ func TestCopyIsNotLedAway(t *testing.T) {
 		})
 	}
 	links := 0
-	for range 100 {
+	for n := 0; n < 100 || links == 0 && n < 10_000; n++ { // on a busy machine nothing may be exchanged for a while
 		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func (r *rig) client(t testing.TB, tr *http.Transport) *http.Client {
 		return r.dial("tcp", net.JoinHostPort(a.Answer[0].(*dns.A).A.String(), port))
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 5 * time.Second}
+	return &http.Client{Transport: tr, Timeout: time.Minute}
 }
 
 func TestHTTP(t *testing.T) {
@@ -160,7 +160,7 @@ func TestServerFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	got := make([]byte, 11)
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != "220 hello\r\n" {
 		t.Fatalf("got %q, %v", got, err)
@@ -257,7 +257,7 @@ func TestUDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	for i := range 100 {
 		msg := fmt.Sprintf("datagram %d", i)
 		if _, err := io.WriteString(c, msg); err != nil {
@@ -295,7 +295,7 @@ func TestSetPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = c.Write([]byte("\x00"))
 		if _, err := c.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
@@ -369,7 +369,7 @@ func TestIdleConnectionsAreCut(t *testing.T) {
 	c, err := r.dial("tcp", at.String())
 	if err == nil { // else it was cut before this thread knew of it
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		_, err = c.Read(make([]byte, 1))
 	}
 	if !errors.Is(err, unix.ECONNRESET) {
@@ -444,7 +444,7 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(c, get("/", "Host: good.test", "Connection: Upgrade", "Upgrade: "+kind))
 		br := bufio.NewReader(c)
 		a, err := http.ReadResponse(br, nil)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +16,7 @@ type stream struct {
 	bytes int
 	err   error
 	keeps bool // its end of the file
+	then  func()
 }
 
 func (s stream) WriteUpper(_ context.Context, f *os.File) error {
@@ -32,6 +32,9 @@ func (s stream) WriteUpper(_ context.Context, f *os.File) error {
 		if _, err := f.Write(piece[:min(left, len(piece))]); err != nil {
 			return err
 		}
+	}
+	if s.then != nil {
+		s.then()
 	}
 	return s.err
 }
@@ -55,9 +58,9 @@ func TestCopyUpper(t *testing.T) {
 	if err := copyUpper(t.Context(), stream{t: t, bytes: 10, err: away, keeps: true}, new(bytes.Buffer), most); !errors.Is(err, away) {
 		t.Errorf("a sandbox that fails: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := copyUpper(ctx, stream{t: t, bytes: 10, keeps: true}, new(bytes.Buffer), most); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := copyUpper(ctx, stream{t: t, bytes: 10, keeps: true, then: cancel}, new(bytes.Buffer), most); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a sandbox that comes to no end: %v", err)
 	}
 }

@@ -275,15 +275,16 @@ func TestKeysAndEnvironmentsDoNotShareKernels(t *testing.T) {
 func TestAProgramThatDoesNotEndByItselfTakesItsKernelAlong(t *testing.T) {
 	e := start(t, folder(t), nil)
 	for name, c := range map[string]struct {
-		code  string
-		ended func(execution.Outcome) bool
+		code    string
+		timeout time.Duration
+		ended   func(execution.Outcome) bool
 	}{
-		"time-out": {"import time; time.sleep(100)", func(o execution.Outcome) bool { return o.TimedOut }},
-		"memory":   {"b = []\nwhile True: b.append(bytearray(1 << 24))", func(o execution.Outcome) bool { return o.OOM }},
+		"time-out": {"import time; time.sleep(100)", 3 * time.Second, func(o execution.Outcome) bool { return o.TimedOut }},
+		"memory":   {"b = []\nwhile True: b.append(bytearray(1 << 24))", time.Minute, func(o execution.Outcome) bool { return o.OOM }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, _, _ := shared(t, e, ofKey(execution.Python, "print(1)"), time.Minute)
-			dir, _, end := shared(t, e, ofKey(execution.Python, c.code), 3*time.Second)
+			dir, _, end := shared(t, e, ofKey(execution.Python, c.code), c.timeout)
 			if dir != before || !c.ended(end) {
 				t.Fatalf("it ended so: %+v", end)
 			}

@@ -42,7 +42,7 @@ func TestCollect(t *testing.T) {
 	_, b := folderStore(t)
 	a := &aged{Store: b}
 	s := newStore(t, a)
-	s.cfg.Grace = time.Second
+	s.cfg.Grace = time.Minute
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")
 	must(t, os.WriteFile(file, []byte("first"), 0o600))

@@ -58,7 +58,7 @@ func archive(t *testing.T, allowed ...string) (ask func(request string) (int, st
 		a, b := net.Pipe()
 		defer a.Close()
 		go m.Serve(b)
-		_ = a.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = a.SetDeadline(time.Now().Add(time.Minute))
 		go func() { _, _ = io.WriteString(a, request) }()
 		res, err := http.ReadResponse(bufio.NewReader(a), nil)
 		if err != nil {

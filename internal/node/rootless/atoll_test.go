@@ -2,8 +2,6 @@ package rootless_test
 
 import (
 	"bytes"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
 	"github.com/atoll-run/atoll/internal/node/rootless/rootlesstest"
 )
@@ -43,10 +42,9 @@ func eachKind(t *testing.T, test func(t *testing.T, u *rootlesstest.User, atoll 
 // awaitNone fails the test if the user's processes do not end by themselves.
 func awaitNone(t *testing.T, u *rootlesstest.User) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	var left []string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-tick.C {
+	// The programs' own time would end them later.
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		if left = u.Processes(t); len(left) == 0 {
 			return
 		}
@@ -113,7 +111,7 @@ func TestKilledServer(t *testing.T) {
 			t.Errorf("the second server ended with %d", code)
 		}
 		awaitNone(t, u)
-		data := filepath.Join(u.Home, ".local/share/atoll")
+		data := filepath.Join(u.Home, dataDir)
 		for _, pattern := range []string{"state/*/sb-*", "rootless/[0-9]*"} {
 			if left, err := filepath.Glob(filepath.Join(data, pattern)); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %q, %v", left, err)
@@ -122,20 +120,15 @@ func TestKilledServer(t *testing.T) {
 	})
 }
 
+// dataDir is the server's, in its user's home.
+const dataDir = ".local/share/atoll"
+
 type server struct{ *exec.Cmd }
 
 // serve starts a server and returns when it can run code.
 func serve(t *testing.T, u *rootlesstest.User, atoll string) *server {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := &server{u.Command(t, atoll, "serve", "--image", "host", "--listen", address, "--on-exit", "destroy")}
+	s := &server{u.Command(t, atoll, "serve", "--image", "host", "--listen", "127.0.0.1:0", "--on-exit", "destroy")}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +140,11 @@ func serve(t *testing.T, u *rootlesstest.User, atoll string) *server {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
-		answer, err := http.Get(fmt.Sprintf("http://%s/readyz", address))
+		found, err := localserver.Find(filepath.Join(u.Home, dataDir))
+		if err != nil {
+			continue
+		}
+		answer, err := http.Get(found.URL + "/readyz")
 		if err != nil {
 			continue
 		}

@@ -115,9 +115,7 @@ func suite(t *testing.T, rootfs func(testing.TB) runtime.Rootfs) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			for _, p := range u.Processes(t) {
-				t.Errorf("left behind: process %s", p)
-			}
+			awaitNone(t, u)
 		})
 	}
 }

@@ -46,8 +46,23 @@ function matches(matcher: string, of: Json, got: Json): boolean {
   }
 }
 
+/**
+ * gathered are events of which those that follow each other with data of one stream are one: how
+ * many pieces an output comes in depends on the machine.
+ */
+function gathered(events: Json[]): Json[] {
+  const out: { data?: Json; stream?: Json }[] = [];
+  for (const e of events as { data?: Json; stream?: Json }[]) {
+    const last = out.at(-1);
+    if (typeof last?.data === "string" && typeof e.data === "string" && last.stream === e.stream) out[out.length - 1] = { ...last, ...e, data: last.data + e.data };
+    else out.push(e);
+  }
+  return out as Json[];
+}
+
 /** outOfOrder says which event did not come in its place, or nothing. */
 export function outOfOrder(want: Json[], got: Json[], whole: boolean): string | undefined {
+  if (whole) [want, got] = [gathered(want), gathered(got)];
   if (whole && want.length !== got.length) return `${got.length} events came, want ${want.length}: ${show(got)}`;
   let next = 0;
   for (const [i, w] of want.entries()) {

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func writeImage(t *testing.T, path, content string) {
@@ -128,16 +130,10 @@ func TestALoopDeviceGoesWithItsMount(t *testing.T) {
 		t.Fatalf("%q, %v", data, err)
 	}
 	backing := filepath.Join("/sys/block", filepath.Base(name), "loop", "backing_file")
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); ; <-tick.C {
-		if of, err := os.ReadFile(backing); err != nil || strings.TrimSpace(string(of)) != path {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s is still attached", name)
-		}
-	}
+	atolltest.Until(t, time.Minute, name+" is not attached any more", func() bool {
+		of, err := os.ReadFile(backing)
+		return err != nil || strings.TrimSpace(string(of)) != path
+	})
 }
 
 // TestTheProcessKeepsItsNamespace: whatever thread happens to be asked.
@@ -160,13 +156,7 @@ func TestTheProcessKeepsItsNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); !slices.Equal(namespaces(), before); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("threads are in %v, not in %v", namespaces(), before)
-		}
-	}
+	atolltest.Until(t, time.Minute, fmt.Sprintf("all threads are in %v", before), func() bool { return slices.Equal(namespaces(), before) })
 }
 
 func TestFoldersBelowTheStageAreRefused(t *testing.T) {
