@@ -28,7 +28,7 @@ func (codeTool) model() model.Tool {
 	return model.Tool{
 		Name: RunCode,
 		Description: "Runs " + language.Titles("or") + " code in an isolated Linux sandbox and returns what it wrote. " +
-			"Files and installed packages stay for later calls; variables and processes do not. Print what you want to see.",
+			"Files, installed packages and programs in the background stay for later calls; variables do not. Print what you want to see.",
 		Parameters: []byte(codeSchema),
 	}
 }
