@@ -273,7 +273,7 @@ func killed(t *testing.T, k *talker) {
 	}()
 	atolltest.Heard(t, called, "a tool is used")
 	if a := k.post(message("say no")); a.Status != http.StatusConflict {
-		t.Errorf("a message while a turn runs: %d %s", a.Status, a.Body)
+		t.Fatalf("a message while a turn runs: %d %s, after %q\n%s", a.Status, a.Body, raws(k.events("")), k.line.now().Log())
 	}
 	later := message("say after")
 	later["queue"] = true

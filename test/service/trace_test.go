@@ -185,7 +185,7 @@ POST /v1/sandbox/execute
 
 	t.Run("taken over", func(t *testing.T) {
 		trace := strings.Repeat("4", 32)
-		id := execute(trace, "import time; print('begun', flush=True); time.sleep(3)", http.Header{"Prefer": {"respond-async"}}).Header.Get("X-Trace-Id")
+		id := execute(trace, "import time; print('begun', flush=True); time.sleep(600)", http.Header{"Prefer": {"respond-async"}}).Header.Get("X-Trace-Id")
 		begun := make(chan struct{})
 		go last(t, s, id, begun)
 		atolltest.Heard(t, begun, "the program begins")
@@ -193,7 +193,8 @@ POST /v1/sandbox/execute
 			t.Fatal(err)
 		}
 		s = atolltest.Start(t, o)
-		if r := ended(t, s, id); r.Status != "success" {
+		s.Must(t, atolltest.Key, http.MethodPost, "/v1/executions/"+id+"/cancel", nil).Into(t, http.StatusOK, nil)
+		if r := ended(t, s, id); r.Status != "cancelled" {
 			t.Errorf("got %+v", r)
 		}
 		const want = `

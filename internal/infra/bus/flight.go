@@ -112,6 +112,28 @@ func (l *Log) all() []*pipe {
 	return pipes
 }
 
+// landed waits until the message is stored that is on its way into a log from this process, if
+// one is. A reader that has begun to listen behind it does not hear it.
+func (l *Log) landed(ctx context.Context, id string) error {
+	l.mu.Lock()
+	p := l.pipes[id]
+	l.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.sending || len(p.queue) == 0 {
+		return nil
+	}
+	for seq := p.queue[0].last; p.storing(seq); {
+		if !p.wait(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // settled waits until an event is stored that this process has appended. A process that
 // dies takes along what is not; a reader who had it would find another sequence later.
 func (l *Log) settled(ctx context.Context, id string, seq int64) error {

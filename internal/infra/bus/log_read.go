@@ -12,6 +12,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
+// early is how long a new reader waits before it looks again: a message that another process,
+// or the end of a run, had on its way into the stream when the reader began to listen was not
+// heard, and may not have been stored when it looked.
+var early = []time.Duration{100 * time.Millisecond, time.Second}
+
 const (
 	// silence is how long a reader waits, at least, before it looks whether there is
 	// still something to wait for. A living run is never silent for as long.
@@ -42,6 +47,9 @@ func (l *Log) followLog(ctx context.Context, traceID string, after int64, patien
 		return nil, err
 	}
 	defer leave()
+	if err := l.landed(ctx, traceID); err != nil {
+		return nil, err
+	}
 	return f.follow(ctx)
 }
 
@@ -73,13 +81,17 @@ func (f *follower) follow(ctx context.Context) (*execution.Result, error) {
 			return end, err
 		}
 		nothing = nothing && !some
-		if nothing && err == nil && !f.patient {
+		wait, looksEarly := silence, n < len(early)
+		if looksEarly {
+			wait = early[n]
+		}
+		if nothing && err == nil && !f.patient && (n == 0 || !looksEarly) {
 			if err := f.l.expect(ctx, f.traceID); err != nil {
 				return nil, err
 			}
 		}
 		if err == nil {
-			end, err = f.listen(ctx, epoch)
+			end, err = f.listen(ctx, epoch, wait)
 			if end != nil || !errors.Is(err, errAgain) {
 				return end, err
 			}
@@ -139,14 +151,15 @@ func (f *follower) lost(ctx context.Context, err error) error {
 	return errors.Join(errAgain, err)
 }
 
-// listen passes on what is heard, until the end or until something was missed.
-func (f *follower) listen(ctx, epoch context.Context) (*execution.Result, error) {
+// listen passes on what is heard, until the end or until something was missed. When nothing is
+// heard for a time, something may have been.
+func (f *follower) listen(ctx, epoch context.Context, wait time.Duration) (*execution.Result, error) {
 	// It waits for one channel, which is woken for every reason: that costs less than to
 	// wait for four.
 	defer context.AfterFunc(ctx, f.tail.wake)()
 	defer context.AfterFunc(epoch, f.tail.wake)()
 	var quiet atomic.Bool
-	look := time.AfterFunc(silence, func() {
+	look := time.AfterFunc(wait, func() {
 		quiet.Store(true)
 		f.tail.wake()
 	})
@@ -178,7 +191,7 @@ func (f *follower) listen(ctx, epoch context.Context) (*execution.Result, error)
 			heard = false
 			look.Reset(silence)
 		default:
-			if !f.patient {
+			if !f.patient && wait == silence {
 				if err := f.l.expect(ctx, f.traceID); err != nil {
 					return nil, err
 				}
