@@ -26,17 +26,18 @@ func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteRespons
 	r := c.execution(in, mediaJSON)
 	out, err := answer[ExecuteResponse](ctx, c, r)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
-		work, cancel := abandoning(ctx)
+		work, c, cancel := c.abandoning(ctx)
 		defer cancel()
-		c.With(WithTimeout(0)).abandon(work, r)
+		c.abandon(work, r)
 	}
 	return out, err
 }
 
-// abandoning returns the context in which the calls are made that end what a call began whose
-// own context has ended. Their client has no timeout besides: the caller's may be too short.
-func abandoning(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+// abandoning returns a context and a client for the calls that end what a call began whose own
+// context has ended. The client has no timeout besides: the caller's may be too short.
+func (c *Client) abandoning(ctx context.Context) (context.Context, *Client, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+	return ctx, c.With(WithTimeout(0)), cancel
 }
 
 // abandon ends the execution that a request began or may begin yet. The same request with

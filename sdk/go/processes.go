@@ -155,9 +155,9 @@ func (c *Client) StreamExec(ctx context.Context, ref SandboxRef, cmd Command) it
 		}
 		stop()
 		<-fed
-		work, cancel := abandoning(ctx)
+		work, c, cancel := c.abandoning(ctx)
 		defer cancel()
-		_ = c.With(WithTimeout(0)).EndProcess(work, ref, p.ProcessID) // it ends with its sandbox otherwise
+		_ = c.EndProcess(work, ref, p.ProcessID) // it ends with its sandbox otherwise
 	}
 }
 

@@ -100,9 +100,9 @@ func (c *Client) StartSession(ctx context.Context, id string, in NewSessionEvent
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
 	out, err := create[SessionTurn](ctx, c, under(sessionsPath, id, "events"), nil, in)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
-		work, cancel := abandoning(ctx)
+		work, c, cancel := c.abandoning(ctx)
 		defer cancel()
-		_, _ = c.With(WithTimeout(0)).InterruptSession(work, id) // it may have ended by now
+		_, _ = c.InterruptSession(work, id) // it may have ended by now
 	}
 	return out, err
 }

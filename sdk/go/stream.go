@@ -49,8 +49,8 @@ func events[T any](ctx context.Context, c *Client, s source[T]) iter.Seq2[T, err
 			return
 		}
 		if ctx.Err() != nil && s.abandon != nil {
-			work, cancel := abandoning(ctx)
-			s.abandon(work, c.With(WithTimeout(0)), r.traceID, r.last)
+			work, c, cancel := c.abandoning(ctx)
+			s.abandon(work, c, r.traceID, r.last)
 			cancel()
 		}
 		if !r.stopped {

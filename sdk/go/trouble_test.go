@@ -180,7 +180,7 @@ func TestExecuteCancels(t *testing.T) {
 		case r.Header.Get("Prefer") != "":
 			begun <- r.Header.Get(idempotencyKey)
 			if late.Load() {
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // the load: a slow answer
 			}
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = io.WriteString(w, `{"trace_id":"trc_7","status":"running"}`)

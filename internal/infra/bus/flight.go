@@ -112,39 +112,42 @@ func (l *Log) all() []*pipe {
 	return pipes
 }
 
+// written is the pipe of a log that this process writes, nil if it does not.
+func (l *Log) written(id string) *pipe {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pipes[id]
+}
+
 // landed waits until the message is stored that is on its way into a log from this process, if
 // one is. A reader that has begun to listen behind it does not hear it.
 func (l *Log) landed(ctx context.Context, id string) error {
-	l.mu.Lock()
-	p := l.pipes[id]
-	l.mu.Unlock()
+	p := l.written(id)
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.sending || len(p.queue) == 0 {
+	if len(p.queue) == 0 {
 		return nil
 	}
-	for seq := p.queue[0].last; p.storing(seq); {
-		if !p.wait(ctx) {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	return p.settled(ctx, p.queue[0].last)
 }
 
 // settled waits until an event is stored that this process has appended. A process that
 // dies takes along what is not; a reader who had it would find another sequence later.
 func (l *Log) settled(ctx context.Context, id string, seq int64) error {
-	l.mu.Lock()
-	p := l.pipes[id]
-	l.mu.Unlock()
+	p := l.written(id)
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.settled(ctx, seq)
+}
+
+// settled is that of Log. mu is held, and let go of meanwhile.
+func (p *pipe) settled(ctx context.Context, seq int64) error {
 	for p.storing(seq) {
 		if !p.wait(ctx) {
 			return context.Cause(ctx)
@@ -155,9 +158,7 @@ func (l *Log) settled(ctx context.Context, id string, seq int64) error {
 
 // storing reports whether an event that this process has appended is yet to be stored.
 func (l *Log) storing(id string, seq int64) bool {
-	l.mu.Lock()
-	p := l.pipes[id]
-	l.mu.Unlock()
+	p := l.written(id)
 	if p == nil {
 		return false
 	}

@@ -47,9 +47,6 @@ func (l *Log) followLog(ctx context.Context, traceID string, after int64, patien
 		return nil, err
 	}
 	defer leave()
-	if err := l.landed(ctx, traceID); err != nil {
-		return nil, err
-	}
 	return f.follow(ctx)
 }
 
@@ -70,6 +67,9 @@ var errAgain = errors.New("something was missed")
 // follow reads what is stored and then listens, until something was missed.
 func (f *follower) follow(ctx context.Context) (*execution.Result, error) {
 	if err := f.l.b.Ready(); err != nil {
+		return nil, err
+	}
+	if err := f.l.landed(ctx, f.traceID); err != nil {
 		return nil, err
 	}
 	nothing := true // so far, at all

@@ -244,9 +244,7 @@ func (p *pipe) fail(err error) {
 // this process has appended: what came before it cannot be lost by the end of
 // any process. It is 1 if there is none.
 func (l *Log) Stored(traceID string) int64 {
-	l.mu.Lock()
-	p := l.pipes[traceID]
-	l.mu.Unlock()
+	p := l.written(traceID)
 	if p == nil {
 		return 1
 	}
@@ -262,9 +260,7 @@ func (l *Log) Finish(ctx context.Context, r execution.Result) error {
 	if !isToken(r.TraceID) {
 		return fmt.Errorf("trace id %q cannot be part of a subject", r.TraceID)
 	}
-	l.mu.Lock()
-	p := l.pipes[r.TraceID]
-	l.mu.Unlock()
+	p := l.written(r.TraceID)
 	if p != nil {
 		truncated, err := p.end(ctx)
 		if err != nil {

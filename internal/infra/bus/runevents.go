@@ -145,9 +145,7 @@ func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
 
 // sent waits until all is stored that this process has appended to a log, and returns the log's pipe.
 func (l *Log) sent(ctx context.Context, id string) *pipe {
-	l.mu.Lock()
-	p := l.pipes[id]
-	l.mu.Unlock()
+	p := l.written(id)
 	if p == nil {
 		return nil
 	}
