@@ -139,7 +139,9 @@ func (r *run) do(ctx context.Context, converse func(context.Context) error) (*co
 	err := converse(work)
 	if !unhook() {
 		end(errDone) // the watcher is not waited for when there is nothing left to watch
-		err = errors.Join(err, ignoreDone(<-watched))
+		if failed := ignoreDone(<-watched); failed != nil && (err == nil || failed.Error() != err.Error()) {
+			err = errors.Join(err, failed)
+		}
 	}
 	switch {
 	case r.unknown:
