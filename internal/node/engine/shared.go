@@ -406,6 +406,9 @@ func (c *sharedClaim) Destroy(ctx context.Context) error {
 	return c.shared.renew(ctx, c.kernel)
 }
 
+// Rest implements executor.Rester: the next program of its key waits for the kernel.
+func (c *sharedClaim) Rest(context.Context) (done func()) { return func() {} }
+
 // Detach implements executor.Claimed.
 func (c *sharedClaim) Detach() error {
 	c.give()

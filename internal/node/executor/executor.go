@@ -67,6 +67,13 @@ type Shared interface {
 	Spoil()
 }
 
+// Rester is a Claimed that need not be destroyed at once.
+type Rester interface {
+	// Rest returns when a used sandbox is to be destroyed: once that takes the processors
+	// from no program, or ctx has ended. done is called afterwards.
+	Rest(ctx context.Context) (done func())
+}
+
 // Binder is a Claimed whose secrets that are bound to hosts can be replaced.
 type Binder interface {
 	Bind([]execution.BoundSecret) error
@@ -184,6 +191,10 @@ type Executor struct {
 	stopped context.Context
 	stop    context.CancelFunc
 
+	// drained ends when no more jobs are taken, so that used sandboxes need not wait.
+	drained context.Context
+	drain   context.CancelFunc
+
 	complete time.Time // see Complete; set by Recover
 
 	mu       sync.Mutex
@@ -225,6 +236,7 @@ func New(cfg Config) (*Executor, error) {
 		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{}, roomLine: make(chan struct{}, 1),
 	}
 	x.stopped, x.stop = context.WithCancel(context.Background())
+	x.drained, x.drain = context.WithCancel(x.stopped)
 	return x, nil
 }
 
@@ -319,6 +331,7 @@ func (x *Executor) Drain() {
 	x.open = false
 	p := x.presence
 	x.mu.Unlock()
+	x.drain()
 	if p != nil {
 		p.Drain()
 	}
@@ -367,7 +380,7 @@ func (x *Executor) Close(ctx context.Context) error {
 // up and left to the next start's sweep.
 const destroyTimeout = 30 * time.Second
 
-// respite is how long a used sandbox outlives its execution: taking it down
+// respite is how long a used sandbox outlives its execution at least: taking it down
 // occupies a core, which the answer on its way to the caller needs more.
 const respite = 5 * time.Millisecond
 
@@ -381,6 +394,9 @@ func (x *Executor) destroy(traceID string, c Claimed, noted bool) {
 			}
 		}
 		time.Sleep(respite)
+		if r, ok := c.(Rester); ok {
+			defer r.Rest(x.drained)()
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()
 		if err := c.Destroy(ctx); err != nil {
