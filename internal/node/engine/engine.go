@@ -124,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), rests: newRests(), envs: map[envKey]*environment{}}
+	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), rests: newRests(cfg.PoolMemory), envs: map[envKey]*environment{}}
 	e.background, e.stop = context.WithCancel(context.Background())
 	e.shared = newShared(e)
 	defer func() {
@@ -208,13 +208,13 @@ type claimed struct {
 	host   *host
 	link   *link  // nil without a network
 	ended  func() // has the pool make sandboxes ahead again; it may be called again
-	rests  *rests // nil where nothing puts off its end
+	rests  *rests // counts its programs
+	rest   *rest  // puts off its end; nil where nothing does
 }
 
 // hand connects a sandbox as a job may be, and gives it to an executor.
 func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
-	release, ended := e.pool.Hold(), e.rests.begin()
-	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID()), sync.OnceFunc(func() { release(); ended() }), nil}
+	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID()), sync.OnceFunc(e.pool.Hold()), e.rests, nil}
 	if job.Permissions.Network.Blocked() {
 		return c, nil
 	}
@@ -295,7 +295,7 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	}
 	if err == nil {
 		if hit && c.link == nil && job.Thread == nil && !stores {
-			c.rests = e.rests
+			c.rest = &rest{}
 		}
 		return c, e.startReason(hit, fresh), nil
 	}

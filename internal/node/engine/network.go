@@ -381,13 +381,18 @@ func (c claimed) SetNetwork(p runtime.NetworkPolicy) error {
 // Run implements executor.Claimed.
 func (c claimed) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
 	defer c.ended()
+	defer c.rests.begin()()
 	out, err := c.Sandbox.Run(ctx, p, sink)
+	if c.rest != nil {
+		c.rest.may = err == nil && !out.Lost && !out.TimedOut && !out.OOM
+	}
 	return c.metered(out), err
 }
 
 // Attach implements executor.Claimed.
 func (c claimed) Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error) {
 	defer c.ended()
+	defer c.rests.begin()()
 	out, err := c.Sandbox.Attach(ctx, p, skip, sink)
 	return c.metered(out), err
 }

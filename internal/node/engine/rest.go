@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/executor"
 )
 
@@ -14,12 +15,17 @@ const (
 	restMost = time.Second
 	restCalm = 5 * time.Millisecond
 
-	// restTick is how often a used sandbox is looked at meanwhile. It is ended at once if
-	// what its program has left takes more than restMemory, or more than the part restCPU of
-	// a processor.
-	restTick   = 300 * time.Millisecond
+	// A used sandbox is ended at once if its program has left more than restMemory, or what
+	// it has left takes more than the part restCPU of a processor. That is looked at first
+	// after restSoon, and then each restTick.
 	restMemory = 64 << 20
-	restCPU    = 0.05
+	restCPU    = 0.1
+	restSoon   = 100 * time.Millisecond
+	restTick   = 300 * time.Millisecond
+
+	// restRoom is how many bytes of memory used sandboxes may take together where nothing
+	// bounds those that are ready.
+	restRoom = 1 << 30
 )
 
 // rests has the ends of used sandboxes wait for a moment in which no program runs, and then
@@ -27,16 +33,25 @@ const (
 // a client whose calls follow one another at once would wait for each time.
 type rests struct {
 	most time.Duration // restMost
+	cpu  float64       // restCPU
 	turn chan struct{} // has a token while one ends that has waited
 
 	mu      sync.Mutex
+	room    int64         // guarded by mu; bytes of memory that used sandboxes may still take
 	running int           // guarded by mu; programs
 	calm    time.Time     // guarded by mu; since when none runs
 	idle    chan struct{} // guarded by mu; closed, and replaced, when the last program ends
 }
 
-func newRests() *rests {
-	return &rests{most: restMost, turn: make(chan struct{}, 1), idle: make(chan struct{})}
+// rest is what a claim knows of the end of its sandbox.
+type rest struct{ may bool } // be put off: the program has ended by itself
+
+// newRests bounds the memory of used sandboxes that wait, in bytes; 0 is restRoom.
+func newRests(room int64) *rests {
+	if room == 0 {
+		room = restRoom
+	}
+	return &rests{most: restMost, cpu: restCPU, turn: make(chan struct{}, 1), room: room, idle: make(chan struct{})}
 }
 
 // begin notes a program that runs until ended is called.
@@ -67,49 +82,77 @@ func (r *rests) quietIn(late time.Time) (time.Duration, <-chan struct{}) {
 	return max(0, time.Until(at)), r.idle
 }
 
+// take has a used sandbox of so many bytes wait, and reports whether there is room for it.
+func (r *rests) take(memory int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if memory > r.room {
+		return false
+	}
+	r.room -= memory
+	return true
+}
+
+func (r *rests) give(memory int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.room += memory
+}
+
 var _ executor.Rester = claimed{}
 
 // Rest implements executor.Rester. A sandbox that came from the pool waits, while another
 // one is not made in its place either.
 func (c claimed) Rest(ctx context.Context) (done func()) {
-	done = func() {}
-	r := c.rests
-	if r == nil {
-		return done
+	nothing := func() {}
+	if c.rest == nil || !c.rest.may {
+		return nothing
 	}
-	late := time.Now().Add(r.most)
-	tick := time.NewTicker(restTick)
-	defer tick.Stop()
-	wait := time.NewTimer(r.most)
+	u, err := c.Usage(ctx)
+	if err != nil || u.Memory == 0 || u.Memory > c.Memory()+restMemory || !c.rests.take(u.Memory) {
+		return nothing // it is too large, or cannot be measured
+	}
+	if c.wait(ctx, u) {
+		return func() { <-c.rests.turn; c.rests.give(u.Memory) }
+	}
+	return func() { c.rests.give(u.Memory) }
+}
+
+// wait returns when the sandbox is to be destroyed, and reports whether it has the turn.
+func (c claimed) wait(ctx context.Context, before runtime.Usage) (turn bool) {
+	r, looked, late := c.rests, time.Now(), time.Now().Add(c.rests.most)
+	look, wait := time.NewTimer(restSoon), time.NewTimer(r.most)
+	defer look.Stop()
 	defer wait.Stop()
-	turn, used := r.turn, -1.0
+	take := r.turn
 	for {
 		var idle <-chan struct{}
-		if turn == nil { // it is this one's
+		if turn {
 			var left time.Duration
 			if left, idle = r.quietIn(late); left == 0 {
-				return done
+				return true
 			}
 			wait.Reset(left)
 		}
 		select {
-		case turn <- struct{}{}:
-			turn, done = nil, func() { <-r.turn }
+		case take <- struct{}{}:
+			take, turn = nil, true
 		case <-idle:
 		case <-wait.C:
-			if turn != nil {
-				return done
+			if !turn {
+				return false
 			}
-		case <-tick.C:
+		case <-look.C:
 			u, err := c.Usage(ctx)
-			if err != nil || u.Memory > restMemory || used >= 0 && u.CPUSeconds-used > restCPU*restTick.Seconds() {
-				return done
+			if err != nil || u.Memory > c.Memory()+restMemory || u.CPUSeconds-before.CPUSeconds > r.cpu*time.Since(looked).Seconds() {
+				return turn
 			}
-			used = u.CPUSeconds
+			before, looked = u, time.Now()
+			look.Reset(restTick)
 		case <-c.Done():
-			return done
+			return turn
 		case <-ctx.Done():
-			return done
+			return turn
 		}
 	}
 }

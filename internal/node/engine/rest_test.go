@@ -12,12 +12,13 @@ import (
 // what its own program has left.
 func TestRest(t *testing.T) {
 	e := start(t, folder(t), func(c *Config) { c.PoolSize = 1 })
+	room := e.rests.room
 	e.rests.most = time.Hour
 	ended := e.rests.begin() // another program, from now on
-	used := func(code string) claimed {
+	used := func(code string, timeout time.Duration) claimed {
 		t.Helper()
-		for len(e.pool.Missing()) > 0 { // one that was not ready does not wait
-			time.Sleep(10 * time.Millisecond)
+		if err := e.AwaitFull(t.Context()); err != nil { // one that was not ready does not wait
+			t.Fatal(err)
 		}
 		j := job(func(j *execution.Job) { j.Code = code })
 		c, _, err := e.Claim(t.Context(), j)
@@ -29,37 +30,43 @@ func TestRest(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if _, err := c.Run(t.Context(), execution.Program{ID: 1, Language: j.Language, Code: j.Code, Timeout: time.Minute, MaxBytes: 1000}, func(execution.Stream, []byte) {}); err != nil {
+		if _, err := c.Run(t.Context(), execution.Program{ID: 1, Language: j.Language, Code: j.Code, Timeout: timeout, MaxBytes: 1000}, func(execution.Stream, []byte) {}); err != nil {
 			t.Fatal(err)
 		}
 		return c.(claimed)
 	}
 
 	// Nothing else would have these return.
-	used("(while :; do :; done) & :").Rest(t.Context())()
-	used("(x=$(head -c 100M /dev/zero | tr '\\0' x); sleep 600) & :").Rest(t.Context())()
-	dead := used("sleep 600 & :")
+	used("(while :; do :; done) & :", time.Minute).Rest(t.Context())()
+	used("sleep 600", 100*time.Millisecond).Rest(t.Context())()
+	e.rests.cpu = 100 // now that does not matter
+	used("head -c 100M /dev/zero > /dev/shm/large", time.Minute).Rest(t.Context())()
+	used("(sleep 0.5; head -c 100M /dev/zero > /dev/shm/large; sleep 600) & :", time.Minute).Rest(t.Context())()
+	dead := used("sleep 600 & :", time.Minute)
 	go func() {
 		if err := e.host.Kill(context.WithoutCancel(t.Context()), dead.ID()); err != nil {
 			t.Error(err)
 		}
 	}()
 	dead.Rest(t.Context())()
-	calm := used("sleep 600 & :")
+	calm := used("sleep 600 & :", time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	calm.Rest(ctx)()
+	e.rests.room = 1 << 20
+	calm.Rest(t.Context())()
+	e.rests.room = room
 
 	// This waits for the other program's end, and the next one for this one's.
 	rested := make(chan func())
-	for _, c := range []claimed{calm, used("true")} {
+	for _, c := range []claimed{calm, used("true", time.Minute)} {
 		go func() { rested <- c.Rest(t.Context()) }()
 	}
 	never := func(what string) {
 		t.Helper()
 		select {
 		case <-rested:
-			t.Error(what)
+			t.Fatal(what)
 		case <-time.After(3 * restTick):
 		}
 	}
@@ -71,25 +78,33 @@ func TestRest(t *testing.T) {
 	(<-rested)()
 
 	// Nor does it wait for longer than it may.
-	defer e.rests.begin()()
+	last := e.rests.begin()
 	e.rests.most = restTick
-	used("true").Rest(t.Context())()
+	used("true", time.Minute).Rest(t.Context())()
+	if last(); e.rests.running != 0 || e.rests.room != room || len(e.rests.turn) > 0 {
+		t.Errorf("%d programs run, %d bytes are in use, %d have the turn", e.rests.running, room-e.rests.room, len(e.rests.turn))
+	}
 }
 
-// TestWhatDoesNotRest: sandboxes whose end others may wait for are ended at once.
+// TestWhatDoesNotRest: sandboxes whose end others may wait for are ended at once, and so are
+// those that ran nothing.
 func TestWhatDoesNotRest(t *testing.T) {
 	e := start(t, folder(t), func(c *Config) { c.PoolSize = 1 })
+	e.rests.most = time.Hour
+	defer e.rests.begin()()
 	for name, change := range map[string]func(*execution.Job){
-		"none was ready":  func(j *execution.Job) { j.Language = execution.Node },
+		"unused":          nil,
+		"none was ready":  func(j *execution.Job) { j.Limits.Processes-- }, // another environment
 		"a thread's home": func(j *execution.Job) { j.Thread = &execution.Thread{} },
 	} {
 		c, _, err := e.Claim(t.Context(), job(change))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.(claimed).rests != nil {
+		if c := c.(claimed); c.rest != nil && change != nil {
 			t.Errorf("%s, and its end waits", name)
 		}
+		c.(claimed).Rest(t.Context())()
 		if err := c.Destroy(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -381,6 +381,7 @@ type sharedClaim struct {
 
 // Run implements executor.Claimed.
 func (c *sharedClaim) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
+	defer c.rests.begin()()
 	out, err := c.Sandbox.Run(ctx, p, sink)
 	if !c.pending && err == nil && !out.Lost && !out.TimedOut && !out.OOM && ctx.Err() == nil {
 		c.pending = true

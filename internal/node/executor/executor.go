@@ -394,7 +394,7 @@ func (x *Executor) destroy(traceID string, c Claimed, noted bool) {
 			}
 		}
 		time.Sleep(respite)
-		if r, ok := c.(Rester); ok {
+		if r, ok := c.(Rester); ok && !HasJob(c.Folder()) { // else the next process would take it over
 			defer r.Rest(x.drained)()
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
