@@ -96,6 +96,13 @@ func (a *adder) Show(c *Call) (*run.Item, error) {
 	return &run.Item{Status: run.ItemInProgress, Code: &run.CodeRun{CallID: c.Call.ID, Language: "python", Code: c.Call.Arguments}}, nil
 }
 
+// begun is how many calls have begun.
+func (a *adder) begun() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.calls)
+}
+
 func (a *adder) Do(ctx context.Context, c *Call) (*Outcome, error) {
 	a.mu.Lock()
 	key := fmt.Sprint(c.Run.ID, c.Number)
