@@ -54,25 +54,6 @@ failures() {
   grep -hE -A4 '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/{alone,programs,rest}.log || true
 }
 
-# again runs what failed five times more, one package after the other, and succeeds where all
-# of that passes: a failure that a busy machine has caused does not come again then. It says
-# what that was, which is to be looked into. Races, panics, time-outs, failures outside of
-# tests and those of more than three tests are final.
-again() {
-  local logs=(.cache/alone.log .cache/programs.log .cache/rest.log) failed package tests
-  if grep -qE '^(panic: |WARNING: DATA RACE|FAIL\s.*\[|go: [^d])' "${logs[@]}"; then return 1; fi
-  failed=$(awk '$1 == "---" && $2 == "FAIL:" && /^-/ { tests = tests " " $3; n++ }
-    /^(ok|FAIL)\t/ { if ($1 == "FAIL") { if (tests == "") exit bad = 1; print $2 tests }; tests = "" }
-    END { exit bad || n == 0 || n > 3 }' "${logs[@]}") || return 1
-  while read -r package tests; do
-    local detector=("${race[@]}")
-    if grep -qE "$programs" <<<"$package"; then detector=(); fi
-    echo "failed, and runs again: $package: $tests"
-    go test "${plain[@]}" "${detector[@]}" -timeout 30m -count 5 -failfast -run "^(${tests// /|})\$" "$package" || return 1
-    unsteady+=("$package: $tests")
-  done <<<"$failed"
-}
-
 # lint is what looks at the sources: the rules of go vet are among those of the
 # linters, but for the modules that these do not see and for generated files. It fills
 # what time the tests leave.
@@ -128,20 +109,11 @@ in_lanes() {
     $(grep -E "$which" <<<"$packages" | grep -E "$longest" | tac) $(grep -E "$which" <<<"$packages" | grep -vE "$longest")
 }
 beside programs in_lanes "$programs" "${plain[@]}"
-tests=0
-in_lanes "$alone" "${flags[@]}" |& tee .cache/alone.log || tests=1
-joined programs || tests=1
-joined rest || tests=1
+in_lanes "$alone" "${flags[@]}" |& tee .cache/alone.log || status=1
+joined programs || status=1
+joined rest || status=1
 joined lint || status=1
 echo "the packages that were tested one or two at a time, without what they waited for each other:"
 sort -rn .cache/alone.times
-unsteady=()
-if [ "$tests" != 0 ]; then
-  failures
-  again || status=1
-fi
-if [ "${#unsteady[@]}" -gt 0 ]; then
-  echo "failed once and passed five times after that; look into why:"
-  printf '  %s\n' "${unsteady[@]}"
-fi
+[ "$status" = 0 ] || failures
 exit "$status"

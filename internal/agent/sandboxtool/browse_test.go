@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func browsing(config string) run.Request {
@@ -167,20 +168,15 @@ func TestBrowser(t *testing.T) {
 	}
 	t.Cleanup(func() { // the process that was left behind, and the browser
 		do(object{"do": "read", "idle": 0})
-		for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		atolltest.Until(t, time.Minute, "the browser has ended, and its folder is gone", func() bool {
 			c, err := net.Dial("unix", "@atoll-browser"+name)
 			if err == nil {
 				_ = c.Close()
+				return false
 			}
-			left, _ := filepath.Glob(filepath.Join(dir, "atoll-browser-*"))
-			if err != nil && len(left) == 0 {
-				break
-			}
-			if time.Now().After(until) {
-				t.Errorf("the browser does not end, or leaves %v", left)
-				break
-			}
-		}
+			left, err := filepath.Glob(filepath.Join(dir, "atoll-browser-*"))
+			return err == nil && len(left) == 0
+		})
 	})
 	const numbers = "; numbers in brackets are links]\n\n"
 	for _, c := range []struct {

@@ -21,9 +21,9 @@ func TestRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := job(func(j *execution.Job) { j.Code = code })
-		c, _, err := e.Claim(t.Context(), j)
-		if err != nil {
-			t.Fatal(err)
+		c, start, err := e.Claim(t.Context(), j)
+		if err != nil || start != execution.StartPooled {
+			t.Fatalf("got one that was %s: %v", start, err)
 		}
 		t.Cleanup(func() {
 			if err := c.Destroy(context.Background()); err != nil {
@@ -97,12 +97,15 @@ func TestWhatDoesNotRest(t *testing.T) {
 		"none was ready":  func(j *execution.Job) { j.Limits.Processes-- }, // another environment
 		"a thread's home": func(j *execution.Job) { j.Thread = &execution.Thread{} },
 	} {
+		if err := e.AwaitFull(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		c, _, err := e.Claim(t.Context(), job(change))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := c.(claimed); c.rest != nil && change != nil {
-			t.Errorf("%s, and its end waits", name)
+		if rests := c.(claimed).rest != nil; rests != (change == nil) {
+			t.Errorf("%s, and its end may wait: %v", name, rests)
 		}
 		c.(claimed).Rest(t.Context())()
 		if err := c.Destroy(t.Context()); err != nil {

@@ -71,10 +71,11 @@ class Browser:
         os.waitpid(self.pid, 0)
         os.close(self.down)
         os.close(self.up)
+        shutil.rmtree(self.folder, ignore_errors=True)
         until = time.monotonic() + 5
         while os.path.exists(self.folder) and time.monotonic() < until:  # its other processes end by themselves, and write until then
-            shutil.rmtree(self.folder, ignore_errors=True)
             time.sleep(0.02)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget(self):
         """Begins anew what is known of the page."""
