@@ -85,7 +85,10 @@ func descriptors(t *testing.T, pid int) (files []string) {
 		t.Fatalf("descriptors of %d: %v, %v", pid, links, err)
 	}
 	for _, link := range links {
-		target, _ := os.Readlink(link) // one that was closed meanwhile is one more name
+		target, err := os.Readlink(link)
+		if err != nil {
+			continue // it was closed meanwhile
+		}
 		target, _, _ = strings.Cut(target, ":[")
 		files = append(files, filepath.Base(target))
 	}
@@ -93,17 +96,18 @@ func descriptors(t *testing.T, pid int) (files []string) {
 	return files
 }
 
-// has fails unless a process comes to have these files open, and no others.
-func has(t *testing.T, pid int, want []string) {
+// has fails unless a process comes to have the files open that another one has, and no
+// others. Both may still close some, by which they were started.
+func has(t *testing.T, pid int, another func() []string) {
 	t.Helper()
-	var now []string
+	var now, want []string
 	defer func() {
 		if !slices.Equal(now, want) {
-			t.Logf("process %d has the descriptors\n%v, the first had\n%v", pid, now, want)
+			t.Logf("process %d has the descriptors\n%v, the other has\n%v", pid, now, want)
 		}
 	}()
-	atolltest.Until(t, 10*time.Second, "its descriptors are those of the first", func() bool {
-		now = descriptors(t, pid)
+	atolltest.Until(t, 10*time.Second, "it has the descriptors of the other", func() bool {
+		now, want = descriptors(t, pid), another()
 		return slices.Equal(now, want)
 	})
 }
@@ -124,12 +128,14 @@ func kernel(t *testing.T, groups *cgroup.Parent, inst runtime.Instance) int {
 	return 0
 }
 
+// start creates a sandbox that the test's end destroys, if nothing else has.
 func start(t *testing.T, r *gvisor.Runtime) runtime.Instance {
 	t.Helper()
 	inst, err := r.Create(t.Context(), runtime.Spec{ID: runtime.NewID(), Rootfs: runtimetest.Image(t), Limits: runtimetest.Limits()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { end(t, inst) })
 	return inst
 }
 
@@ -141,17 +147,11 @@ func end(t *testing.T, inst runtime.Instance) {
 }
 
 // TestOneProcessStartsManySandboxes: one after the other, each in its own group from its
-// first page on, and nothing of them is left in the process or of it.
+// first page on, with no descriptor of those before it, and nothing of them is left in the
+// process or of it.
 func TestOneProcessStartsManySandboxes(t *testing.T) {
 	r, groups := grouped(t)
-	first := start(t, r)
-	var own []string
-	atolltest.Until(t, 10*time.Second, "the first kernel has no connection left by which it was started", func() bool {
-		own = descriptors(t, kernel(t, groups, first))
-		at := slices.Index(own, "socket") // by which it is reached
-		return at >= 0 && !slices.Contains(own[at+1:], "socket")
-	})
-	end(t, first)
+	all := []runtime.Instance{start(t, r)}
 	before := children(t)
 	if len(before) != 1 {
 		t.Fatalf("runsc processes after the first sandbox: %v", before)
@@ -159,16 +159,27 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 	open := descriptors(t, before[0])
 	for range 12 {
 		inst := start(t, r)
-		has(t, kernel(t, groups, inst), own)
+		all = append(all, inst)
 		if usage, err := groups.Group(string(inst.ID())).Usage(); err != nil || usage.CPUSeconds < 0.01 {
 			t.Errorf("the group of the sandbox used %+v, %v", usage, err)
 		}
 		if !answers(t, inst, 10*time.Second) {
 			t.Error("the sandbox does not answer")
 		}
+	}
+	first := kernel(t, groups, all[0])
+	atolltest.Until(t, 10*time.Second, "the first kernel has no connection left by which it was started", func() bool {
+		own := descriptors(t, first)
+		at := slices.Index(own, "socket") // by which it is reached
+		return at >= 0 && !slices.Contains(own[at+1:], "socket")
+	})
+	for _, inst := range all[1:] {
+		has(t, kernel(t, groups, inst), func() []string { return descriptors(t, first) })
+	}
+	for _, inst := range all {
 		end(t, inst)
 	}
-	has(t, before[0], open)
+	has(t, before[0], func() []string { return open })
 	if after := children(t); !slices.Equal(after, before) {
 		t.Errorf("runsc processes: %v before, %v after", before, after)
 	}
