@@ -56,7 +56,7 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 		}
 		return err
 	case background:
-		return h.answer(c, r.ID)
+		return h.accept(c, r.ID)
 	}
 	if err := h.wait(c.Context(), r, done); err != nil {
 		return err
@@ -204,6 +204,30 @@ func (h *Handlers) answer(c *httpapi.Call, id run.ID) error {
 		return err
 	}
 	return httpapi.WriteJSON(c.W, http.StatusOK, out)
+}
+
+// accept sends a response as it was when it began, so that it says the same however fast
+// the model is.
+func (h *Handlers) accept(c *httpapi.Call, id run.ID) error {
+	s, err := h.begun(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	out, err := h.renderer(c).response(s)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(c.W, http.StatusOK, out)
+}
+
+// begun is a run as it was when it began. It may have ended since.
+func (h *Handlers) begun(ctx context.Context, id run.ID) (*run.State, error) {
+	s, err := h.Loop.State(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s.Output, s.End, s.Model = nil, nil, ""
+	return s, nil
 }
 
 // find returns the state of a response of the caller's.

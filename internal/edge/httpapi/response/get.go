@@ -37,7 +37,7 @@ func (h *Handlers) get(c *httpapi.Call) error {
 func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	first, err := h.Loop.State(ctx, id)
+	first, err := h.begun(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,6 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 	if err != nil {
 		return err
 	}
-	first.Output, first.End, first.Model = nil, nil, ""
 	out := &sse{w: c.W, conn: http.NewResponseController(c.W), after: after}
 	s := &stream{
 		renderer: h.renderer(c), set: set, state: first, emit: out.event,

@@ -84,7 +84,7 @@ func conversation(q model.Request) string {
 	return strings.Join(out, " | ")
 }
 
-func open(t *testing.T) *httpapitest.Server {
+func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 	t.Helper()
 	m := models{
 		"echo": func(q model.Request) []model.Delta { return say(last(q)) },
@@ -133,7 +133,7 @@ func open(t *testing.T) *httpapitest.Server {
 	begun := time.Now()
 	rates := ratelimit.NewModels(func() time.Time { return begun }) // nothing comes back while a test goes on
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
-		l := loop.New(loop.Config{
+		cfg := loop.Config{
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
 			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
 			Prices:   loop.Prices{Tools: map[string]model.Money{"sandbox": usage.MoneyOf(0.001)}, Window: usage.MoneyOf(0.03)},
@@ -147,7 +147,11 @@ func open(t *testing.T) *httpapitest.Server {
 			},
 			Forget: func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
 			Used:   func(r *run.Run, model string, tokens int64) { rates.Use(r.Tenant, r.Key, model, tokens) },
-		})
+		}
+		for _, set := range change {
+			set(&cfg)
+		}
+		l := loop.New(cfg)
 		if err := l.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
