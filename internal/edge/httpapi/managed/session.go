@@ -166,13 +166,16 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	if len(first.Messages) == 0 {
 		return d.shown(c, s, nil)
 	}
-	if _, err := d.Sessions.Take(c, s, &first.Batch); err != nil {
+	taken, err := d.Sessions.Take(c, s, &first.Batch)
+	if err != nil {
 		if undone := d.Sessions.Undo(c, s); undone != nil {
 			c.Log().WarnContext(c.Context(), "a session stays whose first message was refused", "session", s.ID, "error", undone)
 		}
 		return out, err
 	}
-	s, err = d.Sessions.Store.Get(c.Context(), s.Tenant, s.ID)
+	if s, err = d.Sessions.Store.Get(c.Context(), s.Tenant, s.ID); err == nil {
+		s.Run = taken.Turn // also if it has ended since
+	}
 	return d.shown(c, s, err)
 }
 

@@ -1,17 +1,21 @@
 package session_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // other is the session of a talk in the other form, package managed's.
@@ -94,6 +98,37 @@ func TestBothForms(t *testing.T) {
 	want := "tool_confirmation message message message status_running tool_result model_request_start message model_request_end usage status_idle"
 	if got := kindsOf(all[at:]); got != want || all[at+1].ID != sent[1].ID || all[at+2].ID != sent[2].ID || all[at+3].ID != sent[3].ID || all[at+3].Type != "system.message" || all[at+5].ToolUseID != use[0].ID {
 		t.Errorf("%s", got)
+	}
+}
+
+// settled is a store whose sessions are read once their turns have ended.
+type settled struct {
+	session.Store
+	t *testing.T
+}
+
+func (o settled) Get(ctx context.Context, t tenant.ID, id session.ID) (s *session.Session, err error) {
+	atolltest.Until(o.t, 30*time.Second, "its turn has ended", func() bool {
+		s, err = o.Store.Get(ctx, t, id)
+		return err != nil || s.Run == ""
+	})
+	return s, err
+}
+
+// TestInitialEvents: a session that begins with a message runs for the client that made it,
+// though its turn may have ended before the answer is written.
+func TestInitialEvents(t *testing.T) {
+	k := open(t, "{}")
+	var s managed.Session
+	k.other(200, "GET", "", "", &s)
+	k.api.Store = settled{k.api.Store, t}
+	k.ask(200, "POST", "/anthropic/v1/sessions", `{"agent":"`+s.Agent.ID+`","environment_id":"`+s.EnvironmentID+`","initial_events":[`+words("hello")+`]}`, &s)
+	if s.Status != "running" {
+		t.Errorf("a session that began with a message is %s", s.Status)
+	}
+	k.ask(200, "GET", "/anthropic/v1/sessions/"+s.ID, "", &s)
+	if s.Status != "idle" {
+		t.Errorf("after its turn it is %s", s.Status)
 	}
 }
 
