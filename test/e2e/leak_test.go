@@ -340,6 +340,16 @@ func TestShutdownLosesPatience(t *testing.T) {
 		begun <- r
 	}()
 	awaitExecutions(t, s, 1)
+	var running struct {
+		Data []struct {
+			TraceID string `json:"trace_id"`
+		}
+	}
+	s.Must(t, atolltest.Key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &running)
+	if len(running.Data) != 1 {
+		t.Fatalf("%d executions run", len(running.Data))
+	}
+	awaitLine(t, s, running.Data[0].TraceID, "so far")
 	at := time.Now()
 	if err := s.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

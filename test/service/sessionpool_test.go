@@ -54,7 +54,7 @@ func TestSessionSandboxes(t *testing.T) {
 	helper := k.begin(map[string]any{"slug": "helper", "tools": []any{map[string]string{"type": "sandboxes"}}})
 
 	// What one does the other sees, also in a sandbox of another name.
-	if said := helper.plans("completed", toolStep{"shell", sh("echo from the agent > a; (i=0; while :; do i=$((i+1)); echo $i > ticks; sleep 0.1; done) >/dev/null 2>&1 & echo started")}); !strings.Contains(said, "started") {
+	if said := helper.plans("completed", toolStep{"shell", sh("echo from the agent > a; (i=0; while :; do i=$((i+1)); echo $i > next; mv next ticks; sleep 0.1; done) >/dev/null 2>&1 & echo started")}); !strings.Contains(said, "started") {
 		t.Errorf("it says %q", said)
 	}
 	var out struct{ Stdout, Content, Status string }
@@ -105,7 +105,7 @@ func TestSessionSandboxes(t *testing.T) {
 			a := line.now().Must(t, k.key, http.MethodGet, "/v1/sandboxes?session="+helper.id(), nil)
 			return a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == 5
 		})
-		if said := helper.plans("completed", toolStep{"shell", sh("read a < ticks; sleep 0.5; read b < ticks; [ $b -gt $a ] && echo goes on")}); !strings.Contains(said, "goes on") {
+		if said := helper.plans("completed", toolStep{"shell", sh("read a < ticks; b=$a; until [ $b -gt $a ]; do sleep 0.1; read b < ticks; done; echo goes on")}); !strings.Contains(said, "goes on") {
 			t.Errorf("after sleep it says %q", said)
 		}
 	})

@@ -1,11 +1,13 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -75,28 +77,41 @@ func TestPlan(t *testing.T) {
 	}
 
 	// Five run at the same time, the sixth is refused.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	got := map[int]int{}
-	for range 6 {
+	refusals := make(chan *atolltest.Answer, 6)
+	for range cap(refusals) {
 		wg.Go(func() {
-			a, err := s.Call(t.Context(), key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "import time; time.sleep(4)"}, nil)
-			if err != nil {
+			a, err := s.Call(ctx, key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "import time; time.sleep(60)", "timeout": 60}, nil)
+			if ctx.Err() == nil && err != nil {
 				t.Error(err)
-				return
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			got[a.Status]++
-			if a.Status == http.StatusTooManyRequests && !strings.Contains(string(a.Body), "concurrent execution limit reached (5/5)") {
-				t.Errorf("got %s", a.Body)
+			if err == nil {
+				refusals <- a
 			}
 		})
 	}
-	wg.Wait()
-	if got[http.StatusOK] != 5 || got[http.StatusTooManyRequests] != 1 {
-		t.Errorf("six at once on a plan of five: %v", got)
+	six := atolltest.Heard(t, refusals, "one is refused")
+	six.Into(t, http.StatusTooManyRequests, &r)
+	if !strings.Contains(string(six.Body), "concurrent execution limit reached (5/5)") {
+		t.Errorf("got %s", six.Body)
 	}
+	running := func(n int) func() bool {
+		return func() bool {
+			var page struct{ Data []record }
+			s.Must(t, key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
+			return len(page.Data) == n
+		}
+	}
+	atolltest.Until(t, time.Minute, "five run", running(5))
+	cancel()
+	wg.Wait()
+	close(refusals)
+	for a := range refusals {
+		t.Errorf("one more ended: %d %s", a.Status, a.Body)
+	}
+	atolltest.Until(t, time.Minute, "none runs", running(0))
 }
 
 // TestKeys checks that a revoked key is refused at once, and that what
