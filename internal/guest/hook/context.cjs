@@ -294,10 +294,12 @@ let interrupt = () => {};
 }
 
 // While code waits for something it can keep this thread busy all the same, which
-// then hears of no signal. Another thread hears SIGURG, which the host sends after
-// SIGINT, and has what runs ended if that has not helped by then. Node.js takes note
-// of callbacks that do not return, which is put right when one was ended.
-const waiting = new Int32Array(new SharedArrayBuffer(8)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears
+// then hears of no signal; and Node.js hears of none where it stops to listen for vm and
+// begins to listen for this script. Another thread hears SIGURG, which the host sends
+// after SIGINT: it says so to this thread, and has what runs ended if that has not helped
+// either. Node.js takes note of callbacks that do not return, which is put right when one
+// was ended.
+const waiting = new Int32Array(new SharedArrayBuffer(12)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears; [2]: run
 let watcher;
 const watch = () => {
   if (watcher) return;
@@ -306,19 +308,30 @@ const watch = () => {
       process.emitWarning = () => {};
       const { internalBinding } = require('internal/test/binding');
       const { Session } = require('inspector');
-      const { workerData } = require('worker_threads');
+      const { parentPort, workerData } = require('worker_threads');
       const signal = new (internalBinding('signal_wrap').Signal)();
-      signal.onsignal = () => setTimeout(() => {
-        if (Atomics.load(workerData, 0) !== 1) return;
-        const session = new Session();
-        session.connectToMainThread();
-        session.post('Runtime.terminateExecution', () => session.disconnect());
-      }, 200);
+      signal.onsignal = () => {
+        const run = Atomics.load(workerData, 2);
+        const unheard = (then) => () => {
+          if (Atomics.load(workerData, 0) === 1 && Atomics.load(workerData, 2) === run) then();
+        };
+        setTimeout(unheard(() => {
+          parentPort.postMessage(run);
+          setTimeout(unheard(() => {
+            const session = new Session();
+            session.connectToMainThread();
+            session.post('Runtime.terminateExecution', () => session.disconnect());
+          }), 100);
+        }), 100);
+      };
       signal.start(require('os').constants.signals.SIGURG);
       Atomics.store(workerData, 1, 1);
       Atomics.notify(workerData, 1);
     `, { eval: true, env: {}, execArgv: ['--expose-internals'], workerData: waiting });
     watcher.on('error', () => {}); // then it is as it was without one
+    watcher.on('message', (id) => {
+      if (id === Atomics.load(waiting, 2)) interrupt();
+    });
     watcher.unref();
     Atomics.wait(waiting, 1, 0, 2000);
   } catch {
@@ -361,6 +374,7 @@ const execute = async (code) => {
 
 const serve = async (id, code) => {
   run = id;
+  Atomics.store(waiting, 2, id); // its lower 32 bits
   let status = 'ok';
   try {
     await execute(code);

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -353,5 +354,39 @@ func TestInterruptsAgainAndAgain(t *testing.T) {
 		if o := r.run("node", "await new Promise((r) => setTimeout(r, 10, 6 * 7))"); o.shown("text/plain") != `"42"` || o.stderr != "" {
 			t.Fatalf("after %s: %+v, %s", code, o.Result, o.stderr)
 		}
+	}
+}
+
+// TestInterruptThatNodeMisses: Node.js hears no SIGINT where code stops to be busy and begins
+// to wait. What the host sends beside it ends the wait; and only the run's that it came in.
+func TestInterruptThatNodeMisses(t *testing.T) {
+	r := newRig(t)
+	miss := func(code string) (*codecontext.Result, error) {
+		seen := ""
+		return r.c.Run(t.Context(), r.u, "node", codecontext.Request{Code: code, Timeout: 20 * time.Second, MaxOutput: 1 << 20}, func(e codecontext.Event) error {
+			if seen += string(e.Text); strings.TrimSpace(seen) == "go" {
+				if err := r.u.Guest.Signal(t.Context(), codecontext.ID("node").Process(), syscall.SIGURG, false); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+	}
+	for _, code := range []string{
+		"console.log('go'); await new Promise(() => {})",
+		"await 1; console.log('go'); await new Promise(() => {})",
+		"const since = Date.now(); console.log('go'); while (Date.now() - since < 50); await new Promise(() => {})",
+		"await 1; console.log('go'); while (true);",
+	} {
+		if res, err := miss(code); err != nil || res.Status != codecontext.Interrupted {
+			t.Errorf("%s: %+v, %v", code, res, err)
+		}
+	}
+	if res, err := miss("await 1; console.log('go')"); err != nil || res.Status != codecontext.OK {
+		t.Errorf("a run that ends by itself: %+v, %v", res, err)
+	}
+	const after = "await new Promise((r) => setTimeout(r, 600, 6 * 7))"
+	if o := r.run("node", after); o.Status != codecontext.OK || o.shown("text/plain") != `"42"` {
+		t.Errorf("the next one: %+v", o.Result)
 	}
 }
