@@ -61,9 +61,10 @@ type Contexts struct {
 
 // usage is what is under way with the contexts of a sandbox.
 type usage struct {
-	calls   map[codecontext.ID]int      // that start a context, or run code in it
-	lists   int                         // that are made to count what there is
-	started map[codecontext.ID]struct{} // while one of them was made, which may not have it
+	calls    map[codecontext.ID]int      // that start a context, or run code in it
+	lists    int                         // that are made to count what there is
+	started  map[codecontext.ID]struct{} // while one of them was made, which may not have it
+	starting map[codecontext.ID]int      // calls whose interpreter is not ready yet
 }
 
 type key struct {
@@ -88,7 +89,7 @@ func New() *Contexts {
 func (c *Contexts) enter(k key) error {
 	of := c.busy[k.sandbox]
 	if of == nil {
-		of = &usage{calls: map[codecontext.ID]int{}, started: map[codecontext.ID]struct{}{}}
+		of = &usage{calls: map[codecontext.ID]int{}, started: map[codecontext.ID]struct{}{}, starting: map[codecontext.ID]int{}}
 		c.busy[k.sandbox] = of
 	}
 	if of.calls[k.id] == 0 && len(of.calls) >= codecontext.MaxContexts {
@@ -200,10 +201,17 @@ func (c *Contexts) start(ctx context.Context, u *Use, id codecontext.ID, dir str
 	if err := c.fit(ctx, u, k); err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	of := c.busy[k.sandbox]
+	of.starting[id]++
+	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if of := c.busy[k.sandbox]; err == nil && of.lists > 0 {
+		if of.starting[id]--; of.starting[id] == 0 {
+			delete(of.starting, id)
+		}
+		if err == nil && of.lists > 0 {
 			of.started[id] = struct{}{}
 		}
 		c.leave(k)
@@ -326,8 +334,16 @@ func nameUnknown(id codecontext.ID, err error) error {
 }
 
 // Interrupt interrupts what a context runs, and what that has started in its
-// foreground. It does not wait for it to end; an idle context stays as it is.
+// foreground. It does not wait for it to end; a context that is idle, or not ready yet,
+// stays as it is.
 func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) error {
+	c.mu.Lock()
+	of := c.busy[u.Sandbox]
+	starts := of != nil && of.starting[id] > 0
+	c.mu.Unlock()
+	if starts { // it runs no code, and SIGINT would end it
+		return nil
+	}
 	return nameUnknown(id, interrupt(ctx, u.Guest, id))
 }
 
