@@ -85,7 +85,7 @@ func (a *answering) failed(err error) error {
 	switch {
 	case errors.Is(context.Cause(a.ctx), errTooLong):
 		// Next ends the run.
-		return a.add(run.Entry{Failed: &run.ModelFailed{Message: errTooLong.Error(), Shown: shown}})
+		return a.add(run.Entry{Failed: a.tooLong()})
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case errors.As(err, &e):

@@ -61,13 +61,16 @@ func (d *drive) calls(pending []run.Pending) error {
 		d.made(p.Number)
 	}
 	if err := d.flush(d.ctx); err != nil {
+		for i, p := range pending {
+			if !p.Begun {
+				d.cutOff(makes[i], &Outcome{Refused: true}) // it is not made
+			}
+		}
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	outcomes := make(chan outcome, len(pending))
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer func() { cancel(errLost) }() // of calls that are under way after an error: they are asked for again
 	for _, group := range sets {
 		wg.Go(func() {
 			for _, i := range group {
@@ -81,7 +84,18 @@ func (d *drive) calls(pending []run.Pending) error {
 			}
 		})
 	}
-	for left := len(pending); left > 0; left-- {
+	err = d.gather(len(pending), outcomes, claimed)
+	cancel(errLost) // of calls that are under way after an error: they are asked for again
+	wg.Wait()
+	if d.ctx.Err() != nil {
+		err = errors.Join(err, d.rest(outcomes))
+	}
+	return err
+}
+
+// gather adds the outcomes of calls as they come.
+func (d *drive) gather(calls int, outcomes <-chan outcome, claimed <-chan claiming) error {
+	for left := calls; left > 0; left-- {
 		o, err := d.outcome(outcomes, claimed)
 		if err != nil {
 			return err
@@ -92,10 +106,9 @@ func (d *drive) calls(pending []run.Pending) error {
 			}
 			return o.err
 		}
-		if err := d.add(run.Entry{Called: o.called}); err != nil {
+		if err := d.ended(o.called); err != nil {
 			return err
 		}
-		d.held.ended(o.called.Call)
 		// The last one is recorded with what comes next.
 		if left > 1 {
 			if err := d.flush(d.ctx); err != nil {
@@ -103,6 +116,31 @@ func (d *drive) calls(pending []run.Pending) error {
 			}
 		}
 	}
+	return nil
+}
+
+// rest adds the outcomes of calls that ended well beside one that was cut short with the run.
+func (d *drive) rest(outcomes <-chan outcome) error {
+	for {
+		select {
+		case o := <-outcomes:
+			if o.err != nil {
+				continue
+			}
+			if err := d.ended(o.called); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (d *drive) ended(c *run.Called) error {
+	if err := d.add(run.Entry{Called: c}); err != nil {
+		return err
+	}
+	d.held.ended(c.Call)
 	return nil
 }
 

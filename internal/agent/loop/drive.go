@@ -111,12 +111,15 @@ func (d *drive) publish(ctx context.Context, events []run.Event) error {
 		d.cancel(errLost)
 		return errLost
 	}
+	if ctx.Err() != nil { // before they count as published
+		return context.Cause(ctx)
+	}
 	for i := range events {
 		if !d.published.Apply(&events[i]) {
 			return fmt.Errorf("run %s: event %d cannot follow those before it", d.run.ID, i)
 		}
 	}
-	return d.loop.cfg.Events.Publish(ctx, &d.run, events)
+	return d.loop.cfg.Events.Publish(context.WithoutCancel(ctx), &d.run, events)
 }
 
 func (d *drive) specs(name string) model.Spec {
@@ -181,6 +184,7 @@ func (d *drive) steps(asked bool) error {
 		d.ctx, cancel = context.WithDeadlineCause(d.ctx, d.state.Began.Add(limit), errTooLong)
 		defer cancel()
 	}
+	late := false // a step was cut short as the run took too long
 	for {
 		if d.ctx.Err() != nil && !errors.Is(context.Cause(d.ctx), errTooLong) {
 			return context.Cause(d.ctx)
@@ -190,6 +194,8 @@ func (d *drive) steps(asked bool) error {
 		switch {
 		case next.Lost && asked:
 			err = d.ask()
+		case next.Lost && late:
+			err = d.add(run.Entry{Failed: d.tooLong()})
 		case next.Lost:
 			err = d.add(run.Entry{Failed: d.state.Interrupted(time.Now(), d.published.Shown(d.state))})
 		case next.Ask != nil:
@@ -217,11 +223,19 @@ func (d *drive) steps(asked bool) error {
 		default:
 			return nil
 		}
+		if err != nil && !late && errors.Is(context.Cause(d.ctx), errTooLong) && !errors.Is(err, errLost) && !errors.Is(err, run.ErrLeaseLost) {
+			late, err = true, nil // the next step ends the run
+		}
 		if err != nil {
 			return err
 		}
 		asked = false
 	}
+}
+
+// tooLong is the failure of a model that was asked when the run had taken too long.
+func (d *drive) tooLong() *run.ModelFailed {
+	return &run.ModelFailed{Message: errTooLong.Error(), Shown: d.published.Shown(d.state)}
 }
 
 // recording is a context to record in after that of the run has ended.

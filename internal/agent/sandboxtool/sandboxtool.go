@@ -170,7 +170,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run
 		uses, failed := s.calls(context.WithoutCancel(ctx), e)
-		return &loop.Outcome{Windows: e.Windows, Uses: uses}, errors.Join(err, failed)
+		return &loop.Outcome{Windows: e.Windows, Uses: uses}, errors.Join(context.Cause(ctx), failed)
 	}
 	if err != nil {
 		return s.refused(ctx, t, c, err)

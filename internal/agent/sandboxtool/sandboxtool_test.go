@@ -3,6 +3,7 @@ package sandboxtool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"io"
 	"strings"
@@ -276,5 +277,34 @@ func TestEnd(t *testing.T) {
 	w.none = true
 	if out, err := s.End(t.Context(), c); out != nil || err != nil {
 		t.Errorf("of a call that did not begin: %+v, %v", out, err)
+	}
+}
+
+// ending is a context that has ended when it is looked at for the second time.
+type ending struct {
+	context.Context
+	looks int
+}
+
+func (e *ending) Err() error {
+	if e.looks++; e.looks < 2 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestEndsWithItsRun: a call whose run ends as its program has ended is charged for what it
+// used, and has no outcome: who goes on with the run collects it by its key.
+func TestEndsWithItsRun(t *testing.T) {
+	w := &world{end: answered(execution.Success, "42\n")}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
+	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Call: model.Call{ID: "call_1", Name: RunCode, Arguments: `{"language": "python", "code": "1"}`}}
+	var err error
+	if c.Item, err = s.Show(c); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Do(&ending{Context: t.Context()}, c)
+	if !errors.Is(err, context.Canceled) || out == nil || out.Windows != 1 || out.Uses["web_search"] != 2 {
+		t.Errorf("got %+v, %v", out, err)
 	}
 }
