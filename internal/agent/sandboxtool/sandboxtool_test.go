@@ -3,8 +3,8 @@ package sandboxtool
 import (
 	"bytes"
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
