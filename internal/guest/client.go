@@ -113,11 +113,14 @@ func (c *Client) Info() Info { return c.info }
 // host's own ends keep the FIFOs open; the sandbox's Instance tells.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
+// closeTime is how long a guest that takes nothing holds Close up.
+const closeTime = time.Second
+
 // Close ends the conversation, and nothing else: programs go on, and their
 // output waits for the next Dial. It returns when the reader has ended.
 func (c *Client) Close() error {
 	c.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		_ = c.acknowledge(ctx)
 		cancel()
 		c.fail(ErrClosed)

@@ -219,7 +219,6 @@ func TestHoardIsBounded(t *testing.T) {
 			p := output(0, chunk)
 			at := i * 60000
 			p[0], p[1], p[2] = byte(at), byte(at>>8), byte(at>>16)
-			g.ch.FromGuest.SetWriteDeadline(time.Now().Add(time.Second))
 			if _, err := g.ch.FromGuest.Write(wire.AppendFrame(nil, wire.Frame{Type: wire.Stdout, ID: 5, Seq: i + 1, Payload: p})); err != nil {
 				return
 			}

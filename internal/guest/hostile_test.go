@@ -87,9 +87,12 @@ func TestTimeoutEndsEverything(t *testing.T) {
 func TestBackgroundDoesNotHoldTheResult(t *testing.T) {
 	g, c := start(t)
 	began := time.Now()
-	got := run(t, c, bash(t, "echo before; (sleep 0.2; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; echo ok >/tmp/done; exec sleep 60) & exit 3"))
+	got := run(t, c, bash(t, "echo before; (until [ -e /tmp/go ]; do sleep 0.02; done; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; echo ok >/tmp/done; exec sleep 60) & exit 3"))
 	if got.stdout != "before\n" || got.ExitCode != 3 || time.Since(began) > 5*time.Second {
 		t.Errorf("got %+v after %v", got, time.Since(began))
+	}
+	if err := os.WriteFile(filepath.Join(g.Root(), "tmp/go"), nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
 	// It may go on to write more than a pipe holds.
 	for range 500 {

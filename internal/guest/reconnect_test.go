@@ -27,6 +27,18 @@ func lines(n, pause int) (code, want string) {
 	return fmt.Sprintf("import time\nfor i in range(%d):\n    print('line', i, 'of the output', flush=True)\n    if i %% 100 == 0: time.sleep(%d / 1000)\n", n, pause), b.String()
 }
 
+// gone waits, in a sink, until the host that it is of is gone.
+func gone(t *testing.T, c *guest.Client) {
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := c.Ping(ctx)
+		cancel()
+		if errors.Is(err, guest.ErrClosed) {
+			return
+		}
+	}
+}
+
 // A host goes away again and again while a program prints; what the hosts have
 // got between them is all of it, once.
 func TestTakeOver(t *testing.T) {
@@ -47,6 +59,7 @@ func TestTakeOver(t *testing.T) {
 		if len(out) > limit {
 			select {
 			case enough <- struct{}{}:
+				gone(t, c)
 			default:
 			}
 		}
@@ -118,6 +131,7 @@ func TestTakeOverFromTheDead(t *testing.T) {
 	sink := func(_ guest.Stream, p []byte) {
 		if out.Len() <= 100000 && out.Len()+len(p) > 100000 {
 			go c.Leave()
+			gone(t, c)
 		}
 		out.Write(p)
 	}
@@ -179,19 +193,21 @@ func TestNobodyListens(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
 	code, want := lines(300000, 0)
+	want = "begun\n" + want
+	code = "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\n" + code
 	spec := guesttest.Program(t, guesttest.Python, code+"open('/tmp/end', 'w')\n")
 	spec.ID = guest.NewRunID()
 	small := bash(t, "touch /tmp/began; until [ -e /tmp/go ]; do sleep 0.01; done; echo small; echo more >&2; touch /tmp/small; exit 4")
 	small.ID = guest.NewRunID()
-	gone, cancel := context.WithCancel(t.Context())
+	leaves, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	unheard := make(chan error)
 	go func() {
-		_, err := c.Run(gone, small, nil)
+		_, err := c.Run(leaves, small, nil)
 		unheard <- err
 	}()
 	atolltest.Until(t, time.Minute, "the small program starts", func() bool { return exists(g, "tmp/began") })
-	if _, err := c.Run(gone, spec, func(guest.Stream, []byte) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := c.Run(leaves, spec, func(guest.Stream, []byte) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := <-unheard; !errors.Is(err, context.Canceled) {
@@ -238,12 +254,15 @@ func TestDiscard(t *testing.T) {
 	c := g.Dial(t)
 	for range 2 {
 		spec := bash(t, "")
-		spec.Files, spec.Argv = nil, []string{"bash", "-c", "echo x; sleep 0.3; echo y"}
+		spec.Files, spec.Argv = nil, []string{"bash", "-c", "echo x; until [ -e /tmp/go ]; do sleep 0.02; done; echo y"}
 		ctx, cancel := context.WithCancel(t.Context())
 		c.Run(ctx, spec, func(guest.Stream, []byte) { cancel() })
 		cancel()
 	}
 	c.Close()
+	if err := os.WriteFile(filepath.Join(g.Root(), "tmp/go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	c = g.Dial(t)
 	if len(c.Info().Runs) != 2 {
 		t.Errorf("found %v", c.Info().Runs)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,10 +160,19 @@ print(len(ask()[1]))
 // TestRequestsEndWithTheRun: a request under way when the program ends is given up, and no
 // later run is asked at its port.
 func TestRequestsEndWithTheRun(t *testing.T) {
-	_, c := start(t)
+	g, c := start(t)
 	ended := make(chan struct{})
-	spec := asking(t, func(ctx context.Context, _ []byte) []byte { <-ctx.Done(); close(ended); return nil }, `
-s = connect(); s.sendall(b"POST / HTTP/1.1\r\n\r\n"); time.sleep(0.2)
+	spec := asking(t, func(ctx context.Context, _ []byte) []byte {
+		defer close(ended)
+		if err := os.WriteFile(filepath.Join(g.Root(), "tmp/asked"), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return nil
+	}, `
+import os
+s = connect(); s.sendall(b"POST / HTTP/1.1\r\n\r\n")
+while not os.path.exists("/tmp/asked"): time.sleep(0.01)
 `)
 	if got := run(t, c, spec); got.ExitCode != 0 {
 		t.Errorf("got %+v", got)

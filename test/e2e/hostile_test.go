@@ -53,7 +53,7 @@ func TestHostile(t *testing.T) {
 		{name: "fork bomb in Bash", language: atolltest.Bash, code: ":(){ :|:& };:; wait; sleep 60", timeout: 2, status: -1},
 		{name: "fork bomb in Python", language: atolltest.Python, code: "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass", timeout: 2, status: -1},
 		{name: "fork bomb that outlives its parent", language: atolltest.Python, code: "import os\nos.setsid() if os.fork() == 0 else None\nfor i in range(20):\n  try:\n    if os.fork() == 0: os.setsid()\n  except OSError: pass\nwhile True: pass", timeout: 2, status: -1},
-		{name: "fork bomb left behind", language: atolltest.Bash, code: "f() { while :; do (f &) ; done; }; f > /dev/null 2>&1 & sleep 1; echo done", stdout: "done\n"},
+		{name: "fork bomb left behind", language: atolltest.Bash, code: "f() { while :; do (f &) ; done; }; sleep 1 & s=$!; f > /dev/null 2>&1 & wait $s; echo done", stdout: "done\n"},
 		{name: "thread bomb", language: atolltest.Python, code: "import threading\ndef f():\n  while True:\n    try: threading.Thread(target=f, daemon=True).start()\n    except RuntimeError: pass\nf()", timeout: 2, status: -1},
 		{name: "zombie flood", language: atolltest.Python, code: "import os\nn = 0\ntry:\n  while n < 5000:\n    if os.fork() == 0: os._exit(0)\n    n += 1\nexcept OSError as e: print(e.errno, n)", timeout: 60, stdout: "11 2[0-9][0-9]\n"},
 		{name: "orphaned zombies", language: atolltest.Python, code: "import os\nfor i in range(300):\n  pid = os.fork()\n  if pid == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n  os.waitpid(pid, 0)\nprint('ok')", timeout: 60, stdout: "ok\n"},

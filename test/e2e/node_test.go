@@ -58,7 +58,7 @@ func TestNode(t *testing.T) {
 		{name: "signal handler", code: "process.on('SIGUSR2', s => { console.log(s); clearTimeout(t) }); const t = setTimeout(() => {}, 9000); process.kill(process.pid, 'SIGUSR2')", stdout: "SIGUSR2\n"},
 		{name: "stack overflow", code: "function f() { f() }\ntry { f() } catch (e) { console.log(e instanceof RangeError) }", stdout: "true\n"},
 
-		{name: "timers", code: "setTimeout(() => console.log(3), 500); setImmediate(() => console.log(2)); process.nextTick(() => console.log(1)); console.log(0)", stdout: "0\n1\n2\n3\n"},
+		{name: "timers", code: "setImmediate(() => { console.log(2); setTimeout(() => console.log(3), 1) }); process.nextTick(() => console.log(1)); console.log(0)", stdout: "0\n1\n2\n3\n"},
 		{name: "microtasks", code: "Promise.resolve().then(() => console.log('p')); process.nextTick(() => console.log('t')); console.log('s')", stdout: "s\nt\np\n"},
 		{name: "stdin at EOF", code: "process.stdin.on('data', d => console.log('data', d)).on('end', () => console.log('end'))", stdout: "end\n"},
 		{name: "readline", code: "require('readline').createInterface({input: process.stdin}).on('line', l => console.log(l)).on('close', () => console.log('closed'))", stdout: "closed\n"},

@@ -78,7 +78,18 @@ func TestOutput(t *testing.T) {
 				t.Error(r)
 			}
 		}},
-		{"daemon keeps writing", atolltest.Python, "import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    while True: os.write(1, b'x' * 1000)\n  os._exit(0)\nos.wait(); print('main done')", func(t *testing.T, r *atolltest.Result) {
+		{"daemon keeps writing", atolltest.Python, `
+import os
+goes, writes = os.pipe(), os.pipe()
+if os.fork() == 0:
+  os.setsid()
+  if os.fork() == 0:
+    os.read(goes[0], 1)
+    os.write(1, b'x'); os.write(writes[1], b'x')
+    while True: os.write(1, b'x' * 1000)
+  os._exit(0)
+os.wait(); print('main done', flush=True)
+os.write(goes[1], b'x'); os.read(writes[0], 1)`, func(t *testing.T, r *atolltest.Result) {
 			if !strings.Contains(r.Stdout, "main done\n") || r.ExitCode != 0 || r.Elapsed > 10*time.Second {
 				t.Error(r)
 			}

@@ -254,7 +254,7 @@ except OSError as e: print(n, e.errno)`, "3 11\n", 0, ""},
 setTimeout(() => all.forEach(p => p.kill()), 500)`, "(EAGAIN\n){3}", 0, ""},
 		{"Bash", atolltest.Bash, "for i in 1 2 3 4 5 6; do sleep 0.1 & done; wait; echo done", "done\n", 0, ""},
 		{"binary", "binary", "exec /tmp/probe many", "3 .*resource temporarily unavailable\n", 0, ""},
-		{"script", atolltest.Bash, fmt.Sprintf(script, "sleep 0.2 & sleep 0.2 & sleep 5 & echo never"), "(never\n)?", 2, ""},
+		{"script", atolltest.Bash, fmt.Sprintf(script, "sleep 20 & sleep 20 & sleep 20 & echo never"), "(never\n)?", 2, ""},
 	})
 }
 

@@ -82,11 +82,11 @@ func TestPython(t *testing.T) {
 		{name: "segfault", code: "import ctypes; ctypes.string_at(0)", exit: 139},
 		{name: "SIGPIPE", code: "import signal, os; print(signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN)\nr, w = os.pipe(); os.close(r)\ntry: os.write(w, b'x')\nexcept BrokenPipeError: print('BrokenPipeError')", stdout: "True\nBrokenPipeError\n"},
 		{name: "handler", code: "import signal, os\nsignal.signal(signal.SIGUSR1, lambda n, f: print('got', n))\nos.kill(os.getpid(), signal.SIGUSR1)\nprint('on')", stdout: "got 10\non\n"},
-		{name: "alarm", code: "import signal, time\ndef h(*a): raise TimeoutError('rang')\nsignal.signal(signal.SIGALRM, h); signal.setitimer(signal.ITIMER_REAL, 0.05)\ntry: time.sleep(10)\nexcept TimeoutError as e: print(e)", stdout: "rang\n"},
+		{name: "alarm", code: "import signal, time\ndef h(*a): raise TimeoutError('rang')\nsignal.signal(signal.SIGALRM, h)\ntry: signal.setitimer(signal.ITIMER_REAL, 0.05); time.sleep(10)\nexcept TimeoutError as e: print(e)", stdout: "rang\n"},
 		{name: "faulthandler is off", code: "import faulthandler; print(faulthandler.is_enabled())", stdout: "False\n"},
 
 		{name: "threads", code: "import threading\nl = []\nts = [threading.Thread(target=l.append, args=(i,)) for i in range(20)]\n[t.start() for t in ts]; [t.join() for t in ts]\nprint(sorted(l) == list(range(20)), threading.active_count(), threading.main_thread().name)", stdout: "True 1 MainThread\n"},
-		{name: "thread outlives main", code: "import threading, time\ndef f():\n    time.sleep(0.1); print('late')\nthreading.Thread(target=f).start()\nprint('early')", stdout: "early\nlate\n"},
+		{name: "thread outlives main", code: "import threading\ndef f():\n    threading.main_thread().join(); print('late')\nthreading.Thread(target=f).start()\nprint('early')", stdout: "early\nlate\n"},
 		{name: "daemon thread", code: "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('done')", stdout: "done\n"},
 		{name: "thread exception", code: "import threading\nt = threading.Thread(target=lambda: 1/0, name='T'); t.start(); t.join()", stderr: "~Exception in thread T:\n.*ZeroDivisionError: division by zero\n"},
 		{name: "thread pool", code: "from concurrent.futures import ThreadPoolExecutor as P\nwith P(4) as p: print(list(p.map(lambda x: x * x, range(5))))", stdout: "[0, 1, 4, 9, 16]\n"},

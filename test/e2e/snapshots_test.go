@@ -16,7 +16,7 @@ func TestSnapshots(t *testing.T) {
 	s := shared(t)
 	r := newResource(t, s, atolltest.Key, "default")
 	r.shell(`echo kept > file; (while :; do date +%N > next; mv next now; sleep 0.05; done) > /dev/null 2>&1 & echo $! > pid`)
-	pid := strings.TrimSpace(r.shell("cat pid"))
+	pid := strings.TrimSpace(r.shell("until [ -s now ]; do sleep 0.05; done; cat pid"))
 	sn := r.ask(http.MethodPost, "/snapshots?keep_ms=3600000", nil, http.StatusCreated)
 	id, _ := sn["snapshot_id"].(string)
 	if !snapshotIDs.MatchString(id) || sn["memory"] != true || sn["name"] != "default" || sn["session"] != r.name || sn["size_bytes"].(float64) < 1<<20 || sn["expires_at"] == nil {

@@ -124,7 +124,7 @@ func TestClientGoesAway(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := s.Execute(ctx, atolltest.Program{Language: atolltest.Bash, Code: "sleep 2; yes | head -c 20000000"})
+		_, err := s.Execute(ctx, atolltest.Program{Language: atolltest.Bash, Code: "sleep 5; yes | head -c 20000000"})
 		gone <- err
 	}()
 	awaitExecutions(t, s, 1)

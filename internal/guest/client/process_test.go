@@ -197,23 +197,13 @@ func sleepers(t testing.TB, c *client.Client, arg string) string {
 // appears waits for a process that nothing else tells of.
 func appears(t testing.TB, c *client.Client, arg string) {
 	t.Helper()
-	for range 200 {
-		if sleepers(t, c, arg) != "0" {
-			return
-		}
-	}
-	t.Fatalf("there is no sleep %s", arg)
+	atolltest.Until(t, 20*time.Second, "there is a sleep "+arg, func() bool { return sleepers(t, c, arg) != "0" })
 }
 
 // disappears waits for the ends of all of them.
 func disappears(t testing.TB, c *client.Client, arg string) {
 	t.Helper()
-	for range 200 {
-		if sleepers(t, c, arg) == "0" {
-			return
-		}
-	}
-	t.Errorf("there is a sleep %s", arg)
+	atolltest.Until(t, 20*time.Second, "there is no sleep "+arg, func() bool { return sleepers(t, c, arg) == "0" })
 }
 
 func testTimeout(t *testing.T, c *client.Client) {
@@ -229,9 +219,7 @@ func testTimeout(t *testing.T, c *client.Client) {
 		if !got.TimedOut || got.Signal != syscall.SIGKILL || time.Since(begin) > spec.Timeout+9*time.Second {
 			t.Errorf("got %+v", got)
 		}
-		if n := sleepers(t, c, "4711"); n != "0" {
-			t.Errorf("%s of its children live on", n)
-		}
+		disappears(t, c, "4711")
 		if got.out[process.Stdout] == "begun\n" {
 			return
 		}
@@ -247,6 +235,7 @@ func testBackground(t *testing.T, c *client.Client) {
 	if got.Code != 0 || !strings.HasPrefix(got.out[process.Stdout], "started\n") && !strings.Contains(got.out[process.Stdout], "started\n") || time.Since(begin) > 10*time.Second {
 		t.Errorf("got %+v", got)
 	}
+	appears(t, c, "4712")
 	if n := sleepers(t, c, "4712"); n != "1" {
 		t.Errorf("%s processes in the background", n)
 	}

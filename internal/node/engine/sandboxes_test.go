@@ -120,7 +120,7 @@ func TestANamedSandboxOutlivesItsEngine(t *testing.T) {
 	first := open(t, dir, nil)
 	r, other := recipe(), recipe()
 	l := make1(t, first.Sandboxes(), r)
-	shell(t, l, `echo kept > ~/a; nohup sh -c 'while :; do date +%s%N > ~/beat; sleep 0.05; done' >/dev/null 2>&1 &`)
+	shell(t, l, `echo kept > ~/a; nohup sh -c 'while :; do date +%s%N > ~/beat; sleep 0.05; done' >/dev/null 2>&1 & until [ -s ~/beat ]; do sleep 0.05; done`)
 	dead := make1(t, first.Sandboxes(), other)
 	for _, l := range []sandboxes.Live{l, dead} {
 		if err := l.Detach(); err != nil {

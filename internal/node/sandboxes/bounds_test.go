@@ -235,9 +235,10 @@ time.sleep(60)"`,
 		`python3 -c "
 import time
 a = []
-while True:
+while len(a) < 200: # step by step, and less than what ends the kernel
     a.append(bytearray(1 << 20))
-    time.sleep(0.005)"`,
+    time.sleep(0.005)
+time.sleep(60)"`,
 		`echo started; python3 -c "
 import time
 a = bytearray(200 << 20)

@@ -54,7 +54,7 @@ func TestSandboxesOutliveTheProcess(t *testing.T) {
 	p, gone := m.caller("a"), m.caller("gone")
 	kept, dead := m.ensure(p, "s", "kept", nil), m.ensure(p, "s", "dead", nil)
 	m.ensure(gone, "s", "x", nil)
-	m.shell(p, "s", "kept", `echo kept > f; (while :; do date +%s%N > beat; sleep 0.1; done) >/dev/null 2>&1 &`)
+	m.shell(p, "s", "kept", `echo kept > f; (while :; do date +%s%N > beat; sleep 0.1; done) >/dev/null 2>&1 & until [ -s beat ]; do sleep 0.05; done`)
 	delete(m.callers, gone.Key.ID)
 	m.close()
 	if err := sandboxOf(m, dead.ID); err != nil {

@@ -25,6 +25,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	if err != nil {
 		return nil, err
 	}
+	m.awaitUsers(ctx, e)
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -57,6 +58,27 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.publicCopy(e), nil
+}
+
+// leaveTime is how long those may still be there who have told their callers that all is over.
+const leaveTime = time.Second
+
+// awaitUsers waits until nobody uses a sandbox, or leaveTime is over.
+func (m *Manager) awaitUsers(ctx context.Context, e *entry) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		users := e.users
+		m.mu.Unlock()
+		if users == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(leaveTime / 100):
+		}
+	}
 }
 
 // sleepDue is how an unused sandbox should begin to sleep by now; "" for as

@@ -47,9 +47,9 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 	if !running.Stored.Checkpoint || running.Detail != "" || running.Name != "one" || running.Stored.Disk == 0 || running.ExpiresAt != nil {
 		t.Errorf("%+v", running)
 	}
-	now, later := m.told(p, "s", "one")
-	if now != was || later <= ticks || m.get(p, "s", "one").State != sandbox.Running {
-		t.Errorf("after a snapshot it tells %q, %d; it told %q, %d", now, later, was, ticks)
+	m.goesOn(p, "s", "one", was, ticks)
+	if now := m.get(p, "s", "one"); now.State != sandbox.Running {
+		t.Errorf("after a snapshot it is %s", now.State)
 	}
 	m.shell(p, "s", "one", "echo another >~/d/f")
 	m.sleep(p, "s", "one")
@@ -126,7 +126,7 @@ func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
 	// gVisor cannot write down a named pipe that is open and deleted.
-	m.shell(p, "s", "one", "echo here >~/f; cd /tmp; mkfifo p; (sleep 1000 <>p >/dev/null 2>&1 & ) ; sleep 0.2; rm p")
+	m.shell(p, "s", "one", "echo here >~/f; cd /tmp; mkfifo p; exec 3<>p; rm p; sleep 1000 <&3 >/dev/null 2>&1 & exec 3<&-; until grep -qx sleep /proc/[0-9]*/comm; do sleep 0.05; done")
 	sn := m.snapshot(p, "s", "one")
 	if sn.Stored.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("%+v", sn)
@@ -294,14 +294,10 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	for range 2 {
 		stored()
 		m.restart()
-		now, later := m.told(p, "s", "one")
-		if now != was || later <= ticks {
-			t.Errorf("back, it tells %q, %d; it told %q, %d", now, later, was, ticks)
-		}
+		ticks = m.goesOn(p, "s", "one", was, ticks)
 		if got := m.get(p, "s", "one"); got.Stored != nil {
 			t.Errorf("back, it is %+v", got)
 		}
-		ticks = later
 	}
 	stored()
 	sn := m.snapshot(p, "s", "one") // of what is stored, without bringing it back
