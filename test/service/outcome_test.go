@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,13 +35,14 @@ func works(body map[string]any, said, result string) (turn scriptedmodel.Turn, o
 func outcomes(t *testing.T, k *talker) {
 	define := map[string]any{
 		"type": "user.define_outcome", "description": "say draft", "rubric": "Is it better?", "max_iterations": 3,
-		"check": map[string]any{"command": "echo x >> count; sleep 3; test -f done", "timeout_ms": 20000},
+		"check": map[string]any{"command": "echo x >> count; sleep 6; test -f done", "timeout_ms": 20000},
 	}
 	cut, checked := make(chan error, 1), make(chan struct{})
+	checks := sync.OnceFunc(func() { close(checked) })
 	go func() {
 		cut <- k.follow(t.Context(), http.MethodPost, "/events", define, "", func(e sessionEvent) bool {
 			if e.Type == "outcome_evaluation_start" {
-				close(checked)
+				checks()
 			}
 			return true
 		})
@@ -70,7 +72,7 @@ func outcomes(t *testing.T, k *talker) {
 		t.Errorf("%q, want %q", said, want)
 	}
 	k.send(message("run print(open('count').read().count('x'), 'checks')"), "completed", "2 checks")
-	k.post(map[string]any{"type": "user.define_outcome", "description": "say x", "check": map[string]any{"command": "exit 3", "timeout_ms": 1000}, "max_iterations": 1}).Into(t, http.StatusOK, &struct{}{})
+	k.post(map[string]any{"type": "user.define_outcome", "description": "say x", "check": map[string]any{"command": "exit 3", "timeout_ms": 20000}, "max_iterations": 1}).Into(t, http.StatusOK, &struct{}{})
 	if all := k.events("&types=outcome_evaluation_end"); !strings.Contains(all[len(all)-1].raw, "Exit code 3") || !strings.Contains(all[len(all)-1].raw, "max_iterations_reached") {
 		t.Errorf("%s", all[len(all)-1].raw)
 	}

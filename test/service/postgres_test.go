@@ -94,6 +94,9 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		until("with it again", http.StatusOK, 8)
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	close(stop)
 	wg.Wait()
@@ -117,7 +120,7 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 	}
 	s.CheckHealthy(t)
 	// What was kept from the probe is in the log.
-	if !strings.Contains(s.Log(), `level=WARN msg="not ready" database=`) || !strings.Contains(s.Log(), `msg="ready again"`) {
+	if _, after, ok := strings.Cut(s.Log(), `level=WARN msg="not ready" database=`); !ok || !strings.Contains(after, `msg="ready again"`) {
 		t.Errorf("the log does not say why:\n%s", s.Log())
 	}
 }

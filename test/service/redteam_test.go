@@ -70,7 +70,7 @@ func TestRedteamInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "redteam", "--base-url", s.URL, "--key-file", filepath.Join(s.Data, "admin-key"), "--run", "persistence,tenancy")
+	cmd := exec.CommandContext(ctx, binary, "redteam", "--base-url", s.URL, "--key-file", filepath.Join(s.Data, "admin-key"), "--run", "persistence,exhaustion")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.StdoutPipe()

@@ -75,7 +75,7 @@ func confirmations(t *testing.T, k *talker, id string) {
 
 	k = k.begin(map[string]any{"tools": []any{map[string]string{"type": "sandbox"}}, "tool_policy": map[string]any{"require_confirmation": []string{"sandbox"}, "confirm_within": 1}})
 	id = k.send(message("run print(5)"), "requires_action", "").RequiresAction[0].ToolUseID
-	k.reach(k.newest(), func(e sessionEvent) bool { return e.StopReason.Type == "expired" })
+	k.reach("", func(e sessionEvent) bool { return e.StopReason.Type == "expired" })
 	refused("after it has expired", k.post(confirm(id, true)), http.StatusConflict)
 	if got := k.events("&types=tool_confirmation"); len(got) != 1 || *got[0].Approve || got[0].KeyID != "" {
 		t.Errorf("what has expired is %+v", got)

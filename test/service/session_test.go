@@ -264,7 +264,7 @@ func killed(t *testing.T, k *talker) {
 	var before []sessionEvent
 	cut, called := make(chan error, 1), make(chan struct{})
 	go func() {
-		cut <- k.follow(t.Context(), http.MethodPost, "/events?deltas=true", message("run import time; time.sleep(3); print(17 * 3)"), "", func(e sessionEvent) bool {
+		cut <- k.follow(t.Context(), http.MethodPost, "/events?deltas=true", message("run import time; time.sleep(6); print(17 * 3)"), "", func(e sessionEvent) bool {
 			if before = append(before, e); e.Type == "tool_use" {
 				close(called)
 			}

@@ -128,7 +128,7 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 	// While one has it, no request changes it through the other server either.
 	var long sync.WaitGroup
 	long.Go(func() {
-		if a, r := run(servers[0], "echo last > n; sleep 3; cat n"); a.Status != http.StatusOK || r.Stdout != "last\n" {
+		if a, r := run(servers[0], "echo last > n; sleep 6; cat n"); a.Status != http.StatusOK || r.Stdout != "last\n" {
 			t.Errorf("HTTP %d: %s", a.Status, a.Body)
 		}
 	})

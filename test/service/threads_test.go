@@ -42,7 +42,7 @@ func coordinating(t *testing.T) *httptest.Server {
 			return handOut([2]string{"asker", "weather"})
 		case said == "words":
 			turn := scriptedmodel.Say("")
-			turn.Blocks[0].Text, turn.Pace = strings.SplitAfter(strings.Repeat("a word ", 20), "word "), 100*time.Millisecond
+			turn.Blocks[0].Text, turn.Pace = strings.SplitAfter(strings.Repeat("a word ", 20), "word "), 200*time.Millisecond
 			return turn, true
 		}
 		return obey(said, result)
@@ -87,7 +87,7 @@ func TestKilledWait(t *testing.T) {
 	addModel(t, line.now(), "scripted", p.URL)
 	k.begin(map[string]any{"slug": "worker", "tools": []any{map[string]string{"type": "sandbox"}}, "tool_policy": map[string]any{"require_confirmation": []string{"sandbox"}}})
 	k = k.begin(map[string]any{"slug": "lead", "multiagent": map[string]any{"context_sharing": "full"}, "handoffs": []any{map[string]string{"agent_id": "worker", "name": "Worker"}}})
-	const code = "open('ran', 'a').write('x')\nimport time\ntime.sleep(3)\nprint('ran', open('ran').read())"
+	const code = "open('ran', 'a').write('x')\nimport time\ntime.sleep(6)\nprint('ran', open('ran').read())"
 	waits := k.send(message("hand on run "+code), "requires_action", "").RequiresAction
 	if len(waits) != 1 || waits[0].Name != "run_code" || waits[0].Needs != "tool_confirmation" {
 		t.Fatalf("%+v", waits)

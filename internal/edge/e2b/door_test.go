@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -168,13 +169,13 @@ func TestRates(t *testing.T) {
 		{"POST", "/filesystem.Filesystem/Stat", "X-Access-Token", token},
 		{"POST", "/execute", "X-Access-Token", token},
 	}
-	refused := 0
+	refused, began := 0, time.Now()
 	for range 30 { // each counts for all
 		if ask(s.Server, "GET", "/sandboxes/"+id, "", "X-Api-Key", gatewaytest.Token("slow")).Code == http.StatusTooManyRequests {
 			refused++
 		}
 	}
-	if refused < 10 {
+	if refused < 10-int(2*time.Since(began).Seconds())-1 { // a slow machine gets some back
 		t.Errorf("%d of 30 requests were refused", refused)
 	}
 	for _, way := range ways {

@@ -395,33 +395,48 @@ func TestInterruptThatNodeMisses(t *testing.T) {
 // TestInterruptOfWhatStarts: a context that is not ready yet runs no code, and stays.
 func TestInterruptOfWhatStarts(t *testing.T) {
 	for _, id := range []codecontext.ID{"python", "node", "bash"} {
-		r := newRig(t)
-		begun, sent := make(chan struct{}), make(chan int)
-		go func() {
-			n := 0
-			defer func() { sent <- n }()
-			for starts := time.Now(); time.Since(starts) < 10*time.Second; {
-				select {
-				case <-begun:
-					return
-				case <-time.After(500 * time.Microsecond):
-				}
-				if r.c.Interrupt(t.Context(), r.u, id) == nil {
-					n++
-				}
+		n := 0
+		for range 10 { // until it was interrupted before it was ready
+			if n = interruptStart(t, id); n > 0 {
+				break
 			}
-		}()
-		begins := sync.OnceFunc(func() { close(begun) })
-		res, err := r.c.Run(t.Context(), r.u, id, codecontext.Request{Code: "a=1", Timeout: 20 * time.Second, MaxOutput: 1 << 20}, func(codecontext.Event) error {
-			begins()
-			return nil
-		})
-		begins()
-		if n := <-sent; err != nil || res.Exit != nil || n == 0 {
-			t.Errorf("%s: %+v, %v after %d interrupts", id, res, err, n)
 		}
-		if o := r.run(id, "a=2"); o.Status != codecontext.OK {
-			t.Errorf("%s, after that: %+v", id, o.Result)
+		if n == 0 {
+			t.Errorf("%s was not interrupted", id)
 		}
 	}
+}
+
+// interruptStart interrupts a context until it is ready, and returns how often.
+func interruptStart(t *testing.T, id codecontext.ID) (n int) {
+	t.Helper()
+	r := newRig(t)
+	begun, sent := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		defer func() { sent <- n }()
+		for starts := time.Now(); time.Since(starts) < 10*time.Second; {
+			select {
+			case <-begun:
+				return
+			case <-time.After(500 * time.Microsecond):
+			}
+			if r.c.Interrupt(t.Context(), r.u, id) == nil {
+				n++
+			}
+		}
+	}()
+	begins := sync.OnceFunc(func() { close(begun) })
+	res, err := r.c.Run(t.Context(), r.u, id, codecontext.Request{Code: "a=1", Timeout: 20 * time.Second, MaxOutput: 1 << 20}, func(codecontext.Event) error {
+		begins()
+		return nil
+	})
+	begins()
+	if n = <-sent; err != nil || res.Exit != nil {
+		t.Errorf("%s: %+v, %v after %d interrupts", id, res, err, n)
+	}
+	if o := r.run(id, "a=2"); o.Status != codecontext.OK {
+		t.Errorf("%s, after that: %+v", id, o.Result)
+	}
+	return n
 }

@@ -145,12 +145,12 @@ attack("packets", socket.socket, 17, socket.SOCK_RAW, 3)
 
 
 def connect(host, port):
-    socket.create_connection((host, port), 2).close()
+    socket.create_connection((host, port), 10).close()
 
 
 def host_of_the_machine():
     s = socket.socket(40, socket.SOCK_STREAM)
-    s.settimeout(2)
+    s.settimeout(10)
     s.connect((2, 1024))
 
 
@@ -183,7 +183,7 @@ def look_up(server, name):
     """Asks a server that is not the sandbox's for a TXT record."""
     q = struct.pack(">HHHHHH", 7, 256, 1, 0, 0, 0) + b"".join(bytes([len(p)]) + p.encode() for p in name.split(".")) + b"\0" + struct.pack(">HH", 16, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.settimeout(2)
+        s.settimeout(10)
         s.connect((server, 53))
         s.send(q)
         return "found" if struct.unpack(">H", s.recv(512)[6:8])[0] else "no such name"

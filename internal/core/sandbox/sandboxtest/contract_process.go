@@ -134,11 +134,19 @@ func testEnds(u *use) {
 }
 
 func testTimeout(u *use) {
-	out := u.run(process.Spec{Shell: "trap '' TERM; echo begun; setsid sh -c 'sleep 4711 & wait' & sleep 4711", Timeout: 300 * time.Millisecond})
-	if !out.exit.TimedOut || out.exit.Signal != syscall.SIGKILL || out.text[process.Stdout] != "begun\n" {
-		u.Errorf("got %+v", out)
+	for timeout := 300 * time.Millisecond; ; timeout *= 2 { // for one that has not begun by then
+		out := u.run(process.Spec{Shell: "trap '' TERM; echo begun; setsid sh -c 'sleep 4711 & wait' & sleep 4711", Timeout: timeout})
+		if !out.exit.TimedOut || out.exit.Signal != syscall.SIGKILL {
+			u.Errorf("got %+v", out)
+		}
+		eventually(u.T, "none of its children lives", func() bool { return u.sleeping("4711") == "0" })
+		switch said := out.text[process.Stdout]; {
+		case said == "begun\n":
+			return
+		case said != "" || timeout > 10*time.Second:
+			u.Fatalf("after %s it has said %q", timeout, said)
+		}
 	}
-	equal(u.T, "of its children there live", u.sleeping("4711"), "0")
 }
 
 func testInput(u *use) {
@@ -285,7 +293,7 @@ func testStartedOnce(u *use) {
 
 func testGoingAway(u *use) {
 	ctx, cancel := context.WithCancel(u.Context())
-	o, err := u.Guest.Run(ctx, process.Spec{Shell: "echo begun; sleep 0.3; echo on", Lossless: true})
+	o, err := u.Guest.Run(ctx, process.Spec{Shell: "echo begun; until [ -e go ]; do sleep 0.05; done; echo on", Lossless: true})
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -295,6 +303,7 @@ func testGoingAway(u *use) {
 		u.Errorf("its output ends with %v", err)
 	}
 	o.Close()
+	u.shell("touch go")
 	equal(u.T, "it goes on", u.rest(u.follow(o.Info().ID, 0)).text[0], "begun\non\n")
 
 	o = u.follow(u.start(process.Spec{Shell: "sleep 60"}).ID, 0)

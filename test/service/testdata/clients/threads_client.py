@@ -1,6 +1,7 @@
 """Drives a coordinator and the threads of its session by Anthropic's client for Python, as it is published."""
 
 import os
+import time
 
 import anthropic
 
@@ -43,10 +44,11 @@ with sessions.events.stream(session.id) as stream:
         seen.append(e)
         if e.type == "agent.thread_message_sent" and e.to_agent_name == "Writer":
             # The stream of a thread ends when the thread does.
-            first = next(iter(threads.events.list(e.to_session_thread_id, session_id=session.id)), None)
-            after = {"extra_query": {"cursor": first.id}} if first else {}
+            while (first := next(iter(threads.events.list(e.to_session_thread_id, session_id=session.id)), None)) is None:
+                time.sleep(0.02)
+            after = {"extra_query": {"cursor": first.id}}
             with threads.events.stream(e.to_session_thread_id, session_id=session.id, event_deltas=["agent.message"], **after) as one:
-                theirs = ([first] if first else []) + list(one)
+                theirs = [first] + list(one)
         if e.type == "session.status_idle":
             break
 assert said([e for e in seen if e.type == "agent.message"][-1]) == "The result is facts" + "a word " * 20, seen
