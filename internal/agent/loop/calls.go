@@ -56,14 +56,16 @@ func (d *drive) calls(pending []run.Pending) error {
 		}
 		if p.Unclaimed || !p.Begun && claims {
 			makes[i].Begun = false
-			makes[i].Claim = func(ctx context.Context) error { return claim(ctx, claimed, p.Call.ID) }
+			makes[i].Claim = func(ctx context.Context) error { return claim(ctx, claimed, &p) }
 		}
 		d.made(p.Number)
 	}
 	if err := d.flush(d.ctx); err != nil {
-		for i, p := range pending {
-			if !p.Begun {
-				d.cutOff(makes[i], &Outcome{Refused: true}) // it is not made
+		for _, p := range pending {
+			if p.Begun {
+				delete(d.mine, p.Number) // it is not asked for
+			} else {
+				d.notMade(p.Number)
 			}
 		}
 		return err
@@ -73,20 +75,32 @@ func (d *drive) calls(pending []run.Pending) error {
 	var wg sync.WaitGroup
 	for _, group := range sets {
 		wg.Go(func() {
-			for _, i := range group {
+			for at, i := range group {
 				makes[i].Left, makes[i].Tokens = purse.left()
 				called, err := d.call(ctx, &pending[i], makes[i], refused[i])
 				purse.pay(called, pending[i].Cost)
 				outcomes <- outcome{called, err}
-				if err != nil {
-					return
+				if err == nil {
+					continue
 				}
+				for _, next := range group[at+1:] {
+					if !pending[next].Begun {
+						d.notMade(pending[next].Number)
+					}
+				}
+				return
 			}
 		})
 	}
 	err = d.gather(len(pending), outcomes, claimed)
+	leaves := err != nil && d.ctx.Err() == nil
 	cancel(errLost) // of calls that are under way after an error: they are asked for again
 	wg.Wait()
+	if leaves {
+		for _, p := range pending {
+			delete(d.mine, p.Number) // they may go on
+		}
+	}
 	if d.ctx.Err() != nil {
 		err = errors.Join(err, d.rest(outcomes))
 	}
@@ -175,12 +189,12 @@ func (d *drive) full(pending []run.Pending) (full, err error) {
 
 // claiming is a call that waits for its claim to be on record.
 type claiming struct {
-	call     string
+	call     *run.Pending
 	recorded chan<- error
 }
 
 // claim has the drive record a claim, and waits for that.
-func claim(ctx context.Context, to chan<- claiming, call string) error {
+func claim(ctx context.Context, to chan<- claiming, call *run.Pending) error {
 	recorded := make(chan error, 1)
 	select {
 	case to <- claiming{call, recorded}:
@@ -202,12 +216,15 @@ func (d *drive) outcome(outcomes <-chan outcome, claimed <-chan claiming) (outco
 		case o := <-outcomes:
 			return o, nil
 		case c := <-claimed:
-			err := d.add(run.Entry{Claimed: &run.Claimed{Call: c.call}})
+			err := d.add(run.Entry{Claimed: &run.Claimed{Call: c.call.Call.ID}})
 			if err == nil {
 				err = d.flush(d.ctx)
 			}
-			if err == nil && d.state.Opened(c.call) { // readers look for what was recorded with it
+			if err == nil && d.state.Opened(c.call.Call.ID) { // readers look for what was recorded with it
 				err = d.publish(d.ctx, []run.Event{{}})
+			}
+			if err != nil {
+				d.notMade(c.call.Number)
 			}
 			c.recorded <- err
 			if err != nil && d.ctx.Err() == nil { // else the call's end says what becomes of it

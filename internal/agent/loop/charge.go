@@ -54,6 +54,11 @@ func (d *drive) cutOff(c *Call, out *Outcome) {
 	d.cut[c.Number] = out
 }
 
+// notMade notes that a call which is on record is not made, so that the run is not charged for it.
+func (d *drive) notMade(number int) {
+	d.cutOff(&Call{Number: number}, &Outcome{Refused: true})
+}
+
 // settle adds to the end of a run what the calls are charged for that it cuts short.
 func (d *drive) settle(e *run.End) {
 	d.mu.Lock()

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,57 @@ func TestTooLongToRecord(t *testing.T) {
 	}
 	k.charged(t, s, 1, 0, 0)
 	k.events(t, id)
+}
+
+// away is a store that once fails to record the end of a run.
+type away struct {
+	run.Store
+	once sync.Once
+}
+
+func (a *away) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, left ...run.Trace) (err error) {
+	if entries[len(entries)-1].Ended != nil {
+		a.once.Do(func() { err = errors.New("the database is away") })
+	}
+	if err != nil {
+		return err
+	}
+	return a.Store.Append(ctx, id, l, entries, left...)
+}
+
+// TestTooLongWithoutADatabase: a run that took too long ends also where its end cannot be recorded
+// at first, while the process drives others.
+func TestTooLongWithoutADatabase(t *testing.T) {
+	k := newKit(t, models{"m": script(adds)})
+	k.adder.hang = make(chan struct{})
+	l := k.loop(t, "a", &away{Store: k.store})
+	other, _ := k.begin(t, l, request("1"))
+	q := request("1")
+	q.Limits.Duration = 300 * time.Millisecond
+	id, _ := k.begin(t, l, q)
+	if s := k.ended(t, id); s.End.Status != run.Incomplete || s.End.Reason != run.MaxDuration {
+		t.Errorf("it ends with %+v", s.End)
+	}
+	if err := l.Cancel(t.Context(), owner, other); err != nil {
+		t.Fatal(err)
+	}
+	k.ended(t, other)
+}
+
+// TestSerialCallsAfterACut are not made, and not charged.
+func TestSerialCallsAfterACut(t *testing.T) {
+	k := newKit(t, models{"m": script(func(model.Request) ([]model.Delta, error) { return ask("add", "1", "add", "2", "add", "3"), nil })})
+	k.adder.hang = make(chan struct{})
+	l := k.loop(t, "a", k.store)
+	q := request("1")
+	q.Tools[0].Serial = true
+	id, done := k.begin(t, l, q)
+	atolltest.Until(t, 30*time.Second, "a call is under way", func() bool { return k.adder.begun() > 0 })
+	if err := l.Cancel(t.Context(), owner, id); err != nil {
+		t.Fatal(err)
+	}
+	atolltest.Heard(t, done, "the run ends")
+	k.charged(t, k.state(t, id), 1, 1, 1)
 }
 
 // apart is a handler of which a run's second call ends well after the first one was cut short.

@@ -150,10 +150,15 @@ func (d *drive) drive() {
 	if err == nil {
 		err = d.steps(fresh)
 	}
-	if err == nil || errors.Is(err, run.ErrLeaseLost) {
-		return
+	switch {
+	case err == nil:
+	case errors.Is(err, run.ErrLeaseLost): // also where what failed was on record after all, and the lease is still there
+		ctx, cancel := d.recording()
+		defer cancel()
+		_ = d.loop.cfg.Store.Release(ctx, d.run.ID, d.lease, time.Now())
+	default:
+		d.giveUp(err)
 	}
-	d.giveUp(err)
 }
 
 // load reads the log, and what readers were told. A run that is to be cancelled needs
@@ -223,7 +228,7 @@ func (d *drive) steps(asked bool) error {
 		default:
 			return nil
 		}
-		if err != nil && !late && errors.Is(context.Cause(d.ctx), errTooLong) && !errors.Is(err, errLost) && !errors.Is(err, run.ErrLeaseLost) {
+		if !late && d.state.End == nil && errors.Is(err, errTooLong) && !errors.Is(err, errLost) && !errors.Is(err, run.ErrLeaseLost) {
 			late, err = true, nil // the next step ends the run
 		}
 		if err != nil {
@@ -304,6 +309,7 @@ func (d *drive) giveUp(why error) {
 	case errors.Is(cause, errCancelled):
 		if err := d.endCancelled(); err != nil && !errors.Is(err, run.ErrLeaseLost) {
 			d.loop.cfg.Log.Error("a cancelled run cannot be recorded; it is tried again", "run", d.run.ID, "error", err)
+			_ = d.loop.cfg.Store.Release(ctx, d.run.ID, d.lease, time.Now().Add(renewEvery))
 		}
 		return
 	case errors.Is(cause, errStopping):
