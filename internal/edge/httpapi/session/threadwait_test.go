@@ -170,13 +170,14 @@ func TestOwnSandboxEnds(t *testing.T) {
 	k.ask(200, "POST", k.path+"/interrupt", "", nil)
 	ended("the end of the wait")
 
+	before := last().ID
 	if w := httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type":"message","content":"do handoff_to_a (write_file); handoff_to_b hang"}`, "Prefer", "respond-async"); w.Code != 202 {
 		t.Fatal(w.Body)
 	}
 	<-k.hung
 	atolltest.Until(t, time.Minute, "one waits while the other one works", func() bool {
 		of := last().ID
-		return slices.ContainsFunc(k.events(""), func(e sessionapi.SessionEvent) bool {
+		return of != before && slices.ContainsFunc(k.events(""), func(e sessionapi.SessionEvent) bool {
 			return e.Type == "tool_use" && e.Thread != nil && *e.Thread.ThreadID == of
 		})
 	})
