@@ -235,10 +235,9 @@ time.sleep(60)"`,
 		`python3 -c "
 import time
 a = []
-while len(a) < 200: # step by step, and less than what ends the kernel
+while True:
     a.append(bytearray(1 << 20))
-    time.sleep(0.005)
-time.sleep(60)"`,
+    time.sleep(0.02)"`,
 		`echo started; python3 -c "
 import time
 a = bytearray(200 << 20)
