@@ -83,6 +83,8 @@ type Context struct {
 	// Hook is the file of internal/guest/hook that the interpreter runs. "" for a
 	// language without contexts; the other fields mean nothing then.
 	Hook string
+	// Parts lists the files of that folder that the hook loads when code needs them.
+	Parts []string
 	// Flags come before the hook.
 	Flags []string
 	// Thread says that, while code runs, another thread hears of an interrupt, by SIGURG.

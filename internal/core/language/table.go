@@ -36,7 +36,10 @@ var table = []Language{
 			// It looks for its user's packages. npm has a folder beside them.
 			Looked: ".local/lib/python*",
 		},
-		Context: Context{Hook: "context.py", Keyed: true},
+		Context: Context{
+			Hook: "context.py", Keyed: true,
+			Parts: []string{"context_ipython.py", "context_libraries.py", "context_shell.py"},
+		},
 	},
 	{
 		Name:       Node,

@@ -61,7 +61,7 @@ func TestTable(t *testing.T) {
 			check(len(l.Version) > 0, "no arguments that print the version")
 			check(l.Major >= 0 && l.Memory >= 1<<20 && l.Memory <= 1<<30, "the memory of a warm sandbox is not known")
 			check(!slices.ContainsFunc(strings.Fields(l.AtStart), bad(pattern)), "what is read at the start is not a list of variables")
-			for _, hook := range []string{l.Warm.Hook, l.Context.Hook} {
+			for _, hook := range append([]string{l.Warm.Hook, l.Context.Hook}, l.Context.Parts...) {
 				if st, err := os.Stat(filepath.Join(hookFolder, hook)); hook != "" && (err != nil || !st.Mode().IsRegular()) {
 					t.Errorf("the hook %s is not in internal/guest/hook", hook)
 				}
@@ -77,7 +77,7 @@ func TestTable(t *testing.T) {
 			}
 			check(l.Import == nil || w.Hook != "" && l.Site, "modules are imported ahead by a hook in the folder of site packages")
 			c := l.Context
-			check(c.Hook != "" || c.Flags == nil && !c.Thread && !c.NoNUL, "how contexts are is said, but no hook")
+			check(c.Hook != "" || c.Flags == nil && c.Parts == nil && !c.Thread && !c.NoNUL, "how contexts are is said, but no hook")
 			if language.Get(l.Name).Title != l.Title || !language.Known(l.Name) {
 				t.Error("not found by its name")
 			}
@@ -92,7 +92,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, e := range entries {
 		if kind, _, _ := strings.Cut(e.Name(), "."); kind != "blocked" && !slices.ContainsFunc(language.All(), func(l language.Language) bool {
-			return e.Name() == l.Warm.Hook || e.Name() == l.Context.Hook
+			return e.Name() == l.Warm.Hook || e.Name() == l.Context.Hook || slices.Contains(l.Context.Parts, e.Name())
 		}) {
 			t.Errorf("internal/guest/hook/%s is the hook of no language", e.Name())
 		}

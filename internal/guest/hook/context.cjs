@@ -285,13 +285,14 @@ const loader = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ?? ((name) => {
 const interrupted = () => Object.assign(new Error('interrupted'), { code: 'ERR_SCRIPT_EXECUTION_INTERRUPTED' });
 let interrupt = () => {};
 
-// Node.js warns of the loader, once; of which nobody but this script is to know.
-{
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  new vm.Script('0', { importModuleDynamically: loader });
-  process.emitWarning = emitWarning;
-}
+// Agents read stderr as a sign of trouble, so warnings of experimental features are dropped:
+// this script's loader causes one, as do imports of JSON and require of ES modules.
+const { emitWarning } = process;
+process.emitWarning = function (warning, type, ...rest) {
+  if ((type?.type ?? type ?? warning?.name) === 'ExperimentalWarning') return undefined;
+  return Reflect.apply(emitWarning, this, [warning, type, ...rest]);
+};
+new vm.Script('0', { importModuleDynamically: loader });
 
 // While code waits for something it can keep this thread busy all the same, which
 // then hears of no signal; and Node.js hears of none where it stops to listen for vm and

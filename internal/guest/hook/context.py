@@ -24,8 +24,24 @@ MOST_ROWS = 1000  # of a data frame as JSON
 AWAITS = 0x80  # inspect.CO_COROUTINE
 FUTURES = 0xFF0000 | 0x1000000  # the compiler's flags of __future__
 
-write, stat = os.write, os.stat
+write, stat, read = os.write, os.stat, os.read
 own_file = __file__
+
+
+def part(name):
+    """Loads a file of this folder that few pieces of code need. It sees what is defined here."""
+    found = parts.get(name)
+    if found is None:
+        file = os.path.join(os.path.dirname(own_file), f"context_{name}.py")
+        with open(file, encoding="utf-8") as source:
+            code = compile(source.read(), own_file, "exec")  # tell() leaves frames of this name out
+        found = parts[name] = types.ModuleType(f"context_{name}")
+        found.context = types.SimpleNamespace(**globals())
+        exec(code, found.__dict__)
+    return found
+
+
+parts = {}
 to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps makes one each time
 PLAIN = frozenset({int, float, complex, bool, str, bytes})  # which have one form, and no methods that tell of others
 
@@ -80,6 +96,41 @@ class Channel:
                 raise KeyboardInterrupt
 
 
+class Source:
+    """Descriptor 3. It calls wait before it waits for the host."""
+
+    def __init__(self, wait):
+        self.data = b""
+        self.wait = wait
+
+    def more(self):
+        self.wait()
+        data = read(CONTROL_IN, 64 << 10)
+        self.data += data
+        return data
+
+    def line(self):
+        while b"\n" not in self.data:
+            if not self.more():
+                return b""
+        line, _, self.data = self.data.partition(b"\n")
+        return line
+
+    def take(self, length):
+        have = [self.data]
+        length -= len(self.data)
+        while length > 0:
+            data = read(CONTROL_IN, min(length, 1 << 20))
+            if not data:
+                break
+            have.append(data)
+            length -= len(data)
+        data = b"".join(have)
+        end = len(data) + min(length, 0)
+        self.data = data[end:]
+        return data[:end]
+
+
 class Through(io.BufferedWriter):
     """An output of which nothing waits, so that it is seen as it is written."""
 
@@ -102,7 +153,10 @@ METHODS = {
     "image/svg+xml": "_repr_svg_",
     "image/png": "_repr_png_",
     "image/jpeg": "_repr_jpeg_",
+    "application/pdf": "_repr_pdf_",
+    "application/javascript": "_repr_javascript_",
 }
+CANARY = "_ipython_canary_method_should_not_exist_"  # of objects that claim to have every method
 
 
 def loaded(module, name):
@@ -120,7 +174,7 @@ def bundle(value):
     data, meta = {}, {}
     if isinstance(value, loaded("matplotlib.figure", "Figure")):
         data["image/png"] = picture(value)
-    elif not isinstance(value, type):
+    elif not isinstance(value, type) and attempt(getattr, value, CANARY, None) is None:
         whole = getattr(value, "_repr_mimebundle_", None)
         if callable(whole):
             add_all(data, meta, attempt(whole, include=None, exclude=None))
@@ -207,18 +261,44 @@ def clean(data, meta):
     return {"data": out, "metadata": json.loads(attempt(json.dumps, meta, default=str) or "{}")}
 
 
-def display(*values, raw=False, metadata=None):
-    """Shows values, in all the forms they have; raw ones are forms themselves, by their types."""
+def shows_itself(value):
+    """Reports whether a value has displayed itself, as objects with _ipython_display_ do."""
+    if type(value) in PLAIN or isinstance(value, type) or attempt(getattr, value, CANARY, None) is not None:
+        return False
+    method = attempt(getattr, value, "_ipython_display_", None)
+    if not callable(method):
+        return False
+    try:
+        method()
+        return True
+    except Exception:
+        return False  # the other forms will do
+
+
+def display(*values, raw=False, metadata=None, include=None, exclude=None, display_id=None, **_):
+    """Shows values, in all the forms they have; raw ones are forms themselves, by their types.
+    The rest of the arguments are IPython's: a display_id returns a handle that shows again."""
+    if kernel.child:
+        return print(*values)  # the channel is the parent's
     for value in values:
         if raw:
             if not isinstance(value, dict):
                 raise TypeError("display(…, raw=True) wants a dict of forms, such as {'text/html': '<b>1</b>'}")
             shown = clean(dict(value), dict(metadata or {}))
+        elif shows_itself(value):
+            continue
         else:
             shown = bundle(value)
             shown["metadata"].update(metadata or {})
+        if include or exclude:
+            data = shown["data"]
+            shown["data"] = {m: data[m] for m in data if (not include or m in include) and m not in (exclude or ())}
         flush()
         channel.send("display", **shown)
+    if display_id:
+        from IPython.display import DisplayHandle
+
+        return DisplayHandle(None if display_id is True else display_id)
 
 
 def flush():
@@ -231,25 +311,42 @@ def flush():
 BACKEND = "atoll_figures"
 
 
-class Figures:
-    """Finds matplotlib, and its backend."""
+def choose_backend(module):
+    if "MPLBACKEND" not in os.environ:
+        module.rcParams["backend"] = "module://" + BACKEND
+
+
+# LOADED has what to change in a library once the program has loaded it.
+LOADED = {
+    "matplotlib": choose_backend,
+    "asyncio": lambda module: kernel.use_asyncio(module),
+    "multiprocessing.context": lambda module: part("libraries").multiprocessing(module),
+    "IPython.core.display": lambda module: part("libraries").ipython(module),
+    "IPython.core.display_functions": lambda module: part("libraries").ipython(module),
+    "plotly.io._renderers": lambda module: part("libraries").plotly(module),
+}
+
+
+class Finder:
+    """Finds the libraries of LOADED, our backend of matplotlib, and a small IPython where there is none."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != BACKEND and name != "matplotlib":
+        if name not in LOADED and name != BACKEND and name.partition(".")[0] != "IPython":
             return None
         from importlib import machinery
 
         if name == BACKEND:
             return machinery.ModuleSpec(name, self)
         spec = machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
+        if spec is None and name in ("IPython", "IPython.display"):
+            return machinery.ModuleSpec(name, self, is_package=name == "IPython")
+        if spec is None or spec.loader is None or name not in LOADED:
             return spec
         load = spec.loader.exec_module
 
         def exec_module(module):
             load(module)
-            if "MPLBACKEND" not in os.environ:
-                module.rcParams["backend"] = "module://" + BACKEND
+            LOADED[name](module)
 
         spec.loader.exec_module = exec_module
         return spec
@@ -258,6 +355,8 @@ class Figures:
         return None
 
     def exec_module(self, module):
+        if module.__name__ != BACKEND:
+            return part("ipython").fill(module)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         module.FigureCanvas = FigureCanvasAgg
@@ -290,6 +389,11 @@ class Kernel:
         self.count = 0
         self.loop = None
         self.generation = None
+        self.packages = None
+        if not sys.flags.no_user_site and not sys.flags.isolated:
+            import site
+
+            self.packages = site.getusersitepackages() if site.ENABLE_USER_SITE else None
         self.module = types.ModuleType("__main__")
         self.names = self.module.__dict__
         self.names["__builtins__"] = builtins
@@ -310,6 +414,9 @@ class Kernel:
         """Runs a piece of code, and returns whether it came to its end."""
         self.count += 1
         name = f"<run {self.count}>"
+        self.look_for_packages()
+        if self.loop is not None:
+            self.event_loop()
         lines = code.splitlines(True)
         linecache.cache[name] = (len(code), None, lines, name)
         failed = None
@@ -331,60 +438,152 @@ class Kernel:
         return failed
 
     def execute(self, code, name):
-        last = self.expression(code, name)
-        if last is None:
-            last = self.statements(code, name)
-        if last is None:
-            return
-        value = self.evaluate(last)
-        if value is None:
+        first, last = self.parse(code, name)
+        value = self.evaluate(first, last)
+        if value is None or last is None:
             return
         builtins._ = value
+        if shows_itself(value):
+            return
         shown = bundle(value)
         figure = value if isinstance(value, loaded("matplotlib.figure", "Figure")) else None
         show_figures(but=figure)
         channel.hold("result", **shown)
+
+    def parse(self, code, name):
+        """Compiles a piece into its statements and its last expression, either of which may be None.
+        Where it is no Python, lines such as !pip install are made into calls."""
+        try:
+            return self.expression(code, name) or self.statements(code, name)
+        except SyntaxError as e:
+            if "!" not in code and "%" not in code:
+                raise
+            made = part("shell").translate(code, e, lambda code: compile(code, name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
+            if made is None:
+                raise
+        return self.statements(made, name)
 
     def expression(self, code, name):
         """Compiles a piece that is one short expression, as many are, without a tree.
         No warning is told of twice: those of strings are for statements()."""
         if len(code) < 200 and "\n" not in code and "\\" not in code and code[:1] not in " \t\f":
             try:
-                return self.compile(code, name, "eval")
+                return None, self.compile(code, name, "eval")
             except SyntaxError:
                 pass
         return None
 
     def statements(self, code, name):
-        """Runs all but a last expression, which it compiles."""
         tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
             last = ast.Expression(tree.body.pop().value)
-        if tree.body or last is None:
-            self.evaluate(self.compile(tree, name, "exec"))
-        return last and self.compile(last, name, "eval")
+        first = self.compile(tree, name, "exec") if tree.body or last is None else None
+        return first, last and self.compile(last, name, "eval")
 
     def compile(self, source, name, mode):
         code = compile(source, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self.flags, True)
         self.flags |= code.co_flags & FUTURES
         return code
 
-    def evaluate(self, code):
-        if not code.co_flags & AWAITS:
-            return eval(code, self.names)
+    def evaluate(self, *codes):
+        """Runs compiled code, and returns the value of the last. Where one awaits, an event loop runs
+        during all of them, so that statements before an await can start tasks."""
+        value = None
+        if not any([code and code.co_flags & AWAITS for code in codes]):
+            for code in codes:
+                if code is not None:
+                    value = eval(code, self.names)
+            return value
+
+        async def run():
+            value = None
+            for code in codes:
+                if code is not None:
+                    value = eval(code, self.names)
+                    if code.co_flags & AWAITS:
+                        value = await value
+            return value
+
+        import asyncio
+
+        loop = self.event_loop()
+        task = loop.create_task(run())
+        try:
+            return loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            task.cancel()
+            attempt(loop.run_until_complete, asyncio.wait([task], timeout=1))
+            raise
+
+    def event_loop(self):
+        """Returns the context's event loop, which also is what asyncio.get_event_loop() returns."""
         import asyncio
 
         if self.loop is None or self.loop.is_closed():
             self.loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self.loop)
-        task = self.loop.create_task(eval(code, self.names))
+        asyncio.set_event_loop(self.loop)
+        return self.loop
+
+    def use_asyncio(self, asyncio):
+        """Lets code that awaits nothing start tasks: they run while the context waits for the next piece."""
+        real = asyncio.create_task
+
+        def create_task(coro, **named):
+            if asyncio._get_running_loop() is None and threading.current_thread() is threading.main_thread() and not self.child:
+                return self.event_loop().create_task(coro, **named)
+            return real(coro, **named)
+
+        create_task.__doc__ = real.__doc__
+        asyncio.create_task = asyncio.tasks.create_task = create_task
+        self.event_loop()
+
+    def idle(self):
+        """Runs tasks until the host sends something."""
+        loop, sent = self.loop, False
+        if loop is None or loop.is_closed():
+            return
+
+        def stop():
+            nonlocal sent
+            sent = True
+            loop.remove_reader(CONTROL_IN)
+            loop.stop()
+
         try:
-            return self.loop.run_until_complete(task)
-        except KeyboardInterrupt:
-            task.cancel()
-            attempt(self.loop.run_until_complete, asyncio.wait([task], timeout=1))
-            raise
+            loop.add_reader(CONTROL_IN, stop)
+        except Exception:
+            return  # this loop cannot wait for descriptors: tasks wait for the next piece
+        try:
+            while not sent and not loop.is_closed():
+                try:
+                    loop.run_forever()
+                except BaseException:  # which asyncio hands on, such as SystemExit
+                    traceback.print_exc()
+                if self.child:
+                    os._exit(0)
+        finally:
+            if not sent and not loop.is_closed():
+                loop.remove_reader(CONTROL_IN)
+
+    def look_for_packages(self):
+        """Python looks for the user's packages at its start only; pip may have made their folder since."""
+        folder = self.packages
+        if folder is None or folder in sys.path:
+            return
+        try:
+            stat(folder)
+        except OSError:
+            return
+        import site
+
+        sys.path_importer_cache.pop(folder, None)
+        end = len(sys.path)
+        site.addsitedir(folder)
+        added = sys.path[end:]
+        del sys.path[end:]
+        at = [i for i, place in enumerate(sys.path) if place in site.getsitepackages()]
+        sys.path[at[0] if at else end:] = added + sys.path[at[0] if at else end:]
 
     def tell(self, e):
         """Tells of an error, without the part of its way that is ours."""
@@ -428,15 +627,15 @@ class Kernel:
             sys.modules["tempfile"]._name_sequence = None
 
     def serve(self):
-        source = io.BufferedReader(io.FileIO(CONTROL_IN, closefd=False), 64 << 10)
+        source = Source(self.idle)
         channel.send("ready", version=sys.version.partition(" ")[0])
         last, status = None, "ok"  # of the runs that have a key
         while True:
-            head = source.readline().split()
+            head = source.line().split()
             if not head:
                 return
             run, length, keyed = int(head[0]), int(head[1]), len(head) > 2
-            code = source.read(length).decode("utf-8", "replace")
+            code = source.take(length).decode("utf-8", "replace")
             channel.run = run
             if keyed and run == last:  # it is begun once, however often it comes
                 channel.send("known", status=status)
@@ -465,7 +664,9 @@ def main():
     sys.argv = [""]
     sys.path[0] = ""
     sys.modules["__main__"] = kernel.module
-    sys.meta_path.insert(0, Figures())
+    sys.meta_path.insert(0, Finder())
+    for name in LOADED.keys() & sys.modules.keys():  # by a sitecustomize
+        LOADED[name](sys.modules[name])
     builtins.display = display
     signal.signal(signal.SIGINT, kernel.interrupt)
     os.register_at_fork(after_in_child=kernel.forked)
