@@ -168,7 +168,7 @@ func redaction(b *bench) (report.Row, error) {
 // principal is a caller without bounds.
 func principal(ctx context.Context, db *store.DB) (*tenant.Principal, error) {
 	key := tenant.NewKey()
-	_, err := tenant.Setup{Store: db.Tenants(), DevKey: key, Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(ctx)
+	err := tenant.Setup{Store: db.Tenants(), DevKey: key, Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,8 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			}))),
 		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Key), r.showKey)),
 		set,
-		revoke)
+		revoke,
+		r.recoverAdmin())
 	return cmd
 }
 

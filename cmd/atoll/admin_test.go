@@ -42,7 +42,11 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 	t.Helper()
 	w := gatewaytest.Open(t)
 	tenants, log := w.DB.Tenants(), slog.New(slog.DiscardHandler)
-	key, err := tenant.Setup{Store: tenants, DevKey: "sk-atoll-development", Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(t.Context())
+	setup := tenant.Setup{Store: tenants, DevKey: "sk-atoll-development", Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}
+	if err := setup.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	key, err := setup.AdminKey(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

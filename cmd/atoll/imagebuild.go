@@ -89,7 +89,7 @@ func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Log
 	if err != nil {
 		return err
 	}
-	if err := importPrebuilt(ctx, cfg, store, log); err != nil {
+	if err := importPrebuilt(ctx, cfg, store, progress(a.std.err), log); err != nil {
 		return err
 	}
 	_, err = store.Get(cfg.Image)
@@ -103,6 +103,47 @@ func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Log
 	}
 	fmt.Fprintf(a.std.err, "the default image cannot be built: %v\nusing the host image instead: this machine's own /usr, read-only\n", err)
 	cfg.Image = image.HostName
+	return nil
+}
+
+// firstImage makes sure that the server has an image before a start changes anything: it imports
+// or builds a missing default image, or says what to run.
+func (a *cli) firstImage(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+	if cfg.Image == image.HostName {
+		return nil
+	}
+	if _, err := os.Stat(imagesDir(cfg)); err == nil {
+		store, err := openImages(cfg)
+		if err != nil {
+			return err
+		}
+		if _, err := store.Get(cfg.Image); fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+	}
+	missing := fmt.Sprintf("the data folder %s has no image %q", cfg.DataDir, cfg.Image)
+	if cfg.Image != image.Default {
+		return &exit{exitUsage, fmt.Errorf("%s: import it with 'atoll image import SOURCE --name %s --data-dir %s'", missing, cfg.Image, cfg.DataDir)}
+	}
+	if prebuilt(cfg) == "" {
+		if err := image.CanBuild(); err != nil {
+			return &exit{exitUsage, fmt.Errorf("%s, and it cannot be built here yet: %w. Then start the server again; it builds the image. Nothing was changed", missing, err)}
+		}
+	}
+	if err := openDataFolder(cfg.DataDir, log); err != nil {
+		return err
+	}
+	store, err := openImages(cfg)
+	if err != nil {
+		return err
+	}
+	if prebuilt(cfg) != "" {
+		return importPrebuilt(ctx, cfg, store, progress(a.std.err), log)
+	}
+	log.Info("building the default image, once; this takes about three minutes")
+	if err := a.buildDefault(ctx, cfg, log, store, image.BuildOptions{}); err != nil && fault.KindOf(err) != fault.Conflict {
+		return fmt.Errorf("build the default image: %w. No key was made; run 'atoll image build --data-dir %s' to try again, or set image to host", err, cfg.DataDir)
+	}
 	return nil
 }
 
@@ -131,7 +172,7 @@ func prebuilt(cfg *config.Config) string {
 
 // importPrebuilt imports the prebuilt default image if that image is wanted and
 // missing, and there is one.
-func importPrebuilt(ctx context.Context, cfg *config.Config, store *image.Store, log *slog.Logger) error {
+func importPrebuilt(ctx context.Context, cfg *config.Config, store *image.Store, say image.Progress, log *slog.Logger) error {
 	source := prebuilt(cfg)
 	if cfg.Image != image.Default || source == "" {
 		return nil
@@ -141,7 +182,7 @@ func importPrebuilt(ctx context.Context, cfg *config.Config, store *image.Store,
 	}
 	file, _, _ := strings.Cut(source, "#")
 	log.Info("importing the prebuilt default image, once", "source", file)
-	_, err := store.ImportArchive(ctx, image.ImportOptions{Name: image.Default, Source: source})
+	_, err := store.ImportArchive(ctx, image.ImportOptions{Name: image.Default, Source: source, Progress: say})
 	if fault.KindOf(err) == fault.Conflict { // another process was faster
 		return nil
 	}

@@ -35,8 +35,12 @@ The development key is dev_key, or one that is made at the first start and kept
 in the file dev-key in data_dir. GET /readyz answers 200 when code can be run;
 /docs is the API's documentation.
 
-Exit codes: 0 after a shutdown, 1 when the server failed, 2 when the settings
-are wrong, or the key for the secrets in the records is.`,
+The first start makes an admin key, shows it, and keeps it in data_dir. If the
+default image is missing, the server imports or builds it first.
+
+Exit codes: 0 after a shutdown, 1 when the server failed, 2 when another try does
+not help: a wrong setting, a wrong key for the secrets in the records, or an image
+that is missing and cannot be built here.`,
 		Example: `  atoll serve
   ATOLL_POOL_SIZE=8 atoll serve --listen 127.0.0.1:9000
   atoll serve --config /etc/atoll.yaml --on-exit destroy`,
@@ -64,6 +68,9 @@ const gcPercent = 200
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
 func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
+	if err := a.firstImage(ctx, cfg, log); err != nil {
+		return err
+	}
 	if err := openDataFolder(cfg.DataDir, log); err != nil {
 		return err
 	}
@@ -93,9 +100,8 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 		return err
 	}
 	if srv.AdminKey != "" {
-		if err := keepAdminKey(cfg, srv.AdminKey, log); err != nil {
-			return errors.Join(err, srv.Close(context.WithoutCancel(ctx)))
-		}
+		a.showAdminKey(cfg, srv.AdminKey, "This installation's admin key")
+		log.Info("made an admin key", "file", adminKeyPath(cfg))
 	}
 
 	url := "http://" + ln.Addr().String()
@@ -138,18 +144,6 @@ func whenReady(ctx context.Context, ready func(context.Context) error, f func() 
 		}
 	}
 	return f()
-}
-
-// keepAdminKey shows a new installation's admin key this once, and keeps it for
-// the commands of this machine.
-func keepAdminKey(cfg *config.Config, key string, log *slog.Logger) error {
-	path := filepath.Join(cfg.DataDir, adminKeyFile)
-	if err := writeKey(path, key, true); err != nil {
-		return fmt.Errorf("keep the admin key: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "\nThis installation's admin key, shown this once:\n\n    %s\n\nThe commands of this machine find it in %s; remove the file when it is kept elsewhere.\n\n", key, path)
-	log.Info("made an admin key", "file", path)
-	return nil
 }
 
 // devKey returns the configured key, or the one kept in the data folder, which

@@ -67,6 +67,7 @@ func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return app.Open(ctx, app.Config{
 		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv,
+		KeepAdminKey: func(key string) (func() error, error) { return keepAdminKey(cfg, key) },
 	})
 }
 
@@ -78,7 +79,7 @@ func readyImages(ctx context.Context, cfg *config.Config, log *slog.Logger) (*im
 		err = refreshHost(ctx, cfg, log, images)
 	}
 	if err == nil {
-		err = importPrebuilt(ctx, cfg, images, log)
+		err = importPrebuilt(ctx, cfg, images, nil, log)
 	}
 	return images, err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -68,33 +69,52 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	s.refusals = audit.NewRefusals(func(ctx context.Context, r audit.Row) error { return s.db.Sandboxes().Record(ctx, r, usage.Entry{}) }, s.log)
 	s.later(s.refusals.Close)
 	s.trail = &ratelimit.Trail{Count: s.db.Usage().Recorded, Room: cfg.AuditRoom}
-	s.AdminKey, err = tenant.Setup{
+	s.authority = tenant.NewAuthority(s.db.Tenants())
+	return s.setup().Run(ctx)
+}
+
+func (s *Server) setup() tenant.Setup {
+	cfg := s.cfg.Settings
+	return tenant.Setup{
 		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,
 		Environment: tenant.Environment{Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars},
-	}.Run(ctx)
-	s.authority = tenant.NewAuthority(s.db.Tenants())
+	}
+}
+
+// openAdminKey makes the first key that administers.
+func (s *Server) openAdminKey(ctx context.Context) (err error) {
+	s.AdminKey, err = s.setup().AdminKey(ctx, s.cfg.KeepAdminKey)
 	return err
 }
 
-// openKey opens what secrets are sealed with: the key of the settings or the one
-// in the data folder, which the first start makes.
+// openKey opens the key that seals secrets: that of the settings, or the one in the data folder,
+// which the first start makes.
 func (s *Server) openKey() (_ *seal.Box, made bool, err error) {
-	var key []byte
-	if given := s.cfg.Settings.SecretKey; given != "" {
-		key, err = seal.ParseKey(given)
-	} else {
+	if s.cfg.Settings.SecretKey == "" {
 		_, missing := os.Stat(s.keyFile())
 		made = errors.Is(missing, fs.ErrNotExist)
-		key, err = seal.KeyFile(s.keyFile())
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	box, err := seal.New(key)
+	box, err := openSeal(s.cfg.Settings)
 	return box, made, err
 }
 
-func (s *Server) keyFile() string { return s.path("secret-key") }
+func openSeal(cfg *config.Config) (*seal.Box, error) {
+	var key []byte
+	var err error
+	if cfg.SecretKey != "" {
+		key, err = seal.ParseKey(cfg.SecretKey)
+	} else {
+		key, err = seal.KeyFile(secretKeyFile(cfg))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return seal.New(key)
+}
+
+func secretKeyFile(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "secret-key") }
+
+func (s *Server) keyFile() string { return secretKeyFile(s.cfg.Settings) }
 
 // otherKey says what to do about records that another key has sealed. A key made
 // for them just now is of no use.

@@ -61,7 +61,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
 )
 
-// Config is what a Server is made of. All of it is required.
+// Config is what a Server is made of. All of it is required unless a field says otherwise.
 type Config struct {
 	Settings *config.Config
 	DevKey   string // of the tenant dev; "" for none
@@ -71,6 +71,9 @@ type Config struct {
 	Log      *slog.Logger
 	Registry *prometheus.Registry
 	Getenv   func(string) string // OpenTelemetry's own settings, and keys of declared models
+
+	// KeepAdminKey gets the admin key of a first start before the records do; may be nil.
+	KeepAdminKey tenant.KeepKey
 }
 
 // Server is an open server that does not listen yet.
@@ -128,8 +131,8 @@ type Server struct {
 
 	lacking atomic.Pointer[string] // what Ready last found
 
-	// AdminKey is a key that administers, if this is the first start: nothing
-	// shows it again.
+	// AdminKey is the key that administers, if this start made it: nothing shows it
+	// again.
 	AdminKey string
 
 	loops sync.WaitGroup // results and reconciliation
@@ -173,6 +176,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"HTTP interface", s.openHTTP},
 		{"executions of an earlier process", s.recover},
 		{"runs of an earlier process", s.startRuns},
+		{"admin key", s.openAdminKey}, // last: a start that fails must not use up the key that is shown once
 	} {
 		if err := step.do(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)

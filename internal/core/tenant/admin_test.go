@@ -45,8 +45,7 @@ func open(t *testing.T) *world {
 		CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
 		Reach: func(context.Context, *storage.Connection) error { return nil },
 	})}
-	_, err = setup(db, "").Run(t.Context())
-	w.must(err)
+	w.must(setup(db, "").Run(t.Context()))
 	return w
 }
 
@@ -54,6 +53,14 @@ func setup(db *store.DB, devKey string) tenant.Setup {
 	return tenant.Setup{Store: db.Tenants(), DevKey: devKey, Environment: tenant.Environment{
 		Image: "default", Limits: runtime.DefaultLimits(), Env: map[string]string{"A": "1"},
 	}}
+}
+
+// begin is what a first start does.
+func begin(ctx context.Context, s tenant.Setup) (adminKey string, err error) {
+	if err := s.Run(ctx); err != nil {
+		return "", err
+	}
+	return s.AdminKey(ctx, nil)
 }
 
 func (w *world) must(err error) {

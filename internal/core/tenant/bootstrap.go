@@ -28,40 +28,17 @@ const setupActor = "setup"
 // called.
 const DefaultName = "default"
 
-// Run brings the store to where every start begins: the tenant Operator with a key that administers; the tenant Dev on the enterprise
-// plan with its environment and key. It may be run at every start and by
-// several processes at once. A key is returned when there was no living one
-// that administers and it made one: nothing shows it again.
-func (s Setup) Run(ctx context.Context) (adminKey string, err error) {
-	if adminKey, err = s.operator(ctx); err != nil {
-		return "", fmt.Errorf("set up the tenant %s: %w", Operator, err)
+// Run brings the store to where every start begins: the tenant Operator, and the tenant Dev on
+// the enterprise plan with its environment and key. It may run at every start and in several
+// processes at once. AdminKey makes the key that administers.
+func (s Setup) Run(ctx context.Context) error {
+	if _, _, err := s.tenant(ctx, Operator); err != nil {
+		return fmt.Errorf("set up the tenant %s: %w", Operator, err)
 	}
 	if err := s.dev(ctx); err != nil {
-		return "", fmt.Errorf("set up the tenant %s: %w", Dev, err)
+		return fmt.Errorf("set up the tenant %s: %w", Dev, err)
 	}
-	return adminKey, nil
-}
-
-func (s Setup) operator(ctx context.Context) (string, error) {
-	t, _, err := s.tenant(ctx, Operator)
-	if err != nil {
-		return "", err
-	}
-	for n := 1; ; n++ {
-		keys, err := s.Store.Keys(ctx, t.ID)
-		if err != nil || slices.ContainsFunc(keys, administers) {
-			return "", err
-		}
-		// Of two processes that come here at once one finds the name taken, looks
-		// again, and sees the other's key.
-		k, key := newKey(t.ID, fmt.Sprintf("admin-%d", len(keys)+n))
-		k.Scopes = []Scope{ScopeAdmin}
-		if err := s.Store.CreateKey(ctx, k); err == nil {
-			return key, nil
-		} else if fault.KindOf(err) != fault.Conflict {
-			return "", err
-		}
-	}
+	return nil
 }
 
 // administers reports whether a key can be used to administer, as far as this

@@ -1,6 +1,9 @@
 package tenant_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,7 +15,7 @@ import (
 func TestSetup(t *testing.T) {
 	db := storetest.SQLite(t)
 	ctx, tenants := t.Context(), db.Tenants()
-	first, err := setup(db, "sk-first-development-key").Run(ctx)
+	first, err := begin(ctx, setup(db, "sk-first-development-key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +55,7 @@ func TestSetup(t *testing.T) {
 		if err := tenants.UpdateKey(ctx, k); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
+		if err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if p := caller("sk-first-development-key"); p.May(tenant.ScopeSandboxes) != c.may {
@@ -63,7 +66,7 @@ func TestSetup(t *testing.T) {
 	// Another start, with another configuration.
 	s := setup(db, "sk-second-development-key")
 	s.Environment.Limits.CPU, s.Environment.Env = 2, nil
-	if again, err := s.Run(ctx); err != nil || again != "" {
+	if again, err := begin(ctx, s); err != nil || again != "" {
 		t.Errorf("a second start made the key %q (%v)", again, err)
 	}
 	unknown("sk-first-development-key")
@@ -71,24 +74,24 @@ func TestSetup(t *testing.T) {
 		t.Errorf("the environment is %+v", p.Environment)
 	}
 	// Back to the first, which was not revoked but out of use.
-	if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
+	if err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	caller("sk-first-development-key")
 	unknown("sk-second-development-key")
-	if _, err := setup(db, "").Run(ctx); err != nil {
+	if err := setup(db, "").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	unknown("sk-first-development-key")
 
 	// What was revoked by hand stays revoked.
-	if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
+	if err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := tenants.RevokeKey(ctx, dev.Tenant.ID, dev.Key.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
+	if err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	unknown("sk-first-development-key")
@@ -101,7 +104,7 @@ func TestSetup(t *testing.T) {
 	if err := tenants.RevokeKey(ctx, operator.ID, caller(first).Key.ID); err != nil {
 		t.Fatal(err)
 	}
-	third, err := setup(db, "").Run(ctx)
+	third, err := begin(ctx, setup(db, ""))
 	if err != nil || third == "" {
 		t.Fatalf("got %q %v", third, err)
 	}
@@ -111,11 +114,11 @@ func TestSetup(t *testing.T) {
 
 func TestSetupRefusesAKeyOfAnotherTenant(t *testing.T) {
 	db := storetest.SQLite(t)
-	key, err := setup(db, "").Run(t.Context())
+	key, err := begin(t.Context(), setup(db, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setup(db, key).Run(t.Context()); fault.KindOf(err) != fault.Conflict || err == nil {
+	if err := setup(db, key).Run(t.Context()); fault.KindOf(err) != fault.Conflict || err == nil {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,7 +130,7 @@ func TestSetupAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			key, err := setup(db, "sk-the-development-key").Run(t.Context())
+			key, err := begin(t.Context(), setup(db, "sk-the-development-key"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -150,5 +153,84 @@ func TestSetupAtOnce(t *testing.T) {
 		if all, err := db.Tenants().Keys(t.Context(), who.ID); err != nil || len(all) != 1 {
 			t.Errorf("%s has %d keys (%v)", name, len(all), err)
 		}
+	}
+}
+
+// TestAdminKeyIsKeptBeforeItIsStored checks that no valid admin key exists that its owner has not
+// got.
+func TestAdminKeyIsKeptBeforeItIsStored(t *testing.T) {
+	db := storetest.SQLite(t)
+	ctx, s := t.Context(), setup(db, "")
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	operator, err := db.Tenants().Tenant(ctx, tenant.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		t.Helper()
+		keys, err := db.Tenants().Keys(ctx, operator.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(keys)
+	}
+	if n := count(); n != 0 {
+		t.Fatalf("a start that has not succeeded made %d admin keys", n)
+	}
+	full := errors.New("no space left")
+	if _, err := s.AdminKey(ctx, func(string) (func() error, error) { return nil, full }); !errors.Is(err, full) || count() != 0 {
+		t.Errorf("a key that could not be kept: %v, %d keys stored", err, count())
+	}
+	stored := -1
+	var kept string
+	key, err := s.AdminKey(ctx, func(key string) (func() error, error) {
+		kept, stored = key, count()
+		return func() error { return nil }, nil
+	})
+	if err != nil || key != kept || stored != 0 || count() != 1 {
+		t.Errorf("got %q, kept %q with %d keys stored, %v", key, kept, stored, err)
+	}
+	dying, cancel := context.WithCancel(ctx)
+	discarded := false
+	if _, _, err := tenant.RecoverAdminKey(dying, db.Tenants(), "host:t", false, func(string) (func() error, error) {
+		cancel()
+		return func() error { discarded = true; return nil }, nil
+	}); err == nil || !discarded || count() != 1 {
+		t.Errorf("a store that failed: %v, discarded %v", err, discarded)
+	}
+}
+
+func TestRecoverAdminKey(t *testing.T) {
+	db := storetest.SQLite(t)
+	ctx := t.Context()
+	first, err := begin(ctx, setup(db, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func(key string) bool {
+		_, _, err := db.Tenants().Principal(ctx, tenant.HashKey(key))
+		return err == nil
+	}
+	k, second, err := tenant.RecoverAdminKey(ctx, db.Tenants(), "host:ada", false, nil)
+	if err != nil || !valid(first) || !valid(second) {
+		t.Fatalf("got %v; the first key valid: %v, the second: %v", err, valid(first), valid(second))
+	}
+	if _, third, err := tenant.RecoverAdminKey(ctx, db.Tenants(), "host:ada", true, nil); err != nil || valid(first) || valid(second) || !valid(third) {
+		t.Errorf("got %v; valid are %v %v %v", err, valid(first), valid(second), valid(third))
+	}
+	events, err := db.Tenants().PolicyEvents(ctx, k.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events {
+		if e.Actor == "host:ada" {
+			got = append(got, e.Field+" "+e.New)
+		}
+	}
+	if want := []string{"key/recovered-2 admin", "key/recovered-3 admin", "key/admin-1 revoked", "key/recovered-2 revoked"}; !slices.Equal(got, want) {
+		t.Errorf("recorded are %q", got)
 	}
 }

@@ -32,11 +32,12 @@ type Store interface {
 	Environments(ctx context.Context, tenant ID) ([]Environment, error)
 	DeleteEnvironment(ctx context.Context, tenant ID, id string) error // a Conflict while living keys are bound to it
 
-	CreateKey(ctx context.Context, k Key) error
+	// CreateKey and RevokeKey append events in the same transaction.
+	CreateKey(ctx context.Context, k Key, events ...PolicyEvent) error
 	UpdateKey(ctx context.Context, k Key) error // name, scopes, webhook, expiry
 	Key(ctx context.Context, tenant ID, idOrName string) (Key, error)
 	Keys(ctx context.Context, tenant ID) ([]Key, error)
-	RevokeKey(ctx context.Context, tenant ID, id string) error // by the store's clock; again is no error
+	RevokeKey(ctx context.Context, tenant ID, id string, events ...PolicyEvent) error // by the store's clock; again is no error
 
 	// Principal finds the caller whose key has a hash, with all that bounds it,
 	// unless the key is revoked or expired by the store's clock or its tenant

@@ -75,7 +75,7 @@ func (s *tenants) scanKey(sc scanner) (tenant.Key, error) {
 	return s.openKey(&r)
 }
 
-func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
+func (s *tenants) CreateKey(ctx context.Context, k tenant.Key, events ...tenant.PolicyEvent) error {
 	row, err := s.sealKey(k)
 	if err != nil {
 		return s.db.write.wrap("create a key", err)
@@ -94,8 +94,10 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, keyTable.insert, values...)
-		return err
+		if _, err = t.exec(ctx, keyTable.insert, values...); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
 	})
 	return s.db.write.named("create a key", err, "key", k.Name)
 }
@@ -124,8 +126,13 @@ func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, e
 	return all, s.db.read.wrap("list keys", err)
 }
 
-func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string) error {
-	err := execOne(ctx, s.db.write, "key", `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID)
+func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string, events ...tenant.PolicyEvent) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if err := execOne(ctx, t, "key", `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
+	})
 	return s.db.write.wrap("revoke a key", err)
 }
 

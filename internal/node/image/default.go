@@ -22,6 +22,9 @@ type BuildOptions struct {
 // Recipe is what images that BuildDefault makes now have as their Recipe.
 func Recipe() string { return debian.Recipe() }
 
+// CanBuild reports what this machine lacks to build the default image, an Unavailable fault.
+func CanBuild() error { return debian.Available() }
+
 // BuildDefault builds the image that has Python, Node.js, Bash and the usual
 // libraries and tools, from Debian's packages. It takes a minute or two. What
 // the machine lacks for it is an Unavailable fault.Error.

@@ -71,7 +71,11 @@ func NewAdmin(t *testing.T) *AdminServer {
 	out.Server = New(t, func(c *Setup) {
 		w := c.World
 		tenants := w.DB.Tenants()
-		key, err := tenant.Setup{Store: tenants, Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(t.Context())
+		setup := tenant.Setup{Store: tenants, Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}
+		if err := setup.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		key, err := setup.AdminKey(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/internal/infra/store"
+)
+
+// records opens the records that a command left in a data folder.
+func records(t *testing.T, dir string) *store.DB {
+	t.Helper()
+	key, err := seal.KeyFile(filepath.Join(dir, "secret-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(dir, "atoll.db"), Seal: box, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// operatorKeys are the keys of the tenant operator in a data folder.
+func operatorKeys(t *testing.T, dir string) []tenant.Key {
+	t.Helper()
+	db := records(t, dir)
+	defer db.Close()
+	operator, err := db.Tenants().Tenant(t.Context(), tenant.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := db.Tenants().Keys(t.Context(), operator.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestFirstStartWithoutImage checks that a start that finds no image, and cannot build one, leaves
+// everything as it was and names the command that helps.
+func TestFirstStartWithoutImage(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // without mmdebstrap
+	dir := filepath.Join(t.TempDir(), "data")
+	for name, want := range map[string]string{"": "apt-get install mmdebstrap", "tools": "'atoll image import SOURCE --name tools --data-dir " + dir + "'"} {
+		got := atoll(t, "", map[string]string{"ATOLL_DATA_DIR": dir, "ATOLL_IMAGE": name, "ATOLL_LISTEN": "127.0.0.1:0", "ATOLL_ROOTLESS": "never"}, "serve")
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("image %q: exit code %d, no %q in %s", name, got.code, want, got.err)
+		}
+		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+			t.Errorf("image %q: the data folder was made (%v)", name, err)
+		}
+	}
+}
+
+// TestFailedStartMakesNoAdminKey checks that a first start that fails after it opened the records
+// does not use up the admin key, and that the key can be recovered.
+func TestFailedStartMakesNoAdminKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	image := filepath.Join(dir, "images", "default")
+	if err := os.MkdirAll(image, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(image, "image.json"), []byte(`{"version": 1, "name": "default"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ATOLL_DATA_DIR": dir, "ATOLL_LISTEN": "127.0.0.1:0", "ATOLL_ROOTLESS": "never", "ATOLL_NATS": "nats://127.0.0.1:1"}
+	if got := atoll(t, "", env, "serve"); got.code != exitFailure || !strings.Contains(got.err, "bus: ") || strings.Contains(got.err, "admin key") {
+		t.Fatalf("exit code %d, %s", got.code, got.err)
+	}
+	if keys := operatorKeys(t, dir); len(keys) != 0 {
+		t.Fatalf("the failed start stored %d admin keys", len(keys))
+	}
+	keyFile := filepath.Join(dir, adminKeyFile)
+	if _, err := os.Lstat(keyFile); !os.IsNotExist(err) {
+		t.Errorf("the failed start left %s (%v)", adminKeyFile, err)
+	}
+
+	if got := atoll(t, "", map[string]string{"ATOLL_DATA_DIR": t.TempDir()}, "key", "recover-admin"); got.code != exitFailure || !strings.Contains(got.err, "holds no records") {
+		t.Errorf("an empty folder: exit code %d, %s", got.code, got.err)
+	}
+	if got := atoll(t, "", env, "key", "recover-admin", "--base-url", "http://127.0.0.1:1"); got.code != exitUsage {
+		t.Errorf("another server: exit code %d, %s", got.code, got.err)
+	}
+	got := atoll(t, "", env, "key", "recover-admin", "--revoke-others")
+	kept, err := os.ReadFile(keyFile)
+	if key := string(bytes.TrimSpace(kept)); got.code != exitOK || err != nil || key == "" || !strings.Contains(got.err, key) {
+		t.Fatalf("exit code %d, the file has %q (%v), shown is %s", got.code, kept, err, got.err)
+	}
+	if keys := operatorKeys(t, dir); len(keys) != 1 || keys[0].Name != "recovered-1" {
+		t.Errorf("the keys are %+v", keys)
+	}
+}
