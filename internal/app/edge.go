@@ -109,7 +109,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
-	handlers.Tools.Own = handlers.Sessions.Own
+	handlers.Tools.Own, handlers.Sandboxes.EnterPool = handlers.Sessions.Own, handlers.Sessions.EnterPool
 	handlers.Files.Shared = handlers.Sessions
 	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}

@@ -26,7 +26,7 @@ func TestRoomOfASession(t *testing.T) {
 		s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/room/keys", map[string]any{"name": name, "environment": "main", "scopes": scopes}).Into(t, http.StatusCreated, &made)
 		return made.Key
 	}
-	wide, narrow := key("wide", "execute", "read", "tools", "environments"), key("narrow", "execute", "read", "tools")
+	wide, narrow := key("wide", "execute", "read", "tools", "sandboxes", "environments"), key("narrow", "execute", "read", "tools", "sandboxes")
 	s.Must(t, wide, http.MethodPost, "/v1/agents", map[string]any{"name": "Guest", "slug": "guest", "model": map[string]string{"name": "room"}, "tools": []any{map[string]string{"type": "sandbox"}}}).Into(t, http.StatusCreated, nil)
 	s.Must(t, wide, http.MethodPost, "/v1/environments", map[string]any{"name": "apart", "config": map[string]any{"permission_profile": "isolated"}}).Into(t, http.StatusCreated, nil)
 	refused := func(what string, a *atolltest.Answer, status int, says string) {
@@ -46,6 +46,18 @@ func TestRoomOfASession(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 	refused("a key of another environment", s.Must(t, narrow, http.MethodPost, events, message("say no")), http.StatusConflict, "environment")
+	s.Must(t, wide, http.MethodPost, "/v1/sessions/"+made.ID+"/tools/write_file", map[string]any{"path": "/tmp/a", "content": "x"}).Into(t, http.StatusOK, nil)
+	var list struct {
+		Data []struct {
+			ID string `json:"sandbox_id"`
+		}
+	}
+	s.Must(t, wide, http.MethodGet, "/v1/sandboxes?session="+made.ID, nil).Into(t, http.StatusOK, &list)
+	if len(list.Data) != 1 {
+		t.Fatalf("a session in another environment has the sandboxes %+v", list)
+	}
+	s.Must(t, wide, http.MethodGet, "/v1/sandboxes/"+list.Data[0].ID+"?session="+made.ID, nil).Into(t, http.StatusOK, nil)
+	refused("sandboxes for a key of another environment", s.Must(t, narrow, http.MethodGet, "/v1/sandboxes?session="+made.ID, nil), http.StatusConflict, "scope environments")
 	s.Must(t, wide, http.MethodDelete, "/v1/environments/apart", nil).Into(t, http.StatusNoContent, nil)
 	refused("without the environment", s.Must(t, wide, http.MethodPost, events, message("say no")), http.StatusConflict, "is deleted")
 }

@@ -90,7 +90,7 @@ func (m *Manager) refreshCreator(ctx context.Context, e *entry, p *tenant.Princi
 	if p.KeyID() == sb.Key || known {
 		return
 	}
-	maker, err := m.cfg.Callers.Holder(ctx, sb.Tenant, sb.Key)
+	maker, err := entrant(ctx, m.cfg.Callers, sb.Tenant, sb.Key, sb.Environment)
 	m.setCreator(e, &maker, err)
 }
 
@@ -102,12 +102,26 @@ func (m *Manager) setCreator(e *entry, maker *tenant.Principal, err error) {
 	s := &e.authorization
 	s.boundSecrets, s.creatorAt = nil, time.Now()
 	switch {
-	case err == nil && maker.Environment.ID == e.sb.Environment:
+	case err == nil:
 		s.boundSecrets, s.secrets = maker.Key.BoundSecrets(), mergeSecrets(s.secrets, maker.Secrets())
 		s.creator, s.creatorGrants = creatorValid, maker.Storage
-	case err == nil || fault.KindOf(err) == fault.Unauthorized:
+	case fault.KindOf(err) == fault.Unauthorized:
 		s.creator, s.creatorGrants = creatorInvalid, nil
 	}
+}
+
+// entrant is the holder of a key in the environment of a sandbox, which need not be the key's
+// own: keys with the scope environments work in all of their tenant. err is Unauthorized if the
+// key is not valid or may not work there any more.
+func entrant(ctx context.Context, callers Callers, of tenant.ID, key, environment string) (tenant.Principal, error) {
+	p, err := callers.Entrant(ctx, of, key, environment)
+	switch kind := fault.KindOf(err); {
+	case err == nil && p.Environment.ID == environment:
+		return p, nil
+	case err == nil, kind == fault.Forbidden, kind == fault.NotFound:
+		return tenant.Principal{}, errNoValidKey
+	}
+	return p, err
 }
 
 // authorizedCaller is the last user of e's sandbox whose key is valid. err is Unauthorized if
@@ -122,10 +136,7 @@ func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *calle
 	var first *tenant.Principal
 	var unsure error
 	for _, key := range keys {
-		p, err := callers.holder(ctx, sb.Tenant, key)
-		if err == nil && p.Environment.ID != sb.Environment {
-			err = errNoValidKey
-		}
+		p, err := callers.entrant(ctx, sb.Tenant, key, sb.Environment)
 		if key == sb.Key {
 			m.setCreator(e, p, err)
 		}
@@ -148,7 +159,7 @@ func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *calle
 	return nil, errNoValidKey
 }
 
-var errNoValidKey = fault.New(fault.Unauthorized, "none of the keys that have used this sandbox is valid any more")
+var errNoValidKey = fault.New(fault.Unauthorized, "every key that has used this sandbox has been revoked or may no longer work in its environment")
 
 // Reauthorize checks for every running sandbox whether a key that has used it is still
 // valid, and enforces what the key's environment and tenant allow now. A sandbox without a
@@ -205,7 +216,7 @@ func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Pr
 	}
 	if len(sb.Mounts) > 0 && fault.KindOf(failed) == fault.Unauthorized {
 		// Its programs must not change storage without a valid key.
-		if err := m.suspend(ctx, e, errNoValidKey, "none of the keys that have used it is valid any more"); err != nil {
+		if err := m.suspend(ctx, e, errNoValidKey, "every key that has used it has been revoked or may no longer work in its environment"); err != nil {
 			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox without a valid key", "sandbox_id", string(sb.ID), "error", err)
 		}
 		return

@@ -134,10 +134,10 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 	delete(m.callers, p.Key.ID)
 	m.Reauthorize(t.Context())
 	_, err = m.Reach(t.Context(), sb.ID)
-	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "every key that has used this sandbox")
 	m.sleep(p, "s", "x")
 	_, err = m.Reach(t.Context(), sb.ID)
-	refused(t, "a preview of a sandbox without a valid key that sleeps", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key that sleeps", err, fault.Unauthorized, "every key that has used this sandbox")
 	m.callers[p.Key.ID] = p
 	if h, err = m.Reach(t.Context(), sb.ID); err != nil {
 		t.Fatal(err)
@@ -207,4 +207,36 @@ func TestHostsAreOnRecord(t *testing.T) {
 		strings.Join(rows[0].OutboundHosts, " ") != "example.com refused other.test (allowed_hosts)" {
 		t.Errorf("on record: %+v", rows)
 	}
+}
+
+// TestReauthorizeInAnotherEnvironment: a key with the scope environments keeps the sandboxes that
+// it created in an environment other than its own, until it loses the scope.
+func TestReauthorizeInAnotherEnvironment(t *testing.T) {
+	t.Parallel()
+	m, url, _ := world(t)
+	own := m.caller("a", func(p *tenant.Principal) {
+		p.Tenant.NetworkEnabled = true
+		p.Environment.Permissions.Network.Mode = runtime.NetworkUnrestricted
+		p.Key.Scopes = []tenant.Scope{tenant.ScopeEnvironments}
+		p.Key.Secrets = map[string]string{"TOKEN": "secret of a"}
+		p.Key.Bound = map[string]tenant.Binding{"TOKEN": {Hosts: []string{"example.com"}, Placeholder: "atoll-bound-" + strings.Repeat("a", 32)}}
+	})
+	p := entered(own, "env_other")
+	m.ensure(p, "s", "x", nil)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	m.Reauthorize(t.Context())
+	if out, _, err := run(t.Context(), h, "echo the connection lasts"); err != nil || out != "the connection lasts" {
+		t.Errorf("after a check of its keys a sandbox answers %q, %v", out, err)
+	}
+	if got := m.fetch(p, "x", url); got != "hello secret of a" {
+		t.Errorf("after a check of its keys a program fetches %q", got)
+	}
+	own.Key.Scopes = nil
+	m.Reauthorize(t.Context())
+	_, err = m.Reach(t.Context(), h.Sandbox().ID)
+	refused(t, "a preview without the scope", err, fault.Unauthorized, "may no longer work in its environment")
 }

@@ -56,11 +56,23 @@ type machine struct {
 // callers are who holds keys.
 type callers map[string]*tenant.Principal
 
-func (c callers) Holder(_ context.Context, _ tenant.ID, key string) (tenant.Principal, error) {
-	if p := c[key]; p != nil {
+func (c callers) Entrant(_ context.Context, _ tenant.ID, key, environment string) (tenant.Principal, error) {
+	switch p := c[key]; {
+	case p == nil:
+		return tenant.Principal{}, fault.New(fault.Unauthorized, "invalid API key")
+	case p.Environment.ID == environment:
 		return *p, nil
+	case p.May(tenant.ScopeEnvironments):
+		return *entered(p, environment), nil
 	}
-	return tenant.Principal{}, fault.New(fault.Unauthorized, "invalid API key")
+	return tenant.Principal{}, fault.New(fault.Forbidden, "this key works in its own environment")
+}
+
+// entered is p in another environment, which is like p's own.
+func entered(p *tenant.Principal, environment string) *tenant.Principal {
+	other := *p
+	other.Environment.ID = environment
+	return &other
 }
 
 func start(t *testing.T, change func(*sandboxes.Config)) *machine {

@@ -32,9 +32,9 @@ type Images interface {
 	Named(ctx context.Context, image string) (string, error)
 }
 
-// Callers finds out who holds a key.
+// Callers finds the holder of a key, working in an environment; a *tenant.Authority does.
 type Callers interface {
-	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
+	Entrant(ctx context.Context, tenantID tenant.ID, keyID, environment string) (tenant.Principal, error)
 }
 
 // Config is what a Manager is made of. All of it is required.

@@ -179,7 +179,7 @@ for i in $(seq 100); do grep -q hello log 2>/dev/null && exit 0; sleep 0.1; done
 		t.Fatal(err)
 	}
 	_, err = m.Reach(t.Context(), sb.ID) // by who has no key
-	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "every key that has used this sandbox")
 	log, err := filepath.Glob(filepath.Join(m.dir, "state", engine.Server, engine.SandboxFolder, string(sb.ID), "*", "*", "home", "log"))
 	if err != nil || len(log) != 1 {
 		t.Fatalf("%v, %v", log, err)

@@ -131,23 +131,27 @@ func (m *Manager) endProcesses(ctx context.Context, e *entry) error {
 type callerCache struct {
 	callers Callers
 	mu      sync.Mutex
-	known   map[string]*tenant.Principal // guarded by mu; by key
+	known   map[keyIn]*tenant.Principal // guarded by mu
 }
 
-func (h *callerCache) holder(ctx context.Context, tenantID tenant.ID, key string) (*tenant.Principal, error) {
+// keyIn is a key in an environment.
+type keyIn struct{ key, environment string }
+
+func (h *callerCache) entrant(ctx context.Context, tenantID tenant.ID, key, environment string) (*tenant.Principal, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.known[key]; p != nil {
+	in := keyIn{key, environment}
+	if p := h.known[in]; p != nil {
 		return p, nil
 	}
-	p, err := h.callers.Holder(ctx, tenantID, key)
+	p, err := entrant(ctx, h.callers, tenantID, key, environment)
 	if err != nil {
 		return nil, err
 	}
 	if h.known == nil {
-		h.known = map[string]*tenant.Principal{}
+		h.known = map[keyIn]*tenant.Principal{}
 	}
-	h.known[key] = &p
+	h.known[in] = &p
 	return &p, nil
 }
 

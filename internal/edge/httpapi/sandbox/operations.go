@@ -44,12 +44,15 @@ type Keys interface {
 	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
 }
 
-// Handlers serve named sandboxes. All that is exported is required.
+// Handlers serve named sandboxes. All that is exported but EnterPool is required.
 type Handlers struct {
 	Sandboxes Sandboxes
 	Previews  Previews
 	Policies  Policies
 	Keys      Keys
+	// EnterPool has a call made in the environment of a pool, which is not the key's own where the
+	// session of an agent owns the pool. It is nil where there are no such sessions.
+	EnterPool func(c *httpapi.Call, pool string) error
 
 	tickets tickets
 }
@@ -62,7 +65,7 @@ const (
 // Parameters of every operation on one sandbox.
 var (
 	nameParam    = httpapi.Param{Name: "sandbox", In: httpapi.InPath, Doc: "Its name in the session, or its sandbox_id: then the session does not matter.", Example: "dev"}
-	sessionParam = httpapi.Param{Name: "session", Doc: "The session; default if not given."}
+	sessionParam = httpapi.Param{Name: "session", Doc: "The session; default if not given. For the session of an agent the call is made in that session's environment."}
 )
 
 func onOne(more ...httpapi.Param) []httpapi.Param {
@@ -108,8 +111,11 @@ func (h *Handlers) records() []httpapi.Operation {
 		},
 		{
 			Method: get, Path: sandboxesPath, ID: "listSandboxes", Summary: "List named sandboxes", Description: "Named sandboxes that run, sleep or are lost, without those that were destroyed. Listing them wakes none.",
-			Params:  []httpapi.Param{{Name: "session", Doc: "Only those of a session."}},
-			Answers: []httpapi.Answer{httpapi.OK(SandboxList{}, "Those of the key's environment, by session and name.")}, Serve: httpapi.Returns(h.list),
+			Params: []httpapi.Param{{Name: "session", Doc: "Only those of a session. For the session of an agent the list is that of the session's environment, which needs the scope `environments` if the key's environment is another one."}},
+			Answers: []httpapi.Answer{
+				httpapi.OK(SandboxList{}, "Those of the key's environment, or of the session's, by session and name."),
+				httpapi.Refusal(http.StatusConflict, "conflict: the session belongs to an environment in which the key may not work."),
+			}, Serve: httpapi.Returns(h.list),
 		},
 		{Method: get, Path: sandboxPath, ID: "getSandbox", Summary: "Get a named sandbox", Description: "Its state, limits, network and times. It does not count as a use, and wakes no sandbox.", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.get)},
 		{Method: del, Path: sandboxPath, ID: "deleteSandbox", Summary: "Delete a named sandbox", Description: "Its processes end and its files are deleted; snapshots of it stay. The name is free at once, and the record is kept for a day.", Audit: "sandbox_destroy", Params: onOne(), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.delete)},

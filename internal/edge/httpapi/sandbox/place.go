@@ -24,8 +24,18 @@ func (h *Handlers) place(c *httpapi.Call) (place, error) {
 		if err := sandbox.CheckSession(session); err != nil { // also where an id makes it superfluous
 			return place{}, err
 		}
+		if err := h.enterPool(c, session); err != nil {
+			return place{}, err
+		}
 	}
 	return h.At(c, session, c.Named(session, c.Path(nameParam.Name))), nil
+}
+
+func (h *Handlers) enterPool(c *httpapi.Call, pool string) error {
+	if h.EnterPool == nil {
+		return nil
+	}
+	return h.EnterPool(c, pool)
 }
 
 // find returns the record of the sandbox that a request is about, which is not woken.

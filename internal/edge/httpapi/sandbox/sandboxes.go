@@ -24,6 +24,9 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 	if err := sandbox.CheckSession(session); err != nil {
 		return out, err
 	}
+	if err := h.enterPool(c, session); err != nil {
+		return out, err
+	}
 	c.Trail.By(c.Caller, session, *in.Name)
 	if bound := c.Caller.Environment; in.Environment != nil && *in.Environment != bound.Name && *in.Environment != bound.ID {
 		return out, fault.New(fault.Forbidden, "this key is bound to the environment %q, and can use no other", bound.Name)
@@ -99,6 +102,9 @@ func millis(name string, ms *wire.Millis, least wire.Millis) (time.Duration, err
 func (h *Handlers) list(c *httpapi.Call) (out SandboxList, err error) {
 	if c.Has("session") && c.Text("session") == "" {
 		return out, httpapi.Invalid("session must not be empty; leave it out for all sessions")
+	}
+	if err := h.enterPool(c, c.Text("session")); err != nil {
+		return out, err
 	}
 	all, err := h.Sandboxes.List(c.Context(), c.Caller, c.Text("session"))
 	if err != nil {

@@ -23,6 +23,23 @@ func (h *Handlers) enter(c *httpapi.Call, environment string) error {
 	return nil
 }
 
+// EnterPool has a call made in the environment of the session of an agent that owns a pool of named
+// sandboxes. It leaves a call about any other pool as it is.
+func (h *Handlers) EnterPool(c *httpapi.Call, pool string) error {
+	id := session.ID(pool)
+	if !id.Valid() {
+		return nil
+	}
+	s, err := h.Store.Get(c.Context(), c.Caller.Tenant.ID, id)
+	switch {
+	case err != nil && fault.KindOf(err) == fault.NotFound:
+		return nil // callers choose the names of their own pools
+	case err != nil:
+		return err
+	}
+	return h.work(c, s)
+}
+
 // work has a call made in the environment of a session.
 func (h *Handlers) work(c *httpapi.Call, s *session.Session) error {
 	err := h.enter(c, s.Environment)
