@@ -27,7 +27,7 @@ func (d *drive) ask() error {
 		}
 		return d.add(run.Entry{Failed: d.state.Retry(time.Now(), model.Errorf(model.Unauthorized, "%s", err), nil)})
 	}
-	a := answering{drive: d, items: map[int]int{}}
+	a := &answering{drive: d, prices: rec.Prices, items: map[int]int{}}
 	q := d.state.ModelRequest()
 	d.state.Request.Place(&q, rec.Can(model.Files))
 	if !rec.Can(model.Vision) {
@@ -36,6 +36,7 @@ func (d *drive) ask() error {
 	if q.CacheKey == "" && (len(q.Tools) > 0 || d.state.Request.Before > 0) {
 		q.CacheKey = d.run.Sandbox // names the conversation, whose beginning is asked again and again
 	}
+	a.asked, d.answering = run.RequestTokens(&q), a
 	for delta, err := range m.Generate(d.ctx, q) {
 		if err == nil {
 			err = a.take(delta)
@@ -45,15 +46,25 @@ func (d *drive) ask() error {
 		}
 	}
 	answer := a.answer()
-	if used := d.loop.cfg.Used; used != nil {
-		used(&d.run, d.state.Model, answer.Usage.Input+answer.Usage.Output)
-	}
+	answer.Usage = run.Spend(&answer, a.asked)
+	d.used(d.state.Model, &answer.Usage)
 	return d.add(run.Entry{Answered: &run.Answered{Answer: answer, Cost: rec.Prices.Cost(answer.Usage)}})
+}
+
+// used counts the tokens of an answer.
+func (d *drive) used(name string, u *model.Usage) {
+	if count := d.loop.cfg.Used; count != nil {
+		count(&d.run, name, u.Input+u.Output)
+	}
 }
 
 // answering is an answer while it comes.
 type answering struct {
 	*drive
+	prices model.Prices
+	asked  int64 // tokens of the request, estimated
+	begun  bool  // the provider has begun to answer
+	billed bool  // it has counted tokens, or a part of the answer came
 	fold   model.Fold
 	blocks []int       // of the answer, as they began
 	items  map[int]int // blocks that readers see, to their index in the output
@@ -85,18 +96,45 @@ func (a *answering) failed(err error) error {
 	switch {
 	case errors.Is(context.Cause(a.ctx), errTooLong):
 		// Next ends the run.
-		return a.add(run.Entry{Failed: a.tooLong()})
+		return a.fail(a.tooLong())
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case errors.As(err, &e):
-		return a.add(run.Entry{Failed: a.state.Retry(now, e, shown)})
+		return a.fail(a.state.Retry(now, e, shown))
 	}
 	return err
+}
+
+// fail adds that the model of the last Asked entry did not answer to the end, with what the part
+// of the answer cost that came.
+func (d *drive) fail(f *run.ModelFailed) error {
+	var got model.Answer
+	var prices model.Prices
+	asked := int64(0)
+	switch a := d.answering; {
+	case a != nil && (a.billed || a.begun && d.ctx.Err() != nil): // else the provider failed before it did anything
+		got, prices, asked = a.fold.Answer(), a.prices, a.asked
+	case a == nil && len(f.Shown) > 0: // to a process that is gone
+		got.Items, asked = f.Shown, d.state.AskedTokens()
+		ctx, cancel := d.recording()
+		defer cancel()
+		if _, rec, err := d.loop.cfg.Models.Use(ctx, d.run.Tenant, d.state.Model); err == nil {
+			prices = rec.Prices
+		}
+	default:
+		return d.add(run.Entry{Failed: f})
+	}
+	got.Stop = "" // it was not whole
+	f.Usage = run.Spend(&got, asked)
+	f.Cost = prices.Cost(f.Usage)
+	d.used(d.state.Model, &f.Usage)
+	return d.add(run.Entry{Failed: f})
 }
 
 // take adds a delta, and tells readers of it.
 func (a *answering) take(d model.Delta) error {
 	a.fold.Add(d)
+	a.begun, a.billed = true, a.billed || d.Kind != model.Started
 	switch d.Kind {
 	case model.Started, model.Used, model.Stopped:
 		return nil

@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"context"
+	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +35,8 @@ func (k *kit) charged(t *testing.T, s *run.State, answers, calls, windows int64)
 		got[d.Source+" "+d.Name] = sum
 	}
 	m, tool, window := got["model m"], got["tool add"], got["sandbox_window "]
-	if m.Calls != answers || m.Tokens.Input != 10*answers || m.Tokens.Output != 5*answers || m.Cost != s.Cost.Total {
+	lost := min(s.Usage.Estimated, 1) // an answer that was cut
+	if m.Calls != answers+lost || m.Tokens.Input+m.Tokens.Output-s.Usage.Estimated != 15*answers || m.Cost != s.Cost.Total {
 		t.Errorf("the ledger has of models %+v, want %d answers for %s", m, answers, s.Cost.Total)
 	}
 	if tool.Calls != calls || tool.Cost.Dollars() != 0.25*float64(calls) || int64(s.Invoked["add"]) != calls {
@@ -135,5 +139,84 @@ func TestBudgetOfParallelCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ends[i]
+	}
+}
+
+// partial is a model that gives a part of its first answer, and then fails or says no more.
+type partial struct {
+	first []model.Delta
+	fails error         // nil to say no more
+	came  chan struct{} // closed when the part was read
+	asked int
+}
+
+func (p *partial) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		deltas, err := say("done"), error(nil)
+		if p.asked++; p.asked == 1 {
+			deltas, err = p.first, p.fails
+		}
+		for _, d := range deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if p.asked == 1 && err == nil {
+			close(p.came)
+			<-ctx.Done()
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			yield(model.Delta{}, err)
+		}
+	}
+}
+
+// TestChargedForPartsOfAnswers: answers that were cut or failed are charged by what the provider
+// announced, and by an estimate where it had announced nothing.
+func TestChargedForPartsOfAnswers(t *testing.T) {
+	announced := model.Delta{Kind: model.Used, Usage: model.Usage{Input: 100, Output: 1}}
+	text := model.Delta{Kind: model.Said, Text: strings.Repeat("word ", 80)} // 100 tokens
+	broken := model.Errorf(model.Transient, "the stream ended early")
+	for name, test := range map[string]struct {
+		first     []model.Delta
+		fails     error // nil for a run that is cancelled during the answer
+		in, out   int64
+		estimated bool
+		calls     int64
+	}{
+		"cancelled after a count":           {first: []model.Delta{announced, text}, in: 100, out: 100, estimated: true, calls: 1},
+		"cancelled without a count":         {first: []model.Delta{text}, in: 1, out: 100, estimated: true, calls: 1},
+		"cancelled before the first word":   {first: []model.Delta{{Kind: model.Started}}, in: 1, estimated: true, calls: 1},
+		"failed after a count, asked again": {first: []model.Delta{announced}, fails: broken, in: 110, out: 6, calls: 2},
+		"failed within the text":            {first: []model.Delta{text}, fails: broken, in: 11, out: 105, estimated: true, calls: 2},
+		"failed before it did anything":     {first: []model.Delta{{Kind: model.Started}}, fails: broken, in: 10, out: 5, calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &partial{first: test.first, fails: test.fails, came: make(chan struct{})}
+			k := newKit(t, models{"m": m})
+			l := k.loop(t, "a", k.store)
+			id, done := k.begin(t, l, request("1"))
+			if test.fails == nil {
+				atolltest.Heard(t, m.came, "a part of the answer")
+				if err := l.Cancel(t.Context(), owner, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-done
+			s := k.ended(t, id)
+			if u := s.Usage; u.Input < test.in || u.Input > test.in+100 || u.Output < test.out || u.Output > test.out+2 || (u.Estimated > 0) != test.estimated {
+				t.Errorf("the run used %+v, want about %d and %d tokens", u, test.in, test.out)
+			}
+			if s.Cost.Total == 0 || s.Cost.Total != (model.Prices{Input: 1, Output: 2}).Cost(s.Usage).Total {
+				t.Errorf("the run cost %s for %+v", s.Cost.Total, s.Usage)
+			}
+			now := time.Now()
+			days, err := k.db.Usage().Summary(t.Context(), owner, now.Add(-48*time.Hour), now.Add(48*time.Hour))
+			if err != nil || len(days) != 1 || days[0].Calls != test.calls || days[0].Cost != s.Cost.Total {
+				t.Errorf("the ledger has %+v, %v; want %d answers for %s", days, err, test.calls, s.Cost.Total)
+			}
+		})
 	}
 }

@@ -77,13 +77,19 @@ func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply
 		return nil, err
 	}
 	var fold model.Fold
+	billed := false
 	for delta, err := range m.Generate(ctx, q) {
 		if err != nil {
+			if billed {
+				d.lose(name, rec, fold.Answer(), &q)
+			}
 			return nil, err
 		}
+		billed = billed || delta.Kind != model.Started
 		fold.Add(delta)
 	}
 	answer := fold.Answer()
+	answer.Usage = run.Spend(&answer, run.RequestTokens(&q))
 	out := &Reply{Model: name, Usage: answer.Usage, Cost: rec.Prices.Cost(answer.Usage)}
 	for _, it := range answer.Items {
 		if it.Message != nil {
@@ -92,8 +98,24 @@ func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply
 			}
 		}
 	}
-	if used := d.loop.cfg.Used; used != nil {
-		used(&d.run, out.Model, answer.Usage.Input+answer.Usage.Output)
-	}
+	d.used(out.Model, &answer.Usage)
 	return out, nil
+}
+
+// lose notes what an answer on the side cost that did not come to its end.
+func (d *drive) lose(name string, rec *model.Record, got model.Answer, q *model.Request) {
+	got.Stop = ""
+	u := run.Spend(&got, run.RequestTokens(q))
+	d.used(name, &u)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lost = append(d.lost, run.Lost{Model: name, Usage: u, Cost: rec.Prices.Cost(u)})
+}
+
+func (d *drive) takeLost() []run.Lost {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lost := d.lost
+	d.lost = nil
+	return lost
 }

@@ -34,10 +34,12 @@ type drive struct {
 	entries   []run.Entry // applied to state and not recorded yet
 	left      run.Trace   // by entries
 	held      holds
+	answering *answering   // to the last Asked entry of this process; nil before it is asked
 	mine      map[int]bool // numbers of the calls that this process has made or collected
 
-	mu  sync.Mutex
-	cut map[int]*Outcome // guarded by mu: of calls that were ended with the run, by their number
+	mu   sync.Mutex
+	cut  map[int]*Outcome // guarded by mu: of calls that were ended with the run, by their number
+	lost []run.Lost       // guarded by mu: to go on record with the next entry
 }
 
 func newDrive(l *Loop, r run.Run) *drive {
@@ -73,6 +75,7 @@ func (d *drive) begin(ctx context.Context, q *run.Request, limit int, cause erro
 // add applies an entry, to be recorded by the next flush.
 func (d *drive) add(e run.Entry) error {
 	e.Seq, e.At = d.state.Seq+1, time.Now()
+	e.Lost = d.takeLost()
 	left, err := d.state.Record(&d.run, &e)
 	if err != nil {
 		return err
@@ -200,9 +203,9 @@ func (d *drive) steps(asked bool) error {
 		case next.Lost && asked:
 			err = d.ask()
 		case next.Lost && late:
-			err = d.add(run.Entry{Failed: d.tooLong()})
+			err = d.fail(d.tooLong())
 		case next.Lost:
-			err = d.add(run.Entry{Failed: d.state.Interrupted(time.Now(), d.published.Shown(d.state))})
+			err = d.fail(d.state.Interrupted(time.Now(), d.published.Shown(d.state)))
 		case next.Ask != nil:
 			var over *run.End
 			if over, err = d.overBudget(); err != nil {
@@ -212,6 +215,7 @@ func (d *drive) steps(asked bool) error {
 				err = d.end(over)
 				break
 			}
+			d.answering = nil
 			if err = d.add(run.Entry{Asked: next.Ask}); err == nil {
 				err = d.ask()
 			}
@@ -277,7 +281,7 @@ func (d *drive) end(e *run.End) error {
 // endCancelled ends the run with what readers have seen of the answer that was under way.
 func (d *drive) endCancelled() error {
 	if d.next().Lost {
-		if err := d.add(run.Entry{Failed: &run.ModelFailed{Message: errCancelled.Error(), Shown: d.published.Shown(d.state)}}); err != nil {
+		if err := d.fail(&run.ModelFailed{Message: errCancelled.Error(), Shown: d.published.Shown(d.state)}); err != nil {
 			return err
 		}
 	}
@@ -298,6 +302,14 @@ func (d *drive) wait(until time.Time) error {
 	return nil
 }
 
+// stopped adds what an answer cost that the end of this process cuts: no other process knows.
+func (d *drive) stopped() error {
+	if d.state.Seq == 0 || !d.next().Lost || d.answering == nil || !d.answering.begun {
+		return nil
+	}
+	return d.fail(d.state.Interrupted(time.Now(), d.published.Shown(d.state)))
+}
+
 // giveUp ends a drive that cannot go on.
 func (d *drive) giveUp(why error) {
 	ctx, cancel := d.recording()
@@ -313,6 +325,9 @@ func (d *drive) giveUp(why error) {
 		}
 		return
 	case errors.Is(cause, errStopping):
+		if err := d.stopped(); err != nil {
+			return
+		}
 		if err := d.record(ctx); err != nil { // what was done must not be done again
 			return
 		}

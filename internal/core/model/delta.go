@@ -55,6 +55,9 @@ type Usage struct {
 	CacheWrite int64 // of Input: written to it
 	Output     int64 // all of the answer's, reasoning too
 	Reasoning  int64 // of Output
+	// Estimated tokens are those of Input and Output that Atoll counted itself, because the provider
+	// announced no count or the answer was cut before it did.
+	Estimated int64 `json:",omitzero"`
 }
 
 // Answer is a whole answer, or as much of it as came.

@@ -4,7 +4,7 @@ package model
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
-		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning,
+		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning, Estimated: u.Estimated + v.Estimated,
 	}
 }
 

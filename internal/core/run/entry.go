@@ -22,6 +22,9 @@ type Entry struct {
 	Checked    *Checked     `json:",omitzero"`
 	Evaluating *Evaluating  `json:",omitzero"`
 	Ended      *End         `json:",omitzero"`
+
+	// Lost are answers on the side that failed since the entry before.
+	Lost []Lost `json:",omitempty"`
 }
 
 // Asked says that a model is about to be asked. One without an Answered or Failed after
@@ -48,6 +51,9 @@ type ModelFailed struct {
 	Shown []model.Item `json:",omitempty"`
 	// Again is when the same model is asked again; zero for never.
 	Again time.Time `json:",omitzero"`
+	// Usage and Cost are those of the part of the answer that came.
+	Usage model.Usage `json:",omitzero"`
+	Cost  model.Cost  `json:",omitzero"`
 }
 
 // Calling says that a tool is about to be called. Pending.Number names the call for good,

@@ -153,8 +153,7 @@ func byUser(it *model.Item) bool { return it.Message != nil && it.Message.Role =
 func (s *State) estimate(v View) int64 {
 	n := int64(len(s.Request.Instructions)) / bytesPerToken
 	for i := range s.Request.Tools {
-		t := &s.Request.Tools[i]
-		n += int64(len(t.Description)+len(t.Parameters))/bytesPerToken + itemTokens
+		n += toolTokens(&s.Request.Tools[i].Tool)
 	}
 	for _, it := range s.visible(v) {
 		n += tokens(&it)
@@ -165,6 +164,10 @@ func (s *State) estimate(v View) int64 {
 		}
 	}
 	return n
+}
+
+func toolTokens(t *model.Tool) int64 {
+	return int64(len(t.Description)+len(t.Parameters))/bytesPerToken + itemTokens
 }
 
 func tokens(it *model.Item) int64 {

@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Skill is a skill that a run has. What it does is said by whoever checks runs.
@@ -108,14 +106,9 @@ type aside struct {
 
 // aside adds a line to the ledger and a row to the audit trail.
 func (t *Trace) aside(r *Run, e *Entry, a aside) {
-	t.charge(r, e, usage.Charge{
-		Kind: usage.Model, Name: a.model, Calls: 1, Cost: a.cost.Total,
-		Tokens: usage.Tokens{Input: a.usage.Input, CacheRead: a.usage.CacheRead, CacheWrite: a.usage.CacheWrite, Output: a.usage.Output, Reasoning: a.usage.Reasoning},
-	})
-	about := map[string]string{
-		"run": string(r.ID), "model": a.model, "cost_usd": a.cost.Total.String(), "answer_sha256": hex.EncodeToString(a.said[:]),
-		"input_tokens": strconv.FormatInt(a.usage.Input, 10), "output_tokens": strconv.FormatInt(a.usage.Output, 10),
-	}
+	t.chargeModel(r, e, a.model, &a.usage, &a.cost)
+	about := map[string]string{"run": string(r.ID), "model": a.model, "answer_sha256": hex.EncodeToString(a.said[:])}
+	spent(about, &a.usage, &a.cost)
 	maps.Copy(about, a.about)
 	t.Rows = append(t.Rows, audit.Row{
 		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,

@@ -110,6 +110,9 @@ func (s *State) advance(e *Entry) ([]Told, error) {
 		return nil, fmt.Errorf("%w at entry %d", errLog, e.Seq)
 	}
 	s.Seq = e.Seq
+	for i := range e.Lost {
+		s.Usage, s.Cost = s.Usage.Plus(e.Lost[i].Usage), s.Cost.Plus(e.Lost[i].Cost)
+	}
 	return s.tell(e, shown), nil
 }
 
@@ -204,6 +207,7 @@ func (s *State) fail(f *ModelFailed) bool {
 		return false
 	}
 	s.asked, s.failure, s.again = nil, f, f.Again
+	s.Usage, s.Cost = s.Usage.Plus(f.Usage), s.Cost.Plus(f.Cost)
 	for i := range f.Shown {
 		s.show(itemOf(&f.Shown[i], s.Request.Tools, ItemIncomplete))
 	}

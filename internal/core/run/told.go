@@ -297,7 +297,11 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			}
 			shown++
 		}
-		next(Told{Kind: ToldAnswer, Of: s.told + 1, Failed: true})
+		t := Told{Kind: ToldAnswer, Of: s.told + 1, Failed: true}
+		if f := e.Failed; f.Usage != (model.Usage{}) {
+			t.Spent = &Spent{f.Usage, f.Cost.Total}
+		}
+		next(t)
 	case e.Claimed != nil:
 		if p := s.asking(e.Claimed.Call); p.Opens != nil {
 			out = p.Opens.tell(p.Told)

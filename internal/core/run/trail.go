@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
@@ -27,14 +28,24 @@ func (s *State) trail(r *Run, e *Entry) audit.Row {
 	}
 	if f := e.Failed; f != nil {
 		row.ExitStatus, row.FailureReason = audit.Error, f.Message
+		if f.Usage != (model.Usage{}) {
+			spent(row.Metadata, &f.Usage, &f.Cost)
+		}
 		return row
 	}
-	u := e.Answered.Answer.Usage
-	row.Metadata["input_tokens"], row.Metadata["output_tokens"] = strconv.FormatInt(u.Input, 10), strconv.FormatInt(u.Output, 10)
-	row.Metadata["cost_usd"] = e.Answered.Cost.Total.String()
+	spent(row.Metadata, &e.Answered.Answer.Usage, &e.Answered.Cost)
 	answer := digest(e.Answered.Answer.Items)
 	row.Metadata["answer_sha256"] = hex.EncodeToString(answer[:])
 	return row
+}
+
+// spent adds to the metadata of a row what an answer came to.
+func spent(about map[string]string, u *model.Usage, c *model.Cost) {
+	about["input_tokens"], about["output_tokens"] = strconv.FormatInt(u.Input, 10), strconv.FormatInt(u.Output, 10)
+	about["cost_usd"] = c.Total.String()
+	if u.Estimated > 0 {
+		about["estimated_tokens"] = strconv.FormatInt(u.Estimated, 10)
+	}
 }
 
 // ConfirmationSource is the source of audit rows of decisions over calls.
@@ -96,6 +107,14 @@ func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
 	t.Charges = append(t.Charges, c)
 }
 
+// chargeModel adds what a model cost to the ledger.
+func (t *Trace) chargeModel(r *Run, e *Entry, name string, u *model.Usage, c *model.Cost) {
+	t.charge(r, e, usage.Charge{
+		Kind: usage.Model, Name: name, Calls: 1, Cost: c.Total,
+		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
+	})
+}
+
 // Record adds an entry, as Apply does, and returns what it leaves.
 func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	var t Trace
@@ -108,14 +127,16 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	if e.Begun != nil && e.Begun.Thread != nil && e.Begun.Thread.Summary != nil {
 		t.chargeSummary(r, e, e.Begun.Thread.Summary)
 	}
+	for i := range e.Lost {
+		l := &e.Lost[i]
+		t.aside(r, e, aside{l.Model, l.Usage, l.Cost, digest(l.Usage), map[string]string{"failed": "true"}})
+	}
 	used := []Use(nil)
 	switch {
 	case e.Answered != nil && s.asked != nil:
-		u := e.Answered.Answer.Usage
-		t.charge(r, e, usage.Charge{
-			Kind: usage.Model, Name: s.asked.Model, Calls: 1, Cost: e.Answered.Cost.Total,
-			Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
-		})
+		t.chargeModel(r, e, s.asked.Model, &e.Answered.Answer.Usage, &e.Answered.Cost)
+	case e.Failed != nil && s.asked != nil && e.Failed.Usage != (model.Usage{}):
+		t.chargeModel(r, e, s.asked.Model, &e.Failed.Usage, &e.Failed.Cost)
 	case e.Called != nil:
 		used = e.Called.Used
 	case e.Checked != nil:

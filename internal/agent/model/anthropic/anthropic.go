@@ -136,6 +136,7 @@ func (a *answer) take(data []byte) error {
 	switch e.Type {
 	case "message_start":
 		a.count(e.Message.Usage)
+		a.used() // the answer may be cut before its end
 	case "content_block_start":
 		return a.begin(&e)
 	case "content_block_delta":
@@ -282,12 +283,17 @@ var stops = map[string]model.StopReason{
 	"tool_use": model.StopToolCalls, "max_tokens": model.StopMaxTokens, "model_context_window_exceeded": model.StopMaxTokens, "refusal": model.StopRefusal,
 }
 
-func (a *answer) finish() {
+// used tells the tokens so far.
+func (a *answer) used() {
 	if a.counted {
 		a.send(model.Delta{Kind: model.Used, Usage: model.Usage{
 			Input: a.input + a.read + a.written, CacheRead: a.read, CacheWrite: a.written, Output: a.output, Reasoning: a.thinking,
 		}})
 	}
+}
+
+func (a *answer) finish() {
+	a.used()
 	stop, known := stops[a.stop]
 	if !known {
 		stop = model.StopEnd

@@ -114,7 +114,7 @@ func errorCode(r run.Reason) string {
 
 func usageOf(s *run.State) *ResponseUsage {
 	u := &ResponseUsage{
-		InputTokens: s.Usage.Input, OutputTokens: s.Usage.Output, TotalTokens: s.Usage.Input + s.Usage.Output,
+		InputTokens: s.Usage.Input, OutputTokens: s.Usage.Output, TotalTokens: s.Usage.Input + s.Usage.Output, EstimatedTokens: s.Usage.Estimated,
 		InputTokensDetails:  ResponseInputDetails{s.Usage.CacheRead, s.Usage.CacheRead, s.Usage.CacheWrite},
 		OutputTokensDetails: ResponseOutputDetails{s.Usage.Reasoning},
 		Cost: ResponseCost{

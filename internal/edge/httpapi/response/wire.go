@@ -83,6 +83,7 @@ type ResponseUsage struct {
 	OutputTokens        int64                      `json:"output_tokens" required:"true" doc:"Tokens of the output, reasoning included."`
 	OutputTokensDetails ResponseOutputDetails      `json:"output_tokens_details" required:"true" doc:"How many of them were reasoning."`
 	TotalTokens         int64                      `json:"total_tokens" required:"true" doc:"Tokens of input and output together."`
+	EstimatedTokens     int64                      `json:"estimated_tokens,omitzero" doc:"Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others."`
 	Cost                ResponseCost               `json:"cost" required:"true" doc:"What it cost, in US dollars."`
 	SandboxWindows      int                        `json:"sandbox_windows,omitzero" doc:"Windows of 20 minutes of the sandbox that began with this response."`
 	ToolCallsDetails    map[string]ResponseInvoked `json:"tool_calls_details,omitzero" doc:"How many calls each tool had."`

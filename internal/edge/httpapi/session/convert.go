@@ -99,7 +99,7 @@ func waitOf(id session.ID, w run.Wait) WaitingCall {
 }
 
 func usageOf(s *run.Spent) TurnUsage {
-	return TurnUsage{s.Usage.Input, s.Usage.Output, s.Cost.Dollars()}
+	return TurnUsage{s.Usage.Input, s.Usage.Output, s.Cost.Dollars(), s.Usage.Estimated}
 }
 
 func eventOf(id session.ID, e *session.Event) SessionEvent {

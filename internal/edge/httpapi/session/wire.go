@@ -138,6 +138,7 @@ type TurnUsage struct {
 	InputTokens  int64   `json:"input_tokens" doc:"Tokens of the input, cached ones too."`
 	OutputTokens int64   `json:"output_tokens" doc:"Tokens of the output, reasoning included."`
 	CostUSD      float64 `json:"cost_usd" doc:"Of models, tools and the sandbox."`
+	Estimated    int64   `json:"estimated_tokens,omitzero" doc:"Tokens of both that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others."`
 }
 
 // SessionEvent is something that happened in a session. It does not change.
