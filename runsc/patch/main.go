@@ -35,7 +35,7 @@ func write(folder string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range changes {
+	for _, c := range slices.Concat(changes, fileChanges) {
 		text, ok := files[c.file]
 		if n := bytes.Count(text, []byte(c.old)); !ok || n != 1 {
 			return fmt.Errorf("%s has %d times, not once: %q", c.file, n, c.old)

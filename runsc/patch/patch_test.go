@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ import (
 // filters that were built ahead name the addresses that each kernel draws for itself.
 func TestCopy(t *testing.T) {
 	const copied = "../../bin/.gvisor/"
-	for _, c := range changes {
+	for _, c := range slices.Concat(changes, fileChanges) {
 		text, err := os.ReadFile(copied + c.file)
 		if err != nil {
 			t.Fatal(err)

@@ -56,6 +56,7 @@ var commands = map[string]func([]string) error{
 	"entry":   entry,
 	"names":   names,
 	"make":    makeEntries,
+	"repeat":  repeat,
 	"append":  appendForever,
 	"live":    live,
 	"query":   query,
