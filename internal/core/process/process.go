@@ -27,6 +27,9 @@ const (
 	NoExecutable = "program_not_executable" // there is one, which cannot be executed
 )
 
+// TooManyFiles is the code of the fault.Error for a sandbox without a free file descriptor.
+const TooManyFiles = "too_many_open_files"
+
 // Stream is one of the outputs of a process.
 type Stream uint8
 

@@ -128,6 +128,14 @@ type Instance interface {
 	Destroy(ctx context.Context) error
 }
 
+// FileServed is an Instance that a process of the host serves files to.
+type FileServed interface {
+	// FileDescriptors returns how many descriptors that process has open, and how many it
+	// may have. At the limit every path of a mount fails with EMFILE. Counts far below the
+	// limit are estimates. Both are 0 without a file server.
+	FileDescriptors() (open, limit int, err error)
+}
+
 // MemoryWatcher is an Instance whose host reports that its memory is nearly used up.
 type MemoryWatcher interface {
 	// WatchMemory watches from the sandbox's memory limit on; the error is

@@ -187,6 +187,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 var kinds = map[proto.Reason]fault.Kind{
 	proto.Failed: fault.Conflict, proto.Invalid: fault.Invalid, proto.Mistaken: fault.Invalid, proto.Missing: fault.NotFound,
 	proto.Exists: fault.Conflict, proto.Denied: fault.Forbidden, proto.Full: fault.Exhausted, proto.Limited: fault.Exhausted,
+	proto.Files: fault.Conflict,
 }
 
 // maxText bounds what is passed on of a guest daemon's words, in bytes.
@@ -217,6 +218,9 @@ func refusal(e *proto.Error) error {
 		f.Dimension = "disk"
 	case proto.Limited:
 		f.Dimension = "sandbox"
+	case proto.Files:
+		f.Code = process.TooManyFiles
+		f.Msg += "; the sandbox has no free file descriptor. End programs that hold files open, then retry; Atoll puts an unused sandbox to sleep and wakes it, which frees leaked descriptors"
 	}
 	return f
 }

@@ -21,7 +21,7 @@ var reasons = map[unix.Errno]proto.Reason{
 	unix.EEXIST: proto.Exists, unix.ENOTEMPTY: proto.Exists,
 	unix.EACCES: proto.Denied, unix.EPERM: proto.Denied, unix.EROFS: proto.Denied,
 	unix.ENOSPC: proto.Full, unix.EDQUOT: proto.Full, unix.EFBIG: proto.Full,
-	unix.EMFILE: proto.Limited, unix.ENFILE: proto.Limited, unix.EAGAIN: proto.Limited, unix.ENOMEM: proto.Limited,
+	unix.EMFILE: proto.Files, unix.ENFILE: proto.Files, unix.EAGAIN: proto.Limited, unix.ENOMEM: proto.Limited,
 	unix.EISDIR: proto.Mistaken, unix.ENOTDIR: proto.Mistaken, unix.ELOOP: proto.Mistaken, unix.EBUSY: proto.Mistaken,
 	unix.ECONNREFUSED: proto.Missing,
 	unix.EINVAL:       proto.Invalid, unix.ENAMETOOLONG: proto.Invalid, unix.E2BIG: proto.Invalid, unix.ENOEXEC: proto.Invalid,

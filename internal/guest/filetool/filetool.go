@@ -64,6 +64,8 @@ func why(err error) string {
 		reason = "the sandbox's user may not do that"
 	case errors.Is(err, syscall.ENOSPC):
 		reason = "the sandbox's disk is full"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		reason = "too many open files: the sandbox has no free file descriptor. End programs that hold files open, then retry"
 	case errors.Is(err, syscall.ENOTDIR):
 		reason = "a part of the path is no folder"
 	}

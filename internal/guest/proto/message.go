@@ -223,6 +223,7 @@ const (
 	Denied   Reason = "denied"
 	Full     Reason = "full"     // a file system has no room
 	Limited  Reason = "limited"  // a bound of this sandbox
+	Files    Reason = "files"    // no file descriptor is left
 	Mistaken Reason = "mistaken" // it is not of the kind that this can be done with
 )
 

@@ -122,6 +122,14 @@ func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) {
 	return u, err
 }
 
+// FileDescriptors implements sandboxes.Live.
+func (a *liveSandbox) FileDescriptors() (open, limit int, err error) {
+	if served, ok := a.inst.(runtime.FileServed); ok {
+		return served.FileDescriptors()
+	}
+	return 0, 0, nil
+}
+
 // RelieveMemory implements sandboxes.Live.
 func (a *liveSandbox) RelieveMemory(ctx context.Context) error { return a.memory.relieve(ctx) }
 

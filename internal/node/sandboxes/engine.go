@@ -86,6 +86,8 @@ type Live interface {
 	// nothing where it is. An error says that no program could be ended, for instance
 	// because the guest daemon is of a version that cannot.
 	RelieveMemory(ctx context.Context) error
+	// FileDescriptors is runtime.FileServed's, 0 without a file server.
+	FileDescriptors() (open, limit int, err error)
 	// Folder is the host's folder of its files: all that it has on disk.
 	Folder() string
 	// HostPath is where the folder at a path is on the host, if no name in that is a link;

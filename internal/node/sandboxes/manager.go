@@ -112,6 +112,9 @@ type entry struct {
 	upload      *upload   // guarded by Manager.mu; nil unless it is on its way to the blob store
 	uploadAfter time.Time // guarded by Manager.mu; not before
 
+	filesShort bool      // guarded by Manager.mu; its file server has hardly any descriptor left
+	renewedAt  time.Time // guarded by Manager.mu; when it got another file server
+
 	watching   bool             // guarded by Manager.mu; a goroutine uses watch
 	stops      int              // guarded by Manager.mu; how often all its programs were ended
 	stopReason error            // guarded by Manager.mu; why they were last

@@ -125,7 +125,7 @@ func (m *Manager) maintain(ctx context.Context, now time.Time) {
 func (m *Manager) maintenanceDue(e *entry, now time.Time) bool {
 	sb := e.sb
 	return !e.removed && (m.expiry(e, now) != "" || e.live != nil && hasEnded(e.live) ||
-		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.usedAt.Sub(sb.UsedAt) >= saveUsedEvery || m.sleepDue(e, now) != "" || m.overBudget(e) != nil)
+		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.usedAt.Sub(sb.UsedAt) >= saveUsedEvery || m.sleepDue(e, now) != "" || m.renewDue(e, now) || m.overBudget(e) != nil)
 }
 
 // expiry is why a sandbox's time is over; "" while it is not. m.mu is held.
@@ -153,7 +153,7 @@ func (m *Manager) maintainOne(ctx context.Context, e *entry, now time.Time) erro
 	m.mu.Lock()
 	sb, live, gone, over := e.sb, e.live, e.removed, m.expiry(e, now)
 	late, tired := e.usedAt.Sub(sb.UsedAt) >= saveUsedEvery, m.sleepDue(e, now)
-	spent := m.overBudget(e)
+	spent, renew := m.overBudget(e), m.renewDue(e, now)
 	m.mu.Unlock()
 	switch {
 	case gone:
@@ -168,11 +168,13 @@ func (m *Manager) maintainOne(ctx context.Context, e *entry, now time.Time) erro
 	if spent != nil {
 		return m.suspend(ctx, e, spent, "its tenant's budget of the month is used up")
 	}
-	switch tired {
-	case sandbox.Frozen:
+	switch {
+	case tired == sandbox.Frozen:
 		return m.freeze(ctx, e)
-	case sandbox.OnDisk:
+	case tired == sandbox.OnDisk:
 		return m.checkpoint(ctx, e, "")
+	case renew:
+		return m.renewFileServer(ctx, e, nil)
 	}
 	if late {
 		err := m.save(ctx, e, func(*sandbox.Sandbox) error { return nil })

@@ -139,7 +139,8 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 		}
 	}
 	guest, err := h.live.Guest(ctx)
-	if err != nil && hasEnded(h.live) { // just now; perhaps it can be started anew
+	// It has just ended, or its file server has. Perhaps it can be started anew.
+	if err != nil && (hasEnded(h.live) || m.checkFileServer(e, h.live)) {
 		h.Close()
 		if h, err = m.prepare(ctx, e, p); err != nil {
 			return nil, err
@@ -158,7 +159,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.removed || e.exclusive || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || hasEnded(e.live) {
+	if e.removed || e.exclusive || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || hasEnded(e.live) || m.renewDue(e, time.Now()) {
 		return nil
 	}
 	e.users++
@@ -193,6 +194,14 @@ func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*
 	}
 	if sb.State == sandbox.Lost {
 		return nil, m.lostError(e)
+	}
+	m.mu.Lock()
+	renew := m.renewDue(e, time.Now())
+	m.mu.Unlock()
+	if renew {
+		if err := m.renewFileServer(ctx, e, p); err != nil {
+			return nil, err
+		}
 	}
 	if err := m.wakeFor(ctx, e, p); err != nil {
 		return nil, err

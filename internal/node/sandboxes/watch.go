@@ -46,6 +46,7 @@ func (m *Manager) watchLimits(ctx context.Context, e *entry) {
 			return e.copying
 		}
 		was := e.watch.files.Used()
+		m.checkFileServer(e, live)
 		if why := e.watch.check(ctx, live, sb, busy, m.cfg.AdmitDisk() != nil, copies); why != nil {
 			m.stop(ctx, e, live, why)
 		}
