@@ -5,10 +5,12 @@ const (
 	serving    = "pkg/lisafs/handlers.go"
 	inodes     = "pkg/sentry/fsimpl/gofer/lisafs_inode.go"
 	direct     = "pkg/sentry/fsimpl/gofer/directfs_inode.go"
+	rlimits    = "pkg/sentry/syscalls/linux/sys_rlimit.go"
 	pipes      = "pkg/sentry/kernel/pipe/vfs.go"
 )
 
-// fileChanges close descriptors that gVisor's file server leaks, and restart open(2) of pipes.
+// fileChanges close descriptors that gVisor's file server leaks, restart open(2) of pipes, and
+// let the guest mark processes.
 var fileChanges = []change{
 	// link(2) opens the target's folder. Git, npm and bun make thousands of links, and at
 	// the server's limit every path of the sandbox fails with EMFILE.
@@ -32,6 +34,11 @@ var fileChanges = []change{
 	{inodes, "\tif !createDentry {\n\t\treturn nil, h, nil\n\t}\n", "\tif !createDentry {\n\t\ti.fs.client.CloseFD(ctx, ino.ControlFD, false /* flush */)\n\t\treturn nil, h, nil\n\t}\n"},
 
 	{direct, "\tif createDentry {\n\t\tchild, err = i.fs.newDirectfsDentry(childFD)\n", "\tif !createDentry {\n\t\t_ = unix.Close(childFD)\n\t} else {\n\t\tchild, err = i.fs.newDirectfsDentry(childFD)\n"},
+
+	// The guest daemon marks what a command starts by a limit that only it may set: see
+	// internal/guest/proctree.
+	{rlimits, "\tlimits.ProcessCount:     {},\n", "\tlimits.ProcessCount:     {},\n\tlimits.Locks:            {},\n"},
+	{rlimits, "\tprivileged := t.HasRootCapability(linux.CAP_SYS_RESOURCE)\n", "\tprivileged := t.HasRootCapability(linux.CAP_SYS_RESOURCE)\n\tif resource == limits.Locks && !privileged {\n\t\treturn limits.Limit{}, linuxerr.EPERM\n\t}\n"},
 
 	// A stop signal or a checkpoint restarts open(2) of a named pipe, as on Linux. gVisor
 	// ends it with EINTR, of which most programs die.

@@ -46,6 +46,7 @@ func TestProcesses(t *testing.T) {
 		{"what cannot start", testCannotStart},
 		{"ends", testEnds},
 		{"timeout", testTimeout},
+		{"detached", testDetached},
 		{"background", testBackground},
 		{"input", testInput},
 		{"signals", testSignals},
@@ -63,6 +64,8 @@ func TestProcesses(t *testing.T) {
 		{"terminal", testTerminal},
 		{"job control", testJobControl},
 		{"killed together", testKilledTogether},
+		{"fork bomb", testForkBomb},
+		{"pipe", testPipe},
 		{"end largest", testEndLargest},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, c) })

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/proctree"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -38,6 +39,7 @@ type daemon struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
+	marks    *proctree.Marks
 	files    atomic.Int32 // requests about files that are under way, also of hosts that have gone
 	told     atomic.Int64 // when something was started, or told what to do, in ns since 1970
 	relay    func() (*relay, error)
@@ -100,5 +102,6 @@ func (a *daemon) prepare() error {
 	a.instance = hex.EncodeToString(id)
 	a.relay = sync.OnceValues(newRelay)
 	a.procs.all = make(map[string]*process)
+	a.marks = proctree.OpenMarks()
 	return nil
 }

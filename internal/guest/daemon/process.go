@@ -29,6 +29,7 @@ type process struct {
 	started  time.Time
 	lossless bool
 	patient  bool     // its output waits for a reader, and not only while there is one
+	mark     uint64   // of all that descends from it: see proctree.Marks
 	pid      int      // also of its session and first process group
 	input    *channel // nil if it has none
 	requests *channel // descriptor 3, nil if it has none
@@ -312,7 +313,7 @@ func (p *process) kill() error {
 	if p.pump.reaped {
 		return p.errEnded()
 	}
-	proctree.Kill(p.pid)
+	proctree.Kill(p.pid, p.mark)
 	return nil
 }
 

@@ -85,7 +85,8 @@ func (a *daemon) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = a.fork(u, cmd, files, q.Terminal != nil, q.OpenFiles)
+	p.mark = a.marks.Next()
+	err = a.fork(u, cmd, files, q.Terminal != nil, q.OpenFiles, p.mark)
 	files.close()
 	if err != nil {
 		u.discard()
@@ -108,11 +109,11 @@ func validID(id string) bool {
 }
 
 // fork makes the process.
-func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, openFiles int) error {
+func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, openFiles int, mark uint64) error {
 	if !confine.Needed(&a.rules) && !terminal && openFiles > 0 {
 		n := uint64(openFiles)
 		pid, pidfd, ok, err := vfork.Start(&vfork.Program{
-			Path: cmd.Path, Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Files: files, UID: wire.UID, GID: wire.GID, OpenFiles: unix.Rlimit{Cur: n, Max: n},
+			Path: cmd.Path, Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Files: files, UID: wire.UID, GID: wire.GID, OpenFiles: unix.Rlimit{Cur: n, Max: n}, FileLocks: mark,
 		})
 		if ok {
 			u.pid, u.fds[endOf] = pid, pidfd
@@ -127,18 +128,23 @@ func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, op
 			PidFD:      &u.fds[endOf],
 		},
 	}
-	var err error
-	if confine.Needed(&a.rules) {
-		var s confine.Started
-		s, err = confine.Start(&a.rules, cmd, attr)
-		u.pid, u.fds[note], u.warden = s.PID, s.Note, s.Tracer
-		if u.warden > 0 && err == nil {
-			u.fds[tracer], err = unix.PidfdOpen(u.warden, 0)
+	err := a.marks.During(mark, func() (err error) {
+		if confine.Needed(&a.rules) {
+			var s confine.Started
+			s, err = confine.Start(&a.rules, cmd, attr)
+			u.pid, u.fds[note], u.warden = s.PID, s.Note, s.Tracer
+			return err
 		}
-	} else if u.pid, err = syscall.ForkExec(cmd.Path, cmd.Argv, attr); err == syscall.EPERM {
-		// A user namespace may forbid setgroups; there is no group to drop then.
-		attr.Sys.Credential.NoSetGroups = true
-		u.pid, err = syscall.ForkExec(cmd.Path, cmd.Argv, attr)
+		if u.pid, err = syscall.ForkExec(cmd.Path, cmd.Argv, attr); err == syscall.EPERM {
+			// A user namespace may forbid setgroups; there is no group to drop then.
+			attr.Sys.Credential.NoSetGroups = true
+			u.pid, err = syscall.ForkExec(cmd.Path, cmd.Argv, attr)
+		}
+		return err
+	})
+	if u.warden > 0 && err == nil {
+		a.marks.Unmark(u.warden) // it reports what its command did, also after a kill
+		u.fds[tracer], err = unix.PidfdOpen(u.warden, 0)
 	}
 	if err == nil && u.fds[endOf] < 0 {
 		u.fds[endOf], err = unix.PidfdOpen(u.pid, 0)

@@ -40,5 +40,5 @@ func (s *supervisor) end(r *run) {
 		_ = proctree.KillAll() // what still goes on, nothing ends but the sandbox's end
 		return
 	}
-	proctree.Kill(r.pid)
+	proctree.Kill(r.pid, 0)
 }

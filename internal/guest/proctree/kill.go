@@ -20,18 +20,18 @@ const (
 	scanPause = 200 * time.Microsecond
 )
 
-// Kill kills the process that is root, every process of its session and every
-// one that descends from it. They are stopped first: once a parent has died
-// nothing tells its children apart from others', and none may be born unseen. A
-// process that has left both session and parent behind escapes.
-func Kill(root int) {
+// Kill kills the process that is root, every process of its session, every one that
+// descends from it, and every one with its mark, which Marks gave it; 0 is no mark. They
+// are stopped first, so that none is born unseen. Without a mark, a process that has left
+// both session and parent behind escapes.
+func Kill(root int, mark uint64) {
 	doomed := map[int]bool{root: true}
 	unix.Kill(root, unix.SIGSTOP)
 	// A stop signal takes effect some time after it is sent. So a scan may miss a child
 	// that is forked until then, and only one that began when all had stopped is the last.
 	stopped := false
 	for range maxScans {
-		found, all := stopMore(doomed)
+		found, all := stopMore(doomed, mark)
 		if stopped && !found {
 			break
 		}
@@ -82,19 +82,20 @@ func alive(name string) bool {
 	return ok
 }
 
-// stopMore stops and adds the processes whose parent or session is among the
-// doomed. It reports whether there were any, and whether all that were doomed before
+// stopMore stops and adds the processes that have the mark, or whose parent or session is
+// among the doomed. It reports whether there were any, and whether all that were doomed before
 // have stopped or ended.
-func stopMore(doomed map[int]bool) (found, stopped bool) {
+func stopMore(doomed map[int]bool, mark uint64) (found, stopped bool) {
 	stopped = true
+	self := os.Getpid()
 	var tasks []task
 	for _, name := range Processes() {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == 1 {
+		if err != nil || pid == 1 || pid == self {
 			continue
 		}
 		if t, ok := readTask(name); ok {
-			t.pid = pid
+			t.pid, t.marked = pid, mark != 0 && markOf(pid) == mark
 			tasks = append(tasks, t)
 			stopped = stopped && (!doomed[pid] || t.stopped)
 		}
@@ -102,7 +103,7 @@ func stopMore(doomed map[int]bool) (found, stopped bool) {
 	for grown := true; grown; {
 		grown = false
 		for _, t := range tasks {
-			if !doomed[t.pid] && (doomed[t.parent] || doomed[t.session]) {
+			if !doomed[t.pid] && (t.marked || doomed[t.parent] || doomed[t.session]) {
 				doomed[t.pid], grown, found = true, true, true
 				unix.Kill(t.pid, unix.SIGSTOP)
 			}
@@ -115,6 +116,7 @@ func stopMore(doomed map[int]bool) (found, stopped bool) {
 type task struct {
 	pid, parent, session int
 	stopped              bool  // by a signal or a tracer
+	marked               bool  // it has the mark that is looked for
 	rss                  int64 // pages
 }
 

@@ -31,7 +31,7 @@ func TestKillWhileForking(t *testing.T) {
 		}
 		bufio.NewReader(out).ReadByte()
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond) // the load: it is killed at any moment
-		Kill(cmd.Process.Pid)
+		Kill(cmd.Process.Pid, 0)
 		cmd.Wait()
 	}
 	atolltest.Until(t, 5*time.Second, "none is left", func() bool { return len(marked(mark)) == 0 })

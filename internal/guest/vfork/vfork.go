@@ -22,6 +22,7 @@ type Program struct {
 	Files     []int // its descriptors, by number; the first three at least, -1 for none. All others of the parent close themselves.
 	UID, GID  uint32
 	OpenFiles unix.Rlimit
+	FileLocks uint64 // its limit of file locks, which is its mark (package proctree); 0 leaves that
 }
 
 // able: it was not seen to work on others.
@@ -74,6 +75,9 @@ func Start(p *Program) (pid, pidfd int, ok bool, err error) {
 func (p *Program) steps(mask *uint64) *raw.Steps {
 	s := &raw.Steps{}
 	s.Add(unix.SYS_SETSID)
+	if p.FileLocks != 0 {
+		s.Add(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_LOCKS, raw.Address(s, &unix.Rlimit{Cur: p.FileLocks, Max: p.FileLocks}), 0)
+	}
 	s.Add(unix.SYS_SETGROUPS, 1, raw.Address(s, &p.GID))
 	s.Add(unix.SYS_SETGID, uintptr(p.GID))
 	s.Add(unix.SYS_SETUID, uintptr(p.UID))
