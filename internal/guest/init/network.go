@@ -24,11 +24,6 @@ func joinNetwork() error {
 	if err := replace("/etc/resolv.conf", []byte("nameserver "+resolver+"\n")); err != nil {
 		return step("write resolv.conf", err)
 	}
-	if err := unix.Access("/etc/hosts", unix.F_OK); err != nil {
-		if err := replace("/etc/hosts", []byte("127.0.0.1 localhost\n::1 localhost\n")); err != nil {
-			return step("write hosts", err)
-		}
-	}
 	name := wire.CAFile
 	_, bound := syscall.Getenv(wire.AuthorityEnv)
 	if bound {

@@ -18,8 +18,12 @@ var generationDir = path.Dir(wire.GenerationFile)
 // rename gives the machine that programs see a name of its own.
 func (s *supervisor) rename(m *wire.ReseedMessage) error {
 	if m.Hostname != "" {
+		before := hostName()
 		if err := unix.Sethostname([]byte(m.Hostname)); err != nil {
 			return step("hostname", err)
+		}
+		if err := resolveHost(s.machine, m.Hostname, before); err != nil {
+			return step("write hosts", err)
 		}
 	}
 	if m.MachineID == "" {

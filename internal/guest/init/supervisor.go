@@ -85,6 +85,9 @@ func Run(version string) error {
 	if err := joinNetwork(); err != nil {
 		return err
 	}
+	if name := hostName(); name != "" {
+		_ = resolveHost(-1, name, name) // an image that cannot have the file is used as it is
+	}
 	// Programs of the contract's clients name their home so. An image that cannot have the
 	// link, or has something there, is used as it is.
 	_ = unix.Symlink(wire.Home, wire.HomeAlias)

@@ -287,6 +287,15 @@ func TestAMemoryThatFitsNoLongerIsGivenUpForTheFiles(t *testing.T) {
 	}
 }
 
+// findsItself fails unless programs of a sandbox find it by its host name.
+func (m *machine) findsItself(p *tenant.Principal, session, name string) {
+	m.t.Helper()
+	const command = `python3 -c 'import socket; print(socket.gethostbyname(socket.gethostname()))'; hostname -i; test "$(hostname -f)" = "$(hostname)" && echo same; grep -c '^127.0.0.1 sb-' /etc/hosts`
+	if got := m.shell(p, session, name, command); got != "127.0.0.1\n127.0.0.1\nsame\n1" {
+		m.t.Errorf("%s finds itself at %q: %s", name, got, m.shell(p, session, name, "hostname; cat /etc/hosts"))
+	}
+}
+
 func TestForksDiffer(t *testing.T) {
 	t.Parallel()
 	m := start(t, nil)
@@ -324,6 +333,8 @@ func TestForksDiffer(t *testing.T) {
 			seen[what+got] = name
 		}
 	}
+	m.findsItself(p, "s", "one")
+	m.findsItself(p, "s", "one-1")
 	m.shell(p, "s", "one-1", "echo mine >~/own")
 	if got := m.shell(p, "s", "one", "ls ~"); strings.Contains(got, "own") {
 		t.Errorf("the first one has %s", got)
@@ -347,6 +358,8 @@ func TestForksDiffer(t *testing.T) {
 	if now, _ := m.told(p, "s", more[0].Name); now != was || m.get(p, "s", "one").Sleep != sandbox.OnDisk {
 		t.Errorf("the copy tells %q", now)
 	}
+	m.findsItself(p, "s", "one")
+	m.findsItself(p, "s", more[0].Name)
 }
 
 // A memory is written only where there is room for it; until then it stays where it

@@ -70,6 +70,7 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 		if now, later := m.told(p, "s", name); now != was || later < ticks {
 			t.Errorf("%s tells %q, %d; it was %q, %d", name, now, later, was, ticks)
 		}
+		m.findsItself(p, "s", name)
 		want := had
 		if sn == asleep {
 			want = strings.Replace(had, "\nfile\n", "\nanother\n", 1)
