@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -160,12 +162,18 @@ func (s *sandboxes) kill() *cobra.Command {
 	var signal string
 	var all bool
 	cmd := s.command("kill NAME PROCESS…", "Send processes a signal, with all of their process groups", `  atoll sandbox kill builder p-d8c50e53298d90e4
-  atoll sandbox kill -s TERM --all builder`, cobra.MinimumNArgs(1),
+  atoll sandbox kill --all builder           # kill every program in it, as after a fork bomb
+  atoll sandbox kill -s TERM --all builder   # ask each listed process to end`, cobra.MinimumNArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			at, ids := s.at(args[0]), args[1:]
 			switch {
 			case all == (len(ids) > 0):
 				return wrong("give the ids of processes, as 'atoll sandbox processes' lists them, or --all")
+			case all && killSignal(signal):
+				if err := c.KillAllProcesses(ctx, at); err != nil {
+					return err
+				}
+				return s.say("killed every program in %s", args[0])
 			case all:
 				running, err := c.Processes(ctx, at)
 				if err != nil {
@@ -188,6 +196,11 @@ func (s *sandboxes) kill() *cobra.Command {
 			return errors.Join(errs...)
 		})
 	cmd.Flags().StringVarP(&signal, "signal", "s", "KILL", "which signal, by name or number")
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "all that run")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "every program in the sandbox; with another signal than KILL, each process that is listed as running")
 	return cmd
+}
+
+// killSignal reports whether a signal's name or number is that of SIGKILL.
+func killSignal(name string) bool {
+	return slices.Contains([]string{"KILL", "SIGKILL", "9"}, strings.ToUpper(name))
 }

@@ -48,6 +48,12 @@ func (c *Client) EndProcess(ctx context.Context, ref SandboxRef, id string) erro
 	return c.do(ctx, http.MethodDelete, ref.path("processes", id), ref.query())
 }
 
+// KillAllProcesses ends every program in a sandbox, also those that no process here has
+// started, and code contexts. Files stay.
+func (c *Client) KillAllProcesses(ctx context.Context, ref SandboxRef) error {
+	return c.do(ctx, http.MethodPost, ref.path("processes:killall"), ref.query())
+}
+
 // FollowProcess yields the output of a process after a cursor, 0 for all that is kept, until
 // the process ends; the last event says how. Data are the bytes that it wrote. With follow false
 // it stops after the output that there is now.

@@ -172,6 +172,9 @@ var sandboxCalls = map[string]call{
 	"sandboxes.processes.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return nil, c.EndProcess(ctx, a.sandbox(), a.text("process"))
 	},
+	"sandboxes.processes.kill_all": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return nil, c.KillAllProcesses(ctx, a.sandbox())
+	},
 	"sandboxes.previews.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return data(c.Previews(ctx, a.sandbox()))
 	},

@@ -58,4 +58,6 @@ type Manager interface {
 	Kill(ctx context.Context, id ID) error
 	// Discard is Kill, unless it has ended, and drops what is kept of it.
 	Discard(ctx context.Context, id ID) error
+	// KillAll ends every program of the sandbox, also those that no caller has started.
+	KillAll(ctx context.Context) error
 }

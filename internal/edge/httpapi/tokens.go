@@ -96,6 +96,7 @@ var tokenRules = map[string]TokenRule{
 	"startProcess":         {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
 	"getProcess":           {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
 	"deleteProcess":        {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
+	"killAllProcesses":     {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
 	"followProcess":        {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
 	"signalProcess":        {tenant.ScopeSandboxes, ReachSandbox, UsesMore},
 	"writeProcess":         {tenant.ScopeSandboxes, ReachSandbox, UsesMore},

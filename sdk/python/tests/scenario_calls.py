@@ -162,6 +162,7 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "sandboxes.processes.signal": lambda c, a: process(c, a).signal(a.pop("signal"), **a),
     "sandboxes.processes.write": lambda c, a: process(c, a).write(content(a), **a),
     "sandboxes.processes.delete": lambda c, a: process(c, a).kill(**a),
+    "sandboxes.processes.kill_all": lambda c, a: box(c, a).processes.kill_all(**a),
     "sandboxes.previews.list": lambda c, a: box(c, a).previews(**a),
     "sandboxes.previews.open": lambda c, a: box(c, a).open_preview(**a),
     "sandboxes.previews.close": lambda c, a: box(c, a).close_preview(**a),

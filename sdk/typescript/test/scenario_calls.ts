@@ -164,6 +164,7 @@ export const calls: Record<string, Call> = {
   "sandboxes.processes.signal": inProcess((c, s, id, a, o) => c.sandboxes.processes.signal(s, id, a as never, o)),
   "sandboxes.processes.write": inProcess((c, s, id, a, o) => c.sandboxes.processes.write(s, id, content(a), { ...o, close: a.close })),
   "sandboxes.processes.delete": inProcess((c, s, id, _, o) => c.sandboxes.processes.delete(s, id, o)),
+  "sandboxes.processes.kill_all": inSandbox((c, s, _, o) => c.sandboxes.processes.killAll(s, o)),
   "sandboxes.previews.list": inSandbox((c, s, _, o) => items(c.sandboxes.previews.list(s, o))),
   "sandboxes.previews.open": inSandbox((c, s, a, o) => c.sandboxes.previews.open(s, a.port, o)),
   "sandboxes.previews.close": inSandbox((c, s, a, o) => c.sandboxes.previews.close(s, a.port, o)),

@@ -91,6 +91,8 @@ func (g remoteGuest) Discard(ctx context.Context, id process.ID) error {
 	return g.call(ctx, "Discard", args{id})
 }
 
+func (g remoteGuest) KillAll(ctx context.Context) error { return g.call(ctx, "KillAll", args{}) }
+
 func (g remoteGuest) Stat(ctx context.Context, path string) (info file.Info, err error) {
 	err = g.call(ctx, "Stat", args{path}, &info)
 	return info, err

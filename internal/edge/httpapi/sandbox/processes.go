@@ -55,8 +55,12 @@ func (h *Handlers) processes() []httpapi.Operation {
 		},
 		{Method: get, Path: one, ID: "getProcess", Summary: "Get a process", Description: "Whether it runs, its exit code, and how much it has written.", Params: onOne(id), Answers: process, Serve: httpapi.Returns(h.getProcess)},
 		{
-			Method: del, Path: one, ID: "deleteProcess", Summary: "End a process and remove it", Description: "It is killed if it still runs, with the processes that it has started, and its output is gone.", Audit: "process_delete", Params: onOne(id),
+			Method: del, Path: one, ID: "deleteProcess", Summary: "End a process and remove it", Description: "It is killed if it still runs, with all processes that it has started, those in other sessions too. Its output is gone.", Audit: "process_delete", Params: onOne(id),
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteProcess),
+		},
+		{
+			Method: post, Path: sandboxPath + "/processes:killall", ID: "killAllProcesses", Summary: "Kill every process in a sandbox", Description: "SIGKILL ends all programs: processes that were started here, whatever they have started, terminals and code contexts. It frees a sandbox from a fork bomb. Files, the sandbox and its name stay, and processes stay listed with their output.", Audit: "process_killall", Params: onOne(),
+			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.killAllProcesses),
 		},
 		{
 			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and goes on until the process ends. A line has the `cursor` to go on behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
@@ -217,6 +221,15 @@ func (h *Handlers) deleteProcess(c *httpapi.Call) error {
 		return err
 	}
 	return h.within(c.Context(), p, func(u sandbox.Handle) error { return u.Guest().Discard(c.Context(), id) })
+}
+
+// killAllProcesses ends every program of a sandbox.
+func (h *Handlers) killAllProcesses(c *httpapi.Call) error {
+	p, err := h.place(c)
+	if err != nil {
+		return err
+	}
+	return h.within(c.Context(), p, func(u sandbox.Handle) error { return u.Guest().KillAll(c.Context()) })
 }
 
 func (h *Handlers) waitProcess(c *httpapi.Call) (out SandboxProcess, err error) {

@@ -70,4 +70,9 @@ export class Processes extends Resource {
   delete(sandbox: string, process: string, o?: SandboxOptions): Promise<void> {
     return this.t.delete(p`/v1/sandboxes/${sandbox}/processes/${process}`, o, within(o));
   }
+
+  /** Kills every program in the sandbox, code contexts too. Files stay. */
+  killAll(sandbox: string, o?: SandboxOptions): Promise<void> {
+    return this.t.post(p`/v1/sandboxes/${sandbox}/processes:killall`, undefined, o, within(o));
+  }
 }

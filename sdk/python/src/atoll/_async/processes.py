@@ -153,6 +153,10 @@ class AsyncProcesses:
         """Names a process, without a request."""
         return AsyncProcess(self._place, process_id)
 
+    async def kill_all(self) -> None:
+        """Kills every program in the sandbox, code contexts too. Files stay."""
+        await self._place.none("POST", PROCESSES + ":killall")
+
     def stream(
         self,
         command: str | Sequence[str],

@@ -154,6 +154,10 @@ class Processes:
         """Names a process, without a request."""
         return Process(self._place, process_id)
 
+    def kill_all(self) -> None:
+        """Kills every program in the sandbox, code contexts too. Files stay."""
+        self._place.none("POST", PROCESSES + ":killall")
+
     def stream(
         self,
         command: str | Sequence[str],
