@@ -74,8 +74,8 @@ func TestFailedStartMakesNoAdminKey(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(image, "image.json"), []byte(`{"version": 1, "name": "default"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ATOLL_DATA_DIR": dir, "ATOLL_LISTEN": "127.0.0.1:0", "ATOLL_ROOTLESS": "never", "ATOLL_NATS": "nats://127.0.0.1:1"}
-	if got := atoll(t, "", env, "serve"); got.code != exitFailure || !strings.Contains(got.err, "bus: ") || strings.Contains(got.err, "admin key") {
+	env := map[string]string{"ATOLL_DATA_DIR": dir, "ATOLL_LISTEN": "127.0.0.1:0", "ATOLL_ROOTLESS": "never", "ATOLL_BLOBS": "bogus://bucket"}
+	if got := atoll(t, "", env, "serve"); got.code != exitFailure || !strings.Contains(got.err, "blob store: ") || strings.Contains(got.err, "admin key") {
 		t.Fatalf("exit code %d, %s", got.code, got.err)
 	}
 	if keys := operatorKeys(t, dir); len(keys) != 0 {
