@@ -38,18 +38,21 @@ type Record struct {
 
 // Write records a server in its data folder. Only the process that holds LockFile
 // may call it.
-func Write(dataDir string, r Record) error {
-	text, err := json.Marshal(r)
+func Write(dataDir string, r Record) error { return writeJSON(dataDir, recordFile, r) }
+
+// writeJSON writes a file that only its user can read, as a whole or not at all.
+func writeJSON(dir, name string, content any) error {
+	text, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dataDir, recordFile+".*") // mode 0600
+	file, err := os.CreateTemp(dir, name+".*") // mode 0600
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(append(text, '\n'))
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), filepath.Join(dataDir, recordFile))
+		err = os.Rename(file.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(file.Name()))

@@ -51,6 +51,48 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+func TestLastServer(t *testing.T) {
+	state, data := t.TempDir(), t.TempDir()
+	env := map[string]string{"XDG_STATE_HOME": state}
+	getenv := func(name string) string { return env[name] }
+	if _, err := Last(getenv); !errors.Is(err, ErrNone) {
+		t.Errorf("without a record: %v", err)
+	}
+	if err := Remember(getenv, data); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Last(getenv); !errors.Is(err, ErrNone) {
+		t.Errorf("a server that does not run: %v", err)
+	}
+	lock, err := os.Create(filepath.Join(data, LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(data, Record{URL: "http://127.0.0.1:9"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Last(getenv); err != nil || got != data {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "atoll", lastFile), []byte(`{"data_dir": "relative"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Last(getenv); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("a broken record: %v", err)
+	}
+	env = map[string]string{} // a service without a home
+	if err := Remember(getenv, data); err != nil {
+		t.Error(err)
+	}
+	if _, err := Last(getenv); !errors.Is(err, ErrNone) {
+		t.Errorf("a user without a home: %v", err)
+	}
+}
+
 func TestURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:80": "http://127.0.0.1:80", ":80": "http://localhost:80", "0.0.0.0:80": "http://localhost:80", "[::]:80": "http://localhost:80", "[::1]:80": "http://[::1]:80",
