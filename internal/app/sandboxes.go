@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/home"
@@ -38,8 +39,14 @@ func (s *Server) openSandboxes(context.Context) error {
 	if s.aliases, err = s.images(); err != nil {
 		return err
 	}
+	retries, err := cleanup.New(s.log, s.cfg.Registry)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { retries.Close(); return nil })
 	s.sandboxes = sandboxes.New(sandboxes.Config{
-		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
+		Cleanup: retries,
+		Store:   s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
 		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/home"
@@ -33,13 +34,18 @@ func (s *Server) openThreads(context.Context) error {
 		return nil
 	}
 	s.later(func(context.Context) error { return home.Unmount(folder) })
-	cache, err := home.OpenCache(home.CacheConfig{
-		Store: homes, Dir: filepath.Join(folder, "threads"), Bytes: int64(s.cfg.Settings.ThreadCache), Log: s.log,
-	})
+	retries, err := cleanup.New(s.log, s.cfg.Registry)
 	if err != nil {
 		return err
 	}
-	s.later(func(context.Context) error { cache.Close(); return nil })
+	cache, err := home.OpenCache(home.CacheConfig{
+		Store: homes, Dir: filepath.Join(folder, "threads"), Bytes: int64(s.cfg.Settings.ThreadCache), Log: s.log, Cleanup: retries,
+	})
+	if err != nil {
+		retries.Close()
+		return err
+	}
+	s.later(func(context.Context) error { retries.Close(); cache.Close(); return nil })
 	s.homes = engine.Threads{Cache: cache}
 	return nil
 }

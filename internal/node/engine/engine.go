@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/pool"
@@ -120,8 +121,12 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if a := cfg.Network.Egress.Authority; a != nil {
 		cfg.Bound = a.Certificate()
 	}
+	if cfg.Cleanup, err = cleanup.New(cfg.Log, cfg.Registry); err != nil {
+		return nil, err
+	}
 	rt, err := openHost(ctx, cfg.Platform)
 	if err != nil {
+		cfg.Cleanup.Close()
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), rests: newRests(cfg.PoolMemory), envs: map[envKey]*environment{}}
@@ -142,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		Name: "warm sandboxes", Build: e.build, Builders: goruntime.NumCPU(), Refill: max(1, goruntime.NumCPU()-1), Rush: 2 * goruntime.NumCPU(),
 		MaxMemory: cfg.PoolMemory, Memory: estimate, Next: next,
 		RefillDelay: refillDelay, Burst: refillBurst, MaxDelay: refillLatest, Urgent: refillUrgent, RetryDelay: refillRetry,
-		Log: cfg.Log, Metrics: e.metrics,
+		Log: cfg.Log, Metrics: e.metrics, Undestroyed: func(sb *warm.Sandbox, err error) { e.removeLater(sb.ID(), err) },
 	})
 	if err := e.openStandby(); err != nil {
 		return nil, err
@@ -430,6 +435,11 @@ func (e *Engine) Remove(ctx context.Context, folder string) error {
 	return errors.Join(e.host.Destroy(ctx, id), e.host.unmount(id))
 }
 
+// removeLater removes a sandbox after a try failed with err.
+func (e *Engine) removeLater(id runtime.ID, err error) {
+	e.cfg.Cleanup.Later(cleanup.Sandbox, string(id), err, func(ctx context.Context) error { return e.Remove(ctx, e.folder(id)) })
+}
+
 // Ready reports why no execution can run yet, nil once the pool has been filled
 // for the first time: under load it may well be empty, and claims then wait.
 func (e *Engine) Ready(context.Context) error {
@@ -451,6 +461,7 @@ func (e *Engine) Ready(context.Context) error {
 // Close ends every sandbox that is not claimed and waits until they are gone, or
 // each has had its time to. No Claim may be under way.
 func (e *Engine) Close() error {
+	e.cfg.Cleanup.Close()
 	e.stop()
 	e.tasks.Wait()
 	if e.pool != nil {

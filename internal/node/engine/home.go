@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/idmap"
@@ -34,34 +35,35 @@ func (h *host) Destroy(ctx context.Context, id runtime.ID) error {
 	return errors.Join(warm.RemoveStorage(h.storage, id), disk.RemoveTree(filepath.Join(h.homes, string(id))))
 }
 
-// sweepHomes removes the folders of sandboxes that are no more: an earlier
-// process was ended before it could. Those of a run that is to be taken over stay.
-func (h *host) sweepHomes() error {
+// sweepHomes removes the home and storage folders of sandboxes that ended with an earlier
+// process, except those in skip. It returns how many it could not remove.
+func (h *host) sweepHomes(ctx context.Context, skip map[runtime.ID]bool) (failed int) {
 	if h.homes == "" {
-		return nil
+		return 0
 	}
-	return errors.Join(
-		h.sweepFolders(h.homes, func(id runtime.ID) error { return disk.RemoveTree(filepath.Join(h.homes, string(id))) }),
-		h.sweepFolders(h.storage, func(id runtime.ID) error { return warm.RemoveStorage(h.storage, id) }),
-	)
+	return h.sweepEach(ctx, cleanup.Folder, h.homes, skip, func(id runtime.ID) error { return disk.RemoveTree(filepath.Join(h.homes, string(id))) }) +
+		h.sweepEach(ctx, cleanup.Folder, h.storage, skip, func(id runtime.ID) error { return warm.RemoveStorage(h.storage, id) })
 }
 
-// sweepFolders removes what a folder has of sandboxes that are no more.
-func (h *host) sweepFolders(folder string, remove func(runtime.ID) error) error {
+// sweepEach calls remove for each sandbox that has an entry in a folder. It spares runs
+// that the next server takes over.
+func (h *host) sweepEach(ctx context.Context, step cleanup.Step, folder string, skip map[runtime.ID]bool, remove func(runtime.ID) error) (failed int) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return 0
 	}
 	if err != nil {
-		return err
+		h.cleanup.Count(step, folder, err)
+		return 1
 	}
 	for _, e := range entries {
-		if h.keep && executor.HasJob(filepath.Join(h.dir, e.Name())) {
+		id := runtime.ID(e.Name())
+		if skip[id] || h.keep && executor.HasJob(filepath.Join(h.dir, e.Name())) {
 			continue
 		}
-		if err := remove(runtime.ID(e.Name())); err != nil {
-			return err
+		if !h.cleanup.Try(ctx, step, e.Name(), func(context.Context) error { return remove(id) }) {
+			failed++
 		}
 	}
-	return nil
+	return failed
 }

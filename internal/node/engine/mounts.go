@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/warm"
 )
@@ -117,25 +118,10 @@ func (h *host) clearMounts(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// sweepMounts undoes the mounts of sandboxes that no process owns any more, but for those
-// whose run is to be taken over. Of named sandboxes only one that was being made has some.
-func (h *host) sweepMounts() error {
-	entries, err := os.ReadDir(filepath.Join(h.disk, mountsDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		id := runtime.ID(e.Name())
-		if h.keep && executor.HasJob(filepath.Join(h.dir, string(id))) {
-			continue
-		}
-		errs = append(errs, h.unmount(id))
-	}
-	return errors.Join(errs...)
+// sweepMounts removes the mounts of sandboxes that ended with an earlier process, except
+// those in skip. It returns how many it could not remove.
+func (h *host) sweepMounts(ctx context.Context, skip map[runtime.ID]bool) (failed int) {
+	return h.sweepEach(ctx, cleanup.Mount, filepath.Join(h.disk, mountsDir), skip, h.unmount)
 }
 
 // mountsLate reports whether a job's storage can be mounted in a sandbox that runs.

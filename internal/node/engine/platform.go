@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
@@ -44,6 +45,9 @@ type Platform struct {
 	Files map[string][]byte // more of the guest's folder, by name
 	Name  string            // this process's part of it: a server's is Server, a command's NewName()
 	Log   *slog.Logger
+
+	// Cleanup retries what a start could not sweep; nil only logs it.
+	Cleanup *cleanup.Queue
 }
 
 // Server is the Name of a server's platform: a data folder has one server.
@@ -67,7 +71,9 @@ type host struct {
 	// guestCopy is held while the copy of the guest's image that sandboxes link to is made.
 	guestCopy sync.Mutex
 	kernel    func() (string, error) // digest of the program that is the sandboxes' kernel
-	keep      bool                   // it is a server's: runs stay for the next one, and so does the folder on disk
+	cleanup   *cleanup.Queue
+	unswept   int  // sandboxes that newHost could not sweep
+	keep      bool // it is a server's: runs stay for the next one, and so does the folder on disk
 
 	homes    string // of the folders that sandboxes mount for home directories; "" for none
 	homeless error  // why there are none
@@ -105,7 +111,7 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 	}
 	alone := true
 	for _, name := range others {
-		alone = sweepOther(ctx, p, guestImage, name) && alone
+		alone = p.sweepOther(ctx, guestImage, name) && alone
 	}
 	if alone {
 		removeStaleGuests(p.Disk, guestImage)
@@ -114,7 +120,7 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.sweep(ctx, p.Log); err != nil {
+	if _, err := h.sweep(ctx, p.Log); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
@@ -168,17 +174,37 @@ func (p Platform) others() ([]string, error) {
 	return sortedNames(names), nil
 }
 
-// sweepOther clears the folders of another process, if that one has ended, which
-// it reports.
-func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended bool) {
+// sweepOther clears the folders of another process that has ended, and reports whether
+// nothing uses them anymore.
+func (p Platform) sweepOther(ctx context.Context, guestImage, name string) (gone bool) {
+	gone, err := p.trySweepOther(ctx, guestImage, name)
+	if err == nil {
+		return gone
+	}
+	p.Cleanup.Later(cleanup.Process, name, err, func(ctx context.Context) error {
+		unlock, err := lockHosts(p.Disk)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		_, err = p.trySweepOther(ctx, guestImage, name)
+		return err
+	})
+	return false
+}
+
+// trySweepOther is sweepOther without retries; the caller holds the lock of lockHosts.
+func (p Platform) trySweepOther(ctx context.Context, guestImage, name string) (gone bool, err error) {
+	p.Cleanup = nil // it would retry with a host that is closed by then
 	h, err := newHost(ctx, p, guestImage, name)
 	if err != nil {
-		return false // it lives: the folder is locked
+		return false, nil // the process lives: it holds the folder's lock
 	}
-	if err := errors.Join(h.sweep(ctx, p.Log), h.close()); err != nil {
-		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
+	left, err := h.sweep(ctx, p.Log)
+	if left += h.unswept; left > 0 {
+		err = errors.Join(err, fmt.Errorf("cannot remove %d remains of process %q", left, name))
 	}
-	return true
+	return true, errors.Join(err, h.close())
 }
 
 // removeStaleGuests removes the guest's images of earlier versions and what a
@@ -225,7 +251,7 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 		}
 		return nil, err
 	}
-	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server, guest: guestImage}
+	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server, guest: guestImage, cleanup: p.Cleanup}
 	h.kernel = sync.OnceValues(func() (string, error) {
 		return digest(filepath.Join(filepath.Dir(p.Runsc), "gvisor-bin", "gvisor_sentry"))
 	})
@@ -255,8 +281,10 @@ func (h *host) sweepDisk(ctx context.Context) error {
 			continue
 		}
 		// Its group is killed whatever is known of it. What it left is a folder.
-		if err := errors.Join(h.Destroy(ctx, id), os.RemoveAll(filepath.Join(h.disk, e.Name()))); err != nil {
-			return fmt.Errorf("sweep sandbox %s: %w", id, err)
+		if !h.cleanup.Try(ctx, cleanup.Sandbox, e.Name(), func(ctx context.Context) error {
+			return errors.Join(h.Destroy(ctx, id), os.RemoveAll(filepath.Join(h.disk, e.Name())))
+		}) {
+			h.unswept++
 		}
 	}
 	return nil
@@ -316,31 +344,33 @@ func groupName(dir string) string {
 	return "atoll-" + hex.EncodeToString(sum[:6])
 }
 
-// sweep destroys every sandbox that an earlier process left, but for those whose
-// run the next server is to take over, and named ones, of which their records
-// tell. All others are single-use, and what ran in them has lost its caller.
-func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
+// sweep destroys the sandboxes that an earlier process left. It spares runs that the
+// next server takes over, and named sandboxes. All others are single-use, and their
+// callers are gone. failed counts the remains that the cleanup queue retries.
+func (h *host) sweep(ctx context.Context, log *slog.Logger) (failed int, err error) {
 	left, err := h.List(ctx)
 	if err != nil {
-		return fmt.Errorf("list what an earlier process left: %w", err)
+		return 0, fmt.Errorf("list what an earlier process left: %w", err)
 	}
 	swept := 0
+	stuck := map[runtime.ID]bool{}
 	for _, info := range left {
 		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) || h.isSandbox(info.ID) {
 			continue
 		}
-		if err := h.Destroy(ctx, info.ID); err != nil {
-			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
+		if h.cleanup.Try(ctx, cleanup.Sandbox, string(info.ID), func(ctx context.Context) error {
+			// A retry also removes what sweepMounts and sweepHomes skipped.
+			return errors.Join(h.Destroy(ctx, info.ID), h.unmount(info.ID))
+		}) {
+			swept++
+		} else {
+			stuck[info.ID] = true
 		}
-		swept++
-	}
-	if err := h.sweepMounts(); err != nil {
-		return fmt.Errorf("sweep mounts: %w", err)
 	}
 	if swept > 0 {
 		log.Info("swept sandboxes of an earlier process", "count", swept)
 	}
-	return h.sweepHomes()
+	return len(stuck) + h.sweepMounts(ctx, stuck) + h.sweepHomes(ctx, stuck), nil
 }
 
 // Close lets go of the state folder and removes what is empty of it.

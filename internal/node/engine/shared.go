@@ -364,7 +364,7 @@ func (s *sharedKernels) end(k *sharedKernel) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := k.Destroy(ctx); err != nil {
-		s.engine.cfg.Log.Error("cannot destroy a kernel that executions of a key shared", "sandbox_id", k.ID(), "error", err)
+		s.engine.removeLater(k.ID(), err)
 	}
 }
 

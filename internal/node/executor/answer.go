@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // streams are the names of a program's outputs by number.
@@ -228,7 +229,7 @@ func (x *Executor) outputPath(folder string) string {
 
 // sweepOutputs removes the files of answers whose sandboxes are not among those
 // that were left.
-func (x *Executor) sweepOutputs(left []string) error {
+func (x *Executor) sweepOutputs(ctx context.Context, left []string) error {
 	if x.cfg.Outputs == "" {
 		return nil // they went with their sandboxes
 	}
@@ -244,9 +245,9 @@ func (x *Executor) sweepOutputs(left []string) error {
 		if slices.ContainsFunc(left, func(folder string) bool { return filepath.Base(folder) == id }) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(x.cfg.Outputs, e.Name())); err != nil {
-			return err
-		}
+		x.retries.Try(ctx, cleanup.Output, e.Name(), func(context.Context) error {
+			return os.RemoveAll(filepath.Join(x.cfg.Outputs, e.Name()))
+		})
 	}
 	return nil
 }

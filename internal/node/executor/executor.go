@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/infra/trace"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // Claimed is a sandbox that belongs to one execution, or to one turn.
@@ -183,6 +185,7 @@ type Executor struct {
 	metrics *metrics
 	waiting *waiting
 
+	retries *cleanup.Queue // of what a start or an end left behind
 	tasks   sync.WaitGroup // jobs under way
 	cleanup sync.WaitGroup // destructions under way
 
@@ -231,8 +234,12 @@ func New(cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	retries, err := cleanup.New(cfg.Log, cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
 	x := &Executor{
-		cfg: cfg, line: newLine(cfg.Concurrency, cfg.Queue), metrics: m,
+		cfg: cfg, retries: retries, line: newLine(cfg.Concurrency, cfg.Queue), metrics: m,
 		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{}, roomLine: make(chan struct{}, 1),
 	}
 	x.stopped, x.stop = context.WithCancel(context.Background())
@@ -330,8 +337,8 @@ func (x *Executor) Drain() {
 	x.mu.Lock()
 	x.open = false
 	p := x.presence
+	x.drain() // takeUp looks at it
 	x.mu.Unlock()
-	x.drain()
 	if p != nil {
 		p.Drain()
 	}
@@ -372,12 +379,13 @@ func (x *Executor) Close(ctx context.Context) error {
 	}
 	x.endTurns()
 	x.cleanup.Wait()
+	x.retries.Close()
 	x.stop()
 	return x.waiting.close()
 }
 
-// destroyTimeout is how long the end of a sandbox may take before it is given
-// up and left to the next start's sweep.
+// destroyTimeout bounds the first attempt to destroy a used sandbox. The cleanup queue
+// retries it, as does the next start.
 const destroyTimeout = 30 * time.Second
 
 // respite is how long a used sandbox outlives its execution at least: taking it down
@@ -401,6 +409,8 @@ func (x *Executor) destroy(traceID string, c Claimed, noted bool) {
 		defer cancel()
 		if err := c.Destroy(ctx); err != nil {
 			x.cfg.Log.Error("cannot destroy a used sandbox", "trace_id", traceID, "error", err)
+			folder := c.Folder()
+			x.retries.Later(cleanup.Sandbox, filepath.Base(folder), err, func(ctx context.Context) error { return x.cfg.Sandboxes.Remove(ctx, folder) })
 		}
 	})
 }

@@ -3,8 +3,10 @@ package executor
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // takeOverIdle has a turn keep the sandbox that no job used when the earlier process ended.
@@ -51,7 +53,7 @@ func (x *Executor) openIdle(u *turn, folder string, last *execution.Job) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
 		defer cancel()
 		if err := x.removeIdle(ctx, folder); err != nil {
-			x.cfg.Log.Error("cannot destroy a used sandbox", "trace_id", last.TraceID, "error", err)
+			x.retries.Later(cleanup.Sandbox, filepath.Base(folder), err, func(ctx context.Context) error { return x.removeIdle(ctx, folder) })
 		}
 	}
 }

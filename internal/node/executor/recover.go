@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/infra/trace"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // Recover takes over what an earlier process left, and then lets jobs in. When
@@ -19,8 +20,8 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 	x.presence = p
 	x.mu.Unlock()
 	complete, err := readMark(x.cfg.Mark)
-	if err != nil {
-		return fmt.Errorf("look for what an earlier process left: %w", err)
+	if err != nil { // as without a mark
+		x.retries.Count(cleanup.Takeover, x.cfg.Mark, err)
 	}
 	left, err := x.cfg.Sandboxes.Left(ctx)
 	if err != nil {
@@ -31,19 +32,23 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 			x.cfg.Log.Error("cannot take over a sandbox", "sandbox_id", filepath.Base(folder), "error", err)
 			x.metrics.takeovers.WithLabelValues(takeoverUnreadable).Inc()
 			complete = time.Time{}
-			if err := errors.Join(x.cfg.Sandboxes.Remove(ctx, folder), removeOutputs(x.outputPath(folder))); err != nil {
-				return fmt.Errorf("remove a sandbox that cannot be taken over: %w", err)
-			}
+			x.retries.Try(ctx, cleanup.Takeover, filepath.Base(folder), func(ctx context.Context) error {
+				return errors.Join(x.cfg.Sandboxes.Remove(ctx, folder), removeOutputs(x.outputPath(folder)))
+			})
 		}
 	}
 	if len(left) > 0 {
 		x.cfg.Log.Info("took over the runs of an earlier process", "count", len(left))
 	}
-	if err := x.sweepOutputs(left); err != nil {
+	if err := x.sweepOutputs(ctx, left); err != nil {
 		return fmt.Errorf("sweep outputs of an earlier process: %w", err)
 	}
-	if err := x.takeUpWaiting(ctx); err != nil {
+	all, err := x.takeUpWaiting(ctx)
+	if err != nil {
 		return err
+	}
+	if !all {
+		complete = time.Time{}
 	}
 	if err := leaveMark(x.cfg.Mark); err != nil {
 		return err
@@ -61,35 +66,50 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 func (x *Executor) Complete() time.Time { return x.complete }
 
 // takeUpWaiting runs the jobs that an earlier process had taken on and not
-// begun, unless another call has by now.
-func (x *Executor) takeUpWaiting(ctx context.Context) error {
-	w, left, err := openWaiting(x.cfg.Waiting)
+// begun, unless another call has by now. It reports whether it could read all of them.
+func (x *Executor) takeUpWaiting(ctx context.Context) (all bool, err error) {
+	w, left, unreadable, err := openWaiting(x.cfg.Waiting)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if unreadable > 0 {
+		x.retries.Count(cleanup.Job, x.cfg.Waiting, fmt.Errorf("%d jobs in the file cannot be read and will not run", unreadable))
 	}
 	x.mu.Lock()
 	x.waiting = w // no job is admitted yet
 	x.mu.Unlock()
 	for _, rec := range left {
 		t := &task{x: x, job: rec.Job, created: rec.Created, origin: rec.Trace, done: make(chan struct{}), waits: true}
-		last, err := x.cfg.Writer.Last(ctx, t.job.TraceID)
-		if err != nil {
-			return fmt.Errorf("look for the log of a job that waits: %w", err)
-		}
-		x.mu.Lock()
-		known := x.live[t.job.TraceID] != nil || last > 1
-		x.mu.Unlock()
-		if known || x.cfg.WaitFor > 0 && time.Since(rec.Created) > x.cfg.WaitFor {
-			t.begun() // where no executor has it, the gateways find that out
-			continue
-		}
-		if err := x.takeUp(ctx, t); err != nil {
-			x.cfg.Log.Error("cannot run a job that waits", "trace_id", t.job.TraceID, "error", err)
-			t.begun()
+		if !x.retries.Try(ctx, cleanup.Job, t.job.TraceID, func(ctx context.Context) error { return x.takeUpOne(ctx, t) }) {
+			unreadable++
 		}
 	}
 	if len(left) > 0 {
 		x.cfg.Log.Info("took up jobs that an earlier process had not begun", "count", len(left))
+	}
+	return unreadable == 0, nil
+}
+
+// takeUpOne begins a job that waits, unless it has begun, ended or become too old.
+func (x *Executor) takeUpOne(ctx context.Context, t *task) error {
+	last, err := x.cfg.Writer.Last(ctx, t.job.TraceID)
+	if err != nil {
+		return fmt.Errorf("look for the log of a job that waits: %w", err)
+	}
+	x.mu.Lock()
+	known := x.live[t.job.TraceID] != nil || last > 1
+	x.mu.Unlock()
+	if known || x.cfg.WaitFor > 0 && time.Since(t.created) > x.cfg.WaitFor {
+		t.begun() // where no executor has it, the gateways find that out
+		return nil
+	}
+	err = x.takeUp(ctx, t)
+	if x.drained.Err() != nil {
+		return err // the next process takes it up
+	}
+	if err != nil {
+		x.cfg.Log.Error("cannot run a job that waits", "trace_id", t.job.TraceID, "error", err)
+		t.begun()
 	}
 	return nil
 }
@@ -108,6 +128,9 @@ func (x *Executor) takeUp(ctx context.Context, t *task) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if err := x.drained.Err(); err != nil {
+		return err
+	}
 	if t.job.Turn != "" {
 		var err error
 		if t.turn, err = x.join(&t.job); err != nil {

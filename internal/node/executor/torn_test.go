@@ -17,7 +17,7 @@ import (
 // waits makes a file of waiting jobs and returns what adds one.
 func waits(t *testing.T, path string) (*waiting, func(id, code string) error) {
 	t.Helper()
-	w, _, err := openWaiting(path)
+	w, _, _, err := openWaiting(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,15 @@ const maxWaiting = 16 << 20
 
 // openWaiting opens the file and returns the jobs that an earlier process left,
 // in the order they came.
-func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
+//
+// A record that cannot be read is left out and counted.
+func openWaiting(path string) (_ *waiting, left []jobRecord, unreadable int, err error) {
 	if path == "" {
-		return &waiting{}, nil, nil
+		return &waiting{}, nil, 0, nil
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	defer func() {
 		if err != nil {
@@ -68,7 +70,7 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 			break
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		if kind == kindBegun {
 			begun[string(data)] = true
@@ -79,14 +81,15 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 			break
 		}
 		var r jobRecord
-		if err := json.Unmarshal(data[4:], &r); err != nil {
-			return nil, nil, err
+		if json.Unmarshal(data[4:], &r) != nil {
+			unreadable++ // a later version wrote it, or the disk failed
+			continue
 		}
 		r.open()
 		left = append(left, r)
 	}
 	if err := file.Truncate(j.size); err != nil { // what is behind the end is of jobs that are gone
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	w := &waiting{path: path, file: file, size: j.size, jobs: map[string][]byte{}}
 	kept := left[:0]
@@ -97,11 +100,11 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 		kept = append(kept, r)
 		record, err := w.encode(r)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		w.keep(r.Job.TraceID, record)
 	}
-	return w, kept, nil
+	return w, kept, unreadable, nil
 }
 
 // keep remembers a record. w.mu is held, or no other goroutine has w yet.

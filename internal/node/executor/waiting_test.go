@@ -2,7 +2,9 @@ package executor
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +18,7 @@ import (
 // reopened returns the trace ids of the jobs that the next process finds.
 func reopened(t *testing.T, path string) []string {
 	t.Helper()
-	w, left, err := openWaiting(path)
+	w, left, _, err := openWaiting(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func reopened(t *testing.T, path string) []string {
 
 func TestWaiting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "waiting")
-	w, left, err := openWaiting(path)
+	w, left, _, err := openWaiting(path)
 	if err != nil || len(left) > 0 {
 		t.Fatal(left, err)
 	}
@@ -97,7 +99,7 @@ func TestWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w, _, err = openWaiting(path); err != nil {
+	if w, _, _, err = openWaiting(path); err != nil {
 		t.Fatal(err)
 	}
 	take("half", "y")
@@ -116,5 +118,36 @@ func TestWaiting(t *testing.T) {
 			}
 			want("[stays]")
 		}
+	}
+}
+
+func TestAnUnreadableJobDoesNotHideTheOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "waiting")
+	w, add := waits(t, path)
+	for _, id := range []string{"a", "b"} {
+		if err := add(id, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The record of a later version: its checksum is right, its content is unknown.
+	unknown := []byte(`{"Job":[]}`)
+	sum := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(unknown))
+	if err := os.WriteFile(path, append(appendRecord(nil, kindTaken, sum, unknown), data...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, left, unreadable, err := openWaiting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	if len(left) != 2 || left[0].Job.TraceID != "a" || left[1].Job.TraceID != "b" || unreadable != 1 {
+		t.Errorf("%d jobs are left and %d unreadable, want a, b and 1: %v", len(left), unreadable, left)
 	}
 }

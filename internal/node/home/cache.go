@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // CacheConfig of a Cache.
@@ -23,6 +24,8 @@ type CacheConfig struct {
 	Dir   string // of the Cache alone; see Secure
 	Bytes int64  // of unused homes, as Quota counts them
 	Log   *slog.Logger
+
+	Cleanup *cleanup.Queue // retries homes that a start could not drop; nil only logs them
 }
 
 // Cache is an executor's folder of homes: those in use, and of the others those

@@ -18,6 +18,20 @@ func (c *Cache) drop(e *cached) error {
 	return err
 }
 
+// dropUnknown removes a home that the Cache does not know, unless it is in use by now.
+func (c *Cache) dropUnknown(key string) error {
+	c.mu.Lock()
+	if c.all[key] != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	e := &cached{key: key, leaving: make(chan struct{})}
+	c.all[key] = e
+	c.mu.Unlock()
+	defer close(e.leaving)
+	return c.drop(e)
+}
+
 // evict removes homes until the rest is within the bound.
 func (c *Cache) evict() (failed error) {
 	for e := c.surplus(); e != nil; e = c.surplus() {

@@ -3,15 +3,17 @@ package home
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"slices"
 	"time"
 	"unique"
+
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // An index says what a home on this host holds: a magic, the digest of the rest,
@@ -108,7 +110,7 @@ func (c *Cache) find() error {
 		t, err := c.readIndex(e, "index")
 		if err != nil || homeErr != nil {
 			if err := c.discard(e); err != nil {
-				return fmt.Errorf("drop a home: %w", err)
+				c.cfg.Cleanup.Later(cleanup.Home, e.key, err, func(context.Context) error { return c.dropUnknown(e.key) })
 			}
 			continue
 		}
@@ -120,7 +122,10 @@ func (c *Cache) find() error {
 	for _, f := range all {
 		c.take(f.e)
 	}
-	return c.evict()
+	if err := c.evict(); err != nil { // what could not be removed is forgotten, and found by the next start
+		c.cfg.Cleanup.Count(cleanup.Home, c.cfg.Dir, err)
+	}
+	return nil
 }
 
 // take counts a home as unused.

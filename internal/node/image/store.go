@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,10 +63,12 @@ func (s *Store) sweep() error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), tempPrefix) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, e.Name())))
+			if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
+				slog.Warn("cannot remove a temporary folder of the image store; the next start retries", "name", e.Name(), "error", err)
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // temp makes a folder that vanishes with undo, or with the next sweep after a

@@ -73,6 +73,9 @@ type Config[K comparable, I Item] struct {
 
 	Log     *slog.Logger
 	Metrics Metrics[K] // may be nil
+
+	// Undestroyed gets the items whose Destroy failed; nil leaves them.
+	Undestroyed func(I, error)
 }
 
 // Use is what an item is made for.
@@ -276,6 +279,9 @@ func (p *Pool[K, I]) end(item I) {
 	defer cancel()
 	if err := item.Destroy(ctx); err != nil {
 		p.cfg.Log.Error("cannot destroy a pooled item", "pool", p.cfg.Name, "error", err)
+		if p.cfg.Undestroyed != nil {
+			p.cfg.Undestroyed(item, err)
+		}
 	}
 }
 

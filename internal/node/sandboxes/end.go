@@ -2,7 +2,6 @@ package sandboxes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 // endTime bounds ending a sandbox, whatever becomes of who asked for it.
@@ -35,7 +35,7 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 }
 
 // end destroys e's sandbox for a reason. e is locked. What is recorded
-// as destroyed and not gone is an orphan, which the next start reaps.
+// as destroyed and not gone is an orphan: the cleanup queue or the next start removes it.
 func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -56,9 +56,14 @@ func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 		err = m.cfg.Engine.Remove(ctx, id)
 	}
 	if err != nil {
-		m.cfg.Log.WarnContext(ctx, "a destroyed sandbox is not gone altogether", "sandbox_id", string(id), "error", err)
+		m.removeLater(id, err)
 	}
 	return nil
+}
+
+// removeLater removes the remains of a sandbox that has ended, after a try failed with err.
+func (m *Manager) removeLater(id runtime.ID, err error) {
+	m.cfg.Cleanup.Later(cleanup.Named, string(id), err, func(ctx context.Context) error { return m.cfg.Engine.Remove(ctx, id) })
 }
 
 // lose records that e's sandbox is lost, and removes what is left of it. It is
@@ -88,7 +93,7 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 		err = m.cfg.Engine.Remove(ctx, id)
 	}
 	if err != nil {
-		m.cfg.Log.WarnContext(ctx, "a lost sandbox is not gone altogether", "sandbox_id", string(id), "error", err)
+		m.removeLater(id, err)
 	}
 	return nil
 }
@@ -176,13 +181,10 @@ func (m *Manager) Reap(ctx context.Context) ([]runtime.ID, error) {
 		return nil, err
 	}
 	var reaped []runtime.ID
-	var errs []error
 	for _, id := range orphans {
-		if err := m.cfg.Engine.Remove(ctx, id); err != nil {
-			errs = append(errs, err)
-			continue
+		if m.cfg.Cleanup.Try(ctx, cleanup.Named, string(id), func(ctx context.Context) error { return m.cfg.Engine.Remove(ctx, id) }) {
+			reaped = append(reaped, id)
 		}
-		reaped = append(reaped, id)
 	}
-	return reaped, errors.Join(errs...)
+	return reaped, nil
 }

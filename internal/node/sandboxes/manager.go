@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
@@ -63,7 +64,8 @@ type Config struct {
 	KeepSnapshots  time.Duration // how long a snapshot that sets no time of its own is kept; 0 for ever
 	Detach         bool          // Close leaves them for the next process
 
-	Log *slog.Logger
+	Log     *slog.Logger
+	Cleanup *cleanup.Queue // nil only logs what could not be removed
 }
 
 // Manager has the named sandboxes of one machine. Recover comes first, Close

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
 const (
@@ -41,8 +42,8 @@ func (m *Manager) Recover(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("take over sandbox %s: %w", sb.ID, err)
 			}
-			// One does not keep the others, and the server, from their work.
-			m.cfg.Log.Error("cannot take over a named sandbox; it is tried again with its next use, or by the next server", "sandbox_id", string(sb.ID), "error", err)
+			// One sandbox does not stop the others, or the server.
+			m.cfg.Cleanup.Later(cleanup.Named, string(sb.ID), err, func(ctx context.Context) error { return m.recoverAgain(ctx, sb, callers) })
 			return nil
 		})
 	}
@@ -91,7 +92,8 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 		if errors.Is(err, runtime.ErrNotFound) {
 			return m.lose(ctx, e, "its machine or its process ended while no server watched it")
 		}
-		m.cfg.Log.Warn("cannot take over a named sandbox; it is tried again with its next use", "sandbox_id", string(sb.ID), "error", err)
+		m.cfg.Log.Warn("cannot take over a named sandbox; its next use retries", "sandbox_id", string(sb.ID), "error", err)
+		m.cfg.Cleanup.Count(cleanup.Named, string(sb.ID), err)
 		return nil
 	}
 	m.mu.Lock()
@@ -112,6 +114,36 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 		return nil
 	}
 	m.enforce(ctx, e, p)
+	return nil
+}
+
+// recoverAgain retries recoverOne for a sandbox that it could not handle, unless a caller
+// has used or destroyed it since.
+func (m *Manager) recoverAgain(ctx context.Context, sb *sandbox.Sandbox, callers *callerCache) error {
+	m.mu.Lock()
+	e := m.byID[sb.ID]
+	m.mu.Unlock()
+	if e == nil {
+		if sb.State != sandbox.Creating {
+			return nil // it was destroyed
+		}
+		return m.recoverOne(ctx, sb, callers)
+	}
+	if err := e.lock(ctx); err != nil {
+		return err
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	settled, now := e.removed || e.live != nil || m.closed, e.sb
+	m.mu.Unlock()
+	switch {
+	case settled || now.State != sandbox.Sleeping:
+		return nil // the next use opens it
+	case now.Sleep == sandbox.OnDisk:
+		return m.endProcesses(ctx, e)
+	case now.Sleep == sandbox.Stored:
+		return m.cfg.Engine.Remove(ctx, sb.ID)
+	}
 	return nil
 }
 

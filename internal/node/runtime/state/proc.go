@@ -96,6 +96,17 @@ func Lives(pid int, start uint64) bool {
 	return err == nil && fields[19] == strconv.FormatUint(start, 10) && fields[0] != "Z" && fields[0] != "X"
 }
 
+// leads reports whether the process of a record exists and is not a thread that took
+// over its number.
+func leads(r Record) bool {
+	if !Lives(r.Pid, r.Start) {
+		return false
+	}
+	// A thread is reachable below /proc, but not as a task of its own number.
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(r.Pid) + "/status")
+	return err == nil && strings.Contains(string(status), "\nTgid:\t"+strconv.Itoa(r.Pid)+"\n")
+}
+
 // stat returns the fields of a process's stat file from its state on.
 func stat(pid int) ([]string, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -28,7 +28,9 @@ func OpenProcess(r Record) (*Process, error) {
 		return nil, runtime.ErrNotFound
 	}
 	fd, err := unix.PidfdOpen(r.Pid, unix.PIDFD_NONBLOCK)
-	if errors.Is(err, unix.ESRCH) {
+	// The number may meanwhile belong to a thread of another process: the kernel then
+	// answers ENOENT or, before Linux 6.15, EINVAL.
+	if errors.Is(err, unix.ESRCH) || err != nil && !leads(r) {
 		return nil, runtime.ErrNotFound
 	}
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
 // child starts a process that lives until the test ends.
@@ -82,5 +85,33 @@ func TestAReusedPidIsAnother(t *testing.T) {
 	}
 	if _, err := OpenProcess(Record{Pid: cmd.Process.Pid, Start: start - 1}); err == nil {
 		t.Error("a process that started at another time was taken for the one on record")
+	}
+}
+
+// After a crash, the pid of a dead sandbox may become the id of a thread of any process.
+func TestAThreadIsNotTheProcessOnRecord(t *testing.T) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads := 0
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(task.Name())
+		if err != nil || tid == os.Getpid() {
+			continue
+		}
+		start, err := StartTime(tid)
+		if err != nil {
+			continue // the thread ended
+		}
+		threads++
+		for _, start := range []uint64{start, start - 1} {
+			if _, err := OpenProcess(Record{Pid: tid, Start: start}); !errors.Is(err, runtime.ErrNotFound) {
+				t.Errorf("open thread %d: got %v, want %v", tid, err, runtime.ErrNotFound)
+			}
+		}
+	}
+	if threads == 0 {
+		t.Fatal("this process has no threads")
 	}
 }
