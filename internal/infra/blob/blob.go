@@ -199,10 +199,23 @@ func (s *Store) Open(ctx context.Context, name string, offset, limit int64) (io.
 		}
 	}
 	r, err := s.bucket.NewRangeReader(ctx, name, offset, limit, nil)
-	if err != nil {
-		return nil, fail("read", name, err)
+	if err == nil {
+		return r, nil
 	}
-	return r, nil
+	if s.ends(ctx, name, offset, err) {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	return nil, fail("read", name, err)
+}
+
+// ends reports whether a read that failed with err failed because a name has no byte at
+// an offset: S3 answers 416 to any range of an empty object.
+func (s *Store) ends(ctx context.Context, name string, offset int64, err error) bool {
+	if gcerrors.Code(err) == gcerrors.NotFound || ctx.Err() != nil {
+		return false
+	}
+	size, err := s.Size(ctx, name)
+	return err == nil && size <= offset
 }
 
 // Size is how many bytes a name has.

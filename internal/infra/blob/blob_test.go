@@ -144,8 +144,23 @@ func suite(t *testing.T, s *Store, rounds int, in func(i, round int) string) {
 			t.Errorf("%d bytes at %d: got %d, want %d", r.limit, r.offset, len(got), len(want))
 		}
 	}
-	if got := get(t, s, "t/1/stderr", 0, -1); got != "" {
-		t.Errorf("got %q", got)
+	for _, r := range []struct{ offset, limit int64 }{{0, -1}, {0, 0}, {0, 1}, {0, 1 << 20}, {7, 5}} {
+		if got := get(t, s, "t/1/stderr", r.offset, r.limit); got != "" {
+			t.Errorf("%d bytes at %d of an empty object: got %q", r.limit, r.offset, got)
+		}
+	}
+	if r, err := s.Range(ctx, "t/1/stderr", 0, 0); err != nil {
+		t.Errorf("0 bytes of an empty object: %v", err)
+	} else if data, err := io.ReadAll(r); len(data) > 0 || err != nil || r.Close() != nil {
+		t.Errorf("0 bytes of an empty object: %q, %v", data, err)
+	}
+	r, err := s.Range(ctx, "t/1/stderr", 0, 1)
+	if err == nil {
+		_, err = io.ReadAll(r)
+		r.Close()
+	}
+	if !errors.Is(err, ErrShort) {
+		t.Errorf("a byte of an empty object: %v", err)
 	}
 	if n, err := s.Size(ctx, "t/2/stdout"); err != nil || n != int64(len(big)) {
 		t.Errorf("size %d, %v", n, err)

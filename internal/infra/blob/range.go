@@ -5,10 +5,11 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"strings"
+
+	"gocloud.dev/blob"
 
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 )
 
 // ErrShort says that a name has fewer bytes than were asked for.
@@ -24,12 +25,13 @@ func (s *Store) Range(ctx context.Context, name string, offset, size int64) (io.
 	if err == nil {
 		return &exact{ReadCloser: r, name: name, left: size}, nil
 	}
-	if gcerrors.Code(err) != gcerrors.NotFound && ctx.Err() == nil {
-		if has, sizeErr := s.Size(ctx, name); sizeErr == nil && has < offset+size {
-			return nil, ErrShort // some stores refuse an offset past the end
-		}
+	if !s.ends(ctx, name, offset, err) {
+		return nil, fail("read", name, err)
 	}
-	return nil, fail("read", name, err)
+	if size > 0 {
+		return nil, ErrShort
+	}
+	return io.NopCloser(strings.NewReader("")), nil
 }
 
 // exact gives as many bytes as were asked for.
