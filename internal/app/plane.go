@@ -134,7 +134,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
 		Web: s.bus.Web(), Skills: s.db, Uploads: s.files, Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
-		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
+		Sandboxes: s.engine, Writer: s.bus.Log(), Starts: s.bus.Starts(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
 	if err != nil {
@@ -169,6 +169,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Store:   prompt{s.db.Executions(), func() { s.jobs.Poke() }},
 		Runner:  s.bus.Runner(),
 		Log:     s.bus.Log(),
+		Starts:  s.bus.Starts(),
 		Await:   func(traceID string) gateway.Waiter { return s.bus.Await(traceID) },
 		Outputs: s.blobs,
 		Trail:   s.refusals,

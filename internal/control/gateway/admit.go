@@ -181,6 +181,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 // start hands a job to an executor.
 func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
 	began := time.Now()
+	job.StartBy = began.Add(execution.StartTime)
 	start, took := g.metrics.begin(ctx, startStep)
 	err := g.cfg.Runner.Start(start, job)
 	took(err)
@@ -188,6 +189,7 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 		return err
 	}
 	// It took so long that it may have been cancelled on the way to an executor.
+	// Starts keeps executors from starting it later.
 	if now, err := g.cfg.Store.Get(ctx, e.Tenant, e.TraceID); err == nil && now.Status != execution.Running {
 		if err := g.cfg.Runner.Cancel(ctx, e.TraceID); err != nil && !isNotFound(err) {
 			g.cfg.Logger.WarnContext(ctx, "cannot end a run that was cancelled before it began", "trace_id", e.TraceID, "error", err)

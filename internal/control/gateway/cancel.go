@@ -73,7 +73,7 @@ func finished(e *execution.Execution) error {
 
 // end ends a running execution and returns its Result.
 func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.Result, error) {
-	for {
+	for asked := false; ; {
 		err := g.cfg.Runner.Cancel(ctx, e.TraceID)
 		if err != nil && !isNotFound(err) {
 			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
@@ -86,6 +86,14 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 		case !errors.Is(err, execution.ErrNoLog) || !unheard:
 			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
 		case time.Since(e.CreatedAt) > young:
+			voided, err := g.void(ctx, e)
+			if err != nil {
+				return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
+			}
+			if !voided && !asked { // an executor has just begun it
+				asked = true
+				continue
+			}
 			return g.finish(ctx, e, execution.Cancelled, cancelledByUser, true), nil
 		}
 		select { // it may be on its way to an executor
@@ -94,6 +102,15 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// void keeps every executor from starting e later. It reports false if one was allowed to
+// start it already.
+func (g *Gateway) void(ctx context.Context, e *execution.Execution) (bool, error) {
+	if g.cfg.Starts == nil {
+		return true, nil
+	}
+	return g.cfg.Starts.Void(ctx, e.TraceID)
 }
 
 // finish ends the log of an execution that no executor has, so that those who

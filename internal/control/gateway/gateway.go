@@ -59,11 +59,12 @@ type Trail interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Config is what a Gateway is made of. All but Disk and Recordable are required.
+// Config is what a Gateway is made of. All but Starts, Disk and Recordable are required.
 type Config struct {
 	Store   execution.Store
 	Runner  execution.Runner
 	Log     Log
+	Starts  execution.StartGuard        // nil where no executor starts jobs late
 	Await   func(traceID string) Waiter // registers, before the start; once for an execution
 	Outputs Outputs
 	Trail   Trail

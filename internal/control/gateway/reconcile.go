@@ -72,6 +72,7 @@ type lookout struct {
 type absence struct {
 	execution *execution.Execution
 	since     time.Time
+	begun     bool // an executor was allowed to start it
 }
 
 func (g *Gateway) sweep(ctx context.Context, before time.Time, l *lookout) {
@@ -112,7 +113,7 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 	now := time.Now().UTC()
 	a, seen := l.missing[e.TraceID]
 	if !seen {
-		a = absence{e, now}
+		a = absence{e, now, false}
 		l.missing[e.TraceID] = a
 	}
 	if now.Sub(a.since) < l.grace {
@@ -124,6 +125,16 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 	if err != nil {
 		if !errors.Is(err, execution.ErrNoLog) {
 			return err
+		}
+		voided, err := g.void(ctx, e)
+		if err != nil {
+			return err
+		}
+		if !voided && !a.begun { // an executor has just begun it, so look again after the grace
+			l.missing[e.TraceID] = absence{e, now, true}
+			if l.grace > 0 {
+				return nil
+			}
 		}
 		if !l.complete.IsZero() && e.CreatedAt.After(l.complete) {
 			g.cfg.Logger.InfoContext(ctx, "an execution had not begun when the server stopped", "trace_id", e.TraceID)

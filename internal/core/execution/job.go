@@ -21,6 +21,10 @@ type Job struct {
 	Env      map[string]string // the request's own variables
 	Input    Input
 
+	// StartBy is the deadline for starting without a decision of StartGuard, by the gateway's
+	// clock; zero for none. Within it no gateway counts the job as lost.
+	StartBy time.Time `json:",omitzero"`
+
 	Image   string            // name in the executor's image store
 	Limits  runtime.Limits    // of the sandbox
 	BaseEnv map[string]string // the environment's variables, known before any request
@@ -143,6 +147,29 @@ type Runner interface {
 	EndTurn(ctx context.Context, turn string) error
 	// Alive reports whether an executor has the job, waiting or running.
 	Alive(ctx context.Context, traceID string) (bool, error)
+}
+
+// StartTime is how long after its offer an executor may start a job without asking
+// StartGuard. It is also how far the clocks of two machines may differ before the executor
+// asks for every job.
+const StartTime = 2 * time.Second
+
+// Doubtful reports whether an executor must ask StartGuard before it starts the job at a time
+// of its own clock: the deadline has passed, or the clocks differ.
+func (j *Job) Doubtful(now time.Time) bool {
+	left := j.StartBy.Sub(now)
+	return !j.StartBy.IsZero() && (left < 0 || left > 2*StartTime)
+}
+
+// StartGuard decides, across machines, whether a job that waited long may still start. An
+// executor that was paused, or a message that was delayed, must not start a job whose
+// caller was told that it is lost or cancelled.
+type StartGuard interface {
+	// Begin reports whether the executor may start the job, unless Void came first.
+	Begin(ctx context.Context, traceID string) (bool, error)
+	// Void rules out that an executor starts the job. It reports false if one was
+	// allowed to start it.
+	Void(ctx context.Context, traceID string) (bool, error)
 }
 
 // LogReader reads the logs of executions, living and ended.

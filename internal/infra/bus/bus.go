@@ -70,6 +70,7 @@ type Bus struct {
 	data   *nats.Conn          // logs, so that nothing short waits behind them
 	js     jetstream.JetStream // on ctl
 	turns  jetstream.KeyValue
+	starts jetstream.Stream
 	log    *Log
 	opened atomic.Bool     // all of the above is there
 	closed context.Context // ends with Close
@@ -129,6 +130,9 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 		return nil, err
 	}
 	if b.turns, err = ensure(ctx, b.js, cfg); err != nil {
+		return nil, err
+	}
+	if b.starts, err = b.js.Stream(ctx, startsStream); err != nil {
 		return nil, err
 	}
 	if b.log.stream, err = b.log.js.Stream(ctx, outputStream); err != nil {

@@ -23,7 +23,10 @@ const (
 	webGroup     = "gateways"
 	webEndPrefix = "atoll.web.end." // + a random name: the call is given up
 
+	startsPrefix = "atoll.starts." // + trace id: whether an executor starts it, see Starts
+
 	resultsStream = "ATOLL_RESULTS"
+	startsStream  = "ATOLL_STARTS"
 	outputStream  = "ATOLL_OUTPUT"
 	turnsBucket   = "ATOLL_TURNS"
 
@@ -31,6 +34,10 @@ const (
 	// reached none is lost: Finish fails until gateways have caught up.
 	resultsBytes = 2 << 30
 	turnsBytes   = 64 << 20
+
+	// A decision about a start outlives any pause of the executor that it concerns.
+	startsBytes = 64 << 20
+	startsAge   = 7 * 24 * time.Hour
 
 	// turnLease is how long a turn belongs to an executor that says nothing more.
 	turnLease = 60 * time.Second
@@ -56,6 +63,15 @@ func ensure(ctx context.Context, js jetstream.JetStream, cfg Config) (turns jets
 			MaxAge:            cfg.MaxAge,
 			MaxMsgsPerSubject: execution.MaxEvents,
 			AllowDirect:       true,
+			Replicas:          cfg.Replicas,
+		}, {
+			Name:              startsStream,
+			Description:       "whether executors start jobs that gateways may count as lost",
+			Subjects:          []string{startsPrefix + "*"},
+			Discard:           jetstream.DiscardOld,
+			MaxBytes:          startsBytes,
+			MaxAge:            startsAge,
+			MaxMsgsPerSubject: 1,
 			Replicas:          cfg.Replicas,
 		},
 	} {

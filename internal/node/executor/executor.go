@@ -133,12 +133,13 @@ type Presence interface {
 // Config of an Executor.
 type Config struct {
 	Sandboxes Sandboxes
-	Writer    Writer            // nil for Local
-	Blobs     Blobs             // nil for Local
-	Homes     Homes             // nil where there are no threads
-	Web       execution.Web     // makes the calls of programs that may make some; nil for none
-	Skills    execution.Skills  // nil where no job has any
-	Uploads   execution.Uploads // likewise
+	Writer    Writer               // nil for Local
+	Starts    execution.StartGuard // nil where no gateway counts jobs as lost
+	Blobs     Blobs                // nil for Local
+	Homes     Homes                // nil where there are no threads
+	Web       execution.Web        // makes the calls of programs that may make some; nil for none
+	Skills    execution.Skills     // nil where no job has any
+	Uploads   execution.Uploads    // likewise
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 
@@ -199,6 +200,7 @@ type Executor struct {
 	drain   context.CancelFunc
 
 	complete time.Time // see Complete; set by Recover
+	clocks   sync.Once // warns that clocks differ
 
 	mu       sync.Mutex
 	open     bool             // guarded by mu; takes jobs

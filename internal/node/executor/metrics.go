@@ -30,6 +30,7 @@ type metrics struct {
 	spooled    prometheus.Counter
 	turns      prometheus.Gauge
 	saves      *prometheus.CounterVec
+	dropped    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -62,11 +63,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		turns: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "atoll_turns", Help: "Turns that have a sandbox or a job.",
 		}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_jobs_dropped_total", Help: "Jobs that did not start because a gateway had concluded them as lost or cancelled.",
+		}),
 		saves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_thread_saves_total", Help: "Homes of threads after their programs had ended, by what came of them: saved or failed.",
 		}, []string{"result"}),
 	}
-	for _, c := range []prometheus.Collector{m.executions, m.starts, m.duration, m.isolations, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
+	for _, c := range []prometheus.Collector{m.executions, m.starts, m.duration, m.isolations, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves, m.dropped} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -161,6 +161,19 @@ func (t *task) attempt() error {
 		return nil
 	}
 	defer out.close()
+	if may, err := t.mayStart(); err != nil || !may {
+		if t.reused { // the turn's next job finds it as this one did
+			t.turn.sandbox, t.sandbox = t.sandbox, nil
+		} else {
+			t.discard()
+		}
+		if err != nil {
+			t.refuse(err)
+		} else {
+			t.drop()
+		}
+		return nil
+	}
 	t.started = time.Now()
 	t.openWindow()
 	r := jobRecord{
@@ -187,6 +200,39 @@ func (t *task) attempt() error {
 	}
 	t.settle(out, outcome, err)
 	return nil
+}
+
+// mayStart reports whether the job still counts: a gateway may have told its caller that
+// it is lost or cancelled, while this process did not run or the job was on its way.
+func (t *task) mayStart() (bool, error) {
+	now := time.Now()
+	if t.x.cfg.Starts == nil || !t.job.Doubtful(now) {
+		return true, nil
+	}
+	if ahead := t.job.StartBy.Sub(now); ahead > 0 {
+		t.x.clocks.Do(func() {
+			t.x.cfg.Log.Warn("this machine's clock is behind a gateway's, which delays each start; synchronize the clocks", "seconds", (ahead - execution.StartTime).Seconds())
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, confirmTime)
+	defer cancel()
+	may, err := t.x.cfg.Starts.Begin(ctx, t.job.TraceID)
+	if err != nil {
+		return false, fault.Wrap(fault.Unavailable, err, "this server cannot confirm that the execution is still wanted; nothing was run, retry after a moment")
+	}
+	return may, nil
+}
+
+// confirmTime bounds the wait for a decision of Starts.
+const confirmTime = 10 * time.Second
+
+// drop ends a job whose caller knows already how it ended: nothing is run or stored.
+func (t *task) drop() {
+	t.x.cfg.Log.Warn("did not start a job that a gateway has concluded", "trace_id", t.job.TraceID)
+	t.x.metrics.dropped.Inc()
+	t.dropHome()
+	t.begun()
+	t.told = true
 }
 
 // runProgram runs the program, in its thread's home if it has one.
