@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
@@ -136,6 +137,7 @@ func (s *Sandbox) read(ctx context.Context, e *execution.Execution, stream execu
 	if err != nil {
 		return "", false, err
 	}
+	gone := gateway.Gone(e, stream, in)
 	shown, truncated, err = text(in, MaxStream)
 	if err != nil {
 		return "", false, fmt.Errorf("read the output of %s: %w", e.TraceID, err)
@@ -144,7 +146,7 @@ func (s *Sandbox) read(ctx context.Context, e *execution.Execution, stream execu
 	if stream == execution.Stderr {
 		cut = e.StderrTruncated
 	}
-	return shown, truncated || cut, nil
+	return shown, truncated || cut || gone, nil
 }
 
 // told is what the model reads of an execution.

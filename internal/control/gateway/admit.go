@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -81,7 +82,17 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	if err := g.start(work, e, g.job(p, e, req, c, mounts)); err != nil {
 		return g.unstarted(work, e, err)
 	}
-	return g.wait(ctx, e, w)
+	ended, err := g.wait(ctx, e, w)
+	return ended, ran(ctx, ended, err)
+}
+
+// ran keeps a failure after the start from reading as a refusal: an Unavailable fault
+// says that nothing was started.
+func ran(ctx context.Context, e *execution.Execution, err error) error {
+	if err == nil || e != nil || ctx.Err() != nil || isNotFound(err) || errors.Is(err, ErrUnrecorded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnrecorded, err)
 }
 
 // admissible reports why a request may not run at all.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -373,8 +374,22 @@ func TestConcludeAgain(t *testing.T) {
 	}
 }
 
+// outputs are a blob store that can be away.
+type outputs struct {
+	gateway.Outputs
+	away *atomic.Bool
+}
+
+func (o outputs) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if o.away.Load() {
+		return nil, fault.New(fault.Unavailable, "stored data cannot be reached")
+	}
+	return o.Outputs.Open(ctx, name, offset, length)
+}
+
 func TestLargeOutput(t *testing.T) {
-	w := gatewaytest.Open(t)
+	var away atomic.Bool
+	w := gatewaytest.Open(t, func(c *gateway.Config) { c.Outputs = outputs{c.Outputs, &away} })
 	p := w.Principal(t, "a", "pro")
 	line := strings.Repeat("x", 1023) + "\n"
 	w.Executor.Program("large", func(r *gatewaytest.Run) int {
@@ -398,6 +413,14 @@ func TestLargeOutput(t *testing.T) {
 	if got, err := io.ReadAll(shown); err != nil || string(got) != strings.Repeat(line, 1024) {
 		t.Errorf("%d bytes are shown, %v", len(got), err)
 	}
+	if gateway.Gone(e, execution.Stdout, shown) {
+		t.Error("a stored output counts as gone")
+	}
+	away.Store(true)
+	if _, err := w.Shown(t.Context(), e, execution.Stdout); !errors.Is(err, gateway.ErrUnreadable) {
+		t.Errorf("an output that cannot be read: %v", err)
+	}
+	away.Store(false)
 	whole, err := w.Whole(t.Context(), e, execution.Stdout)
 	if err != nil {
 		t.Fatal(err)
@@ -423,5 +446,14 @@ func TestLargeOutput(t *testing.T) {
 	}
 	if _, err := w.Get(t.Context(), p.Tenant.ID, e.TraceID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("after purging: %v", err)
+	}
+	for _, s := range []execution.Stream{execution.Stdout, execution.Stderr} {
+		if err := w.Blobs.Delete(t.Context(), execution.OutputName(e.Tenant, e.TraceID, s)); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := w.Shown(t.Context(), e, s)
+		if err != nil || !gateway.Gone(e, s, shown) {
+			t.Errorf("%s was deleted: gone %v, %v", s, gateway.Gone(e, s, shown), err)
+		}
 	}
 }

@@ -105,6 +105,15 @@ func TestCancelWhatNoExecutorHas(t *testing.T) {
 	if e = ended(t, w, e); e.Status != execution.Cancelled {
 		t.Errorf("a follower finds %+v", e)
 	}
+	mustNotStart(t, w, e)
+}
+
+// mustNotStart checks that an executor which was paused would drop a concluded job.
+func mustNotStart(t *testing.T, w *gatewaytest.World, e *execution.Execution) {
+	t.Helper()
+	if may, err := w.Bus.Starts().Begin(t.Context(), e.TraceID); err != nil || may {
+		t.Errorf("an executor may still start a %s execution: %v, %v", e.Status, may, err)
+	}
 }
 
 func TestReconcile(t *testing.T) {
@@ -126,6 +135,7 @@ func TestReconcile(t *testing.T) {
 	if e := ended(t, w, lost); e.Status != execution.Failed {
 		t.Errorf("a follower finds %+v", e)
 	}
+	mustNotStart(t, w, lost)
 
 	// The only executor knows all that was begun since a time: this was not.
 	unbegun := record(t, w, p.Tenant.ID, 0)
@@ -145,6 +155,17 @@ func TestReconcile(t *testing.T) {
 	go func() { end <- w.Reconcile(ctx, grace) }()
 	if e := ended(t, w, later); e.Status != execution.Failed || time.Since(began) < grace {
 		t.Errorf("after %s: %+v", time.Since(began), e)
+	}
+	mustNotStart(t, w, later)
+
+	// An executor that begins one just before it is declared lost has the grace again.
+	begun := record(t, w, p.Tenant.ID, time.Minute)
+	began = time.Now()
+	if may, err := w.Bus.Starts().Begin(t.Context(), begun.TraceID); err != nil || !may {
+		t.Fatalf("begin: %v, %v", may, err)
+	}
+	if e := ended(t, w, begun); e.Status != execution.Failed || time.Since(began) < 2*grace {
+		t.Errorf("begun, after %s: %+v", time.Since(began), e)
 	}
 	stop()
 	if err := <-end; err != nil {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // Shown opens a stream of an ended execution as far as answers show it. e has
-// its output. An output whose time in the blob store has passed reads as
-// empty.
+// its output. An output that is no longer in the blob store reads as
+// empty; see Gone.
 func (g *Gateway) Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error) {
 	if !e.Stored {
 		return io.NopCloser(bytes.NewReader(kept(e, s))), nil
@@ -21,11 +22,29 @@ func (g *Gateway) Shown(ctx context.Context, e *execution.Execution, s execution
 	r, err := g.cfg.Outputs.Open(ctx, execution.OutputName(e.Tenant, e.TraceID, s), 0, g.cfg.MaxOutput)
 	switch {
 	case isNotFound(err):
-		return io.NopCloser(bytes.NewReader(nil)), nil
+		return gone{bytes.NewReader(nil)}, nil
 	case err != nil:
-		return nil, fmt.Errorf("open the output of %s: %w", e.TraceID, err)
+		return nil, fmt.Errorf("%w: open the output of %s: %w", ErrUnreadable, e.TraceID, err)
 	}
 	return r, nil
+}
+
+// ErrUnreadable says that an execution has ended, but its stored output cannot be read at
+// the moment.
+var ErrUnreadable = errors.New("the stored output cannot be read")
+
+// gone is a stored output that the blob store no longer has.
+type gone struct{ io.Reader }
+
+func (gone) Close() error { return nil }
+
+// HintGone explains an answer without the output that the program wrote.
+const HintGone = "the output is not in the blob store: it has expired, or this server uses another blob store than the one that ran the program"
+
+// Gone reports whether the blob store lacks a stream of e that Shown opened.
+func Gone(e *execution.Execution, s execution.Stream, shown io.ReadCloser) bool {
+	_, missing := shown.(gone)
+	return missing && (s == execution.Stderr && e.StderrBytes > 0 || s == execution.Stdout && e.StdoutBytes > 0)
 }
 
 // Whole opens a stream of an ended execution as far as it was kept, to be read

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -61,6 +62,9 @@ func (t *ExecuteCode) read(ctx context.Context, e *execution.Execution, s execut
 		return nil, false, err
 	}
 	defer in.Close()
+	if gateway.Gone(e, s, in) {
+		return nil, true, nil
+	}
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(in, most+1))
 	if err != nil {

@@ -131,14 +131,7 @@ func (t *task) saveHome(e *endRecord) {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Msg != "" {
 		reason = f.Msg
 	}
-	reason = "the thread was not saved and is as it was before: " + reason
-	if e.Status == execution.Success {
-		e.Status = execution.Failed
-	}
-	if e.Error != "" {
-		reason = e.Error + "; " + reason
-	}
-	e.Error = reason
+	e.fail("the thread was not saved and is as it was before: " + reason)
 }
 
 func (t *task) save(ctx context.Context) (state execution.ThreadState, err error) {

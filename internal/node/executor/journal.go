@@ -103,14 +103,19 @@ type endRecord struct {
 
 // filesLost makes the run a failure because its output files could not be stored.
 func (e *endRecord) filesLost() {
-	msg := "the files that the program gives back could not be stored"
+	e.fail("the files that the program gives back could not be stored")
+	e.Files = execution.OutputFiles{}
+}
+
+// fail adds a reason why the run does not count as a success, whatever its program's exit
+// code is: answers, records and events derive success from either field.
+func (e *endRecord) fail(reason string) {
 	if e.Error != "" {
-		msg = e.Error + "; " + msg
+		reason = e.Error + "; " + reason
 	}
-	if e.Error = msg; e.Status == execution.Success {
+	if e.Error = reason; e.Status == execution.Success {
 		e.Status, e.ExitCode = execution.Failed, -1
 	}
-	e.Files = execution.OutputFiles{}
 }
 
 // idleRecord is what a turn knows of its sandbox.

@@ -297,6 +297,9 @@ func (o *output) close() {
 	}
 }
 
+// hintUnstored explains an answer that has only the beginning of the output.
+const hintUnstored = "the server could not store the whole output, so only its beginning is kept; ask the operator to check the blob store and the disk"
+
 // finish passes on what is held, and fills in what r says of the output.
 func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r *execution.Result) {
 	o.mu.Lock()
@@ -318,6 +321,9 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 	r.LastSeq, r.Stored = o.seq, stored
 	if r.Status == execution.Failed && r.Error == "" || r.Status == execution.Timeout {
 		r.Hint = execution.NetworkHint(job.Permissions.Network, r.Traffic, o.tails[1], o.tails[0])
+	}
+	if err != nil {
+		r.Hint = hintUnstored
 	}
 	cut := func(n int, total int64) ([]byte, bool) {
 		kept := o.answer.short[n]

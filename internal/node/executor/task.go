@@ -321,12 +321,7 @@ func (t *task) flush(e *endRecord) {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		msg = "storage: " + known.Msg
 	}
-	if e.Error != "" {
-		msg = e.Error + "; " + msg
-	}
-	if e.Error = msg; e.Status == execution.Success {
-		e.Status, e.ExitCode = execution.Failed, -1
-	}
+	e.fail(msg)
 }
 
 // conclude stores the Result of a program that has ended so.

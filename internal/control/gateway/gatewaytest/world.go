@@ -55,7 +55,7 @@ func Open(t testing.TB, options ...Option) *World {
 	w := &World{DB: db, Bus: b, Blobs: blobs, Metrics: prometheus.NewRegistry()}
 	w.Executor = serve(t, b, w.Blobs)
 	cfg := gateway.Config{
-		Store: db.Executions(), Runner: b.Runner(), Log: b.Log(),
+		Store: db.Executions(), Runner: b.Runner(), Log: b.Log(), Starts: b.Starts(),
 		Await:   func(traceID string) gateway.Waiter { return b.Await(traceID) },
 		Outputs: w.Blobs, Trail: db.Audit(), Prices: usage.DefaultPrices(), Rules: []string{"bearer", "jwt"},
 		MaxTimeout: time.Hour, MaxOutput: MaxOutput, Keep: 30 * 24 * time.Hour, Logger: log, Metrics: w.Metrics,

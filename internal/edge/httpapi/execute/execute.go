@@ -77,10 +77,11 @@ func (h *Handlers) checkURL(ctx context.Context, url string) error {
 func (h *Handlers) answer(ctx context.Context, c *httpapi.Call, e *execution.Execution) error {
 	out, err := h.openOutputs(ctx, e)
 	if err != nil {
-		return err
+		return Parted(ctx, c, e.TraceID, err)
 	}
 	defer out.Close()
 	body := responseOf(e, takesCodes(c))
+	body.note(e, out)
 	if e.Status == execution.Timeout {
 		if takesCodes(c) { // a refusal is what such a client makes of this status
 			code := codeTimeout
@@ -114,6 +115,13 @@ func Parted(ctx context.Context, c *httpapi.Call, traceID string, err error) err
 		return &httpapi.ProtocolError{
 			Status: http.StatusBadGateway, Code: "bad_gateway",
 			Message: "the program has run, but how it ended cannot be recorded at the moment: see GET /v1/executions/" + traceID,
+		}
+	}
+	if errors.Is(err, gateway.ErrUnreadable) { // not 503, which would say that nothing ran
+		c.Log().WarnContext(ctx, "the output of an execution cannot be read", "trace_id", traceID, "error", err)
+		return &httpapi.ProtocolError{
+			Status: http.StatusBadGateway, Code: "bad_gateway",
+			Message: "the program has run, but its output cannot be read at the moment: retry GET /v1/executions/" + traceID,
 		}
 	}
 	if !errors.Is(context.Cause(ctx), httpapi.ErrShutdown) || !errors.Is(err, httpapi.ErrShutdown) {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -142,5 +143,22 @@ func TestRunOutlivesItsClient(t *testing.T) {
 				t.Errorf("it ended as %s", w.Body)
 			}
 		})
+	}
+}
+
+// A run whose thread could not be saved has failed, in each place that says so.
+func TestAnswerAndRecordAgreeOnSuccess(t *testing.T) {
+	s := httpapitest.New(t)
+	s.Executor.Program("unsaved", func(r *gatewaytest.Run) int {
+		r.Result = &execution.Result{Status: execution.Failed, Error: "the thread was not saved"}
+		return 0
+	})
+	answer := httpapitest.Post(s, `{"code":"unsaved"}`)
+	if body := answer.Body.String(); !strings.Contains(body, `"success":false`) || !strings.Contains(body, "not saved") {
+		t.Errorf("answered %s", body)
+	}
+	record := httpapitest.Ask(s, "GET", "/v1/executions/"+httpapitest.TraceID(answer), "")
+	if body := record.Body.String(); !strings.Contains(body, `"status":"failed"`) || !strings.Contains(body, "not saved") {
+		t.Errorf("recorded %s", body)
 	}
 }

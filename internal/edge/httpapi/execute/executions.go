@@ -69,6 +69,7 @@ func (h *Handlers) send(ctx context.Context, c *httpapi.Call, e *execution.Execu
 		return err
 	}
 	defer out.Close()
+	body.note(e, out)
 	httpapi.StartJSON(c.W, http.StatusOK)
 	return writeStreamed(c.W, body, out)
 }

@@ -3,6 +3,7 @@ package execute
 import (
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
 )
@@ -43,6 +44,19 @@ type Execution struct {
 type ExecutionPage struct {
 	Data     []ExecutionSummary `json:"data"`
 	NextPage *string            `json:"next_page" doc:"Give it as page to get the next part; null at the end."`
+}
+
+// note says in a record that the output which the program wrote is not stored anymore.
+func (s *ExecutionSummary) note(e *execution.Execution, out outputs) {
+	stdout, stderr := gateway.Gone(e, execution.Stdout, out.stdout), gateway.Gone(e, execution.Stderr, out.stderr)
+	if !stdout && !stderr {
+		return
+	}
+	stdout, stderr = stdout || e.StdoutTruncated, stderr || e.StderrTruncated
+	s.StdoutTruncated, s.StderrTruncated = &stdout, &stderr
+	if s.Hint == "" {
+		s.Hint = gateway.HintGone
+	}
 }
 
 // summarize renders a record. coded is for a caller that takes error for a code.

@@ -1,6 +1,9 @@
 package execute
 
-import "github.com/atoll-run/atoll/internal/core/execution"
+import (
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
 
 // ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
@@ -57,7 +60,7 @@ const (
 // caller that takes error for a code.
 func responseOf(e *execution.Execution, coded bool) *ExecuteResponse {
 	return &ExecuteResponse{
-		Success:         e.ExitCode == 0,
+		Success:         e.Status == execution.Success,
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
@@ -65,6 +68,15 @@ func responseOf(e *execution.Execution, coded bool) *ExecuteResponse {
 		Start:           string(e.Start),
 		OutputFiles:     filesOf(e),
 		Ending:          endingOf(e, coded),
+	}
+}
+
+// note says in a response that the output which the program wrote is not stored anymore.
+func (r *ExecuteResponse) note(e *execution.Execution, out outputs) {
+	stdout, stderr := gateway.Gone(e, execution.Stdout, out.stdout), gateway.Gone(e, execution.Stderr, out.stderr)
+	r.StdoutTruncated, r.StderrTruncated = r.StdoutTruncated || stdout, r.StderrTruncated || stderr
+	if r.Hint == "" && (stdout || stderr) {
+		r.Hint = gateway.HintGone
 	}
 }
 

@@ -131,6 +131,7 @@ func (s *stream) result(e *execution.Execution, out outputs) error {
 	}
 	seq := max(e.LastSeq, s.last) + 1
 	body := Event{Type: eventResult, TraceID: s.traceID, Status: statusOf(e.Status), Result: responseOf(e, s.coded), Seq: seq}
+	body.Result.note(e, out)
 	truncated := e.OutputTruncated || s.gap || s.last < e.LastSeq && !e.NotStarted
 	body.OutputTruncated = &truncated
 	s.open(eventResult, seq)
