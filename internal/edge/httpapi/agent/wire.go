@@ -40,8 +40,8 @@ type AgentServer struct {
 
 // ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
-	AllowList           []string `json:"allow_list,omitzero" doc:"Left out, all tools may be called; empty, none."`
-	DenyList            []string `json:"deny_list,omitzero" doc:"Wins over allow_list."`
+	AllowList           []string `json:"allow_list,omitzero" doc:"Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none."`
+	DenyList            []string `json:"deny_list,omitzero" doc:"Tools that the agent may not call, by any of these names; wins over allow_list."`
 	RequireConfirmation []string `json:"require_confirmation,omitzero" doc:"Tools whose calls wait until a client confirms them."`
 	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out."`
 }

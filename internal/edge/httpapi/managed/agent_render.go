@@ -87,7 +87,10 @@ func agentToolsetOf(d *agent.Definition) Tool {
 	for _, m := range members {
 		verdict := agent.Denied
 		if slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == m.kind }) {
-			verdict = d.Policy.Judge(append(m.kind.Names(), m.names...)...)
+			verdict = agent.Allowed
+			for _, name := range m.names {
+				verdict = min(verdict, d.Judge(agent.Builtin(m.kind, name, false), nil))
+			}
 		}
 		if verdict != agent.Allowed {
 			out.Configs = append(out.Configs, configOf(verdict, m.name, m.name))
@@ -97,8 +100,12 @@ func agentToolsetOf(d *agent.Definition) Tool {
 }
 
 func mcpToolsetOf(d *agent.Definition, of string) Tool {
-	verdict := d.Policy.Judge(of)
 	server := d.Server(of)
+	known := server
+	if known == nil {
+		known = &agent.Server{Name: of}
+	}
+	verdict := d.Judge(known.Remote("", "", false), server)
 	var names []string // that differ, in the order in which they are named
 	if server != nil && server.AllowedTools != nil {
 		verdict, names = agent.Denied, slices.Clone(server.AllowedTools)
@@ -113,7 +120,7 @@ func mcpToolsetOf(d *agent.Definition, of string) Tool {
 		}
 	}
 	for _, name := range names {
-		v := d.Policy.Judge(of+"/"+name, name, of)
+		v := d.Judge(known.Remote(name, "", false), server)
 		if server != nil && server.AllowedTools != nil && !slices.Contains(server.AllowedTools, name) {
 			v = agent.Denied
 		}

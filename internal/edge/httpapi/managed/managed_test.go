@@ -78,12 +78,17 @@ func TestPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &a.Definition
-	for names, want := range map[string]agent.Verdict{
-		"sandbox run_code": agent.Asks, "sandbox read_file": agent.Allowed, "sandbox write_file": agent.Denied, "sandbox apply_patch": agent.Allowed, "fetch_url": agent.Allowed,
-		"orders orders/find find": agent.Allowed, "orders orders/refund refund": agent.Asks, "mail mail/send send": agent.Asks, "mail mail/delete delete": agent.Denied, "orders orders/delete delete": agent.Allowed, "ask": agent.Allowed,
+	for name, want := range map[string]agent.Verdict{
+		"sandbox/run_code": agent.Asks, "sandbox/read_file": agent.Allowed, "sandbox/write_file": agent.Denied, "sandbox/apply_patch": agent.Allowed, "fetch_url/fetch_url": agent.Allowed,
+		"orders/find": agent.Allowed, "orders/refund": agent.Asks, "mail/send": agent.Asks, "mail/delete": agent.Denied, "orders/delete": agent.Allowed,
 	} {
-		if got := d.Policy.Judge(strings.Fields(names)...); got != want {
-			t.Errorf("%s: %d, want %d", names, got, want)
+		kind, tool, _ := strings.Cut(name, "/")
+		subject, server := agent.Builtin(agent.ToolType(kind), tool, false), d.Server(kind)
+		if server != nil {
+			subject = server.Remote(tool, "", false)
+		}
+		if got := d.Judge(subject, server); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
 	if got := d.Server("orders").AllowedTools; !reflect.DeepEqual(got, []string{"find", "refund"}) {

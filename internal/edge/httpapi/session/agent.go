@@ -19,7 +19,8 @@ import (
 
 // request is what an agent's turns ask for, without their input. What this version does not
 // have is refused by name.
-func request(d *agent.Definition) (*response.CreateResponse, error) {
+func (r *rule) request() (*response.CreateResponse, error) {
+	d := r.own
 	q := &response.CreateResponse{Model: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Truncation: new("auto")}
 	if d.System != "" {
 		q.Instructions = &d.System
@@ -31,7 +32,7 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 		q.Reasoning = &response.ReasoningSettings{Effort: &d.Model.Effort}
 	}
 	for i := range d.Tools {
-		tool, err := asked(d, &d.Tools[i])
+		tool, err := r.asked(&d.Tools[i])
 		if err != nil {
 			return nil, err
 		}
@@ -69,9 +70,9 @@ func (h *Handlers) pool(s *session.Session, d *agent.Definition) ([]run.Tool, er
 func isSandbox(tool jsontext.Value) bool { return string(tool) == string(sandboxAsked) }
 
 // asked is a tool as a response is asked for it; nil for one that the agent does not get.
-func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
+func (r *rule) asked(t *agent.Tool) (jsontext.Value, error) {
 	tool := map[string]any{"type": string(t.Type)}
-	server := d.Server(t.Server)
+	server := r.own.Server(t.Server)
 	switch ours, known := agent.BuiltIn[t.Server]; {
 	case t.Type == agent.Custom:
 		tool["type"], tool["name"], tool["description"], tool["parameters"] = "function", t.Name, t.Description, t.Schema
@@ -81,8 +82,8 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 	case t.Type == agent.MCP && server != nil && server.Command != "":
 		return nil, nil // no response starts programs
 	case t.Type == agent.MCP && server != nil:
-		if slices.Contains(d.Policy.Deny, server.Name) || server.AllowedTools != nil && len(server.AllowedTools) == 0 {
-			return nil, nil // it need not be asked what it has
+		if r.excludes(server) {
+			return nil, nil
 		}
 		tool["server_label"], tool["server_url"], tool["server_description"], tool["require_approval"] = server.Name, server.URL, server.Description, "never"
 		if len(server.Headers) > 0 {
@@ -101,56 +102,79 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 	return json.Marshal(tool, json.Deterministic(true))
 }
 
-// govern makes of a turn's tools what policies say, each of which has to allow a tool. The turn's
-// calls are held to it: what is left out here cannot be called, even if the model asks for it.
-func govern(policies []*agent.Policy) func(*run.Request) {
-	return func(q *run.Request) {
-		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return judge(policies, &t) == agent.Denied })
-		for i := range q.Tools {
-			if t := &q.Tools[i]; t.Handler != "" && judge(policies, t) == agent.Asks {
-				t.Approve = true
-			}
+// A rule holds the tools of one agent to the policies of held, each of which has to allow a tool.
+type rule struct {
+	held   []*agent.Definition // the agents which the turn came by, own last
+	own    *agent.Definition   // the agent whose tools these are
+	online bool                // programs in the sandbox have a network
+}
+
+// govern makes of a turn's tools what the policies say. The turn's calls are held to it: what is
+// left out here cannot be called, even if the model asks for it.
+func (r *rule) govern(q *run.Request) {
+	q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return r.judge(&t) == agent.Denied })
+	for i := range q.Tools {
+		if t := &q.Tools[i]; t.Handler != "" && r.judge(t) == agent.Asks {
+			t.Approve = true
 		}
 	}
 }
 
-// judge says what policies say of a tool: the strictest counts. Lists of what is allowed are not
-// about tools of skills and hand-offs, which reach nothing outside of the session and are there
-// because those are. An agent that is handed work is held to the same policies.
-func judge(policies []*agent.Policy, t *run.Tool) agent.Verdict {
+// judge says what the policies say of a tool: the strictest counts. Allow lists are not about
+// tools of skills and hand-offs, which reach nothing outside of the session and are there because
+// those are. An agent that is handed work is held to the same policies.
+func (r *rule) judge(t *run.Tool) agent.Verdict {
 	out := agent.Allowed
-	for _, p := range policies {
+	subject, server := r.subject(t), r.server(t)
+	for _, d := range r.held {
 		if t.Handler == skilltool.Handler || t.Handler == handoff.Handler {
-			p = &agent.Policy{Deny: p.Deny, Confirm: p.Confirm}
+			d = &agent.Definition{Policy: agent.Policy{Deny: d.Policy.Deny, Confirm: d.Policy.Confirm}}
 		}
-		out = min(out, p.Judge(names(t)...))
+		out = min(out, d.Judge(subject, server))
 	}
 	return out
 }
 
-// names are what a policy may call a tool.
-func names(t *run.Tool) []string {
-	switch {
-	case t.Server != "":
-		return []string{t.Name, t.Server, t.Server + "/" + t.RemoteName, t.RemoteName}
-	case t.Handler == skilltool.Handler:
-		return []string{t.Name}
-	case t.Handler == handoff.Handler:
-		return []string{t.Name, "handoffs"}
-	case t.Handler == sandboxtool.Handler:
-		return append(agent.Sandbox.Names(), t.Name)
-	case t.Handler == pooltool.Handler:
-		return append(agent.Sandboxes.Names(), t.Name)
-	case t.Handler != "":
-		return agent.ToolType(t.Name).Names()
+// server is the MCP server of a tool; nil for other tools.
+func (r *rule) server(t *run.Tool) *agent.Server {
+	if t.Server == "" {
+		return nil
 	}
-	return []string{t.Name}
+	if s := r.own.Server(t.Server); s != nil {
+		return s
+	}
+	return &agent.Server{Name: t.Server}
 }
 
-// webless reports whether policies keep an agent from some of the web, so that its code gets
+// subject describes a tool to policies.
+func (r *rule) subject(t *run.Tool) agent.Subject {
+	switch {
+	case t.Server != "":
+		return r.server(t).Remote(t.RemoteName, t.Name, r.online)
+	case t.Handler == handoff.Handler:
+		return agent.Subject{Names: []string{t.Name, agent.Handoffs}, Can: []agent.Class{agent.Delegate}}
+	case t.Handler == sandboxtool.Handler:
+		return agent.Builtin(agent.Sandbox, t.Name, r.online)
+	case t.Handler == pooltool.Handler:
+		return agent.Builtin(agent.Sandboxes, t.Name, r.online)
+	case t.Handler != "" && t.Handler != skilltool.Handler:
+		return agent.Builtin(agent.ToolType(t.Name), t.Name, r.online)
+	}
+	return agent.Subject{Names: []string{t.Name}}
+}
+
+// excludes reports whether one of the policies denies every tool of an MCP server.
+func (r *rule) excludes(s *agent.Server) bool {
+	return s.AllowedTools != nil && len(s.AllowedTools) == 0 ||
+		slices.ContainsFunc(r.held, func(d *agent.Definition) bool { return d.Excludes(s, r.online) })
+}
+
+// offline reports whether the policies keep an agent from some of the web, so that its code gets
 // none of it past them.
-func webless(policies []*agent.Policy) bool {
-	return slices.ContainsFunc(policies, func(p *agent.Policy) bool {
-		return slices.ContainsFunc([]agent.ToolType{agent.WebSearch, agent.FetchURL}, func(kind agent.ToolType) bool { return p.Judge(kind.Names()...) != agent.Allowed })
+func (r *rule) offline() bool {
+	return slices.ContainsFunc(r.held, func(d *agent.Definition) bool {
+		return slices.ContainsFunc([]agent.ToolType{agent.WebSearch, agent.FetchURL}, func(kind agent.ToolType) bool {
+			return d.Judge(agent.Builtin(kind, string(kind), r.online), nil) != agent.Allowed
+		})
 	})
 }

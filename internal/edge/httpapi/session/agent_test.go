@@ -1,16 +1,29 @@
 package session
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/handoff"
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 )
+
+// of is the rule for an agent that work was handed to by others, the first one first.
+func of(d *agent.Definition, by ...*agent.Definition) *rule {
+	return &rule{held: append(by, d), own: d}
+}
 
 // TestRequest has an agent's tools asked for as those of a response.
 func TestRequest(t *testing.T) {
@@ -26,7 +39,7 @@ func TestRequest(t *testing.T) {
 		},
 		Policy: agent.Policy{Deny: []string{"denied"}},
 	}
-	q, err := request(d)
+	q, err := of(d).request()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +72,10 @@ func TestGovern(t *testing.T) {
 	}{
 		{agent.Policy{}, "run_code read_file web_search orders_look orders_cancel theirs", false},
 		{agent.Policy{Allow: []string{}}, "", true},
+		{agent.Policy{Allow: []string{"run_code", "look", "orders_look", "web-search"}}, "run_code web_search", true},
+		{agent.Policy{Deny: []string{"files"}}, "web_search orders_look orders_cancel theirs", false},
+		{agent.Policy{Deny: []string{"network"}}, "run_code read_file theirs", true},
+		{agent.Policy{Allow: []string{"code", "network"}}, "run_code web_search", false},
 		{agent.Policy{Allow: []string{"orders", "theirs"}, Deny: []string{"cancel"}}, "orders_look theirs", true},
 		{agent.Policy{Confirm: []string{"sandbox", "orders_cancel", "theirs"}}, "run_code? read_file? web_search orders_look orders_cancel? theirs", false},
 		{agent.Policy{Deny: []string{"web-search", "run_code"}}, "read_file orders_look orders_cancel theirs", true},
@@ -67,7 +84,8 @@ func TestGovern(t *testing.T) {
 		{agent.Policy{Confirm: []string{"fetch_url"}}, "run_code read_file web_search orders_look orders_cancel theirs", true},
 	} {
 		q := &run.Request{Tools: slices.Clone(all)}
-		govern([]*agent.Policy{&c.policy})(q)
+		r := of(&agent.Definition{Policy: c.policy, Servers: []agent.Server{{Name: "orders", URL: "https://mcp.example.com"}}})
+		r.govern(q)
 		var got []string
 		for _, t := range q.Tools {
 			name := t.Name
@@ -76,8 +94,83 @@ func TestGovern(t *testing.T) {
 			}
 			got = append(got, name)
 		}
-		if text := strings.Join(got, " "); text != c.want || webless([]*agent.Policy{&c.policy}) != c.webless {
-			t.Errorf("%+v: %s, %t; want %s", c.policy, text, webless([]*agent.Policy{&c.policy}), c.want)
+		if text := strings.Join(got, " "); text != c.want || r.offline() != c.webless {
+			t.Errorf("%+v: %s, %t; want %s", c.policy, text, r.offline(), c.want)
+		}
+	}
+}
+
+// TestGovernHandedOn: an agent that work is handed to has other tools, and servers that it names.
+func TestGovernHandedOn(t *testing.T) {
+	parent := &agent.Definition{Policy: agent.Policy{Allow: []string{"sandbox", "shell", "web-search"}}}
+	child := &agent.Definition{
+		Tools:   []agent.Tool{{Type: agent.MCP, Server: "web-search"}, {Type: agent.MCP, Server: "evil"}, {Type: agent.MCP, Server: "near"}},
+		Servers: []agent.Server{{Name: "web-search", URL: "https://evil.example"}, {Name: "evil", URL: "https://evil.example"}, {Name: "near", Command: "sh"}},
+	}
+	shell := run.Tool{Tool: model.Tool{Name: "shell"}, Handler: pooltool.Handler}
+	all := []run.Tool{shell}
+	for _, s := range child.Servers {
+		for _, name := range []string{"shell", "web-search", "sandbox"} {
+			all = append(all, run.Tool{Tool: model.Tool{Name: s.Name + "__" + name}, Handler: "mcp", Server: s.Name, RemoteName: name})
+		}
+	}
+	r := of(child, parent)
+	q := &run.Request{Tools: slices.Clone(all)}
+	if r.govern(q); len(q.Tools) != 1 || q.Tools[0].Name != "shell" {
+		t.Errorf("the servers of the child admit themselves: %+v", q.Tools)
+	}
+	if in, err := r.request(); err != nil || len(in.Tools) > 0 || len(r.programs(&tenant.Principal{}, &session.Session{})) > 0 {
+		t.Errorf("servers are asked for tools that are denied: %+v, %v", in, err)
+	}
+	for _, deny := range []string{"run_code", "sandbox", "code"} {
+		parent.Policy = agent.Policy{Deny: []string{deny}}
+		q := &run.Request{Tools: []run.Tool{shell}}
+		if r.govern(q); len(q.Tools) > 0 {
+			t.Errorf("%s is denied, and the child has shell", deny)
+		}
+		parent.Policy = agent.Policy{Confirm: []string{deny}}
+		if r.judge(&shell) != agent.Asks {
+			t.Errorf("%s asks, and the child's shell does not", deny)
+		}
+	}
+	hands := run.Tool{Tool: model.Tool{Name: "handoff_to_b"}, Handler: handoff.Handler}
+	parent.Policy = agent.Policy{Deny: []string{"delegate"}}
+	if r.judge(&hands) != agent.Denied {
+		t.Error("the child hands on, and its parent may not")
+	}
+}
+
+// TestClasses: each tool of ours has a class, or is known to have none, and the documentation says so.
+func TestClasses(t *testing.T) {
+	doc, err := os.ReadFile("../../../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := sandboxtool.Tools()
+	for _, name := range []string{skill.Files, skill.Browsing} {
+		more, err := sandboxtool.SkillTools(&run.Skill{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, more...)
+	}
+	for _, n := range sandboxtool.NamedTools() {
+		all = append(all, run.Tool{Tool: model.Tool{Name: n.Name()}})
+	}
+	for _, d := range tools.Definitions() {
+		all = append(all, run.Tool{Tool: model.Tool{Name: d.Name}})
+	}
+	for _, name := range []string{web.SearchName, web.PeopleName, web.FetchName} {
+		all = append(all, run.Tool{Tool: model.Tool{Name: name}})
+	}
+	for _, t1 := range all {
+		class, ok := agent.ClassOf(t1.Name)
+		row := regexp.MustCompile("(?m)^\\| `" + string(class) + "` \\|.*`" + t1.Name + "`")
+		if class == "" {
+			row = regexp.MustCompile("(?m)^.*`" + t1.Name + "`.* have no class")
+		}
+		if !ok || !row.Match(doc) {
+			t.Errorf("the class of %s is %q, %t, and docs/agents.md does not say so", t1.Name, class, ok)
 		}
 	}
 }
@@ -92,7 +185,7 @@ func TestBoxed(t *testing.T) {
 		false: {{}, {Skills: []agent.Skill{{Name: skill.Planning}}}, {Skills: []agent.Skill{{ID: "skill_1", Name: skill.Files}}}},
 	} {
 		for i := range all {
-			q, err := request(&all[i])
+			q, err := of(&all[i]).request()
 			if err != nil {
 				t.Fatal(err)
 			}

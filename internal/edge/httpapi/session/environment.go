@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -53,10 +51,11 @@ func (h *Handlers) work(c *httpapi.Call, s *session.Session) error {
 }
 
 // asks refuses an agent with MCP servers that the caller's environment does not allow.
-func asks(p *tenant.Principal, d *agent.Definition) error {
+func (r *rule) asks(p *tenant.Principal) error {
+	d := r.own
 	for i := range d.Tools {
 		server := d.Server(d.Tools[i].Server)
-		if d.Tools[i].Type != agent.MCP || server == nil || slices.Contains(d.Policy.Deny, server.Name) {
+		if d.Tools[i].Type != agent.MCP || server == nil || r.excludes(server) {
 			continue
 		}
 		err := p.Asks(server.URL)

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -19,7 +18,7 @@ import (
 // part is the part that an agent has in a turn.
 type part struct {
 	agent    *agent.Agent
-	policies []*agent.Policy // that it is held to, its own last
+	held     []*agent.Definition // of the agents whose policies it is held to, its own last
 	hands    agent.Multiagent
 	handoffs []agent.Handoff
 	chain    []run.Member // the agents that the turn came by, itself last
@@ -44,7 +43,7 @@ func (h *Handlers) partOf(ctx context.Context, s *session.Session) (*part, error
 // first is the part of the agent of a session itself.
 func first(a *agent.Agent) *part {
 	d := &a.Definition
-	return &part{agent: a, policies: []*agent.Policy{&d.Policy}, hands: d.Hands(), handoffs: d.Handoffs, chain: []run.Member{memberOf(a, d.Name)}}
+	return &part{agent: a, held: []*agent.Definition{d}, hands: d.Hands(), handoffs: d.Handoffs, chain: []run.Member{memberOf(a, d.Name)}}
 }
 
 // peer is the part of one of a swarm, which is the agent of a session and those that it hands on
@@ -58,7 +57,7 @@ func (h *Handlers) peer(ctx context.Context, of *agent.Agent, who run.Member) (*
 		return nil, err
 	}
 	d := &of.Definition
-	p := &part{agent: a, policies: []*agent.Policy{&d.Policy, &a.Definition.Policy}, hands: d.Hands(), chain: []run.Member{memberOf(of, d.Name)}}
+	p := &part{agent: a, held: []*agent.Definition{d, &a.Definition}, hands: d.Hands(), chain: []run.Member{memberOf(of, d.Name)}}
 	for _, one := range d.Handoffs {
 		if one.Agent == a.ID {
 			one = agent.Handoff{Agent: of.ID, Version: of.Version, Name: d.Name, Description: d.Description}
@@ -80,7 +79,7 @@ func (h *Handlers) worker(ctx context.Context, of tenant.ID, chain []run.Member,
 		if most == 0 {
 			most = a.Definition.Hands().MaxDelegations
 		}
-		p.agent, p.policies, p.chain = a, append(p.policies, &a.Definition.Policy), append(p.chain, m)
+		p.agent, p.held, p.chain = a, append(p.held, &a.Definition), append(p.chain, m)
 	}
 	d := &p.agent.Definition
 	if p.hands = d.Hands(); p.hands.Mode == agent.Orchestrator {
@@ -89,16 +88,19 @@ func (h *Handlers) worker(ctx context.Context, of tenant.ID, chain []run.Member,
 	return p, nil
 }
 
+// ruleOf is the rule for the tools of an agent, in the caller's environment.
+func ruleOf(caller *tenant.Principal, p *part) *rule {
+	return &rule{held: p.held, own: &p.agent.Definition, online: !caller.Environment.Permissions.Network.Blocked()}
+}
+
 // part is what an agent is asked for its part in a turn of a session.
 func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *session.Session, p *part) (*response.Turn, error) {
-	d := new(p.agent.Definition)
-	for _, policy := range p.policies { // what they deny need not be asked what it has
-		d.Policy.Deny = append(slices.Clip(d.Policy.Deny), policy.Deny...)
-	}
-	if err := asks(caller, d); err != nil {
+	d := &p.agent.Definition
+	r := ruleOf(caller, p)
+	if err := r.asks(caller); err != nil {
 		return nil, err
 	}
-	q, err := request(d)
+	q, err := r.request()
 	if err != nil {
 		return nil, err
 	}
@@ -114,15 +116,14 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 	if !d.Pooled() {
 		copies = session.Copies(s.About.Mounts)
 	}
-	rule := govern(p.policies)
 	return &response.Turn{
-		In: q, Tools: pool, Servers: programs(caller, s, d), Vaults: s.Vaults, NoWeb: webless(p.policies), Stop: d.Model.Stop, Govern: func(q *run.Request) error {
+		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, Govern: func(q *run.Request) error {
 			skills.Apply(q)
 			q.Copies = copies
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {
 				return err
 			}
-			rule(q)
+			r.govern(q)
 			return nil
 		},
 	}, nil

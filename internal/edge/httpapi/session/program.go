@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -11,11 +9,11 @@ import (
 )
 
 // programs are the MCP servers of an agent that run in the sandbox of a session.
-func programs(p *tenant.Principal, s *session.Session, d *agent.Definition) (out []mcptool.Server) {
+func (r *rule) programs(p *tenant.Principal, s *session.Session) (out []mcptool.Server) {
+	d := r.own
 	for i := range d.Tools {
 		server := d.Server(d.Tools[i].Server)
-		if d.Tools[i].Type != agent.MCP || server == nil || server.Command == "" ||
-			slices.Contains(d.Policy.Deny, server.Name) || server.AllowedTools != nil && len(server.AllowedTools) == 0 {
+		if d.Tools[i].Type != agent.MCP || server == nil || server.Command == "" || r.excludes(server) {
 			continue
 		}
 		out = append(out, mcptool.Server{

@@ -137,15 +137,16 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if err != nil {
 		return out, err
 	}
-	if _, err := request(&a.Definition); err != nil {
-		return out, err
-	}
 	if in.Environment != nil {
 		if err := h.enter(c, *in.Environment); err != nil {
 			return out, err
 		}
 	}
-	if err := asks(c.Caller, &a.Definition); err != nil {
+	rule := ruleOf(c.Caller, first(a))
+	if _, err := rule.request(); err != nil {
+		return out, err
+	}
+	if err := rule.asks(c.Caller); err != nil {
 		return out, err
 	}
 	id := session.NewID()

@@ -133,7 +133,7 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 		return nil, err
 	}
 	t.Spent, err = h.Store.Total(c.Context(), s.Tenant, s.ID)
-	t.Of, t.Within = s, h.within(of.policies[len(of.policies)-1])
+	t.Of, t.Within = s, h.within(&of.agent.Definition.Policy)
 	return t, err
 }
 
