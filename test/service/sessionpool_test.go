@@ -228,6 +228,8 @@ func TestSessionMounts(t *testing.T) {
 	s.Must(t, k.key, http.MethodPost, "/v1/agents", map[string]any{"name": "A", "model": map[string]string{"name": "scripted"}, "tools": []any{map[string]string{"type": "sandboxes"}}}).Into(t, http.StatusCreated, &agent)
 	mounts := []any{
 		map[string]any{"type": "file", "path": "in/notes.txt", "content": "read me\n"}, map[string]any{"type": "file", "path": "/home/user/raw", "content": "AAE=", "encoding": "base64"},
+		// The platform does not clone by this configuration, whose proxy leads nowhere.
+		map[string]any{"type": "file", "path": ".gitconfig", "content": "[http]\nproxy = http://127.0.0.1:9\n[core]\nfsmonitor = touch /home/user/planted\nhooksPath = /home/user\n"},
 		map[string]any{"type": "git_repository", "path": "repo", "url": from, "ref": "v1"},
 	}
 	begin := func() *talker {
@@ -236,13 +238,13 @@ func TestSessionMounts(t *testing.T) {
 			Mounts []struct{ Type, Path string }
 		}
 		s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": mounts}).Into(t, http.StatusCreated, &made)
-		if len(made.Mounts) != 3 || made.Mounts[1].Path != "raw" {
+		if len(made.Mounts) != 4 || made.Mounts[1].Path != "raw" {
 			t.Errorf("%+v", made)
 		}
 		return &talker{t, line, k.key, "/v1/sessions/" + made.ID}
 	}
 	blocked := begin()
-	if said := blocked.plans("completed", toolStep{"shell", sh("true")}); !strings.Contains(said, "mounts[2], repo, cannot be made: git: ") {
+	if said := blocked.plans("completed", toolStep{"shell", sh("true")}); !strings.Contains(said, "mounts[3], repo, cannot be made: git: ") {
 		t.Errorf("without a network it says %q", said)
 	}
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/mounts"
@@ -252,7 +254,7 @@ func TestSessionMounts(t *testing.T) {
 
 	helper := begin()
 	said := helper.plans("completed", toolStep{"shell", sh("cat in/notes.txt; od -An -tx1 raw; git -C repo log --format=%s; ls -a; rm in/notes.txt; echo mine > raw")})
-	if !strings.Contains(said, "read me") || !strings.Contains(said, "00 01") || !strings.Contains(said, "first") || strings.Contains(said, "second") || strings.Contains(said, "cloning") {
+	if !strings.Contains(said, "read me") || !strings.Contains(said, "00 01") || !strings.Contains(said, "first") || strings.Contains(said, "second") || strings.Contains(said, "cloning") || strings.Contains(said, "planted") {
 		t.Errorf("it says %q", said)
 	}
 	line.next(syscall.SIGKILL)
@@ -324,6 +326,8 @@ func TestSessionPrograms(t *testing.T) {
 	if said := helper.plans("completed", toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "\n1\n") {
 		t.Errorf("of its processes it says %q", said)
 	}
+	// The command is the image's, whatever the home directory has.
+	helper.plans("completed", toolStep{"shell", sh("mkdir -p .local/bin; printf '#!/bin/sh\nexit 1\n' > .local/bin/python3; chmod +x .local/bin/python3; ! python3 -c 0")})
 	for tool, want := range map[string]string{"flood": "too much", "junk": "too long"} {
 		if said := helper.plans("completed", toolStep{"odd__" + tool, none}); !strings.Contains(said, want) {
 			t.Errorf("of %s it says %q", tool, said)

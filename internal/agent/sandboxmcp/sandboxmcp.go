@@ -87,7 +87,7 @@ func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.
 		env = append(env, name+"="+c.Env[name])
 	}
 	id := process.ID(ours + strings.TrimPrefix(string(process.NewID()), "p-"))
-	if _, err := h.Guest().Start(ctx, process.Spec{ID: id, Argv: c.Argv, Env: env, Input: true, Timeout: maxLife, Lossless: true}); err != nil {
+	if _, err := h.Guest().Start(ctx, process.Spec{ID: id, Argv: c.Argv, Env: safe(c.Argv, env), Input: true, Timeout: maxLife, Lossless: true, Isolation: process.Guarded}); err != nil {
 		return nil, err
 	}
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -98,6 +98,17 @@ func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.
 	}
 	return &program{handle: h, id: id, out: out, covers: covers, stop: stop}, nil
 }
+
+// safe adds to the variables of a server that Python does not import modules from the working
+// directory, which the agent can write, unless they say so.
+func safe(argv, env []string) []string {
+	if slices.Contains(argv, "-m") && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, safePath) }) {
+		return append(env, safePath+"1")
+	}
+	return env
+}
+
+const safePath = "PYTHONSAFEPATH="
 
 // sweep ends what processes of this server that are gone have left in a sandbox.
 func sweep(ctx context.Context, g sandbox.Guest) error {

@@ -105,7 +105,7 @@ func (t *programTool) request(c *loop.Call, p execution.Policy) (execution.Reque
 	stdin, err := json.Marshal(call)
 	return execution.Request{
 		Code: t.code, Language: language.Python, Timeout: within, Metadata: map[string]string{"tool": t.name},
-		Input: execution.Input{Stdin: stdin, Outputs: t.outputs[t.name]},
+		Input: execution.Input{Stdin: stdin, Outputs: t.outputs[t.name], Helper: true},
 	}, err
 }
 

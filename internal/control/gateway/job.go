@@ -134,6 +134,9 @@ func addInput(d hash.Hash, in *execution.Input) {
 	if in.Tool {
 		add(d, "tool")
 	}
+	if in.Helper {
+		add(d, "helper")
+	}
 }
 
 // newDigest digests texts such that no two lists of them look the same.

@@ -100,7 +100,7 @@ func (c *call) file(ctx context.Context, h sandbox.Handle, fc *filetool.Call) (*
 	work, end := context.WithTimeoutCause(ctx, fileTime+c.set.overdue, errOverdue)
 	defer end()
 	run, err := c.start(work, h, process.Spec{
-		Argv: []string{path.Join(runtime.GuestDir, filetool.Program), filetool.Command}, Input: true, Timeout: fileTime, Lossless: true,
+		Argv: []string{path.Join(runtime.GuestDir, filetool.Program), filetool.Command}, Input: true, Timeout: fileTime, Lossless: true, Isolation: process.Isolated,
 	})
 	if err != nil {
 		return nil, err

@@ -182,14 +182,15 @@ const (
 )
 
 // cloning clones a repository beside its place and moves it there: $1 is where, $2 the URL, $3
-// what is checked out, $4 the variable that has the password.
+// what is checked out, $4 the variable that has the password. The user's configuration of git, and
+// hooks, do not count: they may be files that the agent wrote.
 const cloning = `set -e
 command -v git >/dev/null || { echo "the sandbox's image has no git" >&2; exit 127; }
-export GIT_TERMINAL_PROMPT=0
+export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_GLOBAL=/dev/null
 part="$1.cloning-$$"
 trap 'rm -rf "$part"' EXIT
 mkdir -p -- "$(dirname -- "$1")"
-set -- "$1" "$2" "$3" "$4" -c credential.helper=
+set -- "$1" "$2" "$3" "$4" -c core.hooksPath=/dev/null -c core.fsmonitor=false -c credential.helper=
 if [ -n "$4" ]; then
 	export ATOLL_MOUNT_TOKEN="$(printenv "$4")"
 	set -- "$@" -c 'credential.helper=!f() { echo username=x-access-token; echo "password=$ATOLL_MOUNT_TOKEN"; }; f'
@@ -197,7 +198,7 @@ fi
 at="$1" url="$2" ref="$3"
 shift 4
 git "$@" clone --quiet -- "$url" "$part"
-[ -z "$ref" ] || git -C "$part" -c advice.detachedHead=false checkout --quiet "$ref" --
+[ -z "$ref" ] || git "$@" -C "$part" -c advice.detachedHead=false checkout --quiet "$ref" --
 mv -T -- "$part" "$at"
 `
 
@@ -210,7 +211,10 @@ func clone(ctx context.Context, h sandbox.Handle, m *session.Mount, row *sandbox
 	ctx, cancel := context.WithTimeoutCause(ctx, cloneTime+overdue, errOverdue)
 	defer cancel()
 	at := path.Join(runtime.Home, m.Path)
-	run, err := h.Guest().Run(ctx, process.Spec{Argv: []string{"sh", "-c", cloning, "clone", at, m.URL, m.Ref, m.Token}, Timeout: cloneTime, Lossless: true})
+	run, err := h.Guest().Run(ctx, process.Spec{
+		Argv: []string{"/bin/sh", "-c", cloning, "clone", at, m.URL, m.Ref, m.Token}, Timeout: cloneTime, Lossless: true,
+		Dir: "/", Env: []string{"HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent"}, Isolation: process.Isolated, Keep: []string{m.Token},
+	})
 	if err != nil {
 		return err
 	}

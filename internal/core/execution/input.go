@@ -41,11 +41,15 @@ type Input struct {
 	// Tool has the sandbox's own program for files run, whatever the image holds: Code is
 	// no program, but the filetool.Call that it reads.
 	Tool bool `json:",omitzero"`
+
+	// Helper says that Code is a program of the platform's in Python, which reads Stdin. It runs
+	// isolated: nothing that the sandbox's programs can write becomes a part of it.
+	Helper bool `json:",omitzero"`
 }
 
 // Empty reports whether a program is given nothing and asked for nothing.
 func (in *Input) Empty() bool {
-	return len(in.Args) == 0 && len(in.Stdin) == 0 && len(in.Files) == 0 && len(in.Outputs) == 0 && !in.Tool
+	return len(in.Args) == 0 && len(in.Stdin) == 0 && len(in.Files) == 0 && len(in.Outputs) == 0 && !in.Tool && !in.Helper
 }
 
 // OutputFiles are the files that a run gave back, in the order of their contents in

@@ -18,6 +18,6 @@ var Isolations = []Isolation{IsolationRun, IsolationKey}
 // What reaches beyond the sandbox or outlives the program takes one of its own.
 func (j *Job) Shares() bool {
 	return j.Isolation == IsolationKey && j.Key != "" && j.Turn == "" && j.Thread == nil && len(j.Mounts) == 0 &&
-		j.Web == nil && len(j.Skills) == 0 && len(j.Files) == 0 && !j.Input.Tool &&
+		j.Web == nil && len(j.Skills) == 0 && len(j.Files) == 0 && !j.Input.Tool && !j.Input.Helper &&
 		j.Permissions.Network.Blocked() && !j.Permissions.Restricts()
 }

@@ -64,18 +64,21 @@ type Limits struct {
 // Spec says how a process is started: as the unprivileged user, in a
 // session of its own.
 type Spec struct {
-	ID       ID            // "" for a new one; asked for twice, it is started once
-	Argv     []string      // a program without a slash in its name is looked for in the PATH of Env
-	Shell    string        // instead of Argv, a text for bash, or sh where there is no bash
-	Env      []string      // variables as "NAME=value", over those that the sandbox has for its programs
-	Dir      string        // "" for the home directory
-	Input    bool          // it has an input to Write to, instead of /dev/null
-	Terminal *Size         // it has a terminal as input and outputs
-	Control  bool          // descriptors 3, to read what WriteControl sends, and 4, for stream Control
-	Timeout  time.Duration // ends it and all it started; zero sets none
-	Lossless bool          // while it is followed it waits when its output is not read, instead of dropping some
-	Patient  bool          // the same while it is not followed: it waits until it is
-	Limits   Limits
+	ID    ID       // "" for a new one; asked for twice, it is started once
+	Argv  []string // a program without a slash in its name is looked for in the PATH of Env
+	Shell string   // instead of Argv, a text for bash, or sh where there is no bash
+	Env   []string // variables as "NAME=value", over those that the sandbox has for its programs
+	Dir   string   // "" for the home directory
+	// Isolation is about the sandbox's own variables. Those of Env, and those named in Keep, stay.
+	Isolation Isolation
+	Keep      []string
+	Input     bool          // it has an input to Write to, instead of /dev/null
+	Terminal  *Size         // it has a terminal as input and outputs
+	Control   bool          // descriptors 3, to read what WriteControl sends, and 4, for stream Control
+	Timeout   time.Duration // ends it and all it started; zero sets none
+	Lossless  bool          // while it is followed it waits when its output is not read, instead of dropping some
+	Patient   bool          // the same while it is not followed: it waits until it is
+	Limits    Limits
 }
 
 // Info describes a process that was started and is not forgotten.

@@ -7,11 +7,13 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/node/image"
@@ -123,14 +125,15 @@ func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installati
 	if env == nil {
 		env = map[string]string{}
 	}
-	maps.Copy(env, e.networks.env(in.Variables, false))
+	ours := e.networks.env(in.Variables, false)
+	maps.Copy(env, ours)
 	var list []string
 	for name, value := range env {
 		list = append(list, name+"="+value)
 	}
 	res, err := c.Run(ctx, guest.RunSpec{
 		Command: guest.Command{
-			Path: argv[0], Argv: argv, Dir: "/tmp", Env: list,
+			Path: argv[0], Argv: argv, Dir: "/", Env: process.Guarded.Isolate(list, slices.Collect(maps.Keys(ours))...),
 			Limits: guest.Limits{Processes: in.Limits.Processes, OpenFiles: in.Limits.OpenFiles},
 		},
 		OutputLimit: maxInstallOutput,

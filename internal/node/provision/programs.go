@@ -23,7 +23,7 @@ func programs(img *image.Image, s *requirement.Set) (all [][]string, err error) 
 		if !ok {
 			return nil, fmt.Errorf("pip: the image %q has no Python", img.Name)
 		}
-		all = append(all, append([]string{python.Path, "-m", "pip", "install", "--no-cache-dir", "--"}, s.Pip...))
+		all = append(all, append([]string{python.Path, "-I", "-m", "pip", "install", "--no-cache-dir", "--"}, s.Pip...))
 	}
 	if len(s.NPM) > 0 {
 		node, ok := img.Interpreter(language.Node)

@@ -165,7 +165,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("an image without packages is %q, %v", plain, err)
 	}
 	argv := strings.Join(r.fake.runs[0].Programs[0], " ")
-	if argv != "/usr/bin/python3 -m pip install --no-cache-dir -- six==1.17.0" {
+	if argv != "/usr/bin/python3 -I -m pip install --no-cache-dir -- six==1.17.0" {
 		t.Errorf("it ran %s", argv)
 	}
 	for _, id := range []string{"e1", "e2"} {

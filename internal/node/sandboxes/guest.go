@@ -36,11 +36,12 @@ func (h *Handle) complete(spec process.Spec) process.Spec {
 		maps.Copy(all, h.caller.Variables())
 	}
 	maps.Copy(all, h.sb.Env)
+	keep := spec.Keep
 	for _, v := range spec.Env {
 		name, value, _ := strings.Cut(v, "=")
-		all[name] = value
+		all[name], keep = value, append(keep, name)
 	}
-	spec.Env = h.live.Environ(all)
+	spec.Env = spec.Isolation.Isolate(h.live.Environ(all), keep...)
 	spec.Limits = process.Limits{Processes: h.sb.Limits.Processes, OpenFiles: h.sb.Limits.OpenFiles}
 	return spec
 }

@@ -21,7 +21,7 @@ import (
 // files are what is put into the working folder before a program starts: its code,
 // the files that it is given, and the folders that it gives back.
 func files(p *execution.Program) (list []guest.File) {
-	if !p.Input.Tool {
+	if !p.Input.Tool && !p.Input.Helper {
 		list = []guest.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Input.Files)) {

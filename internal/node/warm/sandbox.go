@@ -121,6 +121,9 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	}
 	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)
+	if p.Input.Helper {
+		return s.run(ctx, p, sink, s.helper(in, env, &p))
+	}
 	spec := guest.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env), Port: p.Port, Serve: p.Serve}
 	spec.Argv = append(spec.Argv, p.Input.Args...)
 	return s.run(ctx, p, sink, spec)

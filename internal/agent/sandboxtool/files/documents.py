@@ -184,7 +184,7 @@ def pdf(path, most):
     except ImportError:
         if not shutil.which("pdftotext"):
             raise Refused(UNREADABLE)
-        done = subprocess.run(["pdftotext", "-layout", "--", os.path.abspath(path), "-"], capture_output=True, text=True, errors="replace")
+        done = subprocess.run(["pdftotext", "-layout", "--", os.path.abspath(path), "-"], cwd="/", capture_output=True, text=True, errors="replace")
         if done.returncode != 0:
             raise Refused(f"{path} cannot be read: {done.stderr.strip()[:300]}")
         return [p.strip("\n") for p in done.stdout.removesuffix("\f").split("\f")]

@@ -236,7 +236,7 @@ def print_page(url, path):
 
 def run_maker(command, folder):
     try:
-        done = subprocess.run(command, env={**os.environ, "HOME": folder, "TMPDIR": folder}, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PRINT)
+        done = subprocess.run(command, env={**os.environ, "HOME": folder, "TMPDIR": folder}, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PRINT)
     except subprocess.TimeoutExpired:
         raise Refused(f"it took longer than {PRINT} seconds")
     if done.returncode != 0:
