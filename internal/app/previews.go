@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -38,7 +37,7 @@ func (s *Server) openPreviews(context.Context) error {
 		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log, Admit: s.admit,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 		Key: func(token string) bool {
-			return strings.HasPrefix(token, tenant.KeyPrefix) || s.cfg.DevKey != "" && token == s.cfg.DevKey
+			return tenant.IsSecret(token) || s.cfg.DevKey != "" && token == s.cfg.DevKey
 		},
 	})
 	s.later(func(context.Context) error { s.visits.Close(); return nil })

@@ -141,6 +141,41 @@ func unknownTool(err error) bool {
 	return e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
 }
 
+// structured is structured content as JSON, without secrets in names and texts, however JSON
+// writes them.
+func structured(content any, cover *strings.Replacer) (string, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return "", err
+	}
+	var value any
+	read := json.NewDecoder(bytes.NewReader(raw))
+	read.UseNumber()
+	if err := read.Decode(&value); err != nil {
+		return "", err
+	}
+	raw, err = json.Marshal(covered(value, cover))
+	return cover.Replace(string(raw)), err
+}
+
+func covered(value any, cover *strings.Replacer) any {
+	switch value := value.(type) {
+	case string:
+		return cover.Replace(value)
+	case []any:
+		for i := range value {
+			value[i] = covered(value[i], cover)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for name, one := range value {
+			out[cover.Replace(name)] = covered(one, cover)
+		}
+		return out
+	}
+	return value
+}
+
 // read is a result as text, without the target's secrets.
 func (s *session) read(r *mcp.CallToolResult) *Result {
 	out := &Result{Failed: r.IsError}
@@ -174,8 +209,8 @@ func (s *session) read(r *mcp.CallToolResult) *Result {
 		}
 	}
 	if r.StructuredContent != nil {
-		if raw, err := json.Marshal(r.StructuredContent); err == nil {
-			out.Structured = strings.ToValidUTF8(cover.Replace(string(raw)), "\uFFFD")
+		if raw, err := structured(r.StructuredContent, cover); err == nil {
+			out.Structured = strings.ToValidUTF8(raw, "\uFFFD")
 		}
 	}
 	if out.Text = strings.Join(out.Texts, "\n"); out.Text == "" {

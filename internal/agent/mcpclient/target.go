@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
 // Bounds of a Target.
@@ -117,8 +118,11 @@ func (t Target) Host() string {
 func (t Target) cover() *strings.Replacer {
 	var pairs []string
 	add := func(secret string) {
-		if len(secret) >= minSecret {
-			pairs = append(pairs, secret, "[covered]")
+		if len(secret) < minSecret {
+			return
+		}
+		for _, text := range redact.Escaped(secret) { // servers put JSON into texts
+			pairs = append(pairs, text, "[covered]")
 		}
 	}
 	for _, value := range t.Headers {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -143,6 +144,18 @@ func lowerEscapes(s string) string {
 	return string(b)
 }
 
+// Escaped returns a text as it is, and as it stands in the string literals of JSON and of
+// programming languages.
+func Escaped(text string) []string {
+	all := []string{text}
+	for _, e := range stringEscapes {
+		if escaped := e.escape(text); !slices.Contains(all, escaped) {
+			all = append(all, escaped)
+		}
+	}
+	return all
+}
+
 // stringEscape is how a kind of string literal is written.
 type stringEscape struct {
 	quote, slash, html, ascii bool // whether it escapes ", /, <>& and all but ASCII
@@ -166,7 +179,11 @@ func (e stringEscape) escape(s string) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case r < ' ', e.html && (r == '<' || r == '>' || r == '&'), r > 0x7e && r <= 0xffff && e.ascii && n > 1:
+		case r == '\b':
+			b.WriteString(`\b`)
+		case r == '\f':
+			b.WriteString(`\f`)
+		case r < ' ', e.html && (r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029'), r == 0x7f && e.ascii, r > 0x7f && r <= 0xffff && e.ascii && n > 1:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		case r > 0xffff && e.ascii:
 			r -= 0x10000

@@ -23,7 +23,7 @@ var Rules = []Rule{
 	{"openai", "OpenAI keys and others that begin with sk-"},
 	{"anthropic", "Anthropic keys (sk-ant-…)"},
 	{"stripe", "Stripe keys (sk_live_, rk_live_, sk_test_, whsec_ and others)"},
-	{"atoll", "Atoll's own keys (sk-atoll-…)"},
+	{"atoll", "Atoll's own keys, tokens and tickets (sk-atoll-…, tk-atoll-…, tkt-atoll-…)"},
 }
 
 // kind says how a spec goes on after its literal.
@@ -87,7 +87,7 @@ var specs = []spec{
 	{rule: "openai", lits: []string{"sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-", "sk-None-"}, class: dashed, min: 20},
 	{rule: "anthropic", lits: []string{"sk-ant-"}, class: dashed, min: 16},
 	{rule: "stripe", lits: []string{"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"}, class: classOf("a-zA-Z0-9+/="), min: 16},
-	{rule: "atoll", lits: []string{"sk-atoll-"}, class: dashed, min: 16},
+	{rule: "atoll", lits: []string{"sk-atoll-", "tk-atoll-", "tkt-atoll-"}, class: dashed, min: 16},
 }
 
 // authorization returns the ways in which the header is written before its

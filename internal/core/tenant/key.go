@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // KeyPrefix begins every key that Atoll makes.
@@ -25,4 +26,12 @@ func NewID(prefix string) string {
 	var b [8]byte
 	rand.Read(b[:])
 	return prefix + "_" + hex.EncodeToString(b[:])
+}
+
+// TicketPrefix begins every ticket for a terminal.
+const TicketPrefix = "tkt-atoll-"
+
+// IsSecret reports whether a text has the look of a key, token or ticket.
+func IsSecret(text string) bool {
+	return strings.HasPrefix(text, KeyPrefix) || strings.HasPrefix(text, TokenPrefix) || strings.HasPrefix(text, TicketPrefix)
 }

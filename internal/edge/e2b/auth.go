@@ -18,12 +18,15 @@ import (
 const (
 	keyHeader     = "X-Api-Key"
 	tokenHeader   = "X-Access-Token"
-	trafficHeader = "E2b-Traffic-Access-Token" // calls about code contexts have this one alone
+	trafficHeader = "E2b-Traffic-Access-Token" // calls about code contexts may have this one alone
 	sandboxHeader = "E2b-Sandbox-Id"
 
 	tokenPurpose = "e2b-sandbox"
-	tokenSum     = 16      // bytes of a sum
-	maxToken     = 4 << 10 // characters
+	// A traffic token is for the ports of a sandbox, so clients give it to other programs. It does
+	// not open the sandbox's own services; clients manage code contexts with it, and run no code.
+	trafficPurpose = "e2b-traffic"
+	tokenSum       = 16      // bytes of a sum
+	maxToken       = 4 << 10 // characters
 )
 
 // claim is what an access token allows.
@@ -35,27 +38,46 @@ type claim struct {
 
 // token makes the access token for a sandbox.
 func (d *Door) token(p *tenant.Principal, id runtime.ID) (string, error) {
-	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID})
+	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID}, tokenPurpose)
 }
 
-func (d *Door) tokenOf(c claim) (string, error) {
+// traffic makes the traffic token for a sandbox.
+func (d *Door) traffic(p *tenant.Principal, id runtime.ID) (string, error) {
+	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID}, trafficPurpose)
+}
+
+func (d *Door) tokenOf(c claim, purpose string) (string, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(append(data, d.signer.Sum(data, tokenPurpose)...)), nil
+	return base64.RawURLEncoding.EncodeToString(append(data, d.signer.Sum(data, purpose)...)), nil
 }
 
 // claimOf reads the access token of a request.
 func (d *Door) claimOf(r *http.Request) (c claim, err error) {
-	token := r.Header.Get(tokenHeader)
-	if token == "" {
-		token = r.Header.Get(trafficHeader)
+	if token := r.Header.Get(tokenHeader); token != "" || hostOf(r) == nil || !isSigned(r) {
+		return d.read(r, token, tokenPurpose)
 	}
+	return d.signed(r, hostOf(r))
+}
+
+// trafficOf reads the traffic token of a request.
+func (d *Door) trafficOf(r *http.Request) (claim, error) {
+	return d.read(r, r.Header.Get(trafficHeader), trafficPurpose)
+}
+
+// anyClaimOf reads the access token of a request, or its traffic token if that is the only one.
+func (d *Door) anyClaimOf(r *http.Request) (claim, error) {
+	if r.Header.Get(tokenHeader) == "" && r.Header.Get(trafficHeader) != "" {
+		return d.trafficOf(r)
+	}
+	return d.claimOf(r)
+}
+
+// read reads a token that was made for a purpose.
+func (d *Door) read(r *http.Request, token, purpose string) (c claim, err error) {
 	at := hostOf(r)
-	if token == "" && at != nil && isSigned(r) {
-		return d.signed(r, at)
-	}
 	if token == "" {
 		return c, fault.New(fault.Unauthorized, "missing access token: connect to the sandbox again, by its id, for one")
 	}
@@ -68,7 +90,7 @@ func (d *Door) claimOf(r *http.Request) (c claim, err error) {
 		return c, refusal
 	}
 	data, sum := data[:len(data)-tokenSum], data[len(data)-tokenSum:]
-	if !d.signer.Check(data, tokenPurpose, sum) || json.Unmarshal(data, &c) != nil {
+	if !d.signer.Check(data, purpose, sum) || json.Unmarshal(data, &c) != nil {
 		return c, refusal
 	}
 	named := runtime.ID(r.Header.Get(sandboxHeader))
@@ -94,6 +116,15 @@ func (d *Door) byKey(r *http.Request) (tenant.Principal, error) {
 		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: give the client a key of this server, %s…, as E2B_API_KEY", tenant.KeyPrefix)
 	}
 	return d.keys.Authenticate(r.Context(), keys[0])
+}
+
+// byAnyToken finds the caller of a service that clients call with the traffic token alone.
+func (d *Door) byAnyToken(r *http.Request) (tenant.Principal, error) {
+	c, err := d.anyClaimOf(r)
+	if err != nil {
+		return tenant.Principal{}, err
+	}
+	return d.keys.Holder(r.Context(), c.Tenant, c.Key)
 }
 
 // byToken finds the caller of a sandbox's services.

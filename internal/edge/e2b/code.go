@@ -60,15 +60,24 @@ const (
 )
 
 func (d *Door) code() []httpapi.Operation {
-	const one = contextsPath + "/{context}"
-	ops := []httpapi.Operation{
+	return sourced([]httpapi.Operation{
 		{Method: http.MethodPost, Path: "/execute", Audit: "context", Body: &httpapi.Body{JSON: Execute{}}, Serve: httpapi.WritesFrom(d.execute)},
+	})
+}
+
+// contexts are the operations about code contexts that run no code.
+func (d *Door) contexts() []httpapi.Operation {
+	const one = contextsPath + "/{context}"
+	return sourced([]httpapi.Operation{
 		{Method: http.MethodGet, Path: contextsPath, Serve: httpapi.Returns(d.listContexts)},
 		{Method: http.MethodPost, Path: contextsPath, Audit: "context_create", Body: &httpapi.Body{JSON: NewContext{}, Optional: true}, Serve: created(d.createContext)},
 		{Method: http.MethodDelete, Path: one, Audit: "context_delete", Serve: httpapi.Does(d.deleteContext)},
 		{Method: http.MethodPost, Path: one + "/restart", Audit: "context_restart", Body: &httpapi.Body{JSON: Empty{}, Optional: true}, Serve: httpapi.Does(d.restartContext)},
 		{Method: http.MethodPost, Path: one + "/interrupt", Audit: "context_interrupt", Body: &httpapi.Body{JSON: Empty{}, Optional: true}, Serve: httpapi.Does(d.interruptContext)},
-	}
+	})
+}
+
+func sourced(ops []httpapi.Operation) []httpapi.Operation {
 	for i := range ops {
 		ops[i].Params = []httpapi.Param{{Name: "source"}} // clients may say what they run in
 	}

@@ -81,6 +81,7 @@ func (d *Door) Operations() []httpapi.Operation {
 	ops := slices.Concat(
 		foreign(d.rest(), d.byKey, refuse),
 		foreign(slices.Concat(d.files(), d.code()), d.byToken, refuse),
+		foreign(d.contexts(), d.byAnyToken, refuse),
 		foreign(slices.Concat(d.processes(), d.filesystem()), d.byToken, refuseCall),
 		foreign(nothing(), d.byKey, refuse),
 	)

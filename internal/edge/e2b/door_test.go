@@ -74,7 +74,16 @@ func ask(s http.Handler, method, path, body string, headers ...string) *httptest
 
 // TestRefusals: what is refused is refused in the protocol's words, by REST and by calls.
 func TestRefusals(t *testing.T) {
-	s, token, _ := open(t)
+	made, door := serve(t, none{})
+	s := made.Server
+	token, err := e2b.Token(door, made.Caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic, err := e2b.Traffic(door, made.Caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const list, start = "/filesystem.Filesystem/ListDir", "/process.Process/Start"
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -94,6 +103,11 @@ func TestRefusals(t *testing.T) {
 		"no token":            {"POST", list, `{"path":"/"}`, [2]string{"X-Access-Token", ""}, 401, "unauthenticated", "access token"},
 		"a key for a token":   {"POST", list, `{"path":"/"}`, [2]string{"X-Access-Token", httpapitest.Key}, 401, "unauthenticated", "access token"},
 		"a token cut":         {"POST", list, `{"path":"/"}`, [2]string{"X-Access-Token", token[:len(token)-4]}, 401, "unauthenticated", "access token"},
+		"traffic, files":      {"POST", list, `{"path":"/"}`, [2]string{"E2b-Traffic-Access-Token", traffic}, 401, "unauthenticated", "access token"},
+		"traffic for envd":    {"POST", list, `{"path":"/"}`, [2]string{"X-Access-Token", traffic}, 401, "unauthenticated", "access token"},
+		"traffic, code":       {"POST", "/execute", `{"code":"1"}`, [2]string{"E2b-Traffic-Access-Token", traffic}, 401, "", "access token"},
+		"traffic, contexts":   {"DELETE", "/contexts/none", "", [2]string{"E2b-Traffic-Access-Token", traffic}, 502, "", "The sandbox was not found"},
+		"access for traffic":  {"DELETE", "/contexts/none", "", [2]string{"E2b-Traffic-Access-Token", token}, 401, "", "access token"},
 		"gone":                {"POST", list, `{"path":"/"}`, [2]string{"X-Access-Token", token}, 503, "unavailable", "The sandbox was not found"},
 		"gone, a file":        {"GET", "/files?path=/x", "", [2]string{"X-Access-Token", token}, 502, "", "The sandbox was not found"},
 		"not JSON":            {"POST", list, `{`, [2]string{"X-Access-Token", token}, 400, "invalid_argument", ""},

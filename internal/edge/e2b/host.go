@@ -72,8 +72,8 @@ func (n *Network) private() bool { return n != nil && n.AllowPublic != nil && !*
 
 func isPrivate(sb *sandbox.Sandbox) bool { return sb.Env[privateEnv] == "true" }
 
-// Admit refuses a request to a port of a sandbox that wants its access token. The token
-// goes no further: it is good for the services of the sandbox, too.
+// Admit refuses a request to a port of a sandbox that wants its traffic token. No token reaches
+// the program that listens.
 func (d *Door) Admit(r *http.Request, sb *sandbox.Sandbox) error {
 	asks := &http.Request{Header: http.Header{trafficHeader: r.Header.Values(trafficHeader)}}
 	r.Header.Del(trafficHeader)
@@ -83,7 +83,7 @@ func (d *Door) Admit(r *http.Request, sb *sandbox.Sandbox) error {
 	if !isPrivate(sb) {
 		return nil
 	}
-	c, err := d.claimOf(asks)
+	c, err := d.trafficOf(asks)
 	if err == nil && c.Sandbox != sb.ID {
 		err = fault.New(fault.Forbidden, "the token is for another sandbox")
 	}
@@ -145,7 +145,7 @@ func (d *Door) signed(r *http.Request, at *hosted) (claim, error) {
 	given := []byte(query.Get(signatureParam))
 	for _, key := range keys {
 		c := claim{Sandbox: at.id, Tenant: owner, Key: key}
-		token, err := d.tokenOf(c)
+		token, err := d.tokenOf(c, tokenPurpose)
 		if err != nil {
 			return claim{}, err
 		}

@@ -144,11 +144,15 @@ func TestServicesByHost(t *testing.T) {
 func TestPrivateTraffic(t *testing.T) {
 	s, door := serve(t, none{})
 	token := func(of runtime.ID) string {
-		token, err := e2b.Token(door, s.Caller, of)
+		token, err := e2b.Traffic(door, s.Caller, of)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token
+	}
+	access, err := e2b.Token(door, s.Caller, id)
+	if err != nil {
+		t.Fatal(err)
 	}
 	open, private := &domain.Sandbox{ID: id}, &domain.Sandbox{ID: id, Env: map[string]string{"E2B_PRIVATE_TRAFFIC": "true"}}
 	for name, c := range map[string]struct {
@@ -158,7 +162,7 @@ func TestPrivateTraffic(t *testing.T) {
 	}{
 		"open": {open, "", fault.Internal}, "open, with a token": {open, token(id), fault.Internal},
 		"private": {private, "", fault.Forbidden}, "with its token": {private, token(id), fault.Internal},
-		"with another's": {private, token("sb-00000000000000ff"), fault.Forbidden}, "with none": {private, "x", fault.Forbidden},
+		"with another's": {private, token("sb-00000000000000ff"), fault.Forbidden}, "with none": {private, "x", fault.Forbidden}, "with the access token": {private, access, fault.Forbidden},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("E2b-Traffic-Access-Token", c.token)
@@ -172,7 +176,7 @@ func TestPrivateTraffic(t *testing.T) {
 		}
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.Header.Set("X-Access-Token", token(id))
+	r.Header.Set("X-Access-Token", access)
 	if err := door.Admit(r, open); err != nil || r.Header.Get("X-Access-Token") != "" {
 		t.Errorf("%v, passed on with %v", err, r.Header)
 	}

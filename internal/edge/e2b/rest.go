@@ -101,8 +101,12 @@ func (d *Door) on(c *httpapi.Call) (*sandbox.Sandbox, error) {
 
 func (d *Door) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, error) {
 	token, err := d.token(c.Caller, sb.ID)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	traffic, err := d.traffic(c.Caller, sb.ID)
 	return Sandbox{
-		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: token, Domain: d.hosts.Base().Domain(),
+		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: traffic, Domain: d.hosts.Base().Domain(),
 	}, err
 }
 

@@ -264,7 +264,7 @@ func (s *sender[Out]) stop() {
 // within runs f with the sandbox that a call is about: the one of its access token. One
 // that was paused by its caller, and is not to be woken by use, does not answer.
 func (d *Door) within(ctx context.Context, c *httpapi.Call, f func(sandbox.Handle) error) error {
-	claim, err := d.claimOf(c.R)
+	claim, err := d.anyClaimOf(c.R)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ type Config struct {
 	// Admit refuses a request to a port that is open with all others of its sandbox; nil
 	// where there are no such.
 	Admit func(*http.Request, Use) error
-	// Key reports whether what follows "Bearer" has the look of a key of the API.
+	// Key reports whether a word of a header has the look of a key or token of the API.
 	Key func(token string) bool
 	Log *slog.Logger
 }

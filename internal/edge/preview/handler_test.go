@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -118,7 +120,7 @@ func newRig(t *testing.T, app http.HandlerFunc) *rig {
 	r.handler = previewproxy.NewHandler(previewproxy.Config{
 		Previews: r.previews, Sandboxes: r.machine,
 		Client: func(*http.Request) string { return "203.0.113.7" },
-		Key:    func(token string) bool { return strings.HasPrefix(token, "sk-atoll-") },
+		Key:    tenant.IsSecret,
 	})
 	r.front = httptest.NewUnstartedServer(r.handler)
 	r.front.Config.Protocols = &http.Protocols{}
@@ -229,6 +231,17 @@ func TestKeysAndCookiesStayApart(t *testing.T) {
 		w.Header().Set("Clear-Site-Data", `"cookies"`)
 		w.Header().Set("Alt-Svc", `h3=":443"`)
 	})
+	for name, value := range map[string]string{
+		"Authorization": "Bearer tk-atoll-abc", "X-Api-Key": "sk-atoll-abc", "Api-Key": "tk-atoll-abc", "X-Any": "a, sk-atoll-abc", "X-Basic": "Basic " + base64.StdEncoding.EncodeToString([]byte("me:sk-atoll-abc")),
+	} {
+		if r.do(t, "GET", r.url.String(), map[string]string{name: value}, nil); header.Get(name) != "" {
+			t.Errorf("%s reached the sandbox: %s", name, header.Get(name))
+		}
+	}
+	r.do(t, "GET", r.url.String(), map[string]string{"Authorization": "Bearer own", "Cookie": "a=1; key=tk-atoll-abc; b=2"}, nil)
+	if header.Get("Authorization") != "Bearer own" || header.Get("Cookie") != "a=1; b=2" {
+		t.Errorf("%v", header)
+	}
 	res, _ := r.do(t, "GET", r.url.String(), map[string]string{"Authorization": "bearer sk-atoll-abc"}, nil)
 	if header.Get("Authorization") != "" {
 		t.Error("an API key reached the sandbox")

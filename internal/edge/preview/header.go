@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"encoding/base64"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,16 +52,51 @@ func (h *Handler) cleanRequest(header http.Header) {
 			delete(header, name)
 		}
 	}
-	keys := header["Authorization"]
-	if slices.ContainsFunc(keys, h.isKey) {
-		header["Authorization"] = slices.DeleteFunc(slices.Clone(keys), h.isKey)
+	for name, values := range header {
+		if !slices.ContainsFunc(values, h.hasKey) {
+			continue
+		}
+		if name == "Cookie" {
+			values = h.cleanCookies(values)
+		}
+		if values = slices.DeleteFunc(slices.Clone(values), h.hasKey); len(values) == 0 {
+			delete(header, name)
+			continue
+		}
+		header[name] = values
 	}
 }
 
-// isKey reports whether an Authorization has a key of the API.
-func (h *Handler) isKey(value string) bool {
-	scheme, token, ok := strings.Cut(strings.TrimSpace(value), " ")
-	return ok && strings.EqualFold(scheme, "bearer") && h.cfg.Key(strings.TrimSpace(token))
+// hasKey reports whether a header's value has a key or token of the API, whichever header it is:
+// clients of several APIs send theirs in several. The user and password of Basic count too.
+func (h *Handler) hasKey(value string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), func(part string) bool {
+		if h.cfg.Key(part) {
+			return true
+		}
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			if text, err := encoding.DecodeString(strings.TrimRight(part, "=")); err == nil && slices.ContainsFunc(strings.FieldsFunc(string(text), isSeparator), h.cfg.Key) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func isSeparator(r rune) bool { return strings.ContainsRune(" \t,;:=\"'", r) }
+
+// cleanCookies takes the cookies with keys out of those of a request.
+func (h *Handler) cleanCookies(values []string) (out []string) {
+	for _, value := range values {
+		kept := slices.DeleteFunc(strings.Split(value, ";"), func(pair string) bool {
+			_, text, _ := strings.Cut(pair, "=")
+			return h.hasKey(text)
+		})
+		if len(kept) > 0 {
+			out = append(out, strings.TrimSpace(strings.Join(kept, ";")))
+		}
+	}
+	return out
 }
 
 // isRequest reports whether a request can be passed on by HTTP/1.1 as what it is: HTTP/2

@@ -21,7 +21,7 @@ import (
 
 const (
 	ticketParam  = "ticket"
-	ticketPrefix = "tkt-atoll-"
+	ticketPrefix = tenant.TicketPrefix
 
 	// TicketLife is how long a ticket can be used.
 	TicketLife = 30 * time.Second
