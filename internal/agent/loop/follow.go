@@ -59,30 +59,60 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 
 // look ends a reader's wait when the run has ended, and the reader has heard all that there is.
 func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.Int64, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	before, final := int64(0), false
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+	news, stop := l.watch(id)
+	defer stop()
+	for wait := lookEvery; ; wait = run.LookAgain { // first without news: the run may have ended before
+		if !pause(ctx, news, wait) {
 			return
 		}
-		n := heard.Load()
-		switch {
-		case n != before:
-			before, final = n, false
-		case final:
-			// A reader may be slow: what is there for it to read is told from there.
-			if there, err := l.cfg.Events.Stored(ctx, id); err == nil && there <= n {
-				cancel(errSilent)
-				return
-			}
-		default:
-			r, err := l.cfg.Store.Run(ctx, t, id)
-			final = err == nil && r.Status.Final()
+		if r, err := l.cfg.Store.Run(ctx, t, id); err == nil && r.Status.Final() {
+			break
 		}
 	}
+	// The last events are on their way, and a reader may be slow: what is stored tells how many
+	// there are for it to read.
+	for n := heard.Load(); ; n = heard.Load() {
+		if !pause(ctx, nil, lookEvery) {
+			return
+		}
+		if heard.Load() != n {
+			continue
+		}
+		if there, err := l.cfg.Events.Stored(ctx, id); err == nil && there <= n {
+			cancel(errSilent)
+			return
+		}
+	}
+}
+
+// watch returns a channel that has a token when a run has ended.
+func (l *Loop) watch(id run.ID) (news chan struct{}, stop func()) {
+	news = make(chan struct{}, 1)
+	if l.cfg.News == nil {
+		return news, func() {}
+	}
+	stop, err := l.cfg.News.Watch(string(id), func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil { // without a bus there is no news; LookAgain does
+		return news, func() {}
+	}
+	return news, stop
+}
+
+// pause waits for news, but no longer than d; false when ctx has ended.
+func pause(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // State reads the log of a run. Of a turn it has what the turn did, and not the conversation
@@ -126,28 +156,30 @@ func (l *Loop) recall(ctx context.Context, s *run.State, q *run.Request) (err er
 
 // Wait returns when a run has ended, wherever it is driven.
 func (l *Loop) Wait(ctx context.Context, t tenant.ID, id run.ID) error {
+	news, stop := l.watch(id)
+	defer stop()
+	again := run.LookAgain
+	if l.cfg.News == nil {
+		again = pollEnd
+	}
 	for {
 		l.mu.Lock()
 		d := l.driving[id]
 		l.mu.Unlock()
-		poll := time.NewTimer(pollEnd)
-		if d != nil {
-			select {
-			case <-d.done:
-			case <-poll.C:
-			case <-ctx.Done():
-			}
-		}
 		r, err := l.cfg.Store.Run(ctx, t, id)
 		if err != nil || r.Status.Final() {
-			poll.Stop()
 			return err
 		}
-		if d == nil {
-			select {
-			case <-poll.C:
-			case <-ctx.Done():
-			}
+		poll := time.NewTimer(again)
+		var done <-chan struct{}
+		if d != nil {
+			done = d.done
+		}
+		select {
+		case <-done:
+		case <-news:
+		case <-poll.C:
+		case <-ctx.Done():
 		}
 		poll.Stop()
 		if ctx.Err() != nil {
@@ -156,6 +188,5 @@ func (l *Loop) Wait(ctx context.Context, t tenant.ID, id run.ID) error {
 	}
 }
 
-// pollEnd is how often the record is looked at for the end of a run that another process
-// drives.
+// pollEnd is how often the record is looked at for the end of a run where there is no news.
 const pollEnd = 200 * time.Millisecond

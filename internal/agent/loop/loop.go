@@ -143,6 +143,7 @@ type Config struct {
 	Models   Models
 	Handlers map[string]Handler // by run.Tool.Handler
 	Events   Events
+	News     run.News // nil where no other process drives runs of the store
 	// Conversation returns what was said in a session before a turn. It may be nil where no
 	// run is a turn.
 	Conversation func(ctx context.Context, t *run.Turn) ([]model.Item, error)

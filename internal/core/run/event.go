@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -32,6 +33,17 @@ type Reader interface {
 	// published so far.
 	Stored(ctx context.Context, id ID) (int64, error)
 }
+
+// News tells what changed in the records, also by other processes. It may miss a change while the
+// processes cannot reach each other, so those who wait look again from time to time, see LookAgain.
+type News interface {
+	// Watch has wake called when a run has ended, or the session of that id has changed, until
+	// stop is called. wake must not block.
+	Watch(id string, wake func()) (stop func(), err error)
+}
+
+// LookAgain is after how long without news those who wait for a change look for it themselves.
+const LookAgain = 15 * time.Second
 
 // ErrNoEvents says that a run has no events, or no more.
 var ErrNoEvents = errors.New("the run's events are gone")

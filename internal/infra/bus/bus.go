@@ -81,6 +81,7 @@ type Bus struct {
 	newEpoch context.CancelFunc
 
 	waits waits
+	news  News
 
 	origins sync.Map // trace id of a run of this process -> the gateway that waits
 	tenants sync.Map // trace id of a run of this process -> its tenant
@@ -104,6 +105,7 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	b := &Bus{cfg: cfg}
 	b.closed, b.close = context.WithCancel(context.Background())
 	b.waits.open = map[string]*Waiter{}
+	b.news = News{b: b, watched: map[string]*watched{}}
 	b.log = &Log{b: b, pipes: map[string]*pipe{}, readers: map[string][]*follower{}, subs: map[string]*nats.Subscription{}}
 	b.log.shares = &shares{l: b.log, tenants: map[string]*share{}}
 	b.epoch, b.newEpoch = context.WithCancel(b.closed)

@@ -43,6 +43,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 			}
 			if b.opened.Load() && purpose == controlConn {
 				b.waits.recheck(b)
+				b.news.wakeAll()
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -50,6 +51,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 			if errors.Is(err, nats.ErrSlowConsumer) && b.opened.Load() {
 				b.waits.recheck(b) // what was dropped may be a result
 				b.log.missed()
+				b.news.wakeAll()
 			}
 		}),
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	// window is how many bytes of a log a reader holds that it has not passed on;
 	// one who is slow holds that much, and nothing else up.
-	window = 1 << 20
+	window = 64 << 10
 
 	readMessages = 256 // at most, at a time
 	readTimeout  = 5 * time.Second

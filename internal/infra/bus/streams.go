@@ -19,6 +19,7 @@ const (
 	turnPrefix   = "atoll.turn."   // + digest: a start, or the end of the turn, to the executor that has it
 	resultPrefix = "atoll.result." // + gateway + trace id
 	logPrefix    = "atoll.log."    // + trace id
+	newsPrefix   = "atoll.news."   // + the id of a session or run that has changed
 	webSubject   = "atoll.web"     // a program's call of a service of the web, to any gateway
 	webGroup     = "gateways"
 	webEndPrefix = "atoll.web.end." // + a random name: the call is given up

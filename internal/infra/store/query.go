@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -35,6 +37,7 @@ type pool struct {
 	postgres bool
 	stmts    sync.Map // query → *sql.Stmt, or its text with $1 for PostgreSQL
 	wanted   sync.Map // queries of transactions that are to be kept prepared
+	changed  atomic.Pointer[func(id string)]
 }
 
 func newPool(db *sql.DB, postgres bool) *pool { return &pool{db: db, postgres: postgres} }
@@ -129,7 +132,25 @@ func (p *pool) row(ctx context.Context, query string, args ...any) scanner {
 // tx is a transaction of a pool.
 type tx struct {
 	*sql.Tx
-	pool *pool
+	pool    *pool
+	changed []string // ids of sessions and runs, see DB.OnChange
+}
+
+// changes notes that the transaction changes a session, or ends a run.
+func (t *tx) changes(id string) { t.changed = append(t.changed, id) }
+
+// commit commits the transaction, and announces its changes.
+func (t *tx) commit() error {
+	if err := t.Commit(); err != nil {
+		return err
+	}
+	if announce := t.pool.changed.Load(); announce != nil {
+		slices.Sort(t.changed)
+		for _, id := range slices.Compact(t.changed) {
+			(*announce)(id)
+		}
+	}
+	return nil
 }
 
 func (t *tx) dialect() *pool { return t.pool }
@@ -209,7 +230,7 @@ func (p *pool) begin(ctx context.Context) (*tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tx{t, p}, nil
+	return &tx{Tx: t, pool: p}, nil
 }
 
 // transact runs do in a transaction and commits it unless do fails.
@@ -222,7 +243,7 @@ func (p *pool) transact(ctx context.Context, do func(t *tx) error) error {
 		t.Rollback() //nolint:errcheck // do's error says more
 		return err
 	}
-	return t.Commit()
+	return t.commit()
 }
 
 // transactOn is transact with the connection that the transaction is on.
@@ -236,11 +257,12 @@ func (p *pool) transactOn(ctx context.Context, do func(conn *sql.Conn, t *tx) er
 	if err != nil {
 		return err
 	}
-	if err := do(conn, &tx{t, p}); err != nil {
+	own := &tx{Tx: t, pool: p}
+	if err := do(conn, own); err != nil {
 		t.Rollback() //nolint:errcheck // do's error says more
 		return err
 	}
-	return t.Commit()
+	return own.commit()
 }
 
 // collect returns what scan makes of every row.

@@ -80,6 +80,7 @@ func (s *runs) Log(ctx context.Context, id run.ID) ([]run.Entry, error) {
 // has written nothing.
 type runTask struct {
 	id    run.ID
+	of    tenant.ID // "" for a task of the server
 	lock  []int64
 	write func(ctx context.Context, b *batch) error
 	err   error
@@ -87,6 +88,7 @@ type runTask struct {
 
 func (t *runTask) locks() []int64 { return t.lock }
 func (t *runTask) order() string  { return "r" + string(t.id) }
+func (t *runTask) owner() string  { return t.of }
 func (t *runTask) do(ctx context.Context, b *batch) error {
 	t.err = nil
 	return t.write(ctx, b)
@@ -113,7 +115,7 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 	}
 	r.Seq = first[len(first)-1].Seq
 	lease := run.Lease{Holder: holder, Tenant: r.Tenant, Epoch: 1}
-	task := &runTask{id: r.ID}
+	task := &runTask{id: r.ID, of: r.Tenant}
 	if limit > 0 {
 		task.lock = []int64{lockOf("runs", r.Tenant)}
 	}
@@ -198,7 +200,7 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 		return err
 	}
 	first, last := entries[0].Seq, &entries[len(entries)-1]
-	task := &runTask{id: id}
+	task := &runTask{id: id, of: l.Tenant}
 	told, err := s.db.sealTrace(l.Tenant, left)
 	if err != nil {
 		return err
@@ -219,6 +221,9 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 		case n == 0:
 			task.err = run.ErrLeaseLost
 			return nil
+		}
+		if last.Ended != nil {
+			b.changes(string(id))
 		}
 		if told != nil {
 			if err := s.db.tellSession(ctx, b, id, told); err != nil {

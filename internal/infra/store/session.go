@@ -161,6 +161,7 @@ func (s *sessions) change(ctx context.Context, step string, id tenant.ID, of ses
 		if n == 0 {
 			return refused
 		}
+		t.changes(string(of))
 		return insertEvents(ctx, t, events)
 	})
 	return out, s.db.write.wrap(step, err)
@@ -217,6 +218,7 @@ func (s *sessions) Delete(ctx context.Context, id tenant.ID, of session.ID, even
 		if err := bereave(ctx, t, id, of); err != nil {
 			return err
 		}
+		t.changes(string(of))
 		// They go with what they have left elsewhere, which is not to be done here.
 		if _, err := t.exec(ctx, `UPDATE runs SET expires_at = ended_at WHERE tenant = ? AND session = ? AND session <> ''`, id, string(of)); err != nil {
 			return err

@@ -187,7 +187,7 @@ func (s *sessions) Expired(ctx context.Context, limit int) ([]session.Session, e
 }
 
 func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run.Answer, done bool) error {
-	task := &runTask{id: run.ID(v.ID), lock: []int64{lockOf("session", string(v.ID))}}
+	task := &runTask{id: run.ID(v.ID), of: v.Tenant, lock: []int64{lockOf("session", string(v.ID))}}
 	task.write = func(ctx context.Context, b *batch) error {
 		now, err := b.clock(ctx)
 		if err != nil {
@@ -236,6 +236,7 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		if err := s.db.notify(ctx, b.Tx, v.Notice(told)); err != nil {
 			return err
 		}
+		b.changes(string(v.ID))
 		return insertTold(ctx, b, string(v.ID), "", sealed)
 	}
 	if err := s.db.writer.write(ctx, task); err != nil {

@@ -83,6 +83,7 @@ func (s *sessions) OpenThread(ctx context.Context, v *session.Thread, most int) 
 		}
 		_, err = t.exec(ctx, `INSERT INTO session_threads (id, session, turn, parent, agent, agent_version, name, status, events, used_input, used_output, used_cost, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)`,
 			v.ID, string(v.Session), string(v.Turn), v.Parent, string(v.Agent), v.Version, name, string(session.ThreadRunning), micros(now))
+		t.changes(string(v.Session))
 		return err
 	}))
 }
@@ -94,6 +95,7 @@ func (s *sessions) CloseThread(ctx context.Context, v *session.Thread) error {
 			return err
 		}
 		_, err = t.exec(ctx, `UPDATE session_threads SET status = ?, ended_at = ? WHERE id = ? AND status = ?`, string(session.ThreadTerminated), micros(now), v.ID, string(session.ThreadRunning))
+		t.changes(string(v.Session))
 		return err
 	}))
 }
@@ -127,6 +129,7 @@ func (s *sessions) ResumeThread(ctx context.Context, v *session.Thread) (*run.Ke
 		if n == 0 {
 			return session.ErrThreadEnded
 		}
+		t.changes(string(v.Session))
 		var sealed []byte
 		if err := t.row(ctx, `SELECT events, kept FROM session_threads WHERE id = ?`, v.ID).Scan(&v.Events, &sealed); err != nil {
 			return err

@@ -140,6 +140,11 @@ func (db *DB) SQL() *sql.DB { return db.write.db }
 // Postgres reports whether the database is PostgreSQL, not SQLite.
 func (db *DB) Postgres() bool { return db.write.postgres }
 
+// OnChange has f called with the id of each session that this process changes, after the change
+// is committed: a session has other events, or its turn or one of its threads began or ended. It
+// is called with the ids of runs that end, too. f must not block. Call it before the first change.
+func (db *DB) OnChange(f func(id string)) { db.write.changed.Store(&f) }
+
 // Ping reports whether the database answers.
 func (db *DB) Ping(ctx context.Context) error {
 	var one int

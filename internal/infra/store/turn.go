@@ -27,6 +27,7 @@ func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now ti
 		return nil, err
 	}
 	if n > 0 {
+		b.changes(turn.Session)
 		if err := b.later(ctx, `DELETE FROM session_queue WHERE run = ?`, string(r.ID)); err != nil {
 			return nil, err
 		}
@@ -148,6 +149,7 @@ func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []seale
 // tellSession adds the events of a turn to its session, which takes messages again after
 // the last one.
 func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
+	b.changes(s.session)
 	if s.thread != "" {
 		return tellThread(ctx, b, id, s)
 	}
