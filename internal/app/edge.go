@@ -126,7 +126,7 @@ func (s *Server) openHTTP(context.Context) error {
 	s.http, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), Face: managed.Path, Previews: s.visits, Services: services,
 		Auth: s.authority, Tokens: s.authority, CORS: cfg.CORSOrigins, Repeats: s.db.Idempotency(), Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
-		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
+		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Streams: httpapi.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	if err != nil {

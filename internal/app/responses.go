@@ -48,6 +48,7 @@ func (s *Server) openRemotes(context.Context) error {
 // openRuns makes what drives runs.
 func (s *Server) openRuns(context.Context) error {
 	s.rates = ratelimit.NewModels(time.Now)
+	s.db.OnChange(s.bus.News().Changed)
 	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
 	s.openPrograms()
 	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
@@ -57,7 +58,7 @@ func (s *Server) openRuns(context.Context) error {
 		}
 	}}
 	s.runs = loop.New(loop.Config{
-		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
+		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), News: s.bus.News(), Log: s.log, Holder: s.id,
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
@@ -92,7 +93,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
 	s.talks = &sessionapi.Handlers{
 		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
-		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
+		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }, News: s.bus.News(),
 	}
 	hands.Runs, hands.Composer = s.runs, s.talks
 	return nil

@@ -215,6 +215,7 @@ func (c *Config) validate() error {
 	check(c.MaxSkills >= 0, "max_skills: must not be negative")
 	check(c.MaxVaults >= 0, "max_vaults: must not be negative")
 	check(c.MaxFiles >= 0, "max_files: must not be negative")
+	check(c.StreamsPerToken >= 0 && c.StreamsPerKey >= 0 && c.StreamsPerTenant >= 0, "streams_per_token, streams_per_key, streams_per_tenant: must not be negative")
 	check(c.MaxSessions >= 0, "max_sessions: must not be negative")
 	check(c.MaxAgentVersions >= 0, "max_agent_versions: must not be negative")
 	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
@@ -243,6 +244,7 @@ func (c *Config) validate() error {
 	}
 	check(c.PackageTime >= time.Second && c.PackageTime <= 24*time.Hour, "package_time: must be between 1s and 24h")
 	check(c.PackageSize >= 16<<20 && c.PackageSize <= 1<<40, "package_size: must be between 16MiB and 1TiB")
+	check(c.PackageImagesPerTenant >= 0, "package_images_per_tenant: must not be negative")
 	check(c.PackageImages >= 0, "package_images: must not be negative")
 	check(c.Image != "", "image: must not be empty")
 	if c.ImageSource != "" {

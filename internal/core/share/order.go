@@ -45,3 +45,14 @@ func (o *Order) Charge(tenant string, cost float64) {
 
 // of is what a tenant has used. mu is held.
 func (o *Order) of(tenant string) float64 { return max(o.now, o.used[tenant]) }
+
+// Most returns the tenant that holds most of what is kept, such as bytes in a cache: it loses what it
+// has not used for longest when something has to go. It is "" if nothing is held.
+func Most(held map[string]int64) (most string) {
+	for t, n := range held {
+		if n > held[most] || n == held[most] && (most == "" || t < most) {
+			most = t
+		}
+	}
+	return most
+}

@@ -178,3 +178,9 @@ func TestOrder(t *testing.T) {
 		t.Error(next)
 	}
 }
+
+func TestMost(t *testing.T) {
+	if got := Most(map[string]int64{"c": 2, "b": 5, "a": 5, "d": 0}); got != "a" || Most(nil) != "" {
+		t.Error(got)
+	}
+}

@@ -46,6 +46,11 @@ func (d *Door) terminal(c *httpapi.Call) error {
 	if shell := c.Text("shell"); shell != "" {
 		spec.Shell, spec.Argv = "", []string{shell}
 	}
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	ctx, stop := c.Living(context.WithoutCancel(c.Context()))
 	defer stop()
 	ctx, unwatch := c.Authorized(ctx)

@@ -272,7 +272,12 @@ func (d *Door) start(ctx context.Context, c *httpapi.Call, in *StartRequest, to 
 
 // connectProcess follows the output of a process from now on.
 func (d *Door) connectProcess(ctx context.Context, c *httpapi.Call, in *ProcessRequest, to *sender[ProcessResponse]) error {
-	_, err := d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
 		covers, err := u.Redactor(ctx)
 		if err != nil {
 			return err

@@ -111,6 +111,11 @@ func below(folder, at string) string {
 }
 
 func (d *Door) watchDir(ctx context.Context, c *httpapi.Call, in *PathRequest, to *sender[WatchResponse]) error {
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	return d.onPath(ctx, c, in.Path, func(u sandbox.Handle, _ string) error {
 		err := watch(ctx, u, in,
 			func() error { return to.begin(&WatchResponse{Start: &Empty{}}, &WatchResponse{Keepalive: &Empty{}}) },

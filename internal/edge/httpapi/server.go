@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
+	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -70,6 +71,8 @@ type Config struct {
 	// MaxConnections is how many connections may be open at a time; 0 for any number. Above
 	// it one without a key is closed for each new one.
 	MaxConnections int
+	// Streams are the limits of open streams.
+	Streams StreamLimits
 	// Drain is called when a shutdown begins.
 	Drain []func()
 	// Expire is called when a shutdown's grace is over; it returns when the executions
@@ -93,9 +96,13 @@ type Server struct {
 	ready    func(context.Context) error
 	room     func(bytes int64) error
 	rates    *ratelimit.Limiter
+	streams  *share.Pool
 	maxConns int
-	drain    []func()
-	expire   func()
+
+	streamLimits StreamLimits
+
+	drain  []func()
+	expire func()
 
 	handler  http.Handler
 	stranger http.Handler // refuses the pages of previews
@@ -115,7 +122,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, tokens: cfg.Tokens, repeats: cfg.Repeats, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

@@ -77,7 +77,8 @@ func unserved(t testing.TB, change ...func(*edgemcp.Config)) *kit {
 		return &echo{Tool: name, Session: c.Session, Agent: c.Agent, Template: c.Template, Key: c.Principal.Key.ID, Input: string(input)}, nil
 	}
 	cfg := edgemcp.Config{
-		Tools: k, Pool: k, Version: "test", Idle: time.Hour, Log: slog.New(slog.DiscardHandler), Metrics: k.metrics,
+		OpenStream: func(*tenant.Principal) (func(), error) { return func() {}, nil },
+		Tools:      k, Pool: k, Version: "test", Idle: time.Hour, Log: slog.New(slog.DiscardHandler), Metrics: k.metrics,
 		Cancel: func(_ context.Context, _, traceID string) error {
 			k.mu.Lock()
 			defer k.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -74,6 +75,9 @@ func accessOf(p *tenant.Principal) access {
 // answered by the caller; nothing is written then. Its method MessageID says which message
 // was refused.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, body []byte, p *tenant.Principal) error {
+	if _, err := wire.Weigh("the message", body); err != nil {
+		return &refused{err, null}
+	}
 	m := readMessage(r, body)
 	if err := s.serve(w, r, body, m, p); err != nil {
 		return &refused{err, m.id}
@@ -100,8 +104,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, body []byte, m *m
 	id := r.Header.Get(sessionHeader)
 	switch {
 	case stateless, m.version >= withoutSession, id == "" && m.isPost && m.method != "initialize":
-		s.serveStateless(w, r, req)
-		return nil
+		return s.serveStateless(w, r, req)
 	case id != "":
 		return s.serveSession(w, r, id, req)
 	case m.isPost:
@@ -158,17 +161,23 @@ func (req *request) answer(ctx context.Context, h http.Handler, w http.ResponseW
 
 // serveStateless answers a request that stands by itself. Without a name, the
 // sandboxes are those of the key.
-func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, req *request) {
+func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, req *request) error {
 	if !req.named {
 		req.pool = "mcp-" + req.caller.Key.ID
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if strings.EqualFold(r.Header.Get(methodHeader), listenMethod) {
+		end, err := s.cfg.OpenStream(req.caller)
+		if err != nil {
+			return err
+		}
+		defer end()
 		defer context.AfterFunc(s.drain, cancel)()
 	}
 	req.life = ctx
 	req.answer(ctx, s.stateless, w, r)
+	return nil
 }
 
 // serveOpening opens a session. A client whose connection breaks meanwhile can ask
@@ -206,6 +215,11 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string,
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if r.Method == http.MethodGet {
+		end, err := s.cfg.OpenStream(p)
+		if err != nil {
+			return err
+		}
+		defer end()
 		defer context.AfterFunc(s.drain, cancel)()
 	}
 	req.answer(ctx, s.stateful, w, r)

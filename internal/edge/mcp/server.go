@@ -49,10 +49,13 @@ type Config struct {
 	// Proxied reports whether a request came by a proxy that is trusted to have
 	// checked which host was asked for.
 	Proxied func(*http.Request) bool
-	Origins []string      // of web pages that may call, such as "https://console.example"
-	Idle    time.Duration // after which a session that is not used ends
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Origins []string // of web pages that may call, such as "https://console.example"
+	// OpenStream counts an answer that waits for news, until end is called; it refuses callers that
+	// have too many.
+	OpenStream func(p *tenant.Principal) (end func(), err error)
+	Idle       time.Duration // after which a session that is not used ends
+	Log        *slog.Logger
+	Metrics    prometheus.Registerer
 }
 
 const (

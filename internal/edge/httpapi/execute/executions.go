@@ -132,6 +132,11 @@ func (h *Handlers) output(c *httpapi.Call) error {
 		c.W.WriteHeader(http.StatusOK)
 		return nil
 	}
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	return h.follow(c, e, media, after, 0)
 }
 

@@ -30,6 +30,11 @@ func (h *Handlers) get(c *httpapi.Call) error {
 	if c.Has("starting_after") {
 		after = c.Int("starting_after")
 	}
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	return h.stream(c, r.ID, after)
 }
 

@@ -257,6 +257,11 @@ func (h *Handlers) watchFiles(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	c.Trail.Asks(folderOf(c))
 	ctx, stop := c.Living(c.Context())
 	defer stop()

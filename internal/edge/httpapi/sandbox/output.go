@@ -109,6 +109,11 @@ func (h *Handlers) followProcess(c *httpapi.Call) error {
 		return err
 	}
 	after, follow := c.Int("after"), !c.Has("follow") || c.Bool("follow")
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	ctx, stop := c.Living(c.Context())
 	defer stop()
 	return h.within(ctx, p, func(u sandbox.Handle) error {

@@ -54,6 +54,11 @@ func (h *Handlers) openTerminal(c *httpapi.Call) error {
 	if err := upgrades(c); err != nil { // before a shell is started
 		return err
 	}
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
 	if id != "" {
 		c.Trail.Asks(string(id))
 	}

@@ -96,7 +96,6 @@ func (h *Handlers) put(c *httpapi.Call, s *session.Session, r *run.Run, q *run.R
 	if err := h.Turns.Start(c, r, q); err != nil {
 		return nil, err
 	}
-	h.hub.wake(s.ID)
 	return out, nil
 }
 
@@ -120,7 +119,6 @@ func (h *Handlers) resume(c *httpapi.Call, s *session.Session, b *Batch, t *resp
 	if err := h.Store.Answer(c.Context(), s, t.Answers, false); err != nil {
 		return nil, err
 	}
-	h.hub.wake(s.ID)
 	return &Taken{Told: told}, nil
 }
 

@@ -1,57 +1,57 @@
 package session
 
 import (
+	"context"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/core/session"
 )
 
-// hub wakes readers when something begins in a session. What begins in another process they
-// find by looking.
+// hub has the feeds of this process: one for each session or thread that is followed, however
+// many clients follow it.
 type hub struct {
-	mu      sync.Mutex
-	waiting map[session.ID]*waiting // guarded by mu
+	mu    sync.Mutex
+	feeds map[session.ID]*feed // guarded by mu; by session, or by a thread's own id
 }
 
-// waiting are the readers of a session.
-type waiting struct {
-	readers int
-	next    chan struct{} // closed by wake
-}
-
-// join adds a reader. news returns what is closed when something begins after that.
-func (h *hub) join(id session.ID) (news func() <-chan struct{}, leave func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w := h.waiting[id]
-	if w == nil {
-		if h.waiting == nil {
-			h.waiting = map[session.ID]*waiting{}
+// join adds a reader to the feed of a source, and makes the feed if it is the first. The reader
+// gets what comes after this moment; see subscriber.catchUp for what comes before.
+func (h *Handlers) join(within session.ID, of source, at place) (*subscriber, error) {
+	h.hub.mu.Lock()
+	defer h.hub.mu.Unlock()
+	f := h.hub.feeds[at.id]
+	if f == nil || f.ended() {
+		f = &feed{h: h, of: of, at: at, seq: at.known, news: make(chan struct{}, 1), more: make(chan struct{})}
+		ctx, cancel := context.WithCancel(context.Background())
+		f.cancel = cancel
+		if h.News != nil {
+			stop, err := h.News.Watch(string(within), f.wake)
+			if err != nil {
+				cancel()
+				return nil, err
+			}
+			context.AfterFunc(ctx, stop)
 		}
-		w = &waiting{next: make(chan struct{})}
-		h.waiting[id] = w
-	}
-	w.readers++
-	news = func() <-chan struct{} {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return w.next
-	}
-	leave = func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if w.readers--; w.readers == 0 {
-			delete(h.waiting, id)
+		if h.hub.feeds == nil {
+			h.hub.feeds = map[session.ID]*feed{}
 		}
+		h.hub.feeds[at.id] = f
+		go f.run(ctx)
 	}
-	return news, leave
+	f.readers++
+	return f.subscribe(), nil
 }
 
-func (h *hub) wake(id session.ID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w := h.waiting[id]; w != nil {
-		close(w.next)
-		w.next = make(chan struct{})
+// leave removes a reader. A feed ends with its last one.
+func (h *Handlers) leave(s *subscriber) {
+	h.hub.mu.Lock()
+	defer h.hub.mu.Unlock()
+	f := s.feed
+	if f.readers--; f.readers > 0 {
+		return
+	}
+	f.cancel()
+	if h.hub.feeds[f.at.id] == f {
+		delete(h.hub.feeds, f.at.id)
 	}
 }

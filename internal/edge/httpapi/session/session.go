@@ -45,6 +45,9 @@ type Handlers struct {
 	// CheckWebhook refuses URLs that messages may not be sent to.
 	CheckWebhook func(ctx context.Context, raw string) error
 	Told         func() // a session may have told its webhook something
+	// News says when a session has changed; nil where no other process changes any, and sessions are
+	// looked at every second.
+	News run.News
 
 	hub hub
 }
@@ -251,7 +254,6 @@ func (h *Handlers) remove(c *httpapi.Call) error {
 // ended does what comes after the end of a session.
 func (h *Handlers) ended(c *httpapi.Call, s *session.Session) {
 	h.Told()
-	h.hub.wake(s.ID)
 	h.destroy(c, s)
 	h.Turns.Leave(c, s)
 }

@@ -154,6 +154,12 @@ func open(t *testing.T, policy string) *talk {
 // openWith is open with another model, and with skills.
 func openWith(t *testing.T, policy string, script modeltest.Script, skills ...agent.Skill) *talk {
 	t.Helper()
+	return openOn(t, policy, script, func(*httpapitest.Setup) {}, skills...)
+}
+
+// openOn is openWith on a server that change has changed.
+func openOn(t *testing.T, policy string, script modeltest.Script, change func(*httpapitest.Setup), skills ...agent.Skill) *talk {
+	t.Helper()
 	hung := make(chan struct{}, 20)
 	models := scripted{func(q model.Request) []model.Delta {
 		out := script(q)
@@ -174,6 +180,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	}
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
+		db.OnChange(s.World.Bus.News().Changed)
 		used := &skilltool.Skills{Folders: db.Skills(), Events: db.Sessions()}
 		keep, records, free.World = db.Skills(), db, s.World
 		remote := remotes(t, db, box)
@@ -181,7 +188,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		given := &handoff.Handoffs{Store: db.Runs(), Threads: db.Sessions(), LetGo: free.letGo}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
-			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
+			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), News: s.World.Bus.News(), Log: slog.New(slog.DiscardHandler), Holder: "here",
 			Handlers: map[string]loop.Handler{"sandbox": hands{func() { hung <- struct{}{} }}, skilltool.Handler: used, mcptool.Handler: remote, handoff.Handler: given}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
@@ -197,13 +204,14 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		go queued.Run(t.Context())
 		wake = queued.Wake
 		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Entrant: tenant.NewAuthority(db.Tenants()).Entrant, Told: func() {},
-			CheckWebhook: hooks.CheckURL}
+			CheckWebhook: hooks.CheckURL, News: s.World.Bus.News()}
 		given.Runs, given.Composer = l, api
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Vaults: s.Vaults, Keys: s.World}
+		change(s)
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
 		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}}, Skills: skills,

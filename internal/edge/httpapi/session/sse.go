@@ -58,6 +58,13 @@ func (o *sse) put(id string, f Frame) error {
 	return o.err
 }
 
+// full reports whether as much waits to be sent as is held for a client.
+func (o *sse) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Len() >= maxHeld
+}
+
 func (o *sse) send() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,6 +77,9 @@ func (o *sse) flush() {
 	if o.err == nil && o.buf.Len() > 0 {
 		if _, o.err = o.buf.WriteTo(o.w); o.err == nil {
 			o.err = o.conn.Flush()
+		}
+		if o.buf.Cap() > maxHeld {
+			o.buf = bytes.Buffer{}
 		}
 	}
 	if !o.over {

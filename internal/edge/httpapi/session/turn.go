@@ -39,17 +39,21 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 	if turn == nil {
 		return httpapi.WriteJSON(c.W, http.StatusOK, waitingFor(s, waits))
 	}
+	stream, err := h.openTurn(c, s)
+	if err != nil {
+		return err
+	}
+	defer stream.close()
 	r, done, err := h.Turns.Begin(c, turn)
 	if err != nil {
 		return err
 	}
-	h.hub.wake(s.ID)
 	switch {
 	case httpapi.PrefersAsync(c.R.Header):
 		c.W.Header().Set("Preference-Applied", "respond-async")
 		return accepted(c, s, r, run.InProgress)
-	case httpapi.Accepts(c.R.Header, httpapi.EventStream):
-		return h.follow(c, s, s.Events, r.ID)
+	case stream != nil:
+		return stream.follow(s.Events, r.ID)
 	}
 	state, err := h.Turns.End(c.Context(), r, done)
 	if err != nil {
@@ -202,7 +206,6 @@ func (h *Handlers) answer(c *httpapi.Call, s *session.Session, in *NewSessionEve
 	}
 	if left, err = h.settle(c, s, []Answer{a}, t); err == nil && len(left) > 0 {
 		err = h.Store.Answer(c.Context(), s, t.Answers, false)
-		h.hub.wake(s.ID)
 	}
 	return left, err
 }
@@ -375,7 +378,6 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 		return 0, err
 	}
 	h.Told()
-	h.hub.wake(s.ID)
 	h.free(c, s, left)
 	return int64(len(run.TellAnswers(1, time.Time{}, answers))) + 2, nil
 }

@@ -1,0 +1,108 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+)
+
+// quiet is a session that has no turn under way.
+type quiet struct{ reads int }
+
+func (*quiet) look(context.Context) (run.ID, bool, error) { return "", false, nil }
+
+func (q *quiet) after(context.Context, int64, int) ([]session.Event, error) {
+	q.reads++
+	return nil, nil
+}
+
+// TestSlowReaderIsDropped: a reader that is far behind ends, and a feed keeps no more for it than
+// for the others.
+func TestSlowReaderIsDropped(t *testing.T) {
+	h, q := &Handlers{}, &quiet{}
+	at := place{"ten_1", "sess_1", 0}
+	slow, err := h.join("sess_1", q, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, err := h.join("sess_1", q, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := slow.feed
+	if fast.feed != f || len(h.hub.feeds) != 1 {
+		t.Fatal("two readers of a session have two feeds")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	text := strings.Repeat("x", 32<<10)
+	for i := range int64(3 * feedBytes / len(text)) {
+		f.put(item{event: &session.Event{Told: run.Told{Seq: i + 1, Item: &model.Item{Message: &model.Message{Parts: []model.Part{{Text: text}}}}}}})
+		if it, err := fast.wait(ctx); err != nil || it.event.Seq != i+1 {
+			t.Fatalf("%+v %v", it, err)
+		}
+	}
+	if f.bytes > feedBytes || len(f.items) > feedItems {
+		t.Errorf("the feed keeps %d bytes", f.bytes)
+	}
+	if _, err := slow.wait(ctx); !errors.Is(err, errSlow) {
+		t.Errorf("a reader far behind gets %v", err)
+	}
+	h.leave(slow)
+	h.leave(fast)
+	if len(h.hub.feeds) != 0 {
+		t.Error("a feed without readers stays")
+	}
+}
+
+// TestLateReaderGetsPieces: a reader that comes while the model writes gets what it has written of
+// the item so far, and nothing of items that are on record.
+func TestLateReaderGetsPieces(t *testing.T) {
+	h := &Handlers{}
+	first, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(first)
+	f := first.feed
+	said := func(of, text string) {
+		f.put(item{delta: &run.Delta{Kind: model.Said, Text: text}, turn: "run_1", of: of})
+	}
+	said("msg_1", "done")
+	f.put(item{event: &session.Event{Told: run.Told{Seq: 1, Shown: "msg_1"}}})
+	for i := range 3000 {
+		said("msg_2", fmt.Sprint(i%10, " "))
+	}
+	late, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(late)
+	if _, ok := late.skip(0); ok {
+		t.Error("a reader that lacks an event joins")
+	}
+	pieces, ok := late.skip(1)
+	var text strings.Builder
+	for _, p := range pieces {
+		if p.of != "msg_2" || p.turn != "run_1" {
+			t.Errorf("a piece of %s", p.of)
+		}
+		text.WriteString(p.delta.Text)
+	}
+	if !ok || text.Len() != 6000 || len(pieces) > 3 {
+		t.Errorf("%d pieces, %d bytes", len(pieces), text.Len())
+	}
+	for range 2 * maxUnderWay / len(strings.Repeat("y", 1<<10)) {
+		said("msg_2", strings.Repeat("y", 1<<10))
+	}
+	if pieces, _ := late.skip(1); len(pieces) != 0 {
+		t.Errorf("%d pieces of an item longer than the bound are kept", len(pieces))
+	}
+}
