@@ -143,6 +143,7 @@ type Server struct {
 // running goes on.
 func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{cfg: cfg, log: cfg.Log}
+	s.setMemory()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))

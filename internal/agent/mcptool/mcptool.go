@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Handler is the run.Tool.Handler of the tools here, and the source of their audit rows.
@@ -121,6 +122,9 @@ func (t *Tools) Show(c *loop.Call) (*run.Item, error) {
 func argumentsOf(text string) (json.RawMessage, error) {
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}"), nil
+	}
+	if _, err := wire.Weigh("the arguments", []byte(text)); err != nil {
+		return json.RawMessage("{}"), err
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {

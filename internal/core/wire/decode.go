@@ -43,6 +43,9 @@ func (d Decoder) Decode(text []byte, into any) error {
 	if !utf8.Valid(text) {
 		return invalid("%s must be valid UTF-8", d.Noun)
 	}
+	if _, err := Weigh(d.Noun, text); err != nil {
+		return err
+	}
 	text = bytes.TrimLeft(text, " \t\r\n")
 	if len(text) == 0 && d.Arguments {
 		text = []byte("{}")

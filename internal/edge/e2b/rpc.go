@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -42,6 +43,9 @@ func (codec) Marshal(v any) ([]byte, error) {
 
 // Unmarshal implements connect.Codec.
 func (codec) Unmarshal(text []byte, v any) error {
+	if _, err := wire.Weigh("the message", text); err != nil {
+		return err
+	}
 	return json.Unmarshal(text, v)
 }
 

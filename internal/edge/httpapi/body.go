@@ -8,10 +8,12 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -22,15 +24,33 @@ const MaxBody = 8 << 20
 // bodyTimeout is how long a client may take to send a body.
 const bodyTimeout = 30 * time.Second
 
+const (
+	// freeBytes is how large a body may be without being counted, because requests of that size
+	// are bounded by the connections.
+	freeBytes = 64 << 10
+	// bodyCost is how often the bytes of a body are in memory while it is decoded.
+	bodyCost = 2
+)
+
 // maxDiscarded is how many bytes of a body that is too large are read for nothing: many
 // clients read no answer before they have sent everything.
 const maxDiscarded = 64 << 20
 
 // decode reads the JSON body of a request into a pointer to its wire type.
 func (c *Call) decode(into any) error {
+	defer c.letGo()
 	body, err := c.ReadJSON()
 	if err != nil {
 		return err
+	}
+	if len(body) > freeBytes {
+		values, err := wire.Weigh(wire.Body.Noun, body)
+		if err == nil {
+			err = c.hold(int64(values) * wire.ValueCost)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return wire.Body.Decode(body, into)
 }
@@ -95,8 +115,25 @@ func (c *Call) ReadBody() ([]byte, error) {
 		return nil, tooLarge
 	}
 	var buf bytes.Buffer
-	buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.W, r.Body, MaxBody))
+	from, size := http.MaxBytesReader(c.W, r.Body, MaxBody), r.ContentLength
+	var err error
+	if size < 0 { // it is not announced
+		if _, err = io.CopyN(&buf, from, freeBytes); err == nil {
+			size = MaxBody
+		}
+	}
+	if held := c.hold(bodyCost * size); held != nil {
+		if !waits {
+			_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
+		}
+		return nil, held
+	}
+	if err == nil {
+		buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
+		_, err = buf.ReadFrom(from)
+	} else if err == io.EOF {
+		err = nil
+	}
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -110,6 +147,37 @@ func (c *Call) ReadBody() ([]byte, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "the request body ended early")
 	}
 }
+
+// hold counts bytes that a request takes while its body is read and decoded, against what the
+// caller's tenant may take of this process's memory at a time. They are counted until letGo.
+func (c *Call) hold(bytes int64) error {
+	if c.Caller == nil || bytes <= freeBytes {
+		return nil
+	}
+	release, err := c.server.decoding.Take(c.Caller.Tenant.ID, bytes)
+	if err == nil {
+		c.held = append(c.held, release)
+	}
+	return err
+}
+
+// letGo gives back what the request holds: its body is decoded, or it was answered.
+func (c *Call) letGo() {
+	for _, release := range c.held {
+		release()
+	}
+	c.held = nil
+}
+
+// newDecoding divides an eighth of the memory that this process may take among the bodies that are
+// being decoded.
+func newDecoding() *share.Pool {
+	const least, most = 8 * MaxBody, 4 << 30
+	return share.NewPool(TenantDecoding, "bytes for request bodies", min(max(debug.SetMemoryLimit(-1)/8, least), most))
+}
+
+// TenantDecoding is the dimension of the limit of bytes in decoding, which refusals name.
+const TenantDecoding = "tenant_decoding_bytes"
 
 // noBody refuses a body where all that can be asked for is in the URL, because what it
 // asks for would be ignored. {} asks for nothing.

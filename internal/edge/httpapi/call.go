@@ -29,6 +29,7 @@ type Call struct {
 	op     *Operation
 	server *Server
 	auth   *tenant.Authorization // nil unless the operation is watched
+	held   []func()              // releases what its body takes
 	status int                   // of the answer, if it is not the operation's own
 	// holder finds the caller again, where something stands for the key; nil where nothing does.
 	holder atomic.Pointer[func(context.Context) (tenant.Principal, error)]

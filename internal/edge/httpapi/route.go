@@ -110,6 +110,7 @@ func (s *Server) serve(op *Operation, w http.ResponseWriter, r *http.Request) er
 		defer stop()
 		c.R = r.WithContext(ctx)
 	}
+	defer c.letGo()
 	err := c.audited(c.run)
 	if err != nil && errors.Is(context.Cause(c.R.Context()), tenant.ErrKeyInvalid) {
 		err = tenant.ErrKeyInvalid
