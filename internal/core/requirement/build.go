@@ -28,8 +28,9 @@ type Build struct {
 
 // Wanted is a set that an environment has.
 type Wanted struct {
-	Image string // below the packages
-	Set   Set
+	Image   string // below the packages
+	Set     Set
+	Tenants []string // whose environments have it, by id
 }
 
 // Ref is the reference of the image with these packages.

@@ -164,7 +164,7 @@ func (a *Admin) templateImage(template string) (string, error) {
 // again: an image that has gone and a plan that has become smaller do not keep a
 // secret from being replaced.
 func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment, c EnvironmentChange) error {
-	made := e.Name == ""
+	made, replaced := e.Name == "", e.RunImage()
 	if c.Name != nil {
 		if err := checkName("environment", *c.Name); err != nil {
 			return err
@@ -186,7 +186,7 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 			return err
 		}
 	}
-	if err := a.changePackages(t, e, c); err != nil {
+	if err := a.changePackages(ctx, t, e, replaced, c); err != nil {
 		return err
 	}
 	if made || c.Limits != (LimitsChange{}) {

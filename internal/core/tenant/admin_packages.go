@@ -11,6 +11,9 @@ import (
 type Packages interface {
 	// Check says why packages cannot be installed over an image.
 	Check(image string, s *requirement.Set) error
+	// Admit refuses the image of a reference, by an Exhausted fault, to a tenant whose environments
+	// have the most already. replaced is the reference that the environment had before.
+	Admit(ctx context.Context, tenant, ref, replaced string) error
 	// Build is how far the image of that reference is.
 	Build(ctx context.Context, ref string) (requirement.Build, error)
 	// Install has it made, also where that has failed before. It returns at once.
@@ -26,7 +29,7 @@ type PackagesChange struct {
 func (c *PackagesChange) any() bool { return c.Apt != nil || c.Pip != nil || c.NPM != nil }
 
 // changePackages makes the change, and checks it against the image that is there then.
-func (a *Admin) changePackages(t Tenant, e *Environment, c EnvironmentChange) error {
+func (a *Admin) changePackages(ctx context.Context, t Tenant, e *Environment, replaced string, c EnvironmentChange) error {
 	if c.Packages.any() {
 		s := e.Packages
 		setList(&s.Apt, c.Packages.Apt)
@@ -50,7 +53,7 @@ func (a *Admin) changePackages(t Tenant, e *Environment, c EnvironmentChange) er
 	if err := a.cfg.Packages.Check(e.Image, &e.Packages); err != nil {
 		return invalid("packages.%s", err)
 	}
-	return nil
+	return a.cfg.Packages.Admit(ctx, t.ID, e.RunImage(), replaced)
 }
 
 // install has an environment's packages installed.

@@ -30,10 +30,19 @@ func scanPackageBuild(s scanner) (requirement.Build, error) {
 }
 
 func (s *packageBuilds) Wanted(ctx context.Context) ([]requirement.Wanted, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT image, packages FROM environments WHERE packages <> '' ORDER BY image, packages`)
-	all, err := collect(rows, err, func(s scanner) (w requirement.Wanted, err error) {
-		return w, s.Scan(&w.Image, packagesAt(&w.Set))
+	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT image, packages, tenant FROM environments WHERE packages <> '' ORDER BY image, packages, tenant`)
+	each, err := collect(rows, err, func(s scanner) (w requirement.Wanted, err error) {
+		w.Tenants = make([]string, 1)
+		return w, s.Scan(&w.Image, packagesAt(&w.Set), &w.Tenants[0])
 	})
+	var all []requirement.Wanted
+	for _, w := range each {
+		if n := len(all); n > 0 && all[n-1].Ref() == w.Ref() {
+			all[n-1].Tenants = append(all[n-1].Tenants, w.Tenants[0])
+		} else {
+			all = append(all, w)
+		}
+	}
 	return all, s.db.read.wrap("list the packages of environments", err)
 }
 

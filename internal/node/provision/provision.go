@@ -14,12 +14,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
+	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/packages"
@@ -43,6 +45,7 @@ type Config struct {
 	Time      time.Duration             // that a build may take
 	Size      int64                     // bytes that packages may add to an image
 	Most      int                       // images with packages at the same time
+	PerTenant int                       // of them, those that one tenant's environments have; 0 for any number
 	Room      func(bytes int64) error   // refuses a build while the disk is full
 	Log       *slog.Logger
 	Clock     func() time.Time // nil is time.Now
@@ -51,20 +54,21 @@ type Config struct {
 const (
 	poll      = 5 * time.Second  // how often is looked for what other servers were asked for
 	waitTime  = 20 * time.Second // how long a call waits for packages
-	maxWaits  = 8                // calls that wait; more are refused at once
+	maxWaits  = 16               // calls that wait, those of a tenant at most half; more are refused at once
 	retryTime = time.Minute      // after which what this server could not do is tried again
 )
 
 // Provisioner installs packages. Run does the work.
 type Provisioner struct {
-	cfg  Config
-	wake chan struct{}
+	cfg   Config
+	wake  chan struct{}
+	order share.Order // of the tenants whose packages are installed
+	waits *share.Pool // of calls that wait for packages
 
 	mu      sync.Mutex
 	wanted  map[string]requirement.Wanted // guarded by mu; by reference, as last read
 	builds  map[string]requirement.Build  // guarded by mu; of this executor, by reference
 	changed chan struct{}                 // guarded by mu; closed when builds has changed
-	waits   int                           // guarded by mu
 	later   map[string]time.Time          // guarded by mu; not to be built before
 }
 
@@ -74,7 +78,7 @@ func New(cfg Config) *Provisioner {
 		cfg.Clock = time.Now
 	}
 	return &Provisioner{
-		cfg: cfg, wake: make(chan struct{}, 1), wanted: map[string]requirement.Wanted{}, builds: map[string]requirement.Build{},
+		cfg: cfg, wake: make(chan struct{}, 1), waits: share.NewPool(DimensionWaits, "calls that wait for packages", maxWaits), wanted: map[string]requirement.Wanted{}, builds: map[string]requirement.Build{},
 		changed: make(chan struct{}), later: map[string]time.Time{},
 	}
 }
@@ -160,19 +164,13 @@ func (p *Provisioner) Resolve(ctx context.Context, ref string) (string, error) {
 		return name, err
 	}
 	p.mu.Lock()
-	full := p.waits >= maxWaits
-	if !full {
-		p.waits++
-	}
+	owners := strings.Join(p.wanted[ref].Tenants, " ")
 	p.mu.Unlock()
-	if full {
+	leave, err := p.waits.Take(owners, 1)
+	if err != nil {
 		return "", installing
 	}
-	defer func() {
-		p.mu.Lock()
-		p.waits--
-		p.mu.Unlock()
-	}()
+	defer leave()
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -197,6 +195,37 @@ func (p *Provisioner) Resolve(ctx context.Context, ref string) (string, error) {
 }
 
 var installing = fault.New(fault.Unavailable, "the packages of this environment are being installed; nothing was run, retry after a moment. GET of the environment shows how far it is (package_build)")
+
+// Dimensions of limits, which refusals name.
+const (
+	DimensionImages = "package_images"
+	DimensionWaits  = "package_waits"
+)
+
+// Admit implements tenant.Packages.
+func (p *Provisioner) Admit(ctx context.Context, tenant, ref, replaced string) error {
+	if p.cfg.PerTenant == 0 || ref == replaced {
+		return nil
+	}
+	all, err := p.cfg.Store.Wanted(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i := range all {
+		switch of := all[i].Ref(); {
+		case !slices.Contains(all[i].Tenants, tenant):
+		case of == ref:
+			return nil
+		case of != replaced:
+			n++
+		}
+	}
+	if n >= p.cfg.PerTenant {
+		return fault.Limit(DimensionImages, time.Time{}, "packages: the environments of this tenant have %d different sets of packages, which is its limit (package_images_per_tenant). Use a set that another environment has, or take the packages away from one", n)
+	}
+	return nil
+}
 
 // ready is the name of the image of a reference; "" while it is not there.
 func (p *Provisioner) ready(ref string) (string, error) {

@@ -109,6 +109,7 @@ func open(t *testing.T) *rig {
 	for _, err := range []error{
 		r.db.Tenants().PutPlan(ctx, tenant.Plan{Name: "p"}),
 		r.db.Tenants().CreateTenant(ctx, tenant.Tenant{ID: "ten_00000000000000aa", Name: "t", Plan: "p", Tier: tenant.Standard, AuditDays: 30}),
+		r.db.Tenants().CreateTenant(ctx, tenant.Tenant{ID: neighbor, Name: "n", Plan: "p", Tier: tenant.Standard, AuditDays: 30}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -117,10 +118,17 @@ func open(t *testing.T) *rig {
 	return r
 }
 
+const neighbor = "ten_00000000000000ff"
+
 // want makes an environment with packages, and returns its reference.
 func (r *rig) want(t *testing.T, id string, pip ...string) string {
 	t.Helper()
-	e := tenant.Environment{ID: id, Tenant: "ten_00000000000000aa", Name: id, Image: "base", Limits: runtime.DefaultLimits(), Packages: requirement.Set{Pip: pip}}
+	return r.wantOf(t, "ten_00000000000000aa", id, pip...)
+}
+
+func (r *rig) wantOf(t *testing.T, of, id string, pip ...string) string {
+	t.Helper()
+	e := tenant.Environment{ID: id, Tenant: of, Name: id, Image: "base", Limits: runtime.DefaultLimits(), Packages: requirement.Set{Pip: pip}}
 	if err := r.db.Tenants().CreateEnvironment(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -252,23 +260,27 @@ func TestWaits(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Step(t.Context()) }()
 	<-r.fake.held
-	got := make(chan error, maxWaits)
-	for range maxWaits {
+	const most = maxWaits / 2 // of one tenant
+	got := make(chan error, most)
+	for range most {
 		go func() { _, err := r.Resolve(t.Context(), ref); got <- err }()
 	}
 	atolltest.Until(t, time.Minute, "all wait", func() bool {
-		r.Provisioner.mu.Lock()
-		defer r.Provisioner.mu.Unlock()
-		return r.waits == maxWaits
+		return r.waits.Held("ten_00000000000000aa") == most
 	})
 	if _, err := r.Resolve(t.Context(), ref); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("one too many: %v", err)
+	}
+	if leave, err := r.waits.Take(neighbor, 1); err != nil {
+		t.Errorf("a neighbor: %v", err)
+	} else {
+		leave()
 	}
 	close(r.fake.hold)
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	for range maxWaits {
+	for range most {
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
@@ -289,6 +301,65 @@ func TestRoom(t *testing.T) {
 	r.step(t)
 	if b := r.state(t, ref); b.State != requirement.Ready {
 		t.Errorf("%+v", b)
+	}
+}
+
+// TestTenantsTakeTurns: the one set of a neighbor does not wait for all sets of a tenant that has
+// many, and comes next even if the neighbor asks while others are being made.
+func TestTenantsTakeTurns(t *testing.T) {
+	r := open(t)
+	r.cfg.Most = 10
+	for i := range 4 {
+		r.want(t, fmt.Sprint("e", i), fmt.Sprint("a", i))
+	}
+	r.fake.hold = make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Step(t.Context()) }()
+	<-r.fake.held
+	ref := r.wantOf(t, neighbor, "own", "z")
+	close(r.fake.hold)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if argv := r.fake.runs[1].Programs[0]; r.fake.count() != 5 || argv[len(argv)-1] != "z" {
+		t.Errorf("%d runs, the second installed %v", r.fake.count(), argv)
+	}
+	if b := r.state(t, ref); b.State != requirement.Ready {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestQuota: a tenant has so many images, is told so before and, for what came at the same time,
+// after, and takes none from others.
+func TestQuota(t *testing.T) {
+	r := open(t)
+	r.cfg.Most, r.cfg.PerTenant = 10, 2
+	const hostile = "ten_00000000000000aa"
+	first := r.want(t, "e1", "a")
+	r.want(t, "e2", "b")
+	r.step(t)
+	err := r.Admit(t.Context(), hostile, "packages:other", "base")
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != DimensionImages || !strings.Contains(f.Msg, "2 different sets") {
+		t.Errorf("a third set: %v", err)
+	}
+	for _, err := range []error{
+		r.Admit(t.Context(), hostile, first, "base"),
+		r.Admit(t.Context(), hostile, "packages:other", first),
+		r.Admit(t.Context(), neighbor, "packages:other", "base"),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	over, shared := r.want(t, "e3", "c"), r.want(t, "e4", "d")
+	r.wantOf(t, neighbor, "own", "d")
+	r.step(t)
+	r.step(t)
+	if b := r.state(t, over); b.State != requirement.Failed || !strings.Contains(strings.Join(b.Log, ""), "package_images_per_tenant") {
+		t.Errorf("%+v", b)
+	}
+	if b := r.state(t, shared); b.State != requirement.Ready || r.fake.count() != 3 {
+		t.Errorf("%+v after %d runs", b, r.fake.count())
 	}
 }
 

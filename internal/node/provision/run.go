@@ -33,38 +33,125 @@ func (p *Provisioner) Run(ctx context.Context) {
 	}
 }
 
-// Step collects what is not wanted, and makes what is wanted and not there.
+// Step collects what is not wanted, and makes what is wanted and not there: one image after the
+// other, of the tenant that has had the least time of late, until nothing is left that can be made.
 func (p *Provisioner) Step(ctx context.Context) error {
-	all, err := p.load(ctx)
-	if err != nil {
-		return err
-	}
-	names := map[string]bool{}
-	for _, w := range all {
-		base, err := p.cfg.Images.Get(w.Image)
-		switch {
-		case err == nil:
-			names[nameOf(w.Ref(), base)] = true
-		case fault.KindOf(err) == fault.Internal:
-			return err
-		}
-	}
-	if err := p.collect(ctx, names); err != nil { // first, as it makes room
-		return err
-	}
-	for _, w := range all {
-		base, release, err := p.cfg.Images.Use(w.Image)
-		switch {
-		case err == nil:
-			err = errors.Join(p.make(ctx, &w, base), release())
-		case fault.KindOf(err) != fault.Internal:
-			err = nil // it is being replaced, or is gone: calls are told so
-		}
+	for tried := map[string]bool{}; ; {
+		all, err := p.load(ctx)
 		if err != nil {
 			return err
 		}
+		names := map[string]bool{}
+		for _, w := range all {
+			base, err := p.cfg.Images.Get(w.Image)
+			switch {
+			case err == nil:
+				names[nameOf(w.Ref(), base)] = true
+			case fault.KindOf(err) == fault.Internal:
+				return err
+			}
+		}
+		if err := p.collect(ctx, names); err != nil { // first, as it makes room
+			return err
+		}
+		if more, err := p.next(ctx, all, tried); err != nil || !more {
+			return err
+		}
 	}
-	return nil
+}
+
+// next makes the image whose turn it is; false if there is none. tried has the references that this
+// step has seen to.
+func (p *Provisioner) next(ctx context.Context, all []requirement.Wanted, tried map[string]bool) (bool, error) {
+	waiting, built := map[string][]*requirement.Wanted{}, map[string]int{}
+	var lacking []*requirement.Wanted
+	for i := range all {
+		w := &all[i]
+		made, due, err := p.look(ctx, w)
+		if err != nil {
+			return false, err
+		}
+		if made {
+			for _, t := range w.Tenants {
+				built[t]++
+			}
+		} else if due && !tried[w.Ref()] {
+			lacking = append(lacking, w)
+		}
+	}
+	var tenants []string
+	for _, w := range lacking {
+		over := true
+		for _, t := range w.Tenants {
+			if p.cfg.PerTenant > 0 && built[t] >= p.cfg.PerTenant {
+				continue
+			}
+			if over = false; waiting[t] == nil {
+				tenants = append(tenants, t)
+			}
+			waiting[t] = append(waiting[t], w)
+		}
+		if over {
+			tried[w.Ref()] = true
+			if err := p.refuse(ctx, w); err != nil {
+				return false, err
+			}
+		}
+	}
+	t := p.order.Next(tenants)
+	if t == "" {
+		return false, nil
+	}
+	w := waiting[t][0]
+	tried[w.Ref()] = true
+	base, release, err := p.cfg.Images.Use(w.Image)
+	switch {
+	case err == nil:
+		began := time.Now()
+		err = errors.Join(p.make(ctx, w, base), release())
+		p.order.Charge(t, time.Since(began).Seconds())
+	case fault.KindOf(err) != fault.Internal:
+		err = nil // it is being replaced, or is gone: calls are told so
+	}
+	return true, err
+}
+
+// look reports whether the image of a set is there, or is to be made now.
+func (p *Provisioner) look(ctx context.Context, w *requirement.Wanted) (made, due bool, err error) {
+	base, err := p.cfg.Images.Get(w.Image)
+	if err != nil {
+		if fault.KindOf(err) != fault.Internal { // it is gone: calls are told so
+			err = nil
+		}
+		return false, false, err
+	}
+	ref, name := w.Ref(), nameOf(w.Ref(), base)
+	p.mu.Lock()
+	b, later := p.builds[ref], p.later[ref]
+	p.mu.Unlock()
+	_, err = p.cfg.Images.Get(name)
+	switch {
+	case err == nil && (b.State != requirement.Ready || b.Image != name): // a crash came between
+		return true, false, p.make(ctx, w, base)
+	case err == nil:
+		return true, false, nil
+	case fault.KindOf(err) != fault.NotFound:
+		return false, false, err
+	}
+	failed := b.Image == name && b.State == requirement.Failed
+	return false, !failed && !p.cfg.Clock().Before(later), nil
+}
+
+// refuse notes that a set is not installed because its tenants have the most images.
+func (p *Provisioner) refuse(ctx context.Context, w *requirement.Wanted) error {
+	base, err := p.cfg.Images.Get(w.Image)
+	if err != nil {
+		return nil //nolint:nilerr // calls are told so
+	}
+	ref := w.Ref()
+	log := &requirement.Tail{}
+	log.Say(fmt.Sprintf("the environments of this tenant have %d images with packages, which is its limit (package_images_per_tenant)", p.cfg.PerTenant))
+	return p.note(ctx, requirement.Build{Ref: ref, Image: nameOf(ref, base), State: requirement.Failed, Log: log.Lines()})
 }
 
 // load reads what is wanted, and what is known of it.

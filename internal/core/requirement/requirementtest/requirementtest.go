@@ -30,7 +30,7 @@ func Store(t *testing.T, s requirement.Store, tenants tenant.Store) {
 	}
 	wanted, err := s.Wanted(ctx)
 	must(err)
-	if !reflect.DeepEqual(wanted, []requirement.Wanted{{Image: "default", Set: set}}) {
+	if !reflect.DeepEqual(wanted, []requirement.Wanted{{Image: "default", Set: set, Tenants: []string{"ten_00000000000000aa"}}}) {
 		t.Fatalf("wanted %+v", wanted)
 	}
 	e, err := tenants.Environment(ctx, "ten_00000000000000aa", "env_00000000000000a0")
