@@ -72,6 +72,8 @@ func (t *admit) locks() []int64 {
 // order puts admissions behind ends, which make room for them.
 func (t *admit) order() string { return "b" + t.e.TraceID }
 
+func (t *admit) owner() string { return t.e.Tenant }
+
 func (t *admit) do(ctx context.Context, b *batch) error {
 	t.earlier, t.refusal, t.state = nil, nil, ""
 	if t.a.IdempotencyKey != "" {

@@ -30,6 +30,7 @@ type appendRow struct{ r audit.Row }
 
 func (t *appendRow) locks() []int64 { return nil }
 func (t *appendRow) order() string  { return "c" }
+func (t *appendRow) owner() string  { return t.r.Tenant }
 func (t *appendRow) do(ctx context.Context, b *batch) error {
 	return insertAudit(ctx, b, t.r, time.Time{})
 }

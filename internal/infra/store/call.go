@@ -19,6 +19,7 @@ type call struct {
 
 func (t *call) locks() []int64 { return nil }
 func (t *call) order() string  { return "c" }
+func (t *call) owner() string  { return t.Row.Tenant }
 
 func (t *call) do(ctx context.Context, b *batch) error {
 	if err := insertAudit(ctx, b, t.Row, t.At); err != nil {

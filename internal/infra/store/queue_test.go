@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // counted is a task that writes nothing but how often it was done.
@@ -34,5 +37,43 @@ func TestFullQueueOfTheGone(t *testing.T) {
 	defer cancel()
 	if err := db.writer.write(ctx, counted{&ours}); err != nil || ours != 1 || theirs != 0 {
 		t.Errorf("%v; %d of ours and %d of theirs were done", err, ours, theirs)
+	}
+}
+
+// ownedTask is a counted task of a tenant.
+type ownedTask struct {
+	counted
+	of string
+}
+
+func (t ownedTask) owner() string { return t.of }
+
+// TestNeighborIsInTheNextBatch: a tenant with many callers has half of a batch in the queue, and a
+// neighbor's task comes right behind.
+func TestNeighborIsInTheNextBatch(t *testing.T) {
+	db := openWithCalls(t, filepath.Join(t.TempDir(), "atoll.db"), nil)
+	t.Cleanup(func() { _ = db.Close() })
+	w := db.writer
+	w.turn <- struct{}{} // a long transaction
+	done := 0
+	var callers sync.WaitGroup
+	for range 2 * maxBatch {
+		callers.Go(func() {
+			if err := w.write(t.Context(), ownedTask{counted{&done}, "hostile"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	atolltest.Until(t, time.Minute, "the hostile tenant waits", func() bool { return w.places.Held("hostile") == maxBatch/2 && len(w.queue) == maxBatch/2 })
+	callers.Go(func() {
+		if err := w.write(t.Context(), ownedTask{counted{&done}, "neighbor"}); err != nil {
+			t.Error(err)
+		}
+	})
+	atolltest.Until(t, time.Minute, "the neighbor is in the queue", func() bool { return len(w.queue) == maxBatch/2+1 })
+	<-w.turn
+	callers.Wait()
+	if done != 2*maxBatch+1 || w.places.Held("hostile") != 0 {
+		t.Errorf("%d were done", done)
 	}
 }

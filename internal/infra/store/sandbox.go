@@ -400,6 +400,7 @@ type meter struct {
 
 func (t *meter) locks() []int64 { return nil }
 func (t *meter) order() string  { return "d" + string(t.id) }
+func (t *meter) owner() string  { return t.entry.Tenant }
 
 func (t *meter) do(ctx context.Context, b *batch) error {
 	n, err := b.exec(ctx, `UPDATE sandboxes SET metered_at = ? WHERE id = ? AND metered_at < ?`, micros(t.until), string(t.id), micros(t.until))

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -39,6 +40,16 @@ type task interface {
 	// they change in this order, so that they never wait for each other in a ring.
 	order() string
 	do(ctx context.Context, b *batch) error
+}
+
+// owned is a task of a tenant. A tenant has at most half of a batch waiting, so that another one's
+// task is in the next batch or the one after, however many callers the first has. Tasks of the
+// server itself, such as the ends of executions, are not counted.
+type owned interface{ owner() string }
+
+// newPlaces divides the places of a batch among tenants.
+func newPlaces() *share.Pool {
+	return share.NewPool("tenant_writes", "places in the database's queue", maxBatch)
 }
 
 // batch is one transaction of the writer.
@@ -68,16 +79,17 @@ type pending struct {
 // waits; to hand its task to another goroutine and wait for that would cost it two
 // changes of threads. PostgreSQL works on a few transactions at a time.
 type writer struct {
-	pool  *pool
-	queue chan *pending
-	turn  chan struct{} // of SQLite: full while a caller writes
-	mu    sync.RWMutex  // held for reading while a task is put into the queue
-	shut  bool          // guarded by mu
-	wg    sync.WaitGroup
+	pool   *pool
+	places *share.Pool // of owned tasks
+	queue  chan *pending
+	turn   chan struct{} // of SQLite: full while a caller writes
+	mu     sync.RWMutex  // held for reading while a task is put into the queue
+	shut   bool          // guarded by mu
+	wg     sync.WaitGroup
 }
 
 func startWriter(p *pool) *writer {
-	w := &writer{pool: p, queue: make(chan *pending, maxQueued)}
+	w := &writer{pool: p, places: newPlaces(), queue: make(chan *pending, maxQueued)}
 	if !p.postgres {
 		w.turn = make(chan struct{}, 1)
 		return w
@@ -107,6 +119,13 @@ func (w *writer) close() {
 // write has a task written. When it returns ctx's error, nothing was; once a
 // transaction has the task, ctx does not matter any more.
 func (w *writer) write(ctx context.Context, t task) error {
+	if o, ok := t.(owned); ok && o.owner() != "" {
+		leave, err := w.places.Wait(ctx, o.owner(), 1)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	p := &pending{task: t, ctx: ctx, done: make(chan error, 1)}
 	if err := w.put(p); err != nil {
 		return err

@@ -44,6 +44,7 @@ type Cache struct {
 	all   map[string]*cached // by key
 	idle  *list.List         // of *cached, the last used first
 	bytes int64              // of them
+	held  map[string]int64   // of them, by tenant
 	trash int                // names given in the trash
 
 	sweep  chan struct{} // there is trash
@@ -75,7 +76,7 @@ func OpenCache(cfg CacheConfig) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{cfg: cfg, boot: string(boot), all: map[string]*cached{}, idle: list.New(), sweep: make(chan struct{}, 1), done: make(chan struct{})}
+	c := &Cache{cfg: cfg, boot: string(boot), all: map[string]*cached{}, idle: list.New(), held: map[string]int64{}, sweep: make(chan struct{}, 1), done: make(chan struct{})}
 	for _, dir := range []string{c.cfg.Dir, c.path("homes"), c.path("trash")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, hostError("make", dir, err)
@@ -157,7 +158,7 @@ func (c *Cache) claim(tenant, id string) (*cached, error) {
 		case e.at != nil:
 			c.idle.Remove(e.at)
 			e.at = nil
-			c.bytes -= e.size
+			c.count(e, -e.size)
 		case e.leaving != nil:
 			c.mu.Unlock()
 			<-e.leaving
@@ -247,7 +248,7 @@ func (h *Home) Close(keep bool) error {
 	e.tree, e.entries = h.tree, h.tree.Files+1
 	e.size = h.tree.Bytes + e.entries*entrySize
 	e.at = c.idle.PushFront(e)
-	c.bytes += e.size
+	c.count(e, e.size)
 	c.forgetTrees()
 	c.mu.Unlock()
 	return c.evict()

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/share"
 )
 
 // drop removes a home that its user lets go of, and forgets it.
@@ -42,7 +44,8 @@ func (c *Cache) evict() (failed error) {
 }
 
 // surplus returns a home that has to go, which is not given out any more; nil if all
-// may stay.
+// may stay. It is the one that was not used for longest, of the tenant whose homes take most: a
+// tenant with many homes does not drive those of others out.
 func (c *Cache) surplus() *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,10 +53,21 @@ func (c *Cache) surplus() *cached {
 	if last == nil || c.bytes <= c.cfg.Bytes {
 		return nil
 	}
+	for most := share.Most(c.held); last.Prev() != nil && last.Value.(*cached).tenant != most; {
+		last = last.Prev()
+	}
 	e := c.idle.Remove(last).(*cached)
 	e.at, e.leaving = nil, make(chan struct{})
-	c.bytes -= e.size
+	c.count(e, -e.size)
 	return e
+}
+
+// count counts bytes of an unused home. c.mu is held.
+func (c *Cache) count(e *cached, bytes int64) {
+	c.bytes += bytes
+	if c.held[e.tenant] += bytes; c.held[e.tenant] <= 0 {
+		delete(c.held, e.tenant)
+	}
 }
 
 // discard moves what there is of a home into the trash.

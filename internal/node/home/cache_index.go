@@ -134,5 +134,5 @@ func (c *Cache) take(e *cached) {
 	defer c.mu.Unlock()
 	c.all[e.key] = e
 	e.at = c.idle.PushFront(e)
-	c.bytes += e.size
+	c.count(e, e.size)
 }

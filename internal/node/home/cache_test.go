@@ -165,6 +165,27 @@ func TestCacheEvicts(t *testing.T) {
 	}
 }
 
+// TestNeighborKeepsItsHome: a tenant that fills the cache loses its own homes, and not those of
+// another one that were used before.
+func TestNeighborKeepsItsHome(t *testing.T) {
+	s, _ := folderStore(t)
+	c := openCache(t, s, t.TempDir(), 1<<30)
+	defer c.Close()
+	c.cfg.Bytes = 3 * 2 * entrySize
+	h, err := c.Take(t.Context(), "ten_neighbor", execution.Thread{ID: "own"})
+	must(t, err)
+	use(t, h, "f", "x")
+	must(t, h.Close(true))
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		h := take(t, c, id, "")
+		use(t, h, "f", "x")
+		must(t, h.Close(true))
+	}
+	if c.all[keyOf("ten_neighbor", "own")] == nil || c.all[keyOf("ten_a", "e")] == nil || c.all[keyOf("ten_a", "a")] != nil {
+		t.Errorf("kept: %v", c.all)
+	}
+}
+
 // A caller that takes a home that is just being evicted waits and gets another one:
 // the evicted one is not in use.
 func TestEvictionIsNoUse(t *testing.T) {
