@@ -29,7 +29,7 @@ const (
 // sessionParts is what the group sessions measures, in the order of the table.
 var sessionParts = []part{
 	{"sessions/turn", oneTurn}, {"sessions/idle", sessionsIdle}, {"sessions/events", sessionEvents}, {"sessions/long", longSession},
-	{"sessions/streams", sessionStreams}, {"sessions/handoffs", sessionHandoffs},
+	{"sessions/streams", sessionStreams}, {"sessions/handoffs", sessionHandoffs}, {"sessions/neighbor", sessionNeighbor},
 }
 
 // sessions measures what a conversation with an agent takes.

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/bench/report"
+)
+
+const (
+	hostileReaders = 200 // of one session
+	hostileSenders = 6   // of bodies that are as large as may be
+	hostileList    = 2_600_000
+	hostilePause   = 200 * time.Millisecond
+)
+
+// sessionNeighbor measures the executions of a tenant while another one takes all it can get of what
+// tenants share: streams of a session, tokens in it, and memory for request bodies.
+func sessionNeighbor(ctx context.Context, b *bench, r *responding) error {
+	key, err := r.neighbor(ctx)
+	if err != nil {
+		return err
+	}
+	n := b.count(300)
+	sample := func() (all report.Sample, err error) {
+		for range n {
+			took, err := r.ExecuteAs(ctx, key, pythonHello)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, took)
+		}
+		return all, nil
+	}
+	idle, err := sample()
+	if err != nil {
+		return err
+	}
+	before, err := r.RSS()
+	if err != nil {
+		return err
+	}
+	stop, err := r.hostile(ctx)
+	if err != nil {
+		return err
+	}
+	beside, err := sample()
+	after, sizeErr := r.RSS()
+	if err = errors.Join(err, stop(), sizeErr); err != nil {
+		return err
+	}
+	r.add(report.Row{
+		Case: fmt.Sprintf("print(1) beside a tenant with %d readers of a session and %d senders of 8 MiB, p50", hostileReaders, hostileSenders), Unit: "ms",
+		Measured: report.Milliseconds(beside.Percentile(50)), Sample: beside.Summary(), Must: report.AtMost(3),
+		Baseline: report.Milliseconds(idle.Percentile(50)), BaselineSample: idle.Summary(), BaselineName: "the same on an idle server",
+		Note: fmt.Sprintf("resident memory of the server grew by %d MB", (after-before)/1_000_000),
+	})
+	return nil
+}
+
+// neighbor makes a tenant with a key, and returns the key.
+func (r *responding) neighbor(ctx context.Context) (key string, err error) {
+	const tenants = "/v1/admin/tenants"
+	for _, step := range [][2]any{
+		{tenants, map[string]any{"name": "neighbor", "plan": "pro"}},
+		{tenants + "/neighbor/environments", map[string]any{"name": "default"}},
+		{tenants + "/neighbor/keys", map[string]any{"name": "bench", "environment": "default"}},
+	} {
+		answer, err := r.Administer(ctx, http.MethodPost, step[0].(string), step[1])
+		if err != nil {
+			return "", err
+		}
+		var out struct{ Key string }
+		if err := json.Unmarshal(answer, &out); err != nil {
+			return "", err
+		}
+		key = out.Key
+	}
+	return key, nil
+}
+
+// hostile has the rig's own tenant take all it can get, until stop is called.
+func (r *responding) hostile(ctx context.Context) (stop func() error, err error) {
+	agent, err := r.agent(ctx, "stamped")
+	if err != nil {
+		return nil, err
+	}
+	session, err := r.session(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for range hostileReaders {
+		in, err := r.Open(ctx, http.MethodGet, session+"/events/stream?deltas=true", nil)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		all.Go(func() {
+			_, _ = io.Copy(io.Discard, in) // until stop
+			_ = in.Close()
+		})
+	}
+	word := strconv.Itoa(int(time.Hour.Seconds()) * tokens)
+	all.Go(func() { _, _ = r.Call(ctx, http.MethodPost, session+"/events", says(word)) })
+	list := json.RawMessage("[" + strings.Repeat("{},", hostileList) + "{}]")
+	var failed error
+	for range hostileSenders {
+		all.Go(func() {
+			for wait(ctx, hostilePause) == nil { // what this process takes itself is not what is measured
+				if _, err := r.Call(ctx, http.MethodPost, "/v1/responses", map[string]any{"model": "stamped", "input": list}); err == nil {
+					failed = errors.New("a list of millions was taken")
+				}
+			}
+		})
+	}
+	return func() error { cancel(); all.Wait(); return failed }, nil
+}
