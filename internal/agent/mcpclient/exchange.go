@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Bounds of what a server may send, and have sent.
@@ -141,21 +142,22 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.first.CompareAndSwap(0, status)
 		}
 	}
-	res.Body = &body{res.Body, maxBody, s}
+	res.Body = &body{ReadCloser: res.Body, left: maxBody, seen: s}
 	return res, nil
 }
 
-// body is an answer of bounded length.
+// body is an answer of bounded length, with a bounded number of elements.
 type body struct {
 	io.ReadCloser
 	left int
 	seen *seen
+	json wire.Counter
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
+	if b.left -= n; b.left < 0 || b.json.Add(p[:n]) != nil {
 		b.seen.large.Store(true)
 		return 0, errLarge
 	}

@@ -51,7 +51,7 @@ func (p *peer) why(ctx context.Context, err error, s *seen) string {
 		}
 		return web.Line(p.target.cover().Replace(why), maxMessage)
 	case s.large.Load():
-		return fmt.Sprintf("%s: more than %d bytes", errLarge, maxBody)
+		return fmt.Sprintf("%s: more than %d bytes, or lists with more elements than are read", errLarge, maxBody)
 	case errors.Is(err, errChatty):
 		return errChatty.Error()
 	case status >= 300 && status <= 399:

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Command is a server that is a program in a sandbox, which is spoken to by its input and output.
@@ -93,6 +95,9 @@ func (p *program) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, p.fail(err)
 		}
 		if p.bytes.Add(int64(len(line))) > maxBody {
+			return nil, p.fail(errLarge)
+		}
+		if _, err := wire.Weigh("its message", line); err != nil {
 			return nil, p.fail(errLarge)
 		}
 		if p.messages.Add(1) > maxUnasked {

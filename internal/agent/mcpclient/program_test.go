@@ -157,7 +157,11 @@ func TestHostilePrograms(t *testing.T) {
 			say(strings.Repeat("x", maxBody+1))
 			return false
 		}, "too long"},
-		"many lines":     {"tools/call", flood(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`), "too many"},
+		"many lines": {"tools/call", flood(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`), "too many"},
+		"many elements": {"tools/call", func(_ string, _ json.RawMessage, say func(string)) bool {
+			say(`{"jsonrpc":"2.0","id":3,"result":{"content":[` + strings.Repeat("{},", 1<<20) + `{}]}}`)
+			return false
+		}, "too much"},
 		"large lines":    {"tools/call", flood(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`), "too much"},
 		"an end":         {"tools/call", func(string, json.RawMessage, func(string)) bool { return true }, "exit code 3"},
 		"an end at once": {"initialize", func(string, json.RawMessage, func(string)) bool { return true }, "exit code 3"},

@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Bounds of a provider's answer.
@@ -130,6 +131,9 @@ func (e *Engine) Search(ctx context.Context, r web.Request) ([]web.Result, error
 		return nil, fault.New(fault.Unavailable, "the search provider's answer is larger than %d bytes", maxAnswer)
 	case res.StatusCode != http.StatusOK:
 		return nil, e.refusal(res.StatusCode, body)
+	}
+	if _, err := wire.Weigh("the search provider's answer", body); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the search provider's answer cannot be read")
 	}
 	found, err := e.read(body)
 	if err != nil {

@@ -1,5 +1,7 @@
 package wire
 
+import "fmt"
+
 // Bounds of a JSON text that a caller, a model or a program sends. A list of a few bytes for each
 // element takes many times its text when it is decoded, so elements are counted before.
 const (
@@ -11,39 +13,63 @@ const (
 // ValueCost is about how many bytes a decoded element takes beside its text.
 const ValueCost = 256
 
-// Weigh counts the elements and fields of a JSON text, without decoding it: it takes no memory. It
-// is an Invalid fault above a bound; noun begins its message. A text that is not JSON is weighed
-// too, and is refused by whatever decodes it.
-func Weigh(noun string, text []byte) (values int, err error) {
-	var counts [MaxDepth + 1]int32
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
+// Counter counts the elements and fields of a JSON text that comes in pieces, without decoding it.
+// The zero value is ready.
+type Counter struct {
+	counts  [MaxDepth + 1]int32 // of each list and object that is open
+	depth   int
+	values  int
+	quoted  bool // within a string
+	escaped bool // after a backslash in it
+}
+
+// Add counts a piece. Its error says which bound the text is above. A text that is not JSON is
+// counted too, and is refused by whatever decodes it.
+func (c *Counter) Add(piece []byte) error {
+	for _, b := range piece {
+		if c.quoted {
+			switch {
+			case c.escaped:
+				c.escaped = false
+			case b == '\\':
+				c.escaped = true
+			case b == '"':
+				c.quoted = false
 			}
+			continue
+		}
+		switch b {
+		case '"':
+			c.quoted = true
 			continue
 		case '[', '{':
-			if depth++; depth > MaxDepth {
-				return values, invalid("%s has lists and objects more than %d deep; send a flatter one", noun, MaxDepth)
+			if c.depth++; c.depth > MaxDepth {
+				return fmt.Errorf("lists and objects more than %d deep; send a flatter one", MaxDepth)
 			}
-			counts[depth] = 1
+			c.counts[c.depth] = 1
 		case ']', '}':
-			depth = max(0, depth-1)
+			c.depth = max(0, c.depth-1)
 			continue
 		case ',':
-			if counts[depth]++; counts[depth] > MaxList {
-				return values, invalid("%s has a list or object with more than %d elements; send fewer at a time", noun, MaxList)
+			if c.counts[c.depth]++; c.counts[c.depth] > MaxList {
+				return fmt.Errorf("a list or object with more than %d elements; send fewer at a time", MaxList)
 			}
 		default:
 			continue
 		}
-		if values++; values > MaxValues {
-			return values, invalid("%s has more than %d elements; send fewer at a time", noun, MaxValues)
+		if c.values++; c.values > MaxValues {
+			return fmt.Errorf("more than %d elements; send fewer at a time", MaxValues)
 		}
 	}
-	return values, nil
+	return nil
+}
+
+// Weigh counts the elements and fields of a JSON text. It is an Invalid fault above a bound; noun
+// begins its message.
+func Weigh(noun string, text []byte) (values int, err error) {
+	var c Counter
+	if err := c.Add(text); err != nil {
+		return c.values, invalid("%s has %s", noun, err)
+	}
+	return c.values, nil
 }

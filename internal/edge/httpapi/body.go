@@ -122,11 +122,13 @@ func (c *Call) ReadBody() ([]byte, error) {
 			size = MaxBody
 		}
 	}
-	if held := c.hold(bodyCost * size); held != nil {
-		if !waits {
-			_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
+	if size > freeBytes {
+		if held := c.hold(bodyCost * size); held != nil {
+			if !waits {
+				_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
+			}
+			return nil, held
 		}
-		return nil, held
 	}
 	if err == nil {
 		buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end

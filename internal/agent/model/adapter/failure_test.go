@@ -146,6 +146,7 @@ func TestBounds(t *testing.T) {
 			"gives two tool calls":    {Blocks: []scriptedmodel.Block{calls[0], {Text: []string{"x"}}, calls[0]}},
 			"without a usable id":     {Blocks: []scriptedmodel.Block{{Call: &scriptedmodel.Call{ID: "a", Name: strings.Repeat("n", 600)}}}},
 			"tokens that cannot be":   {Blocks: []scriptedmodel.Block{{Text: []string{"x"}}}, Usage: &model.Usage{Input: 1, Output: -5}},
+			"event with a list or":    {Header: streamed.Clone(), Body: []byte("data: {\"choices\":[" + strings.Repeat("{},", 1<<20) + "{}]}\n\n")},
 			"event of more than 1677": {Header: streamed.Clone(), Body: append([]byte("data: "), bytes.Repeat([]byte("x"), 17<<20)...)},
 		} {
 			if says == "gives two tool calls" && p == model.OpenAIChat {

@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Bounds of a provider's stream, as bytes of HTTP. An event of the Responses protocol
@@ -160,6 +161,7 @@ type bounded struct {
 	body               io.ReadCloser
 	ctx                context.Context
 	total, event, line int
+	json               wire.Counter // of the event
 }
 
 // Read implements io.Reader.
@@ -170,6 +172,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
 		rest = after
 		b.event += len(line)
+		if err := b.json.Add(line); err != nil {
+			return 0, model.Errorf(model.Broken, "the provider sent an event with %v", err)
+		}
 		b.line += len(line) - bytes.Count(line, []byte("\r"))
 		if b.event > maxEvent {
 			return 0, model.Errorf(model.Broken, "the provider sent an event of more than %d bytes", maxEvent)
@@ -177,7 +182,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		switch {
 		case !ended:
 		case b.line == 0: // an empty line ends an event
-			b.event = 0
+			b.event, b.json = 0, wire.Counter{}
 		default:
 			b.line = 0
 			b.event++
