@@ -3,7 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# One version for the server, its API and the client libraries; a test holds them together.
+VERSION := $(shell cat internal/core/release/VERSION)
+REVISION := $(shell git describe --always --dirty --exclude "*" 2>/dev/null || echo devel)
 SMALL := -trimpath -ldflags "-s -w"
 GVISOR_LINK = -s -w -X gvisor.dev/gvisor/runsc/version.version=$(shell go list -C runsc -m -f '{{.Version}}' gvisor.dev/gvisor 2>/dev/null)
 # What Atoll changes in gVisor: see runsc/patch.
@@ -34,7 +36,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	@test -x bin/atoll-runsc || echo "building gVisor's runtime; the first time takes a few minutes"
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(REVISION)" -o bin/atoll ./cmd/atoll
 	CGO_ENABLED=0 go run -C runsc -trimpath ./patch -o ../bin/.gvisor
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry

@@ -4,13 +4,13 @@
 #
 #   packaging/package.sh FOLDER
 #
-# VERSION is what 'git describe' says, BIN the folder of the binaries, LEVEL how
+# VERSION is that of internal/core/release, BIN the folder of the binaries, LEVEL how
 # hard to compress (1 to 9). IMAGE_DATA is a data folder that has the default image:
 # it is written to a file of its own, and put into the OCI image.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1
-: "${VERSION:=$(git describe --tags --always --dirty)}" "${BIN:=bin}" "${LEVEL:=6}" "${IMAGE_DATA:=}"
+: "${VERSION:=$(cat internal/core/release/VERSION)}" "${BIN:=bin}" "${LEVEL:=6}" "${IMAGE_DATA:=}"
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH
 export TZ=UTC LC_ALL=C

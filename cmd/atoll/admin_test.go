@@ -329,10 +329,14 @@ func TestAdminKeyStaysHere(t *testing.T) {
 	}
 	o.env = map[string]string{}
 	o.says("tenant list --config "+settings, "operator")
-	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir(), "ATOLL_DEV_KEY": "sk-atoll-development"}
+	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir(), "HOME": t.TempDir(), "ATOLL_DEV_KEY": "sk-atoll-development"}
 	o.says("execution list", "TRACE") // the settings have the key
 	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give one with --key-file or ATOLL_API_KEY") {
 		t.Errorf("got %s", told)
+	}
+	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": dir, "ATOLL_API_KEY": "sk-atoll-bogus"}
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "401") || !strings.Contains(told, "unset it to use this machine's own") {
+		t.Errorf("this machine's key came before ATOLL_API_KEY: %s", told)
 	}
 	o.env = map[string]string{"ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}
 	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "no answer from http://127.0.0.1:1: ") || !strings.Contains(told, "start the server with 'atoll serve'") {

@@ -111,6 +111,7 @@ Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 		}),
 	}
 	s = addSettings(cmd)
+	s.starts = true
 	cmd.Flags().BoolVar(&check, "check", false, "compare the backup with its manifest, restore nothing")
 	return cmd
 }

@@ -45,6 +45,7 @@ Exit codes: those of serve.`,
 		}),
 	}
 	s = addSettings(cmd, "Server", "Executions", "Environment")
+	s.starts = true
 	a.makesSandboxes(cmd, s, nil)
 	return cmd
 }

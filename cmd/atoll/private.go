@@ -51,7 +51,7 @@ func openPrivate(ctx context.Context, from *config.Config, log *slog.Logger) (*p
 	}
 	own.DataDir, own.DevKey = p.records, p.key
 	own.Database, own.NATS, own.Blobs, own.SecretKey, own.Volumes = "", "", "", "", ""
-	own.TLSCert, own.TLSKey, own.PreviewURL = "", "", ""
+	own.TLSCert, own.TLSKey, own.PreviewURL, own.E2B = "", "", "", "off"
 	own.OnExit, own.ShutdownGrace = "destroy", privateGrace
 	return p, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/node/engine"
@@ -56,6 +57,7 @@ that is missing and cannot be built here.`,
 		}),
 	}
 	s = addSettings(cmd, "Server", "Executions", "Environment", "Runtime")
+	s.starts = true
 	a.makesSandboxes(cmd, s, nil)
 	return cmd
 }
@@ -88,6 +90,9 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	}
 	defer ln.Close() // Serve has closed it already, unless it was never reached
 
+	if warning := plainHTTP(cfg); warning != "" {
+		log.Warn(warning, "listen", cfg.Listen)
+	}
 	images, err := readyImages(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -123,6 +128,9 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 			stop(err)
 		}
 	}()
+	if err := localserver.Remember(a.getenv, cfg.DataDir); err != nil {
+		log.Warn("commands without --data-dir will not find this server", "error", err)
+	}
 	err = srv.Serve(ctx, ln)
 	stop(nil)
 	<-done
@@ -130,6 +138,14 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 		return cause
 	}
 	return err
+}
+
+// plainHTTP warns of keys and code that cross a network unencrypted.
+func plainHTTP(cfg *config.Config) string {
+	if cfg.Loopback || cfg.TLSCert != "" {
+		return ""
+	}
+	return "serving plain HTTP beyond loopback: anyone on the path reads keys, code and output. Set tls_cert and tls_key, or listen on loopback behind a proxy that terminates TLS"
 }
 
 // whenReady calls f once ready has no objection.

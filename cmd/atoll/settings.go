@@ -19,6 +19,9 @@ import (
 type settings struct {
 	file  string
 	given map[string]string // by flag, only those on the command line
+	// starts is set for commands that start a server or fill a data folder: they do not look for
+	// the folder of a server that runs.
+	starts bool
 }
 
 // addSettings gives cmd a flag for every setting. Those of the groups named are
@@ -77,7 +80,11 @@ func (g *given) Set(v string) error { g.all[g.name] = v; return nil }
 
 // load reads the configuration and makes the logger it asks for.
 func (a *cli) load(s *settings) (*config.Config, *slog.Logger, error) {
-	cfg, err := config.Load(config.Sources{File: s.file, Getenv: a.getenv, Flags: s.given})
+	src := config.Sources{File: s.file, Getenv: a.getenv, Flags: s.given}
+	if !s.starts {
+		src.DataDir = a.runningDataDir
+	}
+	cfg, err := config.Load(src)
 	if err != nil {
 		return nil, nil, &exit{exitUsage, err}
 	}

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // Variables of the environment that every client of a server reads.
@@ -42,6 +43,8 @@ type target struct {
 	dataDir string // flag of this machine's server, as is the next
 	config  string
 	local   string // the file in data_dir that has the key for this command
+
+	overridden bool // found by find: ATOLL_API_KEY is used in place of that file
 }
 
 // addFlags adds the flags of commands that only talk to a server.
@@ -60,15 +63,16 @@ func (t *target) addServerFlags(flags *pflag.FlagSet) {
 const targetHelp = `
 
 The server is --base-url or ATOLL_BASE_URL, else the one that uses this machine's
-data folder (--data-dir, ATOLL_DATA_DIR), whatever its port. The key is that of
---key-file or ATOLL_API_KEY%s.`
+data folder (--data-dir, ATOLL_DATA_DIR), else the last one that you started and
+that still runs, whatever its port. The key is that of --key-file, else of
+ATOLL_API_KEY%s.`
 
 // help describes the rules of find.
 func (t *target) help() string {
 	if t.local == adminKeyFile {
-		return fmt.Sprintf(targetHelp, "; for this machine's server it is the\nadmin key in its data folder, where that can be read")
+		return fmt.Sprintf(targetHelp, ", else for this machine's server the\nadmin key in its data folder, where that can be read")
 	}
-	return fmt.Sprintf(targetHelp, "; for this machine's server it is else\nthe development key in its data folder")
+	return fmt.Sprintf(targetHelp, ", else for this machine's server the\ndevelopment key in its data folder")
 }
 
 // given is the URL that a flag or the environment names, "" for this machine's.
@@ -79,9 +83,20 @@ func (t *target) given() string {
 	return t.app.getenv(baseURLEnv)
 }
 
-// find returns the server and the key. An explicit key file comes first. Commands
-// of an administrator then take the admin key of this machine's server, so that a
-// key for running code in ATOLL_API_KEY is not in their way.
+// runningDataDir is the data folder of the last server that this user started, if that runs and no
+// server uses the default folder.
+func (a *cli) runningDataDir(otherwise string) string {
+	if _, err := localserver.Find(otherwise); !errors.Is(err, localserver.ErrNone) {
+		return otherwise
+	}
+	if last, err := localserver.Last(a.getenv); err == nil {
+		return last
+	}
+	return otherwise
+}
+
+// find returns the server and the key. A key that the caller names, in a file or the environment,
+// comes before those of this machine's server.
 func (t *target) find() (endpoint, error) {
 	base, key := t.given(), ""
 	if base != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
@@ -124,7 +139,7 @@ func (t *target) find() (endpoint, error) {
 
 // sources are the settings of this machine's server, as far as flags name them.
 func (t *target) sources() config.Sources {
-	s := config.Sources{File: t.config, Getenv: t.app.getenv, Flags: map[string]string{}}
+	s := config.Sources{File: t.config, Getenv: t.app.getenv, Flags: map[string]string{}, DataDir: t.app.runningDataDir}
 	if t.dataDir != "" {
 		s.Flags["data-dir"] = t.dataDir
 	}
@@ -143,18 +158,17 @@ func (t *target) elsewhere(base string) (endpoint, error) {
 // localKey is the key for the server of a data folder.
 func (t *target) localKey(cfg *config.Config) (string, error) {
 	path := filepath.Join(cfg.DataDir, t.local)
-	given := t.app.getenv(apiKeyEnv)
-	if t.local != adminKeyFile {
-		if key := cmp.Or(given, cfg.DevKey); key != "" {
-			return key, nil
-		}
+	if given := t.app.getenv(apiKeyEnv); given != "" {
+		t.overridden = exists(path)
+		return given, nil
+	}
+	if t.local != adminKeyFile && cfg.DevKey != "" {
+		return cfg.DevKey, nil
 	}
 	key, err := t.app.readSmall(path)
 	switch {
 	case err == nil:
 		return key, nil
-	case given != "":
-		return given, nil
 	case t.given() == "" && !exists(cfg.DataDir):
 		return "", errors.New(noServer(cfg))
 	case t.local == adminKeyFile:
@@ -196,8 +210,12 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// explain adds to an error of a server that cannot be reached what to do.
+// explain adds the next step to an error of a server that cannot be reached or that rejects the
+// key in ATOLL_API_KEY.
 func (t *target) explain(err error) error {
+	if e, ok := errors.AsType[*sdk.Error](err); ok && t.overridden && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden) {
+		return fmt.Errorf("%w; the key is that of %s: unset it to use this machine's own (%s in the data folder)", err, apiKeyEnv, t.local)
+	}
 	if n, ok := errors.AsType[*net.OpError](err); !ok || n.Op != "dial" {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/core/release"
 )
 
 func (a *cli) versionCommand() *cobra.Command {
@@ -16,28 +18,30 @@ func (a *cli) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: failing(func(context.Context, *cobra.Command, []string) error {
-			return p.print(map[string]string{"version": version()}, func(w io.Writer) { fmt.Fprintln(w, "atoll", version()) })
+			return p.print(map[string]string{"version": release.Version, "build": build()}, func(w io.Writer) { fmt.Fprintln(w, "atoll", version()) })
 		}),
 	}
 	p.addFlags(cmd.Flags())
 	return cmd
 }
 
-// linked is set when a release is built, with -X main.linked=v1.2.3.
+// linked is the revision that 'make build' sets, with -X main.linked=….
 var linked string
 
-// version is the release, else what the build knows of its sources.
-func version() string {
+// version is the release with its build: those of two builds of one release differ.
+func version() string { return release.Version + " (" + build() + ")" }
+
+// build names the sources of this program as far as it knows them.
+func build() string {
 	if linked != "" {
 		return linked
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(len(s.Value), 12)]
+			}
+		}
 	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-	}
-	return v + " " + info.GoVersion
+	return "devel"
 }

@@ -1,6 +1,6 @@
 // Serves the page, and makes a token for each visitor: the key stays here.
 //
-//   ATOLL_URL, ATOLL_API_KEY   the server and a key with the scopes of the tokens
+//   ATOLL_BASE_URL, ATOLL_API_KEY the server and a key with the scopes of the tokens
 //   PORT, ORIGIN               5173, and http://localhost:5173, which ATOLL_CORS_ORIGINS must allow
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import { Atoll } from "@atoll-run/atoll";
 
 const port = Number(process.env.PORT ?? 5173);
 const origin = process.env.ORIGIN ?? `http://localhost:${port}`;
-const baseUrl = process.env.ATOLL_URL ?? "http://127.0.0.1:8080"; // for this program and for pages
+const baseUrl = process.env.ATOLL_BASE_URL ?? "http://127.0.0.1:8080"; // for this program and for pages
 const atoll = new Atoll({ baseUrl });
 const files = new URL("./dist/", import.meta.url);
 const types = { ".html": "text/html", ".js": "text/javascript", ".csv": "text/csv" };

@@ -11,7 +11,7 @@
 // HTML comments, which readers do not see, say what a page needs:
 //
 //	<!-- test: server -->        the page supposes a server on 127.0.0.1:8080, whose data is in
-//	                             /var/lib/atoll; ATOLL_API_KEY is the development key
+//	                             /var/lib/atoll; ATOLL_API_KEY is the development key, not exported
 //	<!-- test: setup             commands that run unseen, such as making a file that the
 //	COMMANDS -->                 page supposes
 //	<!-- test: background -->    the next block goes on while the page does

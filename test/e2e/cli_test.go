@@ -163,7 +163,8 @@ func TestCommandsFindTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := atolltest.Start(t, atolltest.Options{NotReady: true, Env: []string{"ATOLL_DEV_KEY=", "ATOLL_POOL_SIZE=0"}})
+	state := t.TempDir()
+	s := atolltest.Start(t, atolltest.Options{NotReady: true, Env: []string{"ATOLL_DEV_KEY=", "ATOLL_POOL_SIZE=0", "XDG_STATE_HOME=" + state}})
 	record := filepath.Join(s.Data, "server.json")
 	if info, err := os.Stat(record); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the server's record: %v, %v", info, err)
@@ -190,8 +191,7 @@ func TestCommandsFindTheServer(t *testing.T) {
 	}{
 		{nil, "tenant list", "operator"},
 		{nil, "sandbox list", "NAME"},
-		{[]string{dev}, "tenant list", "operator"}, // the key for running code is not in the way
-		{[]string{dev, "ATOLL_BASE_URL=" + s.URL}, "tenant list", "operator"},
+		{[]string{"ATOLL_DATA_DIR=", "XDG_STATE_HOME=" + state}, "tenant list", "operator"}, // the last server that was started
 		{[]string{dev, "ATOLL_BASE_URL=" + s.URL}, "sandbox list", "NAME"},
 		{[]string{"ATOLL_BASE_URL=" + s.URL}, "sandbox list", "NAME"},
 	} {
@@ -199,8 +199,13 @@ func TestCommandsFindTheServer(t *testing.T) {
 			t.Errorf("atoll %s with %q: %d, %s", c.args, c.env, code, got)
 		}
 	}
-	if got, code := try([]string{"ATOLL_API_KEY=sk-atoll-wrong"}, "sandbox", "list"); code != 1 || !strings.Contains(got, "401") {
-		t.Errorf("a wrong key: %d, %s", code, got)
+	for _, command := range []string{"sandbox list", "tenant list"} {
+		if got, code := try([]string{"ATOLL_API_KEY=sk-atoll-wrong"}, strings.Fields(command)...); code != 1 || !strings.Contains(got, "401") || !strings.Contains(got, "unset it") {
+			t.Errorf("%s with a wrong key: %d, %s", command, code, got)
+		}
+	}
+	if got, code := try([]string{dev}, "tenant", "list"); code != 1 || !strings.Contains(got, "403") || !strings.Contains(got, "unset it to use this machine's own (admin-key") {
+		t.Errorf("a key that may not administer: %d, %s", code, got)
 	}
 	if got, code := try([]string{"ATOLL_BASE_URL=http://127.0.0.1:1"}, "tenant", "list"); code != 1 || !strings.Contains(got, "no key for http://127.0.0.1:1") {
 		t.Errorf("another server: %d, %s", code, got)

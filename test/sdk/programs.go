@@ -41,7 +41,7 @@ var libraries = []library{
 // environment tells a runner what it needs to know.
 func (p *place) environment() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "ATOLL_URL=" + p.url, "ATOLL_API_KEY=" + p.keys["default"], "ATOLL_ADMIN_KEY=" + p.keys["admin"],
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "ATOLL_BASE_URL=" + p.url, "ATOLL_API_KEY=" + p.keys["default"], "ATOLL_ADMIN_KEY=" + p.keys["admin"],
 		"ATOLL_OTHER_KEY=" + p.keys["other"], "ATOLL_MODEL=" + p.model, "ATOLL_TROUBLE_URL=" + p.trouble,
 		"ATOLL_SCENARIOS=" + p.folder,
 	}

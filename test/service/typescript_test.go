@@ -14,5 +14,5 @@ func TestTypeScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, folder, nil, "scripts/install.sh")
-	must(t, folder, []string{"ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + s.Tenant(t, "typescript", "enterprise")}, "npm", "run", "-s", "test")
+	must(t, folder, []string{"ATOLL_BASE_URL=" + s.URL, "ATOLL_API_KEY=" + s.Tenant(t, "typescript", "enterprise")}, "npm", "run", "-s", "test")
 }

@@ -35,7 +35,7 @@ type Config struct {
 	CORSOrigins    List          `group:"Server" name:"cors_origins" default:"" shown:"none" help:"Origins of web pages that may call what is below /v1 with a token, such as https://app.example.com, separated by commas; * for all. Pages cannot call /v1/admin."`
 	MCPOrigins     List          `group:"Server" name:"mcp_origins" default:"" shown:"none" help:"Origins of web pages that may call /mcp, such as https://console.example, separated by commas."`
 	Cloudflare     string        `group:"Server" name:"cloudflare" default:"off" enum:"on,off" help:"Whether the protocol of Cloudflare's sandbox bridge is served below /v1/sandbox, for clients such as the one of openai-agents."`
-	E2B            string        `group:"Server" name:"e2b" default:"off" enum:"on,off" help:"Whether E2B's protocol is served below /e2b, for the packages that E2B publishes."`
+	E2B            string        `group:"Server" name:"e2b" default:"on" enum:"on,off" help:"Whether the server speaks E2B's protocol below /e2b, for the packages that E2B publishes."`
 	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
 
 	StreamsPerToken  int `group:"Server" name:"streams_per_token" default:"32" help:"Streams that one token may have open on a server at a time: events of sessions and responses, output of executions and processes, terminals, watched folders. Above it the answer is 429. 0 for any number."`

@@ -48,10 +48,11 @@ These variables are read by the commands that talk to a server: ~atoll run~, ~at
 keys, sandboxes, threads and records. The examples of these pages use them too. The server does not read them.
 
 - ~ATOLL_BASE_URL~: server to use, such as ~http://127.0.0.1:8080~. Without it, commands use the server of this
-  machine's data folder, and ~atoll run~ needs no server.
+  machine's data folder, or else the last server that you started and that still runs, which
+  ~$XDG_STATE_HOME/atoll/last-server.json~ records. ~atoll run~ needs no server.
 - ~ATOLL_API_KEY~: key to send to it: a tenant's, the development key or the admin key. No other variable has a key for
-  clients. ~--key-file~ comes first. For the server of this machine, commands of an administrator use the admin key in
-  its data folder; other commands, where this variable is not set, use the development key.
+  clients. ~--key-file~ comes first. Without either, commands use the keys in this machine's data folder: the admin key
+  for an administrator's commands, the development key for all others.
 `
 
 // Markdown returns docs/configuration.md.

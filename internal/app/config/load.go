@@ -34,6 +34,9 @@ type Sources struct {
 	File   string              // path of a YAML file; "" for what FileEnv names, else DefaultFile
 	Getenv func(string) string // the environment; an empty value is the same as none
 	Flags  map[string]string   // by Setting.Flag, only those that were given
+
+	// DataDir chooses a data folder where none is given; otherwise is the default one. Nil keeps that.
+	DataDir func(otherwise string) string
 }
 
 // Load reads every source and checks the result. The error lists everything
@@ -74,6 +77,9 @@ func Load(src Sources) (*Config, error) {
 	if c.DataDir == "" {
 		if c.DataDir, err = defaultDataDir(src.Getenv); err != nil {
 			return nil, err
+		}
+		if src.DataDir != nil {
+			c.DataDir = src.DataDir(c.DataDir)
 		}
 	}
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {

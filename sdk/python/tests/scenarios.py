@@ -1,6 +1,6 @@
 """Runs the scenarios of sdk/scenarios with Atoll and with AsyncAtoll.
 
-    ATOLL_URL=… ATOLL_API_KEY=… python tests/scenarios.py [--kind sync|async] [--only TEXT] FOLDER
+    ATOLL_BASE_URL=… ATOLL_API_KEY=… python tests/scenarios.py [--kind sync|async] [--only TEXT] FOLDER
 
 It prints a line of JSON for each scenario and kind, and exits with 0 when all are ok. The
 environment and the format are described in the folder's README.md.
@@ -121,7 +121,7 @@ class Run:
         self.events: list[Any] = []
 
     def client(self, step: dict[str, Any], arguments: dict[str, Any], kind: Any) -> Any:
-        base = os.environ["ATOLL_URL"]
+        base = os.environ["ATOLL_BASE_URL"]
         if "through" in step:
             base = f"{os.environ['ATOLL_TROUBLE_URL']}/{step['through']}"
         names = {"default": "ATOLL_API_KEY", "admin": "ATOLL_ADMIN_KEY", "other": "ATOLL_OTHER_KEY"}

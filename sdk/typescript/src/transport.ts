@@ -21,7 +21,7 @@ export interface CallOptions {
 
 /** Settings of a client. */
 export interface ClientOptions {
-  /** Such as http://127.0.0.1:8080; ATOLL_URL if left out. */
+  /** Such as http://127.0.0.1:8080; ATOLL_BASE_URL if left out. */
   baseUrl?: string | undefined;
   /** A key or token, or what returns one for each request; ATOLL_API_KEY if left out. */
   apiKey?: string | (() => string | Promise<string>) | undefined;
@@ -103,7 +103,7 @@ export class Transport {
 
   constructor(options: ClientOptions = {}) {
     this.options = options;
-    this.base = (options.baseUrl ?? environment("ATOLL_URL") ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
+    this.base = (options.baseUrl ?? environment("ATOLL_BASE_URL") ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
     const given = options.fetch ?? globalThis.fetch;
     this.fetch = (input, init) => given(input, init); // browsers want no other this
   }

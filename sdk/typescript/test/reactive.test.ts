@@ -172,7 +172,7 @@ test("the shell of the seed", async () => {
 test("fetchData and what is computed of it", async () => {
   const path = Writable.of("");
   using at = scope(() => {
-    const got = fetchData({ url: computed(() => path.get() && process.env.ATOLL_URL + path.get()), mode: "text" });
+    const got = fetchData({ url: computed(() => path.get() && process.env.ATOLL_BASE_URL + path.get()), mode: "text" });
     return { got, length: computed(() => (got.result ?? "").length) };
   });
   assert.equal(at.value.got.pending, false);

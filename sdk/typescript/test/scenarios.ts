@@ -36,7 +36,7 @@ const env = (name: string): string => process.env[name] ?? "";
 
 function client(step: Step): Atoll {
   const keys: Record<string, string> = { default: env("ATOLL_API_KEY"), admin: env("ATOLL_ADMIN_KEY"), other: env("ATOLL_OTHER_KEY"), none: "" };
-  const baseUrl = step.through ? `${env("ATOLL_TROUBLE_URL")}/${step.through}` : env("ATOLL_URL");
+  const baseUrl = step.through ? `${env("ATOLL_TROUBLE_URL")}/${step.through}` : env("ATOLL_BASE_URL");
   return new Atoll({ baseUrl, apiKey: keys[step.as ?? "default"] });
 }
 

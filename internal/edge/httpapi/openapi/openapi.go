@@ -15,12 +15,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/atoll-run/atoll/internal/core/release"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// Version is the version of the HTTP contract.
-const Version = "1.0.0"
+// Version is the version of the HTTP contract, which is that of the server.
+var Version = release.Version
 
 // reference begins the references to schemas.
 const reference = "#/components/schemas/"
