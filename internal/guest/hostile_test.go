@@ -300,7 +300,7 @@ func TestRunsSideBySide(t *testing.T) {
 	long := bash(t, "")
 	long.Files, long.Argv = nil, []string{"bash", "-c", "echo begun; until [ -e /tmp/go ]; do sleep 0.01; done; echo long"}
 	short := long
-	short.Argv = []string{"bash", "-c", "(sleep 64 &); setsid bash -c 'sleep 65; true' & sleep 60"}
+	short.Argv = []string{"bash", "-c", "setsid -f env -i setsid sleep 66; (sleep 64 &); setsid bash -c 'sleep 65; true' & sleep 60"}
 	short.Timeout = 300 * time.Millisecond
 	begun, ended := make(chan struct{}), make(chan outcome, 1)
 	go func() {

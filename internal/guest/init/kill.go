@@ -28,9 +28,21 @@ func (s *supervisor) kill(id, signal uint64) error {
 	return errNoRun
 }
 
+// nextMark is the mark of a process that is about to start, 0 for none. In namespaces of its
+// own a program needs none.
+func (s *supervisor) nextMark() uint64 {
+	if s.own != nil {
+		return 0
+	}
+	if s.marks == nil {
+		s.marks = proctree.OpenMarks()
+	}
+	return s.marks.Next()
+}
+
 // end ends a run with everything it has started. Alone in the sandbox it takes
-// every process there is along, those that left it behind too; beside other runs it
-// ends what descends from it. In namespaces of its own it goes with them.
+// every process there is along; beside other runs it ends what descends from it, also in
+// other sessions. In namespaces of its own it goes with them.
 func (s *supervisor) end(r *run) {
 	if s.own != nil {
 		s.own.kill()
@@ -40,5 +52,5 @@ func (s *supervisor) end(r *run) {
 		_ = proctree.KillAll() // what still goes on, nothing ends but the sandbox's end
 		return
 	}
-	proctree.Kill(r.pid, 0)
+	proctree.Kill(r.pid, r.mark)
 }

@@ -18,7 +18,8 @@ type process struct {
 	pidfd  int // -1 where the kernel has none
 	stdout int
 	stderr int
-	note   int // says which rule was broken, -1 where nothing traces it
+	note   int    // says which rule was broken, -1 where nothing traces it
+	mark   uint64 // of all that descends from it, 0 for none: see proctree.Marks
 
 	forked bool // its parent is the fork server
 }
@@ -146,16 +147,17 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 		files[to] = uintptr(fd)
 	}
 	p := process{pidfd: -1, note: -1, stdout: o[0], stderr: e[0]}
+	mark := s.nextMark()
 	outside := s.own == nil || uid == 0 // of namespaces of programs
 	if outside && !confine.Needed(&s.rules) && s.limits.OpenFiles != 0 {
 		n := s.limits.OpenFiles
-		v := &vfork.Program{Path: c.Path, Argv: c.Argv, Env: env, Dir: c.Dir, UID: uid, GID: uid, OpenFiles: unix.Rlimit{Cur: n, Max: n}}
+		v := &vfork.Program{Path: c.Path, Argv: c.Argv, Env: env, Dir: c.Dir, UID: uid, GID: uid, OpenFiles: unix.Rlimit{Cur: n, Max: n}, FileLocks: mark}
 		for _, fd := range files {
 			v.Files = append(v.Files, int(fd)) // -1 stays what it is
 		}
 		pid, pidfd, ok, err := vfork.Start(v)
 		if ok && err == nil {
-			p.pid, p.pidfd = pid, pidfd
+			p.pid, p.pidfd, p.mark = pid, pidfd, mark
 			return p, nil
 		}
 	}
@@ -181,6 +183,9 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 		unix.Close(o[0])
 		unix.Close(e[0])
 		return process{}, step("start "+c.Path, err)
+	}
+	if mark != 0 {
+		p.mark = s.marks.Set(p.pid, mark)
 	}
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/proctree"
 	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
@@ -38,8 +39,9 @@ type supervisor struct {
 	draft   *draft // of the file of the program that warm waits for; nil when there is none
 	late    []int  // descriptors that are closed once the host has its answer
 	runs    []*run
-	parting []int   // main processes that gave their last word and were not reaped
-	orphan  []*pipe // pipes of ended runs that background processes still hold
+	marks   *proctree.Marks // nil until the first program
+	parting []int           // main processes that gave their last word and were not reaped
+	orphan  []*pipe         // pipes of ended runs that background processes still hold
 	limits  wire.Limits
 	rules   wire.ConfineMessage
 	offered bool // stdinFile is there, or may be

@@ -47,3 +47,38 @@ func marked(variable string) (pids []string) {
 	}
 	return pids
 }
+
+// TestKillFindsAMark: a process that has left session and parent behind is killed by its
+// mark. One that another command left stays.
+func TestKillFindsAMark(t *testing.T) {
+	marks := OpenMarks()
+	begin := func(mark uint64, variable string) *exec.Cmd {
+		cmd := exec.Command("bash", "-c", "setsid setsid -f sleep 60; echo; sleep 60")
+		cmd.Env = append(os.Environ(), variable)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := marks.During(mark, cmd.Start); err != nil {
+			t.Fatal(err)
+		}
+		bufio.NewReader(out).ReadByte()
+		return cmd
+	}
+	first, second := marks.Next(), marks.Next()
+	if first == 0 || first == second {
+		t.Fatalf("the marks are %d and %d", first, second)
+	}
+	stays, goes := fmt.Sprint("ATOLL_MARK_TEST=stays", os.Getpid()), fmt.Sprint("ATOLL_MARK_TEST=goes", os.Getpid())
+	other, cmd := begin(first, stays), begin(second, goes)
+	Kill(cmd.Process.Pid, second)
+	cmd.Wait()
+	atolltest.Until(t, 5*time.Second, "none is left of the command", func() bool { return len(marked(goes)) == 0 })
+	if left := marked(stays); len(left) != 2 {
+		t.Errorf("of the other command %q are left", left)
+	}
+	Kill(other.Process.Pid, first)
+	other.Wait()
+	atolltest.Until(t, 5*time.Second, "none is left of the other", func() bool { return len(marked(stays)) == 0 })
+}

@@ -1,6 +1,8 @@
 package proctree
 
 import (
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +44,15 @@ func (m *Marks) Next() uint64 {
 	return m.next
 }
 
+// Set gives a process that has just started a mark, and returns it; 0 without the
+// capability SYS_RESOURCE.
+func (m *Marks) Set(pid int, mark uint64) uint64 {
+	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil) != nil {
+		return 0
+	}
+	return mark
+}
+
 // During calls fork while what this process starts gets a mark.
 func (m *Marks) During(mark uint64, fork func() error) error {
 	if mark == 0 {
@@ -49,10 +60,10 @@ func (m *Marks) During(mark uint64, fork func() error) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil); err != nil {
-		return err
+	if unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil) == nil {
+		// Without SYS_RESOURCE the limit stays: Kill spares its caller.
+		defer unix.Prlimit(0, unix.RLIMIT_LOCKS, &m.own, nil) //nolint:errcheck // see above
 	}
-	defer unix.Prlimit(0, unix.RLIMIT_LOCKS, &m.own, nil) //nolint:errcheck // Kill spares its caller
 	return fork()
 }
 
@@ -64,8 +75,21 @@ func (m *Marks) Unmark(pid int) {
 // markOf is the mark of a process, or its limit of file locks without one.
 func markOf(pid int) uint64 {
 	var l unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &l); err != nil {
+	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &l); err == nil {
+		return l.Max
+	} else if err != unix.EPERM { // for want of SYS_RESOURCE
 		return 0
+	}
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/limits", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 4<<10)
+	n, _ := unix.Read(fd, buf)
+	_, rest, _ := strings.Cut(string(buf[:max(n, 0)]), "Max file locks")
+	if f := strings.Fields(rest); len(f) > 1 {
+		l.Max, _ = strconv.ParseUint(f[1], 10, 64) // "unlimited" is no mark
 	}
 	return l.Max
 }
