@@ -205,6 +205,13 @@ func TestSandboxCommands(t *testing.T) {
 	if got := c.do("top", "two", "-o", "json"); !strings.Contains(got, `"exit_code": 143`) {
 		t.Errorf("killed: %s", got)
 	}
+	c.do("exec", "two", "--", "setsid", "-f", "sleep", "4751")
+	if got := c.do("kill", "--all", "two"); got != "killed every program in two\n" {
+		t.Errorf("kill --all: %q", got)
+	}
+	if stdout, _, _ := c.try(nil, "exec", "two", "--", "pgrep", "-fc", "^sleep 4751"); stdout != "0\n" {
+		t.Errorf("after kill --all %s programs are left", stdout)
+	}
 	if got := c.do("network", "two"); !strings.HasPrefix(got, "network  off") {
 		t.Errorf("network: %q", got)
 	}
