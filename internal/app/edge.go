@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -77,6 +78,17 @@ func (s *Server) openTLS(context.Context) (err error) {
 	}, func() float64 { return float64(s.tls.Expires().Unix()) }))
 }
 
+// toolOff says why agents do not get a tool of the web here; nil if they do.
+func (s *Server) toolOff(t agent.ToolType) error {
+	switch t {
+	case agent.WebSearch:
+		return s.web.Check(web.Query{})
+	case agent.FetchURL:
+		return s.web.CheckFetch()
+	}
+	return nil
+}
+
 func (s *Server) openHTTP(context.Context) error {
 	cfg := s.cfg.Settings
 	proxies, err := s.proxies()
@@ -98,7 +110,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
-		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
+		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff},
 		Sessions:     s.talks,
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},

@@ -139,7 +139,7 @@ func (s *Server) startRuns(ctx context.Context) error {
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
-		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, Services: s.web.Services(),
+		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, RetryFor: &s.cfg.Settings.ModelRetryFor, Services: s.web.Services(),
 		Rates: s.rates, Budget: s.budget.Check,
 		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
 			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)

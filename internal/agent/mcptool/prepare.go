@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,6 +29,8 @@ type Server struct {
 	Allowed            Filter // which of its tools the model is given
 	// Never says which calls need no approval; nil for none. All others need it.
 	Never *Filter
+	// Optional has a run go on without the server, with a warning, where that does not answer.
+	Optional bool
 }
 
 // Filter is a choice of tools. The zero Filter is all.
@@ -68,14 +71,17 @@ func (t *Tools) Check(ctx context.Context, field string, s *Server) error {
 
 // Prepare adds servers and their tools to what a run is asked. It asks those whose tools are
 // not known, side by side; their lists begin the run's output. The error is an
-// *UnreachableError where one did not answer.
+// *UnreachableError where one did not answer that is not optional.
 func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers []Server, known []Known) error {
-	remotes, listed := make([]run.Remote, len(servers)), make([]bool, len(servers))
+	remotes, listed, down := make([]run.Remote, len(servers)), make([]bool, len(servers)), make([]error, len(servers))
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range servers {
 		s := &servers[i]
 		g.Go(func() (err error) {
 			remotes[i], listed[i], err = t.remote(ctx, r, q.Vaults, s, known)
+			if u, ok := errors.AsType[*UnreachableError](err); ok && s.Optional {
+				down[i], err = u, nil
+			}
 			return err
 		})
 	}
@@ -83,6 +89,10 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 		return err
 	}
 	for i := range remotes {
+		if down[i] != nil {
+			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + "."})
+			continue
+		}
 		if listed[i] {
 			q.Output = append(q.Output, run.Item{Status: run.ItemCompleted, Listing: &run.Listing{Server: remotes[i].Label, Tools: remotes[i].Tools}})
 		}
@@ -126,7 +136,7 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Se
 		}
 		return out, false, &UnreachableError{s.Label, err}
 	}
-	if name := missing(&s.Allowed, out.Tools); name != "" {
+	if name := missing(&s.Allowed, out.Tools); name != "" && !s.Optional {
 		return out, false, fault.New(fault.Invalid, "the MCP server %q has no tool %q, which allowed_tools names", s.Label, name)
 	}
 	return out, true, nil

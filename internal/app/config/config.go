@@ -64,6 +64,7 @@ type Config struct {
 	ModelsFile    string        `group:"Models" name:"models_file" default:"" shown:"none" help:"YAML file that declares models, see models.md; read again when it, or a file with a key that it names, changes. Every gateway of an installation needs the same."`
 	KeepResponses time.Duration `group:"Models" name:"keep_responses" default:"720h" help:"How long a response of /v1/responses is kept after its end, unless its request says store: false."`
 	MCPAllow      List          `group:"Models" name:"mcp_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where MCP servers that responses name may be although they are private or this machine's, separated by commas. They may be reached by plain HTTP."`
+	ModelRetryFor time.Duration `group:"Models" name:"model_retry_for" default:"2m" help:"How long a model is asked again after its provider answered 429, 529 or 5xx or broke off, with growing waits of up to 30 seconds, where the agent's retry_for_ms does not say. A waiting turn survives a restart. 0 ends it at the first failure."`
 	MaxResponses  int           `group:"Models" name:"max_responses" default:"1000" help:"Responses of one tenant that may be under way at a time; above it the answer is 429. 0 for any number."`
 
 	MaxAgents        int `group:"Models" name:"max_agents" default:"1000" help:"Agents that a tenant may have, those that are archived not counted; above it the answer is 429. 0 for any number."`

@@ -215,6 +215,7 @@ func (c *Config) validate() error {
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
 	check(c.KeepResponses >= time.Minute, "keep_responses: must be at least 1m")
 	check(c.AuditRoom == 0 || c.AuditRoom >= time.Second, "audit_room: must be 0, for any number, or at least 1s")
+	check(c.ModelRetryFor >= 0 && c.ModelRetryFor <= time.Hour, "model_retry_for: must be between 0 and 1h")
 	check(c.MaxResponses >= 0, "max_responses: must not be negative")
 	check(c.MaxAgents >= 0, "max_agents: must not be negative")
 	check(c.ConfirmationTime == 0 || c.ConfirmationTime >= time.Second, "confirmation_time: must be 0, for ever, or at least 1s")

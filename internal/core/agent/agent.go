@@ -91,6 +91,10 @@ type Definition struct {
 	Policy      Policy      `json:",omitzero"`
 	Handoffs    []Handoff   `json:",omitzero"`
 	Multiagent  *Multiagent `json:",omitzero"` // nil for what holds by itself
+	MaxSteps    int         `json:",omitzero"` // of a turn; 0 for DefaultSteps
+	// RetryFor is how long, in milliseconds, a model in trouble is asked again; nil for the
+	// server's setting.
+	RetryFor *int64 `json:",omitzero"`
 	// Metadata is the caller's own, as it was given.
 	Metadata map[string]json.RawMessage `json:",omitzero"`
 }

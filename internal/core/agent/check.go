@@ -29,6 +29,8 @@ const (
 	MaxNames       = 128 // of a list of a policy, and of allowed_tools
 	MaxHeaders     = 32
 	MaxDefinition  = 1 << 20 // bytes of all, as JSON
+	MaxSteps       = 10_000
+	MaxRetryFor    = 3_600_000 // milliseconds
 )
 
 var (
@@ -73,6 +75,12 @@ func (d *Definition) check() error {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	switch {
+	case d.MaxSteps < 0 || d.MaxSteps > MaxSteps:
+		return invalid("max_steps must be between 1 and %d", MaxSteps)
+	case d.RetryFor != nil && (*d.RetryFor < 0 || *d.RetryFor > MaxRetryFor):
+		return invalid("retry_for_ms must be between 0 and %d", MaxRetryFor)
 	}
 	if all, err := json.Marshal(d); err != nil || len(all) > MaxDefinition {
 		return invalid("the agent must be at most %d bytes as JSON, all of its fields together", MaxDefinition)

@@ -32,7 +32,12 @@ const (
 	maxWait   = 5 * time.Minute
 	firstWait = 500 * time.Millisecond // doubled with each try
 	lastWait  = 8 * time.Second
+	// longestWait bounds the waits of a run with RetryFor.
+	longestWait = 30 * time.Second
 )
+
+// DefaultRetryFor is how long a model is asked again, if neither the agent nor the server says.
+const DefaultRetryFor = 2 * time.Minute
 
 // maxFailures is how many times in a row a model may make the same call, which fails.
 const maxFailures = 4
@@ -275,6 +280,9 @@ func (s *State) modelFailed() Next {
 	if s.failure.Failure == model.ContextTooLong {
 		r = ContextLength
 	}
+	if s.try > 1 && s.Request.RetryFor != nil && !s.troubled.IsZero() {
+		return end(Failed, r, "%s; asked %d times in %s", s.failure.Message, s.try, s.failedAt.Sub(s.troubled).Round(time.Second))
+	}
 	return end(Failed, r, "%s", s.failure.Message)
 }
 
@@ -285,12 +293,34 @@ func (s *State) Retry(now time.Time, err *model.Error, shown []model.Item) *Mode
 	switch {
 	case err.Failure == model.ContextTooLong && s.Request.Truncate && s.try < maxTries:
 		f.Again = now
-	case err.Retryable() && s.try < maxTries && err.RetryAfter <= maxWait:
-		wait := min(firstWait<<(s.try-1), lastWait)
-		wait += time.Duration(rand.Int64N(int64(wait / 4)))
-		f.Again = now.Add(max(wait, err.RetryAfter))
+	case err.Retryable():
+		f.Again = s.retryAt(now, err.RetryAfter)
 	}
 	return f
+}
+
+// retryAt is when a model in trouble is asked again; zero for never.
+func (s *State) retryAt(now time.Time, after time.Duration) time.Time {
+	patience, most := s.Request.RetryFor, longestWait
+	if patience == nil || slices.Index(s.Request.Models, s.Model) < len(s.Request.Models)-1 {
+		patience, most = nil, lastWait
+	}
+	wait := min(firstWait<<min(s.try-1, 10), most)
+	wait = max(wait+time.Duration(rand.Int64N(int64(wait/4))), after)
+	if patience == nil {
+		if s.try >= maxTries || after > maxWait {
+			return time.Time{}
+		}
+		return now.Add(wait)
+	}
+	left := *patience
+	if !s.troubled.IsZero() {
+		left -= now.Sub(s.troubled)
+	}
+	if left <= 0 || after > left {
+		return time.Time{}
+	}
+	return now.Add(min(wait, left)) // the last try is at the end
 }
 
 // Interrupted returns the entry for a model whose answer was lost with the process that

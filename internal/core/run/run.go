@@ -91,6 +91,8 @@ type Request struct {
 	Tools      []Tool
 	// Remotes are the servers of others that some of Tools are of.
 	Remotes []Remote `json:",omitempty"`
+	// Warnings say which tools are missing. Instructions tell the model.
+	Warnings []Warning `json:",omitempty"`
 	// Skills are what the run's tools and checks go by, beside what is said of them in
 	// Instructions.
 	Skills []Skill `json:",omitempty"`
@@ -120,6 +122,10 @@ type Request struct {
 	// Truncate leaves out the beginning of a conversation that is longer than the model
 	// reads; without it the run fails.
 	Truncate bool
+	// RetryFor is how long a model is asked again whose provider is in trouble, from its first
+	// failure on; nil for a few tries within seconds. Where another of Models follows, a few tries
+	// are made in any case.
+	RetryFor *time.Duration `json:",omitzero"`
 	// Publish has the run's events published, for readers that follow it.
 	Publish bool
 	Limits  Limits

@@ -47,6 +47,8 @@ type State struct {
 	askedAt  time.Time
 	again    time.Time    // when Model is asked again
 	failure  *ModelFailed // of the last try; nil after an answer
+	troubled time.Time    // when Model failed first, in this step; zero if it did not
+	failedAt time.Time    // when it failed last
 	view     View
 	stop     model.StopReason // of the last answer; "" before it
 	pending  []Pending        // calls of the last answer
@@ -152,6 +154,9 @@ func (s *State) apply(e *Entry) bool {
 	case e.Answered != nil:
 		return s.answer(e.Answered)
 	case e.Failed != nil:
+		if s.failedAt = e.At; s.troubled.IsZero() && e.Failed.Failure != "" {
+			s.troubled = e.At
+		}
 		return s.fail(e.Failed)
 	case e.Calling != nil:
 		return s.calling(e.Calling)
@@ -174,6 +179,9 @@ func (s *State) apply(e *Entry) bool {
 func (s *State) ask(a *Asked) bool {
 	if s.asked != nil || s.open() > 0 || !slices.Contains(s.Request.Models, a.Model) || a.Step < s.Steps || a.Step > s.Steps+1 {
 		return false
+	}
+	if a.Try == 1 {
+		s.troubled = time.Time{}
 	}
 	s.Steps, s.try, s.Model, s.view = a.Step, a.Try, a.Model, a.View
 	s.asked, s.again, s.pending, s.stop = a, time.Time{}, nil, ""

@@ -235,6 +235,80 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestRetryFor: a run keeps asking a model whose provider is in trouble for the time it was given,
+// in few tries, also after the log was read again. It gives up sooner where the provider asks for more.
+func TestRetryFor(t *testing.T) {
+	l := begin(t, Request{Models: []string{"a"}, RetryFor: new(DefaultRetryFor)})
+	began, tries := l.at, 0
+	for ; tries < 20; tries++ {
+		l.failed(model.Transient, 0)
+		n := l.next()
+		if n.End != nil {
+			break
+		}
+		if wait := n.Wait.Sub(l.at); wait <= 0 || wait > longestWait*5/4 {
+			t.Fatalf("try %d: waits %s", tries, wait)
+		}
+		l.at = n.Wait
+		l.reread()
+	}
+	if took := l.at.Sub(began); took != DefaultRetryFor || tries < 6 || tries > 12 {
+		t.Errorf("gave up after %d tries in %s", tries, took)
+	}
+	l.ends(Failed, ModelError)
+	if end := l.state.End; !strings.Contains(end.Message, "in 2m0s") {
+		t.Errorf("the end says %q", end.Message)
+	}
+
+	l = begin(t, Request{Models: []string{"a"}, RetryFor: new(time.Minute)})
+	l.failed(model.RateLimited, 2*time.Minute)
+	l.ends(Failed, ModelError)
+	l = begin(t, Request{Models: []string{"a"}, RetryFor: new(time.Duration(0))})
+	l.failed(model.Transient, 0)
+	l.ends(Failed, ModelError)
+	l = begin(t, Request{RetryFor: new(time.Hour)}) // another model follows: it is asked soon
+	for range maxTries {
+		l.failed(model.Transient, 0)
+		l.at = l.at.Add(lastWait * 2)
+	}
+	if ask := l.next().Ask; ask == nil || ask.Model != "b" {
+		t.Errorf("after %d tries of the first model: %+v", maxTries, ask)
+	}
+}
+
+// TestWarnings: readers of a session are told what is missing from a turn and what is tried again.
+func TestWarnings(t *testing.T) {
+	q := &Request{Models: []string{"a"}, Input: []model.Item{model.Text(model.User, "question")}, Turn: &Turn{Session: "sess"}, Instructions: "be kind"}
+	q.Warn(Warning{Code: MCPUnavailable, Server: "shop", Message: "it is away."})
+	if !strings.HasPrefix(q.Instructions, "be kind\n\nit is away.") {
+		t.Errorf("the model is told %q", q.Instructions)
+	}
+	s := NewState("run_" + ID(strings.Repeat("0", 32)))
+	var got []string
+	again := time.Unix(2_000_000, 0)
+	for i, e := range []Entry{
+		{Begun: q}, {Asked: &Asked{Step: 1, Try: 1, Model: "a"}}, {Failed: &ModelFailed{Failure: model.Transient, Message: "overloaded", Again: again}},
+		{Asked: &Asked{Step: 1, Try: 2, Model: "a"}}, {Failed: s.Interrupted(again, nil)},
+	} {
+		e.Seq = int64(i + 1)
+		told, err := s.advance(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, t := range told {
+			text := string(t.Kind)
+			if w := t.Warning; w != nil {
+				text += fmt.Sprintf("(%s %s%s %t)", w.Code, w.Server, w.Message, w.Again.IsZero())
+			}
+			got = append(got, text)
+		}
+	}
+	const want = "message status warning(mcp_unavailable shopit is away. true) model_request model_answer warning(model_retry overloaded false) model_request model_answer"
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("readers are told %s, want %s", text, want)
+	}
+}
+
 // TestInterrupted: a model whose answer was lost is asked again, and what readers have
 // seen of the answer stays.
 func TestInterrupted(t *testing.T) {

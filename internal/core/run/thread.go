@@ -134,7 +134,7 @@ func (s *State) tellThread() (out []Told) {
 	for i := s.Request.Before; i < len(s.Request.Input); i++ {
 		out = append(out, Told{Kind: ToldMessage, Item: &s.Request.Input[i], Place: i - s.Request.Before + 1})
 	}
-	return append(out, Told{Kind: ToldStatus, Status: &ToldState{Running: true}})
+	return append(append(out, Told{Kind: ToldStatus, Status: &ToldState{Running: true}}), tellWarnings(s.Request)...)
 }
 
 // of names the session that events of the run are of, and its thread; "" for the session's own.
@@ -152,7 +152,7 @@ func (m *Move) Onto(q *Request) {
 	q.Models, q.Instructions, q.Tools, q.Remotes, q.Skills, q.NoWeb = to.Models, to.Instructions, to.Tools, to.Remotes, to.Skills, to.NoWeb
 	q.Copies, q.PlaceFiles = to.Copies, q.PlaceFiles || to.PlaceFiles
 	q.Choice, q.Parallel, q.Reasoning, q.Temperature, q.TopP, q.Stop = to.Choice, to.Parallel, to.Reasoning, to.Temperature, to.TopP, to.Stop
-	q.Limits.OutputTokens = to.Limits.OutputTokens
+	q.Limits.OutputTokens, q.Limits.Steps, q.RetryFor = to.Limits.OutputTokens, to.Limits.Steps, to.RetryFor
 }
 
 // move has the run go on with another agent, when no call of the answer that asked for it is

@@ -75,6 +75,8 @@ const (
 	ToldAnswer  ToldKind = "model_answer"
 	// A tool has given the client a file.
 	ToldFile ToldKind = "file"
+	// Something is in trouble, and the turn goes on all the same.
+	ToldWarning ToldKind = "warning"
 	// The client has interrupted the turn, or the wait for its answers.
 	ToldInterrupt ToldKind = "interrupt"
 )
@@ -99,6 +101,7 @@ type Told struct {
 	Outcome    *Outcome     `json:",omitzero"` // that the client has defined; Item is what the model was told of it
 	Evaluation *Evaluation  `json:",omitzero"` // of an outcome; Item is then what the model was told
 	Failure    *ToldFailure `json:",omitzero"`
+	Warning    *Warning     `json:",omitzero"`
 	Spent      *Spent       `json:",omitzero"` // of the turn, of an answer or an evaluation
 	Total      *Total       `json:",omitzero"` // of the session, with the turn
 	Failed     bool         `json:",omitzero"` // of an answer: there is none, or not all of it
@@ -106,6 +109,24 @@ type Told struct {
 	Thread     *ToldThread  `json:",omitzero"` // that work was handed to, or that made a call which waits
 	Speaker    *Member      `json:",omitzero"` // who speaks from then on
 }
+
+// Warning says what is in trouble in a turn that goes on.
+type Warning struct {
+	Code    WarningCode
+	Message string
+	Server  string    `json:",omitzero"` // of MCPUnavailable: its name
+	Again   time.Time `json:",omitzero"` // when it is tried again; zero where that is not known
+}
+
+// WarningCode is what a Warning is about.
+type WarningCode string
+
+// Codes of warnings.
+const (
+	ModelRetry      WarningCode = "model_retry"      // the provider failed, and is asked again
+	MCPUnavailable  WarningCode = "mcp_unavailable"  // a server's tools are missing from the turn
+	ToolUnavailable WarningCode = "tool_unavailable" // the server has a built-in tool turned off
+)
 
 // ToldFailure is why a turn did not complete.
 type ToldFailure struct {
@@ -281,6 +302,7 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			next(t)
 		}
 		next(Told{Kind: ToldStatus, Status: &ToldState{Running: true}})
+		out = append(out, tellWarnings(e.Begun)...)
 	case e.Answered != nil:
 		next(Told{Kind: ToldRequest, At: s.askedAt})
 		out = append(out, s.tellAnswer(e.Answered.Answer.Items, shown)...)
@@ -302,6 +324,9 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			t.Spent = &Spent{f.Usage, f.Cost.Total}
 		}
 		next(t)
+		if f := e.Failed; !f.Again.IsZero() && (f.Failure == model.Transient || f.Failure == model.RateLimited) {
+			next(Told{Kind: ToldWarning, Warning: &Warning{Code: ModelRetry, Message: f.Message, Again: f.Again}})
+		}
 	case e.Claimed != nil:
 		if p := s.asking(e.Claimed.Call); p.Opens != nil {
 			out = p.Opens.tell(p.Told)
@@ -325,6 +350,7 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 		}
 		if m := e.Called.Moves; m != nil {
 			next(Told{Kind: ToldSpeaker, Speaker: &m.To, Of: p.Told})
+			out = append(out, tellWarnings(m.Request)...)
 		}
 	case e.Evaluating != nil:
 		next(Told{Kind: ToldEvaluating, Evaluation: new(s.Progress.Last)})
@@ -341,6 +367,19 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 	s.place(out)
 	s.told += int64(len(out))
 	return out
+}
+
+func tellWarnings(q *Request) (out []Told) {
+	for i := range q.Warnings {
+		out = append(out, Told{Kind: ToldWarning, Warning: &q.Warnings[i]})
+	}
+	return out
+}
+
+// Warn adds a warning to what a run is asked, and tells the model.
+func (q *Request) Warn(w Warning) {
+	q.Warnings = append(q.Warnings, w)
+	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + w.Message + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
 }
 
 func kindOf(it *model.Item) ToldKind {

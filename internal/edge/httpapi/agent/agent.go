@@ -24,6 +24,9 @@ type Handlers struct {
 	Models Models
 	Skills skill.Store
 	Limits agent.Limits // of each tenant
+	// Off says why the server does not have a tool of its own; nil if it has it. A nil Off is for
+	// one that has them all.
+	Off func(t agent.ToolType) error
 }
 
 // Models finds models that a tenant may use, by their names.
@@ -99,7 +102,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
 	change := AgentChange{
 		Name: in.Name, Slug: in.Slug, Description: in.Description, Model: in.Model, System: in.System, Tools: &in.Tools, MCPServers: &in.MCPServers,
-		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Multiagent: in.Multiagent,
+		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Multiagent: in.Multiagent, MaxSteps: in.MaxSteps, RetryForMS: in.RetryForMS,
 	}
 	if err := change.change(a); err != nil {
 		return out, err
@@ -113,7 +116,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	if err := h.Insert(c, a, numbered(1)); err != nil {
 		return out, err
 	}
-	return agentOf(a), nil
+	return h.agentOf(a), nil
 }
 
 // Insert checks and stores the first version of an agent. how is what the tenant's policy
@@ -183,7 +186,7 @@ func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err erro
 	if err != nil {
 		return out, err
 	}
-	return agentOf(now), nil
+	return h.agentOf(now), nil
 }
 
 func (h *Handlers) archive(c *httpapi.Call) (out Agent, err error) {
@@ -191,7 +194,7 @@ func (h *Handlers) archive(c *httpapi.Call) (out Agent, err error) {
 	if err != nil {
 		return out, err
 	}
-	return agentOf(a), nil
+	return h.agentOf(a), nil
 }
 
 // End archives the agent of a request.
@@ -251,7 +254,7 @@ func (h *Handlers) copy(c *httpapi.Call, in *AgentCopy) (out Agent, err error) {
 	if err := h.Insert(c, a, "copy of "+string(from.ID)); err != nil {
 		return out, err
 	}
-	return agentOf(a), nil
+	return h.agentOf(a), nil
 }
 
 func (h *Handlers) get(c *httpapi.Call) (out Agent, err error) {
@@ -259,7 +262,7 @@ func (h *Handlers) get(c *httpapi.Call) (out Agent, err error) {
 	if err != nil {
 		return out, err
 	}
-	return agentOf(a), nil
+	return h.agentOf(a), nil
 }
 
 func (h *Handlers) version(c *httpapi.Call) (out Agent, err error) {
@@ -275,12 +278,12 @@ func (h *Handlers) version(c *httpapi.Call) (out Agent, err error) {
 	if err != nil {
 		return out, err
 	}
-	return agentOf(a), nil
+	return h.agentOf(a), nil
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Agent], err error) {
 	page, next, err := h.Page(c)
-	return pageOf(page, next), err
+	return h.pageOf(page, next), err
 }
 
 // ListParams are the parameters of a list of agents.
@@ -310,13 +313,13 @@ func (h *Handlers) versions(c *httpapi.Call) (out httpapi.Page[Agent], err error
 		return out, err
 	}
 	page, next, err := h.Store.Versions(c.Context(), c.Caller.Tenant.ID, name, agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
-	return pageOf(page, next), err
+	return h.pageOf(page, next), err
 }
 
-func pageOf(page []agent.Agent, next string) httpapi.Page[Agent] {
+func (h *Handlers) pageOf(page []agent.Agent, next string) httpapi.Page[Agent] {
 	out := httpapi.Page[Agent]{Data: []Agent{}, NextPage: text(next)}
 	for i := range page {
-		out.Data = append(out.Data, agentOf(&page[i]))
+		out.Data = append(out.Data, h.agentOf(&page[i]))
 	}
 	return out
 }

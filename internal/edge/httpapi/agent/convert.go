@@ -2,6 +2,7 @@ package agent
 
 import (
 	stdjson "encoding/json"
+	"fmt"
 	"maps"
 
 	"github.com/go-json-experiment/json"
@@ -64,6 +65,10 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	}
 	if in.Multiagent != nil {
 		d.Multiagent = in.Multiagent.domain()
+	}
+	set(&d.MaxSteps, in.MaxSteps)
+	if in.RetryForMS != nil {
+		d.RetryFor = in.RetryForMS
 	}
 	return in.policy(d)
 }
@@ -156,7 +161,10 @@ func agentOf(a *agent.Agent) Agent {
 		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
 		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Skills: httpapi.Each(d.Skills, skillOf), Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
 		ToolPolicy: policyOf(d), Handoffs: httpapi.Each(d.Handoffs, handoffOf), Multiagent: multiagentOf(d.Multiagent),
-		CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
+		RetryForMS: d.RetryFor, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
+	}
+	if d.MaxSteps > 0 {
+		out.MaxSteps = &d.MaxSteps
 	}
 	if d.Model.MaxTokens > 0 {
 		out.Model.MaxTokens = &d.Model.MaxTokens
@@ -177,6 +185,25 @@ func agentOf(a *agent.Agent) Agent {
 	}
 	if a.Archived() {
 		out.ArchivedAt = &a.ArchivedAt
+	}
+	return out
+}
+
+// agentOf is an agent with warnings about tools that this server has turned off.
+func (h *Handlers) agentOf(a *agent.Agent) Agent {
+	out := agentOf(a)
+	if h.Off == nil {
+		return out
+	}
+	for i := range a.Definition.Tools {
+		t := &a.Definition.Tools[i]
+		kind := t.Type
+		if kind == agent.MCP && a.Definition.Server(t.Server) == nil {
+			kind = agent.BuiltIn[t.Server]
+		}
+		if why := h.Off(kind); why != nil {
+			out.Warnings = append(out.Warnings, Warning{fmt.Sprintf("tools[%d]", i), why.Error() + ". The agent works without it."})
+		}
 	}
 	return out
 }

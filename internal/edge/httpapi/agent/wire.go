@@ -70,6 +70,8 @@ type NewAgent struct {
 	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs."`
 	Handoffs    []AgentHandoff            `json:"handoffs,omitzero" doc:"Agents that it may hand work to: each is a tool of the model's."`
 	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero" doc:"How work is handed on to other agents."`
+	MaxSteps    *int                      `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model; 100 if left out."`
+	RetryForMS  *int64                    `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure."`
 }
 
 // AgentChange makes another version; what is left out stays.
@@ -88,6 +90,8 @@ type AgentChange struct {
 	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id."`
 	Handoffs    *[]AgentHandoff            `json:"handoffs,omitzero" doc:"Replaces the list."`
 	Multiagent  *AgentMultiagent           `json:"multiagent,omitzero" doc:"Replaces it; {} for what holds by itself."`
+	MaxSteps    *int                       `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model."`
+	RetryForMS  *int64                     `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider failed."`
 }
 
 // AgentCopy says in what a copy differs; the body may be left out.
@@ -131,6 +135,8 @@ type Agent struct {
 	ToolPolicy  ToolPolicy                `json:"tool_policy" doc:"Which tools are allowed, denied, or wait for a confirmation."`
 	Handoffs    []AgentHandoff            `json:"handoffs" doc:"With the versions that are kept."`
 	Multiagent  *AgentMultiagent          `json:"multiagent" doc:"null where it was not given."`
+	MaxSteps    *int                      `json:"max_steps" doc:"How many times a turn may ask the model; null for 100."`
+	RetryForMS  *int64                    `json:"retry_for_ms" doc:"How long Atoll asks the model again after its provider failed; null for the server's setting."`
 	Metadata    map[string]jsontext.Value `json:"metadata"`
 	Visibility  string                    `json:"visibility" doc:"private, or template for one that other tenants may see and copy by its id."`
 	Version     int                       `json:"version" doc:"Its number, from 1."`

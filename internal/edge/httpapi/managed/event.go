@@ -41,7 +41,7 @@ var sorts = map[string][]run.Sort{
 	"agent.message": {run.ToldMessage.By("assistant")}, "agent.thinking": {run.Sort(run.ToldThinking)},
 	"agent.tool_use": {run.Sort(run.ToldCall)}, "agent.mcp_tool_use": {run.ToldCall.By(run.ByServer)}, "agent.custom_tool_use": {run.ToldCall.By(run.ByClient)},
 	"agent.tool_result": {run.Sort(run.ToldResult)}, "agent.mcp_tool_result": {run.ToldResult.By(run.ByServer)},
-	"session.error": {run.Sort(run.ToldError)}, "session.usage": {run.Sort(run.ToldUsage)},
+	"session.error": {run.Sort(run.ToldError), run.Sort(run.ToldWarning)}, "session.usage": {run.Sort(run.ToldUsage)},
 	"session.status_running": {run.ToldStatus.By(run.Begun)}, "session.status_idle": {run.Sort(run.ToldStatus)},
 	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
 	ofSkill + "plan": {run.Sort(run.ToldPlan)}, ofSkill + "review": {run.Sort(run.ToldReview)}, ofSkill + "state": {run.Sort(run.ToldDocument)}, ofSkill + "reminder": {run.Sort(run.ToldReminder)},

@@ -71,6 +71,8 @@ func eventOf(of session.ID, e *session.Event) Event {
 		}
 	case run.ToldError:
 		out.Type, out.Error = "session.error", errorOf(e.Failure)
+	case run.ToldWarning:
+		out.Type, out.Error = "session.error", warningOf(e.Warning)
 	case run.ToldUsage:
 		out.Type, out.Turn = "session.usage", &TurnUsage{e.Spent.Usage.Input, e.Spent.Usage.Output, e.Spent.Cost.Dollars()}
 		if e.Total != nil {
@@ -196,6 +198,18 @@ func errorOf(f *run.ToldFailure) *EventError {
 	}
 	if out.Message == "" {
 		out.Message = "the turn ended: " + out.Code
+	}
+	return out
+}
+
+// warningOf is an error that does not end the turn.
+func warningOf(w *run.Warning) *EventError {
+	out := &EventError{Type: "model_request_failed_error", Message: w.Message, RetryStatus: Typed{"retrying"}, Code: string(w.Code)}
+	switch w.Code {
+	case run.MCPUnavailable:
+		out.Type, out.Server = "mcp_connection_failed_error", w.Server
+	case run.ToolUnavailable:
+		out.Type = "unknown_error"
 	}
 	return out
 }

@@ -126,6 +126,7 @@ type EventError struct {
 	Message     string `json:"message"`
 	RetryStatus Typed  `json:"retry_status"`
 	Code        string `json:"code"` // ours: the reason as it is in other forms
+	Server      string `json:"mcp_server_name,omitzero"`
 }
 
 // StopReason is why a session is idle.

@@ -87,7 +87,7 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 	if err != nil {
 		return nil, nil, err
 	}
-	q.Vaults = in.vaults
+	q.Vaults, q.RetryFor = in.vaults, h.RetryFor
 	if err := h.checkInterpreter(ctx, caller, q); err != nil {
 		return nil, nil, err
 	}

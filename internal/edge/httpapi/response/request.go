@@ -42,6 +42,7 @@ type CreateResponse struct {
 	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default" doc:"Which tier of the provider is used: there is one."`
 
 	// Of a session's turn.
+	lenient bool // tools that are not there are left out, with a warning
 	answers bool // it goes on with answers to calls, without an input
 	vaults  []vault.ID
 	noWeb   bool             // code does not call the services of the web

@@ -153,6 +153,10 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			if !isWebTool(kind) {
 				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, mcp, web_search, fetch_url and people_search", path, kind)
 			}
+			if why := p.off(kind); why != nil && in.lenient {
+				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."})
+				continue
+			}
 			t, err := p.parseWeb(path, kind, text, in.Include)
 			if err != nil {
 				return err
@@ -162,6 +166,9 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 		}
 	}
 	p.servers = append(p.servers, in.servers...)
+	for i := range p.servers {
+		p.servers[i].Optional = in.lenient
+	}
 	if len(in.more) > 0 {
 		q.Tools, q.PlaceFiles = append(q.Tools, in.more...), true
 	}

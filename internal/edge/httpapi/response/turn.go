@@ -32,11 +32,12 @@ type Turn struct {
 	Servers []mcptool.Server
 	Vaults  []vault.ID // of the session
 	// Govern makes of the tools what the agent's policy says.
-	Govern func(*run.Request) error
-	NoWeb  bool          // code does not call the services of the web
-	Stop   []string      // texts before which an answer ends
-	Within time.Duration // that calls wait for the client; 0 for ever
-	Shown  bool          // it is not begun: what the model would get is shown
+	Govern   func(*run.Request) error
+	RetryFor *time.Duration // of the agent; nil for the server's setting
+	NoWeb    bool           // code does not call the services of the web
+	Stop     []string       // texts before which an answer ends
+	Within   time.Duration  // that calls wait for the client; 0 for ever
+	Shown    bool           // it is not begun: what the model would get is shown
 	// Outcome is what the turn is to come to: that of the last message, or one of an earlier turn;
 	// nil for none. Check is the command of a new one; nil for none.
 	Outcome *run.Outcome
@@ -108,10 +109,12 @@ func (h *Handlers) outcome(ctx context.Context, caller *tenant.Principal, q *run
 
 // part is what the agent of a turn is asked.
 func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, t *Turn) (*run.Run, *run.Request, error) {
-	t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = t.NoWeb, t.Tools, t.Servers, t.Vaults
+	t.In.lenient, t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = true, t.NoWeb, t.Tools, t.Servers, t.Vaults
 	r, q, err := h.prepare(ctx, caller, t.In)
 	if err == nil {
-		q.NoWeb, q.Stop = t.NoWeb, t.Stop
+		if q.NoWeb, q.Stop = t.NoWeb, t.Stop; t.RetryFor != nil {
+			q.RetryFor = t.RetryFor
+		}
 	}
 	return r, q, err
 }

@@ -28,6 +28,9 @@ func (r *rule) request() (*response.CreateResponse, error) {
 	if d.Model.MaxTokens > 0 {
 		q.MaxOutputTokens = &d.Model.MaxTokens
 	}
+	if d.MaxSteps > 0 {
+		q.MaxSteps = new(int64(d.MaxSteps))
+	}
 	if d.Model.Effort != "" {
 		q.Reasoning = &response.ReasoningSettings{Effort: &d.Model.Effort}
 	}

@@ -134,6 +134,12 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	if f := e.Failure; f != nil {
 		out.Error = &TurnError{string(f.Reason), f.Message}
 	}
+	if w := e.Warning; w != nil {
+		out.Warning = &TurnWarning{Code: string(w.Code), Message: w.Message, Server: httpapi.OrNull(w.Server)}
+		if !w.Again.IsZero() {
+			out.Warning.RetryAt = new(w.Again.UTC())
+		}
+	}
 	if e.Spent != nil {
 		out.Usage = new(usageOf(e.Spent))
 	}

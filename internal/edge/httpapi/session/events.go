@@ -17,7 +17,7 @@ var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
 	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
 	run.ToldOutcome, run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated,
-	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker,
+	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker, run.ToldWarning,
 }
 
 // eventParams are the parameters of a list of events.
@@ -62,7 +62,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The turn has ended.", Body: SessionTurn{}, Media: stream},
 				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it goes on. With queue: it waits for the turns before it.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
-				unknown, busy, httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server of the agent could not list its tools."), limited,
+				unknown, busy, limited,
 			},
 			Serve: httpapi.WritesFrom(h.send),
 		},

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -117,7 +118,7 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 		copies = session.Copies(s.About.Mounts)
 	}
 	return &response.Turn{
-		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, Govern: func(q *run.Request) error {
+		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, RetryFor: retryFor(d), Govern: func(q *run.Request) error {
 			skills.Apply(q)
 			q.Copies = copies
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {
@@ -127,6 +128,13 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 			return nil
 		},
 	}, nil
+}
+
+func retryFor(d *agent.Definition) *time.Duration {
+	if d.RetryFor == nil {
+		return nil
+	}
+	return new(time.Duration(*d.RetryFor) * time.Millisecond)
 }
 
 // Compose implements handoff.Composer.

@@ -97,10 +97,9 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		}...)
 		ops = append(ops, httpapi.Operation{
 			Method: http.MethodGet, Path: one + "/context", ID: "getSessionContext" + base.suffix, Summary: "Show what the model is told in the session's next turn", Scope: tenant.ScopeRead, Params: id,
-			Description: "The instructions with those of the skills, and the tools, as a turn that begins now would have them. MCP servers of the agent are asked for their tools.",
+			Description: "The instructions with those of the skills, and the tools, as a turn that begins now would have them. MCP servers of the agent are asked for their tools; those that do not answer are named in the instructions.",
 			Answers: []httpapi.Answer{httpapi.OK(SessionContext{}, "What the model is told before the conversation."), unknown,
-				httpapi.Refusal(http.StatusConflict, "conflict: a skill of the agent was deleted, or the key is of another environment."),
-				httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server of the agent could not list its tools.")},
+				httpapi.Refusal(http.StatusConflict, "conflict: a skill of the agent was deleted, or the key is of another environment.")},
 			Serve: httpapi.Returns(h.context),
 		})
 		ops = append(ops, h.eventOperations(one, base.suffix, id, unknown, busy)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,7 +130,7 @@ func openVault(t *testing.T, s *shop) (k *talk, vault string, ask func(status in
 		return w.Body.String()
 	}
 	a := &agent.Agent{ID: agent.NewID(), Tenant: k.Caller.Tenant.ID, Slug: "shopper", Visibility: agent.Private, Definition: agent.Definition{
-		Name: "Shopper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.MCP, Server: "shop"}},
+		Name: "Shopper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.WebSearch}, {Type: agent.MCP, Server: "shop"}},
 		Servers: []agent.Server{{Name: "shop", URL: s.url + "/mcp", Headers: map[string]string{"authorization": "Bearer of-the-agent"}}},
 	}}
 	if err := k.agents.Create(t.Context(), a, agent.Limits{}); err != nil {
@@ -162,7 +163,7 @@ func TestVaultOfSession(t *testing.T) {
 	s := openShop(t)
 	s.takes.Store("bearer-of-the-user")
 	k, vault, ask := openVault(t, s)
-	if got := k.sayTo(424, "hello"); !strings.Contains(got, "does not take the credentials (401)") {
+	if got := k.warned(); !strings.Contains(got, "does not take the credentials (401)") {
 		t.Errorf("without a credential: %s", got)
 	}
 	var made vaultapi.Credential
@@ -176,7 +177,7 @@ func TestVaultOfSession(t *testing.T) {
 	}
 	s.takes.Store("another-bearer")
 	credential := vault + "/credentials/" + made.ID
-	if got := k.sayTo(424, "hello"); !strings.Contains(got, "401") {
+	if got := k.warned(); !strings.Contains(got, "401") {
 		t.Errorf("with an old token: %s", got)
 	}
 	ask(200, "PATCH", credential, `{"auth":{"type":"static_bearer","token":"another-bearer"}}`, nil)
@@ -188,7 +189,7 @@ func TestVaultOfSession(t *testing.T) {
 	if made.ArchivedAt == nil {
 		t.Errorf("%+v", made)
 	}
-	if got := k.sayTo(424, "hello"); !strings.Contains(got, "401") {
+	if got := k.warned(); !strings.Contains(got, "401") {
 		t.Errorf("with a credential that is archived: %s", got)
 	}
 	var shown sessionapi.Session
@@ -196,7 +197,7 @@ func TestVaultOfSession(t *testing.T) {
 		t.Errorf("%+v", shown.Vaults)
 	}
 	ask(200, "DELETE", vault, "", nil)
-	k.sayTo(424, "hello")
+	k.warned()
 	last := s.seen[len(s.seen)-1]
 	if last != "Bearer of-the-agent" || s.calls.Load() != 2 {
 		t.Errorf("asked with %q, %d calls", last, s.calls.Load())
@@ -229,6 +230,34 @@ func (k *talk) sayTo(status int, text string) string {
 	return w.Body.String()
 }
 
+// warned has a turn go on without a server's tools, and returns what its event says of that.
+func (k *talk) warned() string {
+	k.Helper()
+	if turn := k.say("hello"); turn.Status != "completed" {
+		k.Errorf("a turn without a server: %+v %+v", turn, turn.Error)
+	}
+	var page struct{ Data []sessionapi.SessionEvent }
+	k.ask(200, "GET", k.path+"/events?limit=100", "", &page)
+	why, off := "", false // web_search, which the agent has, too
+	for _, e := range slices.Backward(page.Data) {
+		if w := e.Warning; w != nil && w.Code == "tool_unavailable" {
+			off = strings.Contains(w.Message, "search_provider")
+		} else if w != nil {
+			if w.Code != "mcp_unavailable" || w.Server == nil || *w.Server != "shop" {
+				k.Errorf("%+v", w)
+			}
+			why = w.Message
+		}
+		if e.Type == "message" && *e.Role == "user" {
+			break
+		}
+	}
+	if why == "" || !off {
+		k.Errorf("the events warn of the server %q, of web_search: %t", why, off)
+	}
+	return why
+}
+
 // TestRefresh: tokens that have expired, and those that a server takes no more, are refreshed.
 func TestRefresh(t *testing.T) {
 	s := openShop(t)
@@ -251,7 +280,7 @@ func TestRefresh(t *testing.T) {
 	}
 	s.takes.Store("revoked")
 	s.refuses.Store(true)
-	got := k.sayTo(424, "hello")
+	got := k.warned()
 	if !strings.Contains(got, "could not be refreshed: 127.0.0.1") || !strings.Contains(got, "answers 400: invalid_grant") || strings.Contains(got, "refresh-token") {
 		t.Errorf("a refresh that is refused: %s", got)
 	}

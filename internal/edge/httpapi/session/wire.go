@@ -133,6 +133,14 @@ type TurnError struct {
 	Message string `json:"message"`
 }
 
+// TurnWarning says what is in trouble in a turn that goes on.
+type TurnWarning struct {
+	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable" doc:"model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
+	Message string     `json:"message" doc:"What went wrong."`
+	Server  *string    `json:"server,omitzero" doc:"Of mcp_unavailable: the server's name."`
+	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Left out where the next turn does."`
+}
+
 // TurnUsage is what a turn has used, or all turns of a session.
 type TurnUsage struct {
 	InputTokens  int64   `json:"input_tokens" doc:"Tokens of the input, cached ones too."`
@@ -144,7 +152,7 @@ type TurnUsage struct {
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,speaker"`
+	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,warning,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,speaker"`
 	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
 	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text."`
@@ -158,6 +166,7 @@ type SessionEvent struct {
 	Approve    *bool              `json:"approve,omitzero" doc:"Of tool_confirmation."`
 	Reason     *string            `json:"reason,omitzero" doc:"Of tool_confirmation."`
 	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
+	Warning    *TurnWarning       `json:"warning,omitzero" doc:"Of warning."`
 	Error      *TurnError         `json:"error,omitzero" doc:"Of error, and of thread_terminated where there is something to say."`
 	Usage      *TurnUsage         `json:"usage,omitzero" doc:"Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded."`
 	Skill      *string            `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
