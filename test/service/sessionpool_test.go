@@ -61,6 +61,12 @@ func TestSessionSandboxes(t *testing.T) {
 	if helper.uses("shell", sh("cat a; echo from the client > b"), http.StatusOK, &out); out.Stdout != "from the agent\n" {
 		t.Errorf("the client sees %q", out.Stdout)
 	}
+	for command, result := range map[string]string{"grep -q client b": `"satisfied"`, "grep -q nothing b; exit 3": `"max_iterations_reached"`} {
+		helper.post(map[string]any{"type": "user.define_outcome", "description": "[]", "check": map[string]any{"command": command, "timeout_ms": 20_000}, "max_iterations": 1}).Into(t, http.StatusOK, &struct{}{})
+		if all := helper.events("&types=outcome_evaluation_end"); len(all) == 0 || !strings.Contains(all[len(all)-1].raw, result) {
+			t.Errorf("the check %q in the session's sandbox: %+v", command, all)
+		}
+	}
 	if said := helper.plans("completed", toolStep{"write_file", in("two", map[string]any{"path": "c", "content": "x"})}, toolStep{"transfer", map[string]any{"from_sandbox": "default", "from_path": "b", "to_sandbox": "two", "to_path": "b"}},
 		toolStep{"read_file", in("two", map[string]any{"path": "b"})}); !strings.Contains(said, "from the client") {
 		t.Errorf("it says %q", said)

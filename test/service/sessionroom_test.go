@@ -47,6 +47,11 @@ func TestRoomOfASession(t *testing.T) {
 	}
 	refused("a key of another environment", s.Must(t, narrow, http.MethodPost, events, message("say no")), http.StatusConflict, "environment")
 	s.Must(t, wide, http.MethodPost, "/v1/sessions/"+made.ID+"/tools/write_file", map[string]any{"path": "/tmp/a", "content": "x"}).Into(t, http.StatusOK, nil)
+	var stopped struct{ Blocked string }
+	s.Must(t, wide, http.MethodPost, "/v1/sessions/"+made.ID+"/tools/shell", map[string]any{"command": "ls; exit 1"}).Into(t, http.StatusOK, &stopped)
+	if !strings.Contains(stopped.Blocked, "allow_exec") {
+		t.Errorf("a command that may start no program names the rule %q", stopped.Blocked)
+	}
 	var list struct {
 		Data []struct {
 			ID string `json:"sandbox_id"`

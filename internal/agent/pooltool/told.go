@@ -23,6 +23,9 @@ func told(out any) (string, error) {
 		if o.TimedOut {
 			b.WriteString("The command was ended because timeout_ms was over.\n")
 		}
+		if o.Blocked != "" {
+			fmt.Fprintf(&b, "The permissions of this environment stopped the command: %s\n", o.Blocked)
+		}
 		sandboxtool.Section(&b, "stdout", o.Stdout, o.StdoutTruncated)
 		sandboxtool.Section(&b, "stderr", o.Stderr, o.StderrTruncated)
 		return b.String(), nil

@@ -17,7 +17,13 @@ import (
 // checkName is the tool of the checks of outcomes, which no model is given.
 const checkName = "outcome_check"
 
-// Check is a command that checks an outcome in the sandbox.
+// The tool that runs commands in the named sandboxes of a session, which package pooltool has.
+const (
+	namedHandler = "sandboxes"
+	namedShell   = "shell"
+)
+
+// Check is a command that checks an outcome in the sandbox, or in the named sandbox default.
 type Check struct {
 	Command   *string `json:"command" required:"true" nul:"true"`
 	TimeoutMS *int64  `json:"timeout_ms,omitzero"`
@@ -25,11 +31,17 @@ type Check struct {
 
 // NewCheck returns the call that runs a check among the tools of a run.
 func NewCheck(tools []run.Tool, c *Check) (*run.OutcomeCheck, error) {
+	text, err := json.Marshal(c)
 	at := slices.IndexFunc(tools, func(t run.Tool) bool { return t.Handler == Handler && t.Name == RunCode })
 	if at < 0 {
-		return nil, fault.New(fault.Invalid, "check runs in the sandbox by %s, which the agent does not have: give it a tool of the type sandbox that its tool_policy does not deny", RunCode)
+		at = slices.IndexFunc(tools, func(t run.Tool) bool { return t.Handler == namedHandler && t.Name == namedShell })
+		if at < 0 {
+			return nil, fault.New(fault.Invalid, "check needs a tool that runs commands, %s or %s, and the agent has neither: give it a tool of the type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
+		}
+		t := tools[at]
+		t.Tool, t.Approve = model.Tool{Name: namedShell}, false
+		return &run.OutcomeCheck{Tool: t, Arguments: string(text)}, err
 	}
-	text, err := json.Marshal(c)
 	t := tools[at]
 	t.Tool, t.Approve = model.Tool{Name: checkName}, false // who defines the outcome may approve calls
 	return &run.OutcomeCheck{Tool: t, Arguments: string(text)}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -43,6 +44,10 @@ func TestCheck(t *testing.T) {
 	w.end = answered(execution.Success, "ok")
 	if out, _ := w.do(t, o.Check.Tool.Name, `{"command": "true"}`); out.Result.Failed || w.asked.Timeout != 10*time.Second {
 		t.Errorf("%+v, asked for %+v", out, w.asked)
+	}
+	shell := []run.Tool{{Tool: model.Tool{Name: "shell", Description: "runs"}, Handler: "sandboxes", Approve: true, Serial: true}}
+	if o.Check, err = NewCheck(shell, &Check{Command: new("make test")}); err != nil || o.Check.Tool.Handler != "sandboxes" || o.Check.Tool.Name != "shell" || o.Check.Tool.Approve || o.Check.Arguments != `{"command":"make test"}` {
+		t.Errorf("with named sandboxes: %+v, %v", o.Check, err)
 	}
 	if _, err := NewCheck(nil, &Check{Command: new("true")}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("without a sandbox: %v", err)

@@ -26,6 +26,7 @@ type ShellOutput struct {
 	TimedOut        bool   `json:"timed_out,omitzero" doc:"The command and all that it had started were ended because timeout_ms was over."`
 	StdoutTruncated bool   `json:"stdout_truncated,omitzero" doc:"There was more than stdout has."`
 	StderrTruncated bool   `json:"stderr_truncated,omitzero" doc:"There was more than stderr has."`
+	Blocked         string `json:"blocked,omitzero" doc:"The permission of the environment that stopped the command, such as blocked_commands: shutdown."`
 }
 
 // ReadFileInput is the input of read_file.

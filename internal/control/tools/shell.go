@@ -59,6 +59,10 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if out, err = c.gather(run, covers); err != nil {
 			return abandoned(ctx, h, run, err)
 		}
+		if out.Blocked == "" && h.Sandbox().Permissions.Process.NoExec && refusedFork(out) {
+			out.Blocked = "allow_exec: false, so commands start no other programs"
+			c.row.Reason = "stopped by the permission allow_exec"
+		}
 		return h.Killed(ctx, run.Exit())
 	})
 	return out, err
@@ -112,11 +116,18 @@ func (c *call) gather(run process.Output, covers *redact.Set) (*ShellOutput, err
 	case exit.TimedOut:
 		c.row.Status, c.row.Reason = audit.Timeout, "timeout_ms was over"
 	case exit.Blocked != "":
+		out.Blocked = exit.Blocked
 		c.row.Status, c.row.Reason = audit.Error, "ended by the permission "+exit.Blocked
 	case exit.Code != 0:
 		c.row.Status, c.row.Reason = audit.Error, fmt.Sprintf("the command exited with status %d", exit.Code)
 	}
 	return out, nil
+}
+
+// refusedFork reports whether a command failed because it could not start another program, which
+// shells say in words of their own.
+func refusedFork(out *ShellOutput) bool {
+	return out.ExitCode != 0 && (strings.Contains(out.Stderr, "ork") || strings.Contains(out.Stderr, "Operation not permitted"))
 }
 
 // shown keeps the beginning of a stream.

@@ -4,8 +4,7 @@ import "github.com/atoll-run/atoll/internal/core/model"
 
 // View says what a model is shown of a conversation. The zero View is all of it.
 type View struct {
-	// Skipped items at the beginning are left out, but for the last message of the user
-	// among them.
+	// Skipped items at the beginning are left out, but for the user's last message of the input.
 	Skipped int `json:",omitzero"`
 	// Shortened results of tools, the oldest that are not skipped, are left out but for a
 	// note.
@@ -14,6 +13,9 @@ type View struct {
 
 // shortened is what a model is shown in place of a result.
 const shortened = "[This result was left out because the conversation is too long. Call the tool again if you need it.]"
+
+// leftOut is what a model is shown in place of the beginning of a conversation.
+const leftOut = "[The beginning of this conversation was left out because it is too long.]"
 
 // Rough sizes in tokens. A provider's count of the last request corrects them.
 const (
@@ -67,11 +69,11 @@ func (s *State) visible(v View) []model.Item {
 	}
 	out := make([]model.Item, 0, len(s.Conversation)-v.Skipped+1)
 	// After the input, what is the user's in form is the platform's.
-	for i := min(v.Skipped, len(s.Request.Input)) - 1; i >= 0; i-- {
-		if byUser(&s.Conversation[i]) {
-			out = append(out, s.Conversation[i])
-			break
-		}
+	switch asked := s.question(); {
+	case asked >= 0 && asked < v.Skipped:
+		out = append(out, s.Conversation[asked])
+	case v.Skipped > 0 && v.Skipped < len(s.Conversation) && !byUser(&s.Conversation[v.Skipped]): // providers want the user first
+		out = append(out, model.Text(model.User, leftOut))
 	}
 	left := v.Shortened
 	for _, it := range s.Conversation[v.Skipped:] {
@@ -84,6 +86,16 @@ func (s *State) visible(v View) []model.Item {
 		out = append(out, it)
 	}
 	return out
+}
+
+// question is the index of the user's last message; -1 for none.
+func (s *State) question() int {
+	for i := min(len(s.Request.Input), len(s.Conversation)) - 1; i >= 0; i-- {
+		if byUser(&s.Conversation[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // fit returns the view that a model has room for: at first the oldest results are

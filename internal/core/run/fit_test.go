@@ -67,3 +67,30 @@ func TestFit(t *testing.T) {
 		})
 	}
 }
+
+// TestFitAfterALongMessage: a message that no model reads does not keep the next ones from it.
+func TestFitAfterALongMessage(t *testing.T) {
+	long := model.Text(model.User, strings.Repeat("x", 100_000))
+	for name, before := range map[string][]model.Item{
+		"first":               {long},
+		"after others":        {model.Text(model.User, "hello"), model.Text(model.Assistant, "hello"), long},
+		"before a small talk": {long, model.Text(model.User, "hello"), model.Text(model.Assistant, "hello")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, Request{Input: append(before, model.Text(model.User, "short")), Truncate: true})
+			v, ok := l.state.fit(&model.Spec{Context: 10_000, MaxOutput: 1000}, false)
+			if !ok {
+				t.Fatal("the next message does not fit")
+			}
+			items := l.state.visible(v)
+			if last := items[len(items)-1]; !byUser(&items[0]) || last.Message.Parts[0].Text != "short" {
+				t.Errorf("the model is shown %+v", items)
+			}
+			for _, it := range items {
+				if len(it.Message.Parts[0].Text) > 1000 {
+					t.Error("the long message is shown")
+				}
+			}
+		})
+	}
+}

@@ -38,6 +38,8 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 			return err
 		}
 		e.Permissions, e.Profile, e.AllowMCP = c.Profile.Permissions(), string(*c.Profile), false
+		// Full access to files is root's: as the ordinary user, programs may not change the image's.
+		e.Permissions.Process.Root = *c.Profile == Unrestricted && t.RootEnabled
 	}
 	p := e.Permissions
 	if err := c.network(&p.Network); err != nil {

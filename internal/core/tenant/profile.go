@@ -33,7 +33,7 @@ func (p Profile) Permissions() runtime.Permissions {
 		}
 	case Isolated:
 		return runtime.Permissions{
-			Filesystem: runtime.FilesystemPolicy{Writable: []string{"/tmp"}},
+			Filesystem: runtime.FilesystemPolicy{Writable: []string{"/tmp"}, ReadOnly: []string{"/dev/shm"}},
 			Process:    runtime.ProcessPolicy{NoExec: true},
 		}
 	default: // the contract's defaults
