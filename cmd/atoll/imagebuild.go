@@ -23,7 +23,7 @@ func (a *cli) imageBuild() *cobra.Command {
 		Use:   "build",
 		Short: "Build the default image from Debian's packages",
 		Long: `Build the default image: Python with pip, numpy, pandas, matplotlib and requests,
-Node.js with npm, Bash, git, curl, jq, gcc and make, from Debian testing's
+Node.js with npm, Bash, git, curl, jq, gcc, g++ and make, from Debian testing's
 packages. It needs mmdebstrap and takes about three minutes.`,
 		Example: `  atoll image build
   atoll image build --replace --image-mirror http://debian.example.org/debian`,

@@ -37,16 +37,23 @@ P
 pip install -q --no-index --disable-pip-version-check *.whl && cd .. && python3 -c 'import hello_x; print(hello_x.X)' && hello-x`, "5\nfrom the script\n"},
 		{"npm install", atolltest.Bash, "mkdir p && cd p && echo '{\"name\":\"p\",\"version\":\"1.0.0\",\"bin\":\"b.js\"}' > package.json && printf '#!/usr/bin/env node\\nconsole.log(\"from npm\")\\n' > b.js && chmod +x b.js && npm install -g --offline --silent . && p", "from npm\n"},
 		{"matplotlib", atolltest.Python, "import matplotlib.pyplot as plt, os\nplt.plot([1, 2]); plt.savefig('x.png'); print(plt.get_backend(), os.path.getsize('x.png') > 1000)", "[aA]gg True\n"},
+		{"tables with styles", atolltest.Python, "import pandas; print('<table' in pandas.DataFrame({'a': [1]}).style.to_html())", "True\n"},
+		{"characters of all scripts", atolltest.Python, "import warnings; warnings.simplefilter('error')\nimport matplotlib.pyplot as plt\nplt.title('漢字 한글 かな é'); plt.savefig('x.png'); print('drawn')", "drawn\n"},
+		{"fonts and settings of the user", atolltest.Bash, `mkdir -p ~/.local/share/fonts/own ~/.config/matplotlib && echo 'lines.linewidth: 7' > ~/.config/matplotlib/matplotlibrc
+cp "$(find /usr/share -name DejaVuSans.ttf | head -1)" ~/.local/share/fonts/own/mine.ttf
+python3 -c 'import matplotlib, matplotlib.font_manager as m; print(matplotlib.rcParams["lines.linewidth"], [f.fname for f in m.fontManager.ttflist if "mine" in f.fname])'`, "7.0 \\['/home/user/.local/share/fonts/own/mine.ttf'\\]\n"},
+		{"client of searches", atolltest.Python, "import perplexity\ntry: perplexity.Perplexity()\nexcept perplexity.PerplexityError as e: print(str(e)[:10])", "no API key\n"},
 		{"requests", atolltest.Python, "import requests\ntry: requests.get('http://example.com', timeout=3)\nexcept requests.exceptions.ConnectionError: print('no network')", "no network\n"},
 		{"certificates", atolltest.Python, "import ssl; print(len(ssl.create_default_context().get_ca_certs()) > 50)", "True\n"},
 		{"time zones", atolltest.Python, "import zoneinfo, datetime; print(datetime.datetime(2024, 7, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Berlin')).isoformat())", "2024-07-01T00:00:00\\+02:00\n"},
 		{"compiler of regular expressions and friends", atolltest.Bash, "grep -o 'b.' <<< abc; sed s/a/b/ <<< a; awk '{print $2}' <<< '1 2'; find . -name '*.sh'; tar c main.sh | tar t; gzip < main.sh | zcat | wc -l > /dev/null; date +%Y | grep -c 20", "bc\nb\n2\n./main.sh\nmain.sh\n1\n"},
 		{"C", atolltest.Bash, `printf '#include <stdio.h>\nint main(void) { puts("compiled"); }\n' > c.c && printf 'c: c.c\n\tgcc -O2 -o c c.c\n' > Makefile && make -s && ./c`, "compiled\n"},
+		{"C++", atolltest.Bash, `printf '#include <iostream>\nint main() { std::cout << "compiled\\n"; }\n' > c.cc && g++ -o c c.cc && ./c`, "compiled\n"},
 		{"pagers and editors", atolltest.Bash, "echo text > t; file -b t; less -F t; vi -es -c 's/text/edited/' -c wq t; cat t", "ASCII text\ntext\nedited\n"},
 		{"executable in home and tmp", atolltest.Bash, "cp /bin/echo ~/e && ~/e home; cp /bin/echo /tmp/e && /tmp/e tmp; printf '#!/bin/bash\\necho script' > s && chmod +x s && ./s", "home\ntmp\nscript\n"},
 		{"locking and watching files", atolltest.Python, "import fcntl, os, mmap\nf = open('f', 'w+b'); f.write(b'x' * 4096); f.flush(); fcntl.flock(f, fcntl.LOCK_EX); fcntl.lockf(f, fcntl.LOCK_EX)\nm = mmap.mmap(f.fileno(), 4096); m[0] = 65; m.flush(); print(open('f', 'rb').read(1)); os.link('f', 'g'); os.symlink('f', 'h'); os.rename('g', 'i'); print(sorted(os.listdir('.')))", "b'A'\n\\['f', 'h', 'i', 'main.py'\\]\n"},
 		{"changing the image's files", atolltest.Bash, "ls -d /usr/lib/python3* | wc -l; touch /usr/x 2>&1; touch /etc/x 2>&1; touch /x 2>&1; touch /opt/x 2>&1", "\\d+\n(touch: cannot touch '/[a-z/]+': Permission denied\n){4}"},
-		{"nothing writable elsewhere", atolltest.Bash, "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/home/user*' ! -path '/dev/*' ! -path /tmp 2>/dev/null | grep -v -e ^/var/tmp$ -e ^/run/lock$ -e ^/var/mail$ -e ^/var/cache/matplotlib", ""},
+		{"nothing writable elsewhere", atolltest.Bash, "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/home/user*' ! -path '/dev/*' ! -path /tmp 2>/dev/null | grep -v -e ^/var/tmp$ -e ^/run/lock$ -e ^/var/mail$", ""},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -55,26 +55,63 @@ func addUser(root *erofs.Node) error {
 		return fmt.Sprintf("%s:x:%d:%d::%s:%s", name, runtime.UID, runtime.GID, runtime.Home, shell)
 	}
 	group := func(name string) string { return fmt.Sprintf("%s:x:%d:", name, runtime.GID) }
-	if err := addAccount(root, "/etc/passwd", runtime.UID, "root:x:0:0:root:/root:/bin/sh", passwd); err != nil {
+	user, err := addAccount(root, "/etc/passwd", runtime.UID, "root:x:0:0:root:/root:/bin/sh", passwd)
+	if err != nil {
 		return err
 	}
-	return addAccount(root, "/etc/group", runtime.GID, "root:x:0:", group)
+	own, err := addAccount(root, "/etc/group", runtime.GID, "root:x:0:", group)
+	if err != nil {
+		return err
+	}
+	// sudo, su and cron refuse users without these lines, where other users have them.
+	if err := addShadow(root, "/etc/shadow", user, ":*:::::::"); err != nil {
+		return err
+	}
+	return addShadow(root, "/etc/gshadow", own, ":!::")
 }
 
-// addAccount appends a line for id to a file of accounts, unless it has one.
-func addAccount(root *erofs.Node, file string, id int, first string, line func(name string) string) error {
+// addShadow appends a line for an account without a password, where the image has the file.
+func addShadow(root *erofs.Node, file, name, fields string) error {
+	old, _, err := tree.Lookup(root, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data, err := tree.ReadFile(root, file, accountsLimit)
+	if err != nil {
+		return err
+	}
+	for l := range strings.Lines(string(data)) {
+		if strings.HasPrefix(l, name+":") {
+			return nil
+		}
+	}
+	text := string(data)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	changed := erofs.NewFile(old.Mode&^erofs.TypeMask, text+name+fields+"\n")
+	changed.UID, changed.GID = old.UID, old.GID
+	return tree.Put(root, file, changed)
+}
+
+// addAccount appends a line for id to a file of accounts, unless it has one, and returns
+// the account's name.
+func addAccount(root *erofs.Node, file string, id int, first string, line func(name string) string) (string, error) {
 	data, err := tree.ReadFile(root, file, accountsLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = []byte(first+"\n"), nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	var names []string
 	for l := range strings.Lines(string(data)) {
 		fields := strings.Split(strings.TrimSpace(l), ":")
 		if len(fields) >= 3 && fields[2] == strconv.Itoa(id) {
-			return nil
+			return fields[0], nil
 		}
 		names = append(names, fields[0])
 	}
@@ -86,5 +123,5 @@ func addAccount(root *erofs.Node, file string, id int, first string, line func(n
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return tree.Put(root, file, erofs.NewFile(0o644, text+line(name)+"\n"))
+	return name, tree.Put(root, file, erofs.NewFile(0o644, text+line(name)+"\n"))
 }

@@ -49,7 +49,7 @@ func layoutOf(t *testing.T, img v1.Image) string {
 
 func small(t *testing.T) v1.Image {
 	return imagetest.OCI(t, []string{"PATH=/opt/bin:/bin", "A=b=c", "junk"},
-		imagetest.Layer(t, map[string]string{"bin/bash": "x", "opt/bin/python": "x", "gone": "x", "etc/passwd": "root:x:0:0::/root:/bin/sh"}),
+		imagetest.Layer(t, map[string]string{"bin/bash": "x", "opt/bin/python": "x", "gone": "x", "etc/passwd": "root:x:0:0::/root:/bin/sh", "etc/shadow": "root:*:1::::::"}),
 		imagetest.Layer(t, map[string]string{".wh.gone": "", "bin/nodejs": "x"}))
 }
 
@@ -127,6 +127,13 @@ func TestImportFromRegistry(t *testing.T) {
 	passwd, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
 	if want := "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/bash\n"; err != nil || string(passwd) != want {
 		t.Errorf("passwd: %q, %v", passwd, err)
+	}
+	shadow, err := os.ReadFile(filepath.Join(root, "etc/shadow"))
+	if want := "root:*:1::::::\nuser:*:::::::\n"; err != nil || string(shadow) != want {
+		t.Errorf("shadow: %q, %v", shadow, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "etc/gshadow")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("gshadow, which the image lacks: %v", err)
 	}
 	again, err := s.Get("small")
 	if err != nil || again.Rootfs.Image != img.Rootfs.Image || len(again.Interpreters) != 3 {

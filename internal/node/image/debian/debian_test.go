@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
 	"github.com/atoll-run/atoll/internal/node/image/tree"
 )
@@ -161,8 +163,8 @@ func TestFinish(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n, _, err := tree.Lookup(root, "/var/cache/matplotlib/fontlist.json"); err != nil || n.UID != runtime.UID {
-		t.Errorf("%+v, %v", n, err)
+	if Env()["MPLCONFIGDIR"] != "" {
+		t.Error("a variable hides the user's configuration of matplotlib")
 	}
 	if n, _, err := tree.Lookup(root, "/usr/local/bin/atoll-web"); err != nil || n.Mode&0o111 != 0o111 {
 		t.Errorf("%+v, %v", n, err)
@@ -175,5 +177,43 @@ func TestFinish(t *testing.T) {
 	}
 	if err := Finish(erofs.NewDir(0o755)); err == nil {
 		t.Error("a tree without Python was taken")
+	}
+}
+
+// TestSearchModule: the client of searches asks the server that the sandbox's variables name.
+func TestSearchModule(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/search" || r.Header.Get("Authorization") != "Bearer key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if !strings.Contains(string(body), `"query": "atolls"`) || !strings.Contains(string(body), `"max_results": 2`) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, `{"id": "1", "results": [{"title": "T", "url": "U", "snippet": "S"}]}`)
+	}))
+	defer s.Close()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "perplexity.py"), []byte(searchModule), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", `import asyncio, perplexity
+a = perplexity.Perplexity().search.create(query="atolls", max_results=2)
+async def ask():
+    async with perplexity.AsyncPerplexity() as client:
+        return await client.search.create(query="atolls", max_results=2)
+b = asyncio.run(ask())
+print(a.results[0].title, a.results[0].date, b.results[0].url, b.model_dump()["results"][0]["snippet"])
+for key, query in ("other", "x"), ("key", "x"):
+    try: perplexity.Perplexity(api_key=key).search.create(query=query)
+    except perplexity.APIStatusError as e: print(type(e).__name__, e.status_code)
+try: a = perplexity.Perplexity().chat
+except AttributeError as e: print(e)`)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PERPLEXITY_API_KEY=key", "PERPLEXITY_BASE_URL="+s.URL)
+	out, err := cmd.CombinedOutput()
+	if want := "T None U S\nAuthenticationError 401\nBadRequestError 400\nthis image's client only searches: client.search.create. 'pip install perplexityai' brings client.chat\n"; err != nil || string(out) != want {
+		t.Errorf("%v, %s", err, out)
 	}
 }

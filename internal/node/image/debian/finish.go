@@ -17,9 +17,8 @@ import (
 // Env is the environment of programs in the image.
 func Env() map[string]string {
 	return map[string]string{
-		"PATH":         runtime.Home + "/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"LANG":         "C.UTF-8",
-		"MPLCONFIGDIR": fontCache,
+		"PATH": runtime.Home + "/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG": "C.UTF-8",
 	}
 }
 
@@ -40,8 +39,10 @@ var texts = map[string]string{
 		"\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
 	"/etc/apt/apt.conf.d/90atoll": aptSettings,
 	// npm install -g works without root, and what it installs is on PATH.
-	"/etc/npmrc":              "prefix=${HOME}/.local\nupdate-notifier=false\nfund=false\n",
-	modules + "/atoll_web.py": webModule,
+	"/etc/npmrc":                "prefix=${HOME}/.local\nupdate-notifier=false\nfund=false\n",
+	modules + "/atoll_fonts.py": fontsModule,
+	modules + "/atoll_web.py":   webModule,
+	modules + "/perplexity.py":  searchModule,
 }
 
 // aptSettings are for apt as root of a sandbox: no second user, and as little as can
@@ -105,11 +106,6 @@ func Finish(root *erofs.Node) error {
 		return fmt.Errorf("the packages' tree has no Python in /usr/lib")
 	}
 	dropTests(root)
-	cache, err := tree.MkdirAll(root, fontCache, 0o755)
-	if err != nil {
-		return err
-	}
-	own(cache)
 	return nil
 }
 
@@ -135,13 +131,5 @@ func dropTests(root *erofs.Node) {
 				}
 			}
 		}
-	}
-}
-
-// own gives a folder and all it holds to the sandbox's user.
-func own(n *erofs.Node) {
-	n.UID, n.GID = runtime.UID, runtime.GID
-	for _, child := range n.Children {
-		own(child)
 	}
 }

@@ -7,6 +7,16 @@ import _ "embed"
 //go:embed files/atoll_web.py
 var webModule string
 
+// searchModule is the client of searches that code for models expects in a sandbox.
+//
+//go:embed files/perplexity.py
+var searchModule string
+
+// fontsModule makes matplotlib's list of fonts, and adds the user's to it.
+//
+//go:embed files/atoll_fonts.py
+var fontsModule string
+
 // webCommand is the module as a command. It says where its module is, so that it works in any
 // folder and without a site.
 const webCommand = "#!/usr/bin/python3 -IS\nimport sys\nsys.path.append(\"" + modules + "\")\nimport atoll_web\nsys.exit(atoll_web.main())\n"
