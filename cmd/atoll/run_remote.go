@@ -51,7 +51,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 
 // remoteRequest is req as a server is asked.
 func remoteRequest(req execution.Request) sdk.ExecuteRequest {
-	in := sdk.ExecuteRequest{Code: req.Code, EnvVars: req.Env}
+	in := sdk.ExecuteRequest{Code: req.Code, EnvVars: req.Env, Partial: new(true)} // progress bars move here, too
 	if language := string(req.Language); language != "" {
 		in.Language = &language
 	}

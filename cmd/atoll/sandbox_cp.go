@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,13 +96,38 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 			return err
 		}
 		defer in.Close()
-		_, err = c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
-		return err
+		return copyFileIn(ctx, c, in, info, at, to)
 	}
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { w.CloseWithError(packFolder(w, from)) }()
 	_, err = c.UnpackSandbox(ctx, at, to, r)
+	return err
+}
+
+// copyFileIn copies a file with its time. Like a write it replaces a file at once, and writes
+// to where a link leads.
+func copyFileIn(ctx context.Context, c *sdk.Client, in io.Reader, info fs.FileInfo, at sdk.SandboxRef, to string) error {
+	there, err := c.StatSandboxFile(ctx, at, to)
+	if !info.Mode().IsRegular() || info.Size() == 0 || err == nil && there.Kind != "file" {
+		// A device, or a file of /proc, whose size is not known; or a link.
+		_, err := c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
+		return err
+	}
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() { w.CloseWithError(packFile(w, in, info)) }()
+	if err != nil { // there is nothing in the way, or the copy finds out what is
+		_, err := c.UnpackSandbox(ctx, at, to, r)
+		return err
+	}
+	beside := path.Join(path.Dir(to), ".atoll-"+rand.Text())
+	if _, err = c.UnpackSandbox(ctx, at, beside, r); err == nil {
+		_, err = c.MoveSandboxFile(ctx, at, beside, to, true)
+	}
+	if err != nil {
+		_ = c.DeleteSandboxFile(context.WithoutCancel(ctx), at, beside, false) // it may never have been made
+	}
 	return err
 }
 
@@ -144,6 +172,31 @@ func (s *sandboxes) copyAcross(ctx context.Context, c *sdk.Client, fromAt sdk.Sa
 	return err
 }
 
+// packFile writes a file as a tar archive, in which it is called ".".
+func packFile(w io.Writer, in io.Reader, info fs.FileInfo) error {
+	out := tar.NewWriter(w)
+	head, err := entry(info, ".", "")
+	if err != nil {
+		return err
+	}
+	if err := out.WriteHeader(head); err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, in, head.Size)
+	return errors.Join(err, out.Close())
+}
+
+// entry begins an entry of an archive, with its time to the nanosecond.
+func entry(info fs.FileInfo, name, target string) (*tar.Header, error) {
+	head, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return nil, err
+	}
+	head.Name, head.Uname, head.Gname, head.Uid, head.Gid = name, "", "", 0, 0
+	head.Format, head.AccessTime, head.ChangeTime = tar.FormatPAX, time.Time{}, time.Time{}
+	return head, nil
+}
+
 // packFolder writes a folder as a tar archive, in which it is called ".".
 func packFolder(w io.Writer, folder string) error {
 	root, err := os.OpenRoot(folder)
@@ -169,11 +222,10 @@ func packFolder(w io.Writer, folder string) error {
 		case !info.IsDir() && !info.Mode().IsRegular():
 			return nil // a socket, a pipe, a device
 		}
-		head, err := tar.FileInfoHeader(info, target)
+		head, err := entry(info, name, target)
 		if err != nil {
 			return err
 		}
-		head.Name, head.Uname, head.Gname, head.Uid, head.Gid = name, "", "", 0, 0
 		if err := out.WriteHeader(head); err != nil || !info.Mode().IsRegular() {
 			return err
 		}
@@ -227,9 +279,15 @@ func unpack(r io.Reader, to string) error {
 	}
 	defer parent.Close()
 	root, whole := parent, false // there was an entry that is all of it, and no folder
+	var folders []*tar.Header    // get their times when all that goes into them is there
 	for {
 		head, err := in.Next()
 		if errors.Is(err, io.EOF) {
+			for _, head := range slices.Backward(folders) {
+				if err := root.Chtimes(path.Clean(head.Name), head.ModTime, head.ModTime); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
 			return nil
 		}
 		if err != nil {
@@ -255,6 +313,7 @@ func unpack(r io.Reader, to string) error {
 					return err
 				}
 				defer root.Close()
+				folders = append(folders, head)
 				continue
 			}
 			whole = true
@@ -263,6 +322,9 @@ func unpack(r io.Reader, to string) error {
 		}
 		if err := unpackEntry(root, name, head, in); err != nil {
 			return err
+		}
+		if head.Typeflag == tar.TypeDir {
+			folders = append(folders, head)
 		}
 	}
 }
@@ -293,5 +355,8 @@ func unpackEntry(root *os.Root, name string, head *tar.Header, in io.Reader) err
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return root.Chtimes(name, head.ModTime, head.ModTime)
 }

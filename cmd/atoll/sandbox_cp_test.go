@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestUnpackHostile unpacks what a sandbox that was taken over might send.
@@ -124,6 +125,12 @@ func TestPackUnpack(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(from, "link")); err != nil {
 		t.Fatal(err)
 	}
+	at := time.Unix(1_700_000_000, 123_456_789)
+	for _, name := range []string{"sub/-f\n", "sub/empty", "sub", "."} {
+		if err := os.Chtimes(filepath.Join(from, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(packFolder(w, from)) }()
 	to := filepath.Join(dir, "to")
@@ -140,7 +147,9 @@ func TestPackUnpack(t *testing.T) {
 	if target, err := os.Readlink(filepath.Join(to, "link")); err != nil || target != "/etc" {
 		t.Errorf("got %q %v", target, err)
 	}
-	if _, err := os.Stat(filepath.Join(to, "sub", "empty")); err != nil {
-		t.Error(err)
+	for _, name := range []string{"sub/-f\n", "sub/empty", "sub", "."} {
+		if info, err := os.Stat(filepath.Join(to, name)); err != nil || !info.ModTime().Equal(at) {
+			t.Errorf("the time of %q: %v, %v", name, info, err)
+		}
 	}
 }

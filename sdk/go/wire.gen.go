@@ -1349,7 +1349,7 @@ type ErrorResponse struct {
 
 // Event Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there.
 type Event struct {
-	// Data On output: a line with its newline, or a piece of one that is longer than 64 KiB.
+	// Data On output: a line with its newline, or a piece of one that is longer than 64 KiB. With partial also a piece that the program paused behind.
 	Data string `json:"data,omitempty"`
 
 	// OutputTruncated On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete.
@@ -1440,6 +1440,9 @@ type ExecuteRequest struct {
 
 	// Outputs Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
 	Outputs *[]string `json:"outputs,omitempty"`
+
+	// Partial In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line.
+	Partial *bool `json:"partial,omitempty"`
 
 	// Stdin What the program reads from its standard input; empty without it. Beyond the original contract.
 	Stdin *string `json:"stdin,omitempty"`

@@ -220,6 +220,14 @@ func TestToolTransfer(t *testing.T) {
 	if got := s.tool("read_file", object{"sandbox": "other", "path": "-name"}, http.StatusOK); got["content"] != "123" {
 		t.Errorf("got %v", got)
 	}
+	s.shell("touch -d @1000000000.25 tree/f && mkdir in && touch -d @1000000000.5 in/g in")
+	for from, to := range map[string]string{"tree/f": "f", "tree/link": "behind", "in": "a"} { // a is there
+		s.tool("transfer", move(from, to, true), http.StatusOK)
+	}
+	look = object{"sandbox": "other", "command": "stat -c %.9Y f behind a/g"}
+	if got := s.tool("shell", look, http.StatusOK); got["stdout"] != "1000000000.250000000\n1000000000.250000000\n1000000000.500000000\n" {
+		t.Errorf("times: %v", got)
+	}
 	s.refused("transfer", move("nothing", "x", true), http.StatusNotFound, "no such file")
 	s.refused("transfer", move("/dev/zero", "x", false), http.StatusBadRequest, `"/dev/zero" is no file`)
 	s.refused("transfer", move("tree/f", "a/copy", false), http.StatusBadRequest, `unpack "/home/user/a/copy": is a directory`)

@@ -26,6 +26,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Timeout:     req.Timeout,
 		Env:         over(p.Key.Variables(), req.Env),
 		Input:       req.Input,
+		Partial:     req.Partial,
 		Image:       env.RunImage(),
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),

@@ -240,9 +240,17 @@ func carry(ctx context.Context, from sandbox.Handle, fromPath string, to sandbox
 	if info.Kind == file.Link {
 		behind := strings.TrimRight(fromPath, "/") + "/."
 		if _, err := guest.Stat(ctx, behind); err != nil { // it leads to no folder
-			return carryFile(ctx, guest, fromPath, to.Guest(), toPath)
+			at, err := destination(ctx, guest, fromPath)
+			if err != nil {
+				return 0, err
+			}
+			if behind, err := guest.Stat(ctx, at); err != nil || behind.Kind != file.Regular || behind.Size == 0 {
+				return carryFile(ctx, guest, fromPath, to.Guest(), toPath) // such as one of /proc, whose size is not known
+			}
+			info.Kind, fromPath = file.Regular, at
+		} else {
+			info.Kind, fromPath = file.Folder, behind
 		}
-		info.Kind, fromPath = file.Folder, behind
 	}
 	if info.Kind == file.Folder && !recursive {
 		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)

@@ -48,6 +48,8 @@ type Job struct {
 	// Files are copies that the turn's sandbox has of uploaded files.
 	Files []FileRef `json:",omitempty"`
 
+	Partial bool `json:",omitempty"` // as Request has it
+
 	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
 	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped
 
@@ -70,8 +72,13 @@ const MaxChunk = 64 << 10
 // reconnect.
 const MaxEvents = 10_000
 
+// PartialAfter is how long a program is silent before the beginning of a line is an Event
+// of its own, where Job.Partial asks for that: progress bars and prompts end without a newline.
+const PartialAfter = 100 * time.Millisecond
+
 // Event is a piece of output with its place in the execution's log: a line with
-// its newline, a piece of a line longer than MaxChunk, or the last line. An
+// its newline, a piece of a line longer than MaxChunk, or the last line; with Job.Partial
+// also a piece of a line that the program paused in. An
 // Event without a Stream is a keepalive. The first Event has Seq 2: 1 is the
 // status that every stream begins with; the result comes after the last.
 type Event struct {

@@ -52,6 +52,7 @@ type Request struct {
 	Env      map[string]string // the request's own, over those of the environment
 	Metadata map[string]string // for the record; never shown to the program
 	Thread   string            // id of the thread whose home it gets; "" for a fresh one
+	Partial  bool              // streams get the beginning of a line after PartialAfter without output
 	SubPaths []storage.SubPath // narrows what is mounted
 	Input
 }

@@ -260,10 +260,14 @@ const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLO
 
 // header begins an entry.
 func header(name string, st *unix.Stat_t) *tar.Header {
-	return &tar.Header{
+	h := &tar.Header{
 		Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
-		ModTime: time.Unix(int64(st.Mtim.Sec), 0), //nolint:unconvert // fields differ by machine
+		ModTime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)), //nolint:unconvert // fields differ by machine
 	}
+	if st.Mtim.Nsec != 0 {
+		h.Format = tar.FormatPAX // the other formats round times to seconds
+	}
+	return h
 }
 
 // moveAcross moves between file systems: by a copy, which takes the new name when

@@ -208,6 +208,9 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 			*list.to = append(*list.to, string(s))
 		}
 	}
+	if q.Terminal != nil && !slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "TERM=") }) {
+		c.Env = append(c.Env, "TERM=xterm-256color") // without it editors and pagers refuse the terminal
+	}
 	if q.Shell != nil {
 		c.Argv = []string{bash, "-c", "--", string(*q.Shell)}
 	}

@@ -32,6 +32,7 @@ const (
 	kindStdout    = 'o' // a frame of the guest
 	kindStderr    = 'e'
 	kindKeepalive = 'k'
+	kindPartial   = 'p' // beginnings of lines became events
 	kindEnd       = 'x'
 	kindIdle      = 'i' // the only one: no job has the sandbox, which a turn keeps
 )

@@ -55,6 +55,14 @@ func (l *lines) flush() {
 	}
 }
 
+// pause emits what is pending, without the beginning of a character.
+func (l *lines) pause() {
+	if whole := wholeRunes(l.pending); whole > 0 {
+		l.emit(l.pending[:whole])
+		l.pending = l.pending[:copy(l.pending, l.pending[whole:])]
+	}
+}
+
 // wholeRunes returns the length of p without a character cut off at its end.
 func wholeRunes(p []byte) int {
 	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {

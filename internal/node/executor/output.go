@@ -34,6 +34,7 @@ type output struct {
 	log      *slog.Logger
 	metrics  *metrics
 	keepTime time.Duration
+	pauses   bool   // the job asks for beginnings of lines
 	fail     func() // called once when the way has broken down
 
 	mu      sync.Mutex
@@ -48,7 +49,8 @@ type output struct {
 	batch   []execution.Event
 	data    []byte // of batch
 	timer   *time.Timer
-	last    time.Time // when there was an event
+	partial *time.Timer // nil where events are whole lines
+	last    time.Time   // when there was an event
 	ended   bool
 	muted   bool // the log takes no more
 
@@ -66,7 +68,7 @@ func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*o
 	}
 	o := &output{
 		writer: x.cfg.Writer, traceID: job.TraceID, limit: job.StoreOutput,
-		log: x.cfg.Log, metrics: x.metrics, keepTime: keepaliveEvery, fail: fail, seq: 1, stored: 1,
+		log: x.cfg.Log, metrics: x.metrics, keepTime: keepaliveEvery, pauses: job.Partial, fail: fail, seq: 1, stored: 1,
 		answer: answer{path: x.outputPath(folder), count: func(n int) { x.metrics.spooled.Add(float64(n)) }},
 	}
 	var emit [2]func([]byte)
@@ -88,6 +90,9 @@ func (o *output) start(j *journal) {
 	defer o.mu.Unlock()
 	o.journal, o.last = j, time.Now()
 	o.timer = time.AfterFunc(o.keepTime, o.keepalive)
+	if o.pauses {
+		o.partial = time.AfterFunc(execution.PartialAfter, o.paused)
+	}
 }
 
 // write is the run's execution.Sink.
@@ -114,6 +119,9 @@ func (o *output) write(s execution.Stream, p []byte) {
 		p = p[end:]
 	}
 	o.pass(n, p)
+	if o.partial != nil && o.open() {
+		o.partial.Reset(execution.PartialAfter)
+	}
 }
 
 // pass takes a frame, or a part of one. o.mu is held.
@@ -246,6 +254,29 @@ func (o *output) keepalive() {
 	o.timer.Reset(wait)
 }
 
+// paused makes events of beginnings of lines, in which the program has paused.
+func (o *output) paused() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended || !o.open() {
+		return
+	}
+	o.note(kindPartial, nil) // a later process cuts the lines at the same place
+	o.pause()
+	o.flush()
+}
+
+// open reports whether a line has begun. o.mu is held.
+func (o *output) open() bool { return len(o.lines[0].pending) > 0 || len(o.lines[1].pending) > 0 }
+
+// pause makes events of what is pending, without the beginning of a character and of what
+// may be a secret. o.mu is held.
+func (o *output) pause() {
+	for n := range o.lines {
+		o.lines[n].pause()
+	}
+}
+
 // replay brings a new output to where the journal of another one ends. Events up
 // to stored are in the log.
 func (o *output) replay(j *journal, stored int64) (end *endRecord, err error) {
@@ -270,6 +301,8 @@ func (o *output) replay(j *journal, stored int64) (end *endRecord, err error) {
 			o.take(1, data)
 		case kindKeepalive:
 			o.event("", nil)
+		case kindPartial:
+			o.pause()
 		case kindEnd:
 			end = new(endRecord)
 			if err := json.Unmarshal(data, end); err != nil {
@@ -291,6 +324,9 @@ func (o *output) close() {
 	if o.ended = true; o.timer != nil {
 		o.timer.Stop()
 	}
+	if o.partial != nil {
+		o.partial.Stop()
+	}
 	o.answer.close()
 	if o.journal != nil {
 		_ = o.journal.close() // all is written; after clear it is closed already
@@ -311,6 +347,9 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 	o.ended = true
 	if o.timer != nil {
 		o.timer.Stop()
+	}
+	if o.partial != nil {
+		o.partial.Stop()
 	}
 	o.mu.Unlock() // nothing is written from here on
 

@@ -242,6 +242,48 @@ func TestSilentLogsAreKeptAlive(t *testing.T) {
 	})
 }
 
+// TestPartialLines: where the job asks for it, a line that the program pauses in is sent, also
+// by a process that takes over, which counts the events in the same way.
+func TestPartialLines(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &memoryLog{}
+			x, job := testExecutor(t, l), testJob()
+			job.Partial = partial
+			folder := t.TempDir()
+			o := begin(t, x, &job, folder)
+			say := func(text string, then time.Duration) {
+				o.write(execution.Stdout, []byte(text))
+				time.Sleep(then)
+				synctest.Wait()
+			}
+			say("whole\n10 %\r", 50*time.Millisecond)
+			say("20 %\r", time.Second)
+			say("a caf\xc3", time.Second)    // the beginning of a character waits
+			say("\xa9, hunter", time.Second) // so does what may be a secret
+			o.close()
+			o = resume(t, x, folder, l)
+			say("2x? ", time.Second)
+			say("end\n", 0)
+			o.close()
+			var got []string
+			for i, e := range l.events {
+				if e.Seq != int64(i)+2 {
+					t.Errorf("the event %d has the seq %d", i, e.Seq)
+				}
+				got = append(got, string(e.Data))
+			}
+			want := []string{"whole\n", "10 %\r20 %\ra café, " + redact.Marker + "? end\n"}
+			if partial {
+				want = []string{"whole\n", "10 %\r20 %\r", "a caf", "é, ", redact.Marker + "? ", "end\n"}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("partial %t: %q, want %q", partial, got, want)
+			}
+		})
+	}
+}
+
 // BenchmarkOutput is what a tiny program's output costs, its journal and the
 // end of it included.
 func BenchmarkOutput(b *testing.B) {

@@ -1380,7 +1380,7 @@ export interface components {
         };
         /** Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there. */
         Event: {
-            /** On output: a line with its newline, or a piece of one that is longer than 64 KiB. */
+            /** On output: a line with its newline, or a piece of one that is longer than 64 KiB. With partial also a piece that the program paused behind. */
             data?: string;
             /** On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete. */
             output_truncated?: boolean;
@@ -1483,6 +1483,11 @@ export interface components {
             } | null;
             /** Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract. */
             outputs?: string[] | null;
+            /**
+             * In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line.
+             * @default false
+             */
+            partial?: boolean | null;
             /** What the program reads from its standard input; empty without it. Beyond the original contract. */
             stdin?: string | null;
             /** Instead of stdin: any bytes, in base64. Beyond the original contract. */

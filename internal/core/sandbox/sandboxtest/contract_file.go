@@ -354,7 +354,7 @@ func testRefused(u *use) {
 }
 
 func testPack(u *use) {
-	u.shell(`mkdir -p tree/sub; cd tree; head -c 300000 /dev/urandom > big; echo x > $'\xff'; ln -s sub/y link; ln big hard; chmod 640 big; touch -d @1000000000 sub; mkdir empty`)
+	u.shell(`mkdir -p tree/sub; cd tree; head -c 300000 /dev/urandom > big; echo x > $'\xff'; ln -s sub/y link; ln big hard; chmod 640 big; touch -d @1000000000.25 sub $'\xff'; touch -hd @1000000000.5 link; mkdir empty`)
 	a, err := u.Pack(u.Context(), "tree")
 	if err != nil {
 		u.Fatal(err)
@@ -372,7 +372,7 @@ func testPack(u *use) {
 	if err != nil || n.Files != 7 {
 		u.Errorf("unpacked %+v, %v", n, err)
 	}
-	equal(u.T, "the difference", u.shell(`diff -r tree again; cd again; stat -c %a big; stat -c %Y sub; readlink link; cat $'\xff'`), "640\n1000000000\nsub/y\nx")
+	equal(u.T, "the difference", u.shell(`diff -r tree again; cd again; stat -c %a big; stat -c %.9Y sub $'\xff' link; readlink link; cat $'\xff'`), "640\n1000000000.250000000\n1000000000.250000000\n1000000000.500000000\nsub/y\nx")
 	broken := errors.New("the source broke")
 	if _, err := u.Unpack(u.Context(), "cut", io.MultiReader(bytes.NewReader(data[:200_000]), failing{broken})); !errors.Is(err, broken) {
 		u.Errorf("cut off: %v", err)

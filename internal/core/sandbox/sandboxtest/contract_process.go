@@ -486,6 +486,10 @@ func testTerminal(u *use) {
 	if out := u.rest(o); out.exit.Signal != 0 || out.text[process.Stdout] != "" {
 		u.Errorf("got %+v", out)
 	}
+	for want, env := range map[string][]string{"xterm-256color": nil, "dumb": {"TERM=dumb"}} {
+		p := u.start(process.Spec{Shell: `printf %s "$TERM"`, Env: env, Terminal: &process.Size{Rows: 2, Columns: 9}})
+		equal(u.T, "TERM", u.rest(u.follow(p.ID, 0)).text[process.Terminal], want)
+	}
 	refused(u.T, "without a terminal", u.Resize(u.Context(), u.start(process.Spec{Shell: "true"}).ID, process.Size{}), fault.Invalid, "no terminal")
 }
 

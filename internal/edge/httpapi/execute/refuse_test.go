@@ -87,6 +87,7 @@ func TestBadBodies(t *testing.T) {
 		{"metadata null inside", `{"code":"x","metadata":{"a":null}}`, "metadata must be an object whose values are strings"},
 		{"metadata with a long key", `{"code":"x","metadata":{"` + strings.Repeat("k", 41) + `":"v"}}`, "must be 1 to 40 characters"},
 
+		{"partial no boolean", `{"code":"x","partial":"yes"}`, "partial must be"},
 		{"thread empty", `{"code":"x","thread_id":""}`, "thread_id must not be empty"},
 		{"thread a number", `{"code":"x","thread_id":7}`, "thread_id must be a string"},
 		{"thread that begins badly", `{"code":"x","thread_id":"-t"}`, "thread_id must be 1 to 128 letters"},

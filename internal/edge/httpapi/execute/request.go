@@ -25,6 +25,8 @@ type ExecuteRequest struct {
 
 	Input
 
+	Partial *bool `json:"partial,omitzero" default:"false" doc:"In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line."`
+
 	ThreadID *wire.Text `json:"thread_id,omitzero" nullable:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$" doc:"Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409."`
 }
 
@@ -46,6 +48,7 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 	if in.Language != nil {
 		req.Language = *in.Language
 	}
+	req.Partial = in.Partial != nil && *in.Partial
 	if in.Timeout != nil {
 		req.Timeout = in.Timeout.Duration()
 	}

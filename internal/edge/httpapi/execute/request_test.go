@@ -42,3 +42,16 @@ func FuzzExecute(f *testing.F) {
 		}
 	})
 }
+
+// TestPartial: a request's partial reaches the execution.
+func TestPartial(t *testing.T) {
+	for body, want := range map[string]bool{`{"code":"x"}`: false, `{"code":"x","partial":null}`: false, `{"code":"x","partial":true}`: true} {
+		var in ExecuteRequest
+		if err := wire.Body.Decode([]byte(body), &in); err != nil {
+			t.Fatal(err)
+		}
+		if req, err := in.request(execution.Policy{}); err != nil || req.Partial != want {
+			t.Errorf("%s: %t, %v", body, req.Partial, err)
+		}
+	}
+}

@@ -42,7 +42,7 @@ type Event struct {
 	TraceID         string           `json:"trace_id,omitzero" doc:"On status and result."`
 	Status          string           `json:"status,omitzero" enum:"running,success,failed,timeout,cancelled" doc:"On status and result."`
 	Stream          string           `json:"stream,omitzero" enum:"stdout,stderr" doc:"On output."`
-	Data            string           `json:"data,omitzero" doc:"On output: a line with its newline, or a piece of one that is longer than 64 KiB."`
+	Data            string           `json:"data,omitzero" doc:"On output: a line with its newline, or a piece of one that is longer than 64 KiB. With partial also a piece that the program paused behind."`
 	Result          *ExecuteResponse `json:"result,omitzero" doc:"On result: what an inline response holds."`
 	OutputTruncated *bool            `json:"output_truncated,omitzero" nullable:"false" doc:"On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete."`
 	Seq             int64            `json:"seq" doc:"Position in the stream."`

@@ -380,6 +380,10 @@ class ExecuteRequest(TypedDict):
     """
     Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
     """
+    partial: NotRequired[bool | None]
+    """
+    In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line.
+    """
     stdin: NotRequired[str | None]
     """
     What the program reads from its standard input; empty without it. Beyond the original contract.

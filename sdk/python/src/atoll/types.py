@@ -5893,7 +5893,7 @@ class Event(Record):
     """
     data: str | None
     """
-    On output: a line with its newline, or a piece of one that is longer than 64 KiB.
+    On output: a line with its newline, or a piece of one that is longer than 64 KiB. With partial also a piece that the program paused behind.
     """
     output_truncated: bool | None
     """
