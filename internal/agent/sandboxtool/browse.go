@@ -144,10 +144,18 @@ func pageCall(c *loop.Call, config json.RawMessage, p execution.Policy, call map
 
 func opens(tool string) bool { return tool == skill.OpenPageTool || tool == skill.FollowLinkTool }
 
-// opened is how many pages the run was asked to open before a call.
+// opened counts the pages that the run opened before a call. A page that could not be loaded
+// is none; one that is being loaded counts.
 func opened(c *loop.Call) (n int) {
-	for _, it := range c.Conversation[min(len(c.Conversation), c.Request.Before):] {
-		if it.Call == nil || !opens(it.Call.Name) {
+	turn := c.Conversation[min(len(c.Conversation), c.Request.Before):]
+	failed := map[string]bool{}
+	for _, it := range turn {
+		if it.Result != nil && it.Result.Failed {
+			failed[it.Result.CallID] = true
+		}
+	}
+	for _, it := range turn {
+		if it.Call == nil || !opens(it.Call.Name) || failed[it.Call.ID] {
 			continue
 		}
 		if it.Call.ID == c.Call.ID {

@@ -56,6 +56,11 @@ func TestPageTools(t *testing.T) {
 	if out, err := w.do(t, skill.ReadPageTool, `{}`); err != nil || out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
 	}
+	w.said = append(w.said, model.Item{Result: &model.Result{CallID: "c", Failed: true}}) // that page could not be loaded
+	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || out.Result.Failed {
+		t.Errorf("behind a page that was not opened: %+v, %v", out, err)
+	}
+	w.said = w.said[:4]
 	w.of.Before = 1 // the first was in an earlier turn
 	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)

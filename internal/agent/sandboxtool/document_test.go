@@ -1,8 +1,11 @@
 package sandboxtool
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,6 +82,12 @@ func TestDocuments(t *testing.T) {
 	write("page.html", "<h1>A page</h1><script>document.body.append('by a script')</script>")
 	write("a.csv", "n,x\n1.5,\"a,b\"\n007,\n")
 	write("broken.docx", "x")
+	write("rich.md", "# A *b*\n\nsome **bold `code`** and [a link](https://example.org/?a=1&b=2)\nsame paragraph\n\n- one\n  1. below\n\n- two\n\n| h | i |\n|---|---|\n| **x** | a \\| b |\n\n```\ndef f():\n  1 < 2\n```\n")
+	zipped(t, filepath.Join(dir, "formulas.xlsx"), map[string]string{
+		"xl/workbook.xml":            `<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels": `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Target="s.xml"/></Relationships>`,
+		"xl/s.xml":                   `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1"><c r="A1"><f>1+1</f><v>2</v></c><c r="B1"><f>SUM(A1:A1)</f></c><c r="C1"><f>A1</f><v/></c></row></sheetData></worksheet>`,
+	})
 	write("b.csv.part", "of the user")
 	for _, c := range []struct {
 		call object
@@ -87,6 +96,9 @@ func TestDocuments(t *testing.T) {
 		{object{"do": "convert", "file_path": "a.md", "to_path": "new/a.docx"}, "Converted a.md to new/a.docx"},
 		{object{"do": "read", "file_path": "new/a.docx"}, "1 to 2 of 2:\n# Top\n\n<&> ü"},
 		{object{"do": "read", "file_path": "new/a.docx", "room": 6}, "[the rest begins at first 2]"},
+		{object{"do": "convert", "file_path": "rich.md", "to_path": "rich.docx"}, "Converted"},
+		{object{"do": "read", "file_path": "rich.docx"}, "# A b\n\nsome bold code and a link same paragraph\n\n- one\n\n- below\n\n- two\n\n| h | i |\n| --- | --- |\n| x | a \\| b |\n\ndef f():\n  1 < 2"},
+		{object{"do": "read", "file_path": "formulas.xlsx"}, "| 2 | [not computed: =SUM(A1:A1)] | [not computed: =A1] |"},
 		{object{"do": "convert", "file_path": "a.csv", "to_path": "a.xlsx"}, "Converted"},
 		{object{"do": "read", "file_path": "a.xlsx"}, "| 1.5 | a,b |\n| 007 |  |"},
 		{object{"do": "convert", "file_path": "a.xlsx", "to_path": "b.csv"}, "Converted"},
@@ -114,6 +126,21 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%v: %q, refused %q; want %q", c.call, text, refused, c.want)
 		}
 	}
+	parts := unzipped(t, filepath.Join(dir, "rich.docx"))
+	for part, wants := range map[string][]string{
+		"word/document.xml": {
+			`<w:b/></w:rPr><w:t xml:space="preserve">bold </w:t>`, `Courier New"/><w:b/>`, `<w:i/></w:rPr><w:t xml:space="preserve">b</w:t>`, `<w:hyperlink r:id="link0">`,
+			`<w:ilvl w:val="0"/><w:numId w:val="1"/>`, `<w:ilvl w:val="1"/><w:numId w:val="2"/>`, `<w:tblHeader/>`, `<w:pStyle w:val="Code"/>`, `def f():</w:t><w:br/><w:t xml:space="preserve">  1 &lt; 2</w:t>`,
+		},
+		"word/_rels/document.xml.rels": {`Target="https://example.org/?a=1&amp;b=2" TargetMode="External"`},
+		"word/numbering.xml":           {`<w:num w:numId="2"><w:abstractNumId w:val="1"/>`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(parts[part], want) {
+				t.Errorf("%s lacks %s: %s", part, want, parts[part])
+			}
+		}
+	}
 	// The second move fails, as its folder is a file by then: the first one is undone.
 	text, refused := do(object{"do": "organize", "moves": []object{{"from_path": "t/1.csv", "to_path": "u"}, {"from_path": "t/2.csv", "to_path": "u/2.csv"}}})
 	if _, err := os.Stat(filepath.Join(dir, "t/1.csv")); err != nil || refused == "" {
@@ -138,4 +165,42 @@ func TestDocuments(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, "b.csv.part")); err != nil || string(data) != "of the user" {
 		t.Errorf("a file beside that which is made has %q, %v", data, err)
 	}
+}
+
+// zipped writes a zip archive of texts.
+func zipped(t *testing.T, name string, texts map[string]string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for part, text := range texts {
+		w, err := z.Create(part)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(name, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unzipped reads the texts of a zip archive.
+func unzipped(t *testing.T, name string) map[string]string {
+	t.Helper()
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	texts := map[string]string{}
+	for _, f := range z.File {
+		data, err := fs.ReadFile(z, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[f.Name] = string(data)
+	}
+	return texts
 }

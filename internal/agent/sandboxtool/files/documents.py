@@ -133,7 +133,9 @@ def value(cell, shared, dated):
     if kind == "inlineStr":
         return "".join(t.text or "" for t in cell.iter(S + "t"))
     if v is None or v.text is None:
-        return ""
+        formula = cell.find(S + "f")
+        # Programs that write sheets leave the values of formulas to those that show them.
+        return "" if formula is None else f"[not computed: ={formula.text}]" if formula.text else "[not computed]"
     if kind == "s":
         return shared[int(v.text)] if int(v.text) < len(shared) else ""
     if kind == "b":
@@ -285,7 +287,7 @@ def convert(call):
             with open(part, "x", encoding="utf-8", newline="") as f:
                 csv.writer(f).writerows(all_sheets[n - 1][1])
         elif made[0] in ("md", "txt") and made[1] == "docx":
-            to_docx(plain(call, source), part)
+            to_docx(made[0], plain(call, source), part)
         elif made == ("csv", "xlsx"):
             to_xlsx(plain(call, source), part)
         elif made[0] in ("md", "txt") and made[1] == "pptx":

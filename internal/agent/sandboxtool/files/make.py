@@ -39,20 +39,200 @@ def clean(text):
     return escape("".join(c for c in text if c >= " " or c == "\t"))
 
 
-def to_docx(text, path):
-    body = []
-    for line in text.splitlines():
+SPAN = re.compile(r"(?<!\\)(?:`(?P<code>[^`]+)`|\*\*(?P<bold>.+?)\*\*(?!\*)|(?<![\w*])\*(?!\s)(?P<italic>[^*]+?)\*(?!\w)"
+                  r"|!\[(?P<alt>[^\]]*)\]\((?P<image>[^)\s]+)\)|\[(?P<words>[^\]]+)\]\((?P<link>(?:https?|mailto):[^)\s]+)\))")
+
+
+def spans(text, marks=frozenset(), link=""):
+    """The parts of a text of Markdown: words, how they are marked, and where they lead."""
+    out, at = [], 0
+    def plain(words):
+        if words:
+            out.append((re.sub(r"\\([\\`*_\[\]{}()#+\-.!|<>])", r"\1", words), marks, link))
+    for found in SPAN.finditer(text):
+        plain(text[at:found.start()])
+        at = found.end()
+        if found["code"] is not None:
+            out.append((found["code"], marks | {"code"}, link))
+        elif found["image"] is not None:
+            out.append((found["alt"], marks | {"image"}, found["image"]))
+        elif found["link"] is not None:
+            out += spans(found["words"], marks, found["link"])
+        else:
+            mark = "bold" if found["bold"] is not None else "italic"
+            out += spans(found[mark], marks | {mark}, link)
+    plain(text[at:])
+    return out
+
+
+def cells(line):
+    return [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))]
+
+
+ITEM = r"(\s*)([-*+]|\d+[.)]) +(.*)"
+
+
+def blocks(text):
+    """The blocks of Markdown: what agents and the readers here write of it."""
+    lines, i = text.splitlines(), 0
+    starts = r"```|#{1,6} |\s*([-*+]|\d+[.)]) |\s*\||>|\s*(-{3,}|\*{3,})\s*$"
+    def block(pattern):
+        nonlocal i
+        first = i
+        while i < len(lines) and re.match(pattern, lines[i]):
+            i += 1
+        return lines[first:i]
+    def joined(words):
+        return "".join(re.sub(r"( {2,}|\\)$", "", w).strip() + ("\n" if re.search(r"( {2,}|\\)$", w) else " ") for w in words).strip()
+    while i < len(lines):
+        line = lines[i]
         heading = re.match(r"(#{1,6}) +(.*)", line)
-        style, line = (f'<w:pPr><w:pStyle w:val="Heading{len(heading[1])}"/></w:pPr>', heading[2]) if heading else ("", line)
-        body.append(f'<w:p>{style}<w:r><w:t xml:space="preserve">{clean(line)}</w:t></w:r></w:p>')
-    styles = "".join(
-        f'<w:style w:type="paragraph" w:styleId="Heading{i}"><w:name w:val="heading {i}"/><w:pPr><w:outlineLvl w:val="{i - 1}"/></w:pPr><w:rPr><w:b/><w:sz w:val="{36 - 2 * i}"/></w:rPr></w:style>' for i in range(1, 7))
-    styles = '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/></w:style>' + styles
-    ns = f'xmlns:w="{W[1:-1]}"'
+        if not line.strip():
+            i += 1
+        elif line.startswith("```"):
+            end = next((k for k in range(i + 1, len(lines)) if lines[k].startswith("```")), len(lines))
+            yield "code", "\n".join(lines[i + 1:end])
+            i = end + 1
+        elif heading:
+            yield "heading", (len(heading[1]), re.sub(r"\s+#+\s*$", "", heading[2]))
+            i += 1
+        elif re.fullmatch(r"\s*(-{3,}|\*{3,})\s*", line):
+            yield "rule", None
+            i += 1
+        elif line.lstrip().startswith("|"):
+            rows = [cells(r) for r in block(r"\s*\|")]
+            top = len(rows) > 1 and all(re.fullmatch(r":?-+:?", c) for c in rows[1])
+            yield "table", (rows[:1] + rows[2:] if top else rows, top)
+        elif re.match(ITEM, line):
+            items, depths = [], []
+            while i < len(lines):
+                item = re.match(ITEM, lines[i])
+                if item:
+                    indent = len(item[1].expandtabs(4))
+                    while depths and indent < depths[-1]:
+                        depths.pop()
+                    if not depths or indent > depths[-1]:
+                        depths.append(indent)
+                    items.append([len(depths) - 1, item[2][0].isdigit(), item[3]])
+                elif lines[i].strip() and lines[i][0] in " \t" and not re.match(starts, lines[i].strip()):
+                    items[-1][2] += " " + lines[i].strip()
+                else:
+                    after = next((k for k in range(i, len(lines)) if lines[k].strip()), len(lines))
+                    if after == i or after == len(lines) or not re.match(ITEM, lines[after]):
+                        break
+                    i = after  # blank lines between items
+                    continue
+                i += 1
+            yield "list", [tuple(item) for item in items]
+        elif line.startswith(">"):
+            yield "quote", joined([q[1:] for q in block(">")])
+        else:
+            words = [line]
+            i += 1
+            while i < len(lines) and lines[i].strip() and not re.match(starts, lines[i]):
+                words.append(lines[i])
+                i += 1
+            yield "words", joined(words)
+
+
+class Docx:
+    """The body of a DOCX file, as it is written."""
+
+    def __init__(self):
+        self.body, self.links, self.lists = [], [], []
+
+    def run(self, words, marks=(), link=""):
+        style = "".join((
+            '<w:rStyle w:val="Hyperlink"/>' if link else "", '<w:rFonts w:ascii="Courier New" w:hAnsi="Courier New" w:cs="Courier New"/>' if "code" in marks else "",
+            "<w:b/>" if "bold" in marks else "", "<w:i/>" if "italic" in marks else "", '<w:shd w:val="clear" w:color="auto" w:fill="F0F0F0"/>' if "code" in marks else ""))
+        text = "<w:br/>".join(f'<w:t xml:space="preserve">{clean(line)}</w:t>' for line in words.split("\n"))
+        out = f"<w:r>{f'<w:rPr>{style}</w:rPr>' if style else ''}{text}</w:r>"
+        if not link:
+            return out
+        if link not in self.links:
+            self.links.append(link)
+        return f'<w:hyperlink r:id="link{self.links.index(link)}">{out}</w:hyperlink>'
+
+    def text(self, markdown, marks=frozenset()):
+        return "".join(self.run(words or link, found | marks, "" if "image" in found else link) for words, found, link in spans(markdown))
+
+    def paragraph(self, runs, style="", more=""):
+        style = f'<w:pStyle w:val="{style}"/>' if style else ""
+        return f"<w:p>{f'<w:pPr>{style}{more}</w:pPr>' if style or more else ''}{runs}</w:p>"
+
+    def add(self, kind, of):
+        if kind == "heading":
+            self.body.append(self.paragraph(self.text(of[1]), f"Heading{of[0]}"))
+        elif kind == "code":
+            self.body.append(self.paragraph(self.run(of), "Code"))
+        elif kind == "rule":
+            self.body.append(self.paragraph("", more='<w:pBdr><w:bottom w:val="single" w:sz="6" w:space="1" w:color="888888"/></w:pBdr>'))
+        elif kind == "quote":
+            self.body.append(self.paragraph(self.text(of), "Quote"))
+        elif kind == "table":
+            self.table(*of)
+        elif kind == "list":
+            self.list(of)
+        else:
+            self.body.append(self.paragraph(self.text(of)))
+
+    def table(self, rows, top):
+        width = max(len(r) for r in rows)
+        out = [f'<w:tbl><w:tblPr><w:tblStyle w:val="TableGrid"/><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid>{"<w:gridCol/>" * width}</w:tblGrid>']
+        for n, r in enumerate(rows):
+            head = top and n == 0
+            line = "".join("<w:tc>" + self.paragraph(self.text(c, frozenset({"bold"} if head else ()))) + "</w:tc>" for c in r + [""] * (width - len(r)))
+            out.append(f"<w:tr>{'<w:trPr><w:tblHeader/></w:trPr>' if head else ''}{line}</w:tr>")
+        self.body.append("".join(out) + "</w:tbl>" + self.paragraph(""))  # Word joins tables without one
+
+    def list(self, items):
+        numbers = {}  # of the lists that the items before are in, by depth: each counts from 1
+        for depth, ordered, words in items:
+            depth = min(depth, 8)
+            for deeper in [d for d in numbers if d > depth]:
+                del numbers[deeper]
+            if numbers.get(depth, (None,))[0] != ordered:
+                self.lists.append(ordered)
+                numbers[depth] = ordered, len(self.lists)
+            self.body.append(self.paragraph(self.text(words), "ListParagraph", f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="{numbers[depth][1]}"/></w:numPr>'))
+
+    def numbering(self):
+        def levels(kind):
+            return "".join(f'<w:lvl w:ilvl="{i}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{"&#8226;" if kind == "bullet" else f"%{i + 1}."}"/>'
+                           f'<w:pPr><w:ind w:left="{360 * (i + 1)}" w:hanging="360"/></w:pPr></w:lvl>' for i in range(9))
+        kinds = "".join(f'<w:abstractNum w:abstractNumId="{i}">{levels(kind)}</w:abstractNum>' for i, kind in enumerate(("bullet", "decimal")))
+        restart = "".join(f'<w:lvlOverride w:ilvl="{i}"><w:startOverride w:val="1"/></w:lvlOverride>' for i in range(9))
+        return kinds + "".join(f'<w:num w:numId="{n}"><w:abstractNumId w:val="{int(ordered)}"/>{restart if ordered else ""}</w:num>' for n, ordered in enumerate(self.lists, 1))
+
+
+def docx_styles():
+    def style(name, title, ppr="", rpr="", kind="paragraph", more=""):
+        return f'<w:style w:type="{kind}" w:styleId="{name}"><w:name w:val="{title}"/>{f"<w:pPr>{ppr}</w:pPr>" if ppr else ""}{f"<w:rPr>{rpr}</w:rPr>" if rpr else ""}{more}</w:style>'
+    lines = "".join(f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="888888"/>' for side in ("top", "left", "bottom", "right", "insideH", "insideV"))
+    return ('<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/><w:pPr><w:spacing w:after="120"/></w:pPr></w:style>'
+            + "".join(style(f"Heading{i}", f"heading {i}", f'<w:outlineLvl w:val="{i - 1}"/>', f'<w:b/><w:sz w:val="{36 - 2 * i}"/>') for i in range(1, 7))
+            + style("ListParagraph", "List Paragraph", '<w:contextualSpacing/>') + style("Quote", "Quote", '<w:ind w:left="720"/>', "<w:i/>")
+            + style("Code", "Code", '<w:shd w:val="clear" w:color="auto" w:fill="F0F0F0"/>', '<w:rFonts w:ascii="Courier New" w:hAnsi="Courier New" w:cs="Courier New"/><w:sz w:val="18"/>')
+            + style("Hyperlink", "Hyperlink", rpr='<w:color w:val="0563C1"/><w:u w:val="single"/>', kind="character")
+            + style("TableGrid", "Table Grid", kind="table", more=f"<w:tblPr><w:tblBorders>{lines}</w:tblBorders></w:tblPr>"))
+
+
+def to_docx(kind, text, path):
+    made = Docx()
+    if kind == "md":
+        for block in blocks(text):
+            made.add(*block)
+    else:
+        made.body = [made.paragraph(made.run(line)) for line in text.splitlines()]
+    ns = f'xmlns:w="{W[1:-1]}" xmlns:r="{R[1:-1]}"'
+    links = "".join(f'<Relationship Id="link{i}" Type="{R[1:-1]}/hyperlink" Target="{escape(link, {chr(34): "&quot;"})}" TargetMode="External"/>' for i, link in enumerate(made.links))
     pack(path, {
-        "[Content_Types].xml": types(("wordprocessingml.document.main", "/word/document.xml"), ("wordprocessingml.styles", "/word/styles.xml")),
-        "_rels/.rels": rels(("officeDocument", "word/document.xml")), "word/_rels/document.xml.rels": rels(("styles", "styles.xml")),
-        "word/styles.xml": f"<w:styles {ns}>{styles}</w:styles>", "word/document.xml": f"<w:document {ns}><w:body>{''.join(body)}</w:body></w:document>",
+        "[Content_Types].xml": types(("wordprocessingml.document.main", "/word/document.xml"), ("wordprocessingml.styles", "/word/styles.xml"),
+                                     ("wordprocessingml.numbering", "/word/numbering.xml")),
+        "_rels/.rels": rels(("officeDocument", "word/document.xml")),
+        "word/_rels/document.xml.rels": rels(("styles", "styles.xml"), ("numbering", "numbering.xml")).replace("</Relationships>", links + "</Relationships>"),
+        "word/styles.xml": f"<w:styles {ns}>{docx_styles()}</w:styles>", "word/numbering.xml": f"<w:numbering {ns}>{made.numbering()}</w:numbering>",
+        "word/document.xml": f"<w:document {ns}><w:body>{''.join(made.body)}</w:body></w:document>",
     })
 
 
@@ -161,61 +341,55 @@ def to_pptx(text, path):
 
 
 def inline(text):
-    text = escape(text, {'"': "&quot;"})
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
-    text = re.sub(r"(?<![\w*])\*(?!\s)([^*]+?)\*(?!\w)", r"<i>\1</i>", text)
-    text = re.sub(r"!\[([^\]]*)\]\(([^)\s]+)\)", r'<img alt="\1" src="\2">', text)
-    return re.sub(r"\[([^\]]+)\]\(((?:https?|mailto):[^)\s]+)\)", r'<a href="\2">\1</a>', text)
+    """The HTML of a text of Markdown."""
+    out = []
+    for words, marks, link in spans(text):
+        words = escape(words, {'"': "&quot;"}).replace("\n", "<br>")
+        if "image" in marks:
+            words = f'<img alt="{words}" src="{escape(link, {chr(34): "&quot;"})}">'
+        elif link:
+            words = f'<a href="{escape(link, {chr(34): "&quot;"})}">{words}</a>'
+        for mark, tag in (("code", "code"), ("italic", "i"), ("bold", "b")):
+            words = f"<{tag}>{words}</{tag}>" if mark in marks else words
+        out.append(words)
+    return "".join(out)
 
 
-def cells(line):
-    return [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))]
+def html_list(items):
+    """A list whose items are (depth, ordered, text), with lists in it."""
+    out, i = [], 0
+    while i < len(items):
+        depth, ordered, _ = items[i]
+        kind = "ol" if ordered else "ul"
+        out.append(f"<{kind}>")
+        while i < len(items) and items[i][0] >= depth and (items[i][0] > depth or items[i][1] == ordered):
+            words, i = items[i][2], i + 1
+            first = i
+            while i < len(items) and items[i][0] > depth:
+                i += 1
+            out.append("<li>" + inline(words) + html_list(items[first:i]))
+        out.append(f"</{kind}>")
+    return "".join(out)
 
 
 def html_of(text):
-    """Markdown as HTML: what agents and the readers here write of it."""
-    out, lines, i = [], text.splitlines(), 0
-    starts = r"```|#{1,6} |\s*([-*+]|\d+\.) |\||>|\s*(-{3,}|\*{3,})\s*$"
-    def block(pattern):
-        nonlocal i
-        first = i
-        while i < len(lines) and re.match(pattern, lines[i]):
-            i += 1
-        return lines[first:i]
-    while i < len(lines):
-        line = lines[i]
-        heading = re.match(r"(#{1,6}) +(.*)", line)
-        if not line.strip():
-            i += 1
-        elif line.startswith("```"):
-            end = next((k for k in range(i + 1, len(lines)) if lines[k].startswith("```")), len(lines))
-            out.append(f"<pre>{escape(chr(10).join(lines[i + 1:end]))}</pre>")
-            i = end + 1
-        elif heading:
-            out.append(f"<h{len(heading[1])}>{inline(heading[2])}</h{len(heading[1])}>")
-            i += 1
-        elif re.fullmatch(r"\s*(-{3,}|\*{3,})\s*", line):
+    out = []
+    for kind, of in blocks(text):
+        if kind == "heading":
+            out.append(f"<h{of[0]}>{inline(of[1])}</h{of[0]}>")
+        elif kind == "code":
+            out.append(f"<pre>{escape(of)}</pre>")
+        elif kind == "rule":
             out.append("<hr>")
-            i += 1
-        elif line.lstrip().startswith("|"):
-            rows = [cells(r) for r in block(r"\s*\|")]
-            top = len(rows) > 1 and all(re.fullmatch(r":?-+:?", c) for c in rows[1])
-            rows = rows[:1] + rows[2:] if top else rows
+        elif kind == "table":
+            rows, top = of
             out.append("<table>" + "".join("<tr>" + "".join(f"<{'th' if top and n == 0 else 'td'}>{inline(c)}" for c in r) for n, r in enumerate(rows)) + "</table>")
-        elif re.match(r"\s*([-*+]|\d+\.) ", line):
-            kind = "ol" if re.match(r"\s*\d", line) else "ul"
-            items = block(r"\s*(\d+\.) " if kind == "ol" else r"\s*[-*+] ")
-            out.append(f"<{kind}>" + "".join("<li>" + inline(re.sub(r"\s*([-*+]|\d+\.) +", "", item, count=1)) for item in items) + f"</{kind}>")
-        elif line.startswith(">"):
-            out.append("<blockquote>" + "<br>".join(inline(q[1:].strip()) for q in block(">")) + "</blockquote>")
+        elif kind == "list":
+            out.append(html_list(of))
+        elif kind == "quote":
+            out.append(f"<blockquote>{inline(of)}</blockquote>")
         else:
-            words = [line]
-            i += 1
-            while i < len(lines) and lines[i].strip() and not re.match(starts, lines[i]):
-                words.append(lines[i])
-                i += 1
-            out.append("<p>" + inline(" ".join(words)) + "</p>")
+            out.append("<p>" + inline(of) + "</p>")
     return "\n".join(out)
 
 
