@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
@@ -20,7 +21,14 @@ func (s *Server) openThreads(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.threads = thread.New(thread.Config{Records: s.db.Threads(), Homes: home.States{Store: homes}, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
+	s.threads = thread.New(thread.Config{
+		Records: s.db.Threads(), Homes: home.States{Store: homes}, Keep: s.cfg.Settings.KeepThreads, Log: s.log,
+		Deleted: func(tenant, id string) {
+			if err := s.bus.ThreadDeleted(tenant, id); err != nil { // forgetThreads finds it
+				s.log.Warn("cannot tell other machines of a deleted thread", "error", err)
+			}
+		},
+	})
 	if unmapped != nil || s.cfg.Platform.OCI != "" {
 		s.homeless = unmapped
 		return nil // the engine says why when a thread is asked for
@@ -47,7 +55,47 @@ func (s *Server) openThreads(context.Context) error {
 	}
 	s.later(func(context.Context) error { retries.Close(); cache.Close(); return nil })
 	s.homes = engine.Threads{Cache: cache}
+	forget := func(tenant, id string) {
+		if err := cache.Forget(home.Ref{Tenant: tenant, ID: id}); err != nil {
+			s.log.Warn("cannot remove the cached home of a deleted thread", "error", err)
+		}
+	}
+	stop, err := s.bus.DeletedThreads(forget)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { stop(); return nil })
 	return nil
+}
+
+// forgetEvery is how often cached homes are compared with the records: threads also
+// expire, go with their tenants, and are deleted while this machine is away.
+const forgetEvery = 10 * time.Minute
+
+// forgetThreads removes cached homes of threads that do not exist anymore, until ctx ends.
+func (s *Server) forgetThreads(ctx context.Context) {
+	if s.homes.Cache == nil {
+		return
+	}
+	tick := time.NewTicker(forgetEvery)
+	defer tick.Stop()
+	for {
+		for _, r := range s.homes.Cache.Unused() {
+			exists, err := s.threads.Exists(ctx, r.Tenant, r.ID)
+			if err == nil && !exists {
+				err = s.homes.Cache.Forget(r)
+			}
+			if err != nil {
+				s.log.Warn("cannot compare cached homes with the records", "error", err)
+				break
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // folder is this process's part of the folder that sandboxes mount from, on disk.

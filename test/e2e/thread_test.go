@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -215,7 +217,18 @@ func TestThreadOverHTTP(t *testing.T) {
 	if th.ID != id || th.Files < 3 || th.Bytes < 20 {
 		t.Errorf("the record says %+v", th)
 	}
+	cached := func() int {
+		homes, err := os.ReadDir(filepath.Join(s.Data, "state", "server", "threads", "homes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(homes)
+	}
+	if cached() != 1 {
+		t.Errorf("%d homes are cached, want 1", cached())
+	}
 	s.Must(t, atolltest.Key, http.MethodDelete, "/v1/threads/"+id, nil).Into(t, http.StatusNoContent, nil)
+	atolltest.Until(t, 60*time.Second, "its files are gone from the machine's cache", func() bool { return cached() == 0 })
 	if r := on(t, s, atolltest.Key, id, atolltest.Bash, "ls -A"); r.Stdout != "main.sh\n" {
 		t.Errorf("after deletion: %v", r)
 	}

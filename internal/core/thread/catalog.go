@@ -7,13 +7,16 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // Config of a Catalog.
 type Config struct {
 	Records Records
 	Homes   Homes
-	Keep    time.Duration // how long a thread without a time of its own is kept after it was saved; 0 for ever
+	Keep    time.Duration           // how long a thread without a time of its own is kept after it was saved; 0 for ever
+	Deleted func(tenant, id string) // hears of each deleted thread; nil for none
 	Log     *slog.Logger
 }
 
@@ -49,7 +52,22 @@ func (c *Catalog) SetExpiry(ctx context.Context, tenant, id string, at *time.Tim
 // Delete deletes a thread that is not in use. Its blobs go with the next Sweep that
 // finds them old enough.
 func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
-	return c.cfg.Records.DeleteThread(ctx, tenant, id)
+	if err := c.cfg.Records.DeleteThread(ctx, tenant, id); err != nil {
+		return err
+	}
+	if c.cfg.Deleted != nil {
+		c.cfg.Deleted(tenant, id)
+	}
+	return nil
+}
+
+// Exists reports whether a tenant has a thread.
+func (c *Catalog) Exists(ctx context.Context, tenant, id string) (bool, error) {
+	_, err := c.cfg.Records.Thread(ctx, tenant, id)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Home returns what a thread holds. It stays readable for a while after the thread has

@@ -24,6 +24,8 @@ const (
 	webGroup     = "gateways"
 	webEndPrefix = "atoll.web.end." // + a random name: the call is given up
 
+	threadDeletedSubject = "atoll.thread.deleted" // to all processes
+
 	startsPrefix = "atoll.starts." // + trace id: whether an executor starts it, see Starts
 
 	resultsStream = "ATOLL_RESULTS"

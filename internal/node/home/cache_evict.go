@@ -34,6 +34,38 @@ func (c *Cache) dropUnknown(key string) error {
 	return c.drop(e)
 }
 
+// Ref names the thread of a home.
+type Ref struct{ Tenant, ID string }
+
+// Unused lists the threads whose homes no execution uses.
+func (c *Cache) Unused() []Ref {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refs := make([]Ref, 0, c.idle.Len())
+	for at := c.idle.Front(); at != nil; at = at.Next() {
+		e := at.Value.(*cached)
+		refs = append(refs, Ref{e.tenant, e.id})
+	}
+	return refs
+}
+
+// Forget removes the home of a thread that was deleted, unless an execution uses it: then
+// a new thread has the name.
+func (c *Cache) Forget(r Ref) error {
+	c.mu.Lock()
+	e := c.all[keyOf(r.Tenant, r.ID)]
+	if e == nil || e.at == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.idle.Remove(e.at)
+	e.at, e.leaving = nil, make(chan struct{})
+	c.count(e, -e.size)
+	c.mu.Unlock()
+	defer close(e.leaving)
+	return c.drop(e)
+}
+
 // evict removes homes until the rest is within the bound.
 func (c *Cache) evict() (failed error) {
 	for e := c.surplus(); e != nil; e = c.surplus() {

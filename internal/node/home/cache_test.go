@@ -186,6 +186,33 @@ func TestNeighborKeepsItsHome(t *testing.T) {
 	}
 }
 
+func TestForgottenHomesAreRemoved(t *testing.T) {
+	s, _ := folderStore(t)
+	dir := t.TempDir()
+	c := openCache(t, s, dir, 1<<30)
+	for _, id := range []string{"a", "b"} {
+		h := take(t, c, id, "")
+		use(t, h, "f", "x")
+		must(t, h.Close(true))
+	}
+	if got := c.Unused(); len(got) != 2 || got[0] != (Ref{"ten_a", "b"}) || got[1] != (Ref{"ten_a", "a"}) {
+		t.Errorf("unused: %v", got)
+	}
+	used := take(t, c, "b", "")
+	use(t, used, "g", "x")
+	for _, id := range []string{"a", "b", "unknown"} {
+		must(t, c.Forget(Ref{"ten_a", id}))
+	}
+	if c.all[keyOf("ten_a", "a")] != nil || c.all[keyOf("ten_a", "b")] == nil {
+		t.Errorf("kept: %v", c.all)
+	}
+	must(t, used.Close(true)) // a new thread of that name
+	c.Close()
+	if left, err := os.ReadDir(filepath.Join(dir, "homes")); err != nil || len(left) != 1 {
+		t.Errorf("%d homes are left, want that of b: %v", len(left), err)
+	}
+}
+
 // A caller that takes a home that is just being evicted waits and gets another one:
 // the evicted one is not in use.
 func TestEvictionIsNoUse(t *testing.T) {
