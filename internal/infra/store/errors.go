@@ -28,8 +28,10 @@ func (p *pool) wrap(step string, err error) error {
 	}
 	err = fmt.Errorf("store: %s: %w", step, err)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded): // also of a batch, which outlives its callers
+		return fault.Wrap(fault.Unavailable, err, "the database does not answer; retry after a moment")
 	case unreachable(err):
 		return fault.Wrap(fault.Unavailable, err, "the database cannot be reached; try again")
 	case violates(err, unique):
