@@ -127,6 +127,22 @@ func TestLetGo(t *testing.T) {
 	if own := begin(0, run.SandboxOf); <-s.letGo != own {
 		t.Error("what another run goes on with was let go")
 	}
+
+	// A deleted conversation takes its sandbox along, with its last run.
+	first := begin(time.Hour, run.SandboxOf)
+	last := begin(time.Hour, func(run.ID) string { return run.SandboxOf(first) })
+	for _, id := range []run.ID{first, last} {
+		r, err := k.store.Run(t.Context(), owner, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Delete(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id := <-s.letGo; id != last {
+		t.Errorf("the sandbox went with run %s, want the last one, %s", id, last)
+	}
 }
 
 // TestClaims: a call that ended with its process before it claimed is made anew, and one

@@ -284,13 +284,22 @@ func (l *Loop) Cancelled(id run.ID) {
 	l.Wake()
 }
 
-// Delete removes a run that has ended, and its events.
-func (l *Loop) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
-	if err := l.cfg.Store.Delete(ctx, t, id); err != nil {
+// Delete removes a run that has ended, and its events. With the last run of a conversation
+// its sandbox goes, too.
+func (l *Loop) Delete(ctx context.Context, r *run.Run) error {
+	if err := l.cfg.Store.Delete(ctx, r.Tenant, r.ID); err != nil {
 		return err
 	}
-	l.forget(ctx, id)
-	return l.cfg.Events.Delete(ctx, id)
+	l.forget(ctx, r.ID)
+	if r.Session == "" && r.Keep > 0 { // that of a run which is not kept went with its end
+		used, err := l.cfg.Store.HasSandbox(ctx, r.Tenant, r.Sandbox)
+		if err != nil {
+			l.cfg.Log.WarnContext(ctx, "the sandbox of a deleted run stays until it is idle for too long", "run", r.ID, "error", err)
+		} else if !used {
+			l.letGo(r)
+		}
+	}
+	return l.cfg.Events.Delete(ctx, r.ID)
 }
 
 func (l *Loop) forget(ctx context.Context, id run.ID) {

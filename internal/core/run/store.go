@@ -60,6 +60,8 @@ type Store interface {
 	Cancel(ctx context.Context, t tenant.ID, id ID) error
 	// Expire removes up to limit runs that are kept no longer, and returns their ids.
 	Expire(ctx context.Context, limit int) ([]ID, error)
+	// HasSandbox reports whether a run of a tenant has a sandbox of that name.
+	HasSandbox(ctx context.Context, t tenant.ID, sandbox string) (bool, error)
 	// Delete removes a run with its log. One that has not ended is a Conflict.
 	Delete(ctx context.Context, t tenant.ID, id ID) error
 }

@@ -380,6 +380,12 @@ func (s *runs) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
 	return s.write(ctx, "delete a run", task)
 }
 
+// HasSandbox implements run.Store.
+func (s *runs) HasSandbox(ctx context.Context, t tenant.ID, sandbox string) (has bool, err error) {
+	err = s.db.read.row(ctx, `SELECT EXISTS (SELECT 1 FROM runs WHERE sandbox = ? AND tenant = ?)`, sandbox, t).Scan(&has)
+	return has, s.db.read.wrap("look for runs with a sandbox", err)
+}
+
 // refusal says why a run was not changed: there is none, or it is at another point of
 // its life.
 func refusal(ctx context.Context, b *batch, t tenant.ID, id run.ID, otherwise string) (refused, err error) {

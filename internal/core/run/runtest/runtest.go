@@ -229,14 +229,27 @@ func testLimit(t *testing.T, o Opened) {
 	must(t, err)
 }
 
+func hasSandbox(t *testing.T, o Opened, of tenant.ID, sandbox string, want bool) {
+	t.Helper()
+	if has, err := o.Store.HasSandbox(t.Context(), of, sandbox); err != nil || has != want {
+		t.Errorf("a run of %s has the sandbox %q: %v, %v", of, sandbox, has, err)
+	}
+}
+
 func testDelete(t *testing.T, o Opened) {
 	ctx := t.Context()
-	r, lease := create(t, o, "a")
+	r := newRun()
+	r.Sandbox = run.SandboxOf(r.ID)
+	lease, err := o.Store.Create(ctx, r, []run.Entry{at(1, run.Entry{Begun: request()})}, "a", 0, nil)
+	must(t, err)
 	wantKind(t, o.Store.Delete(ctx, owner, r.ID), fault.Conflict)
 	must(t, o.Store.Append(ctx, r.ID, lease, []run.Entry{at(2, ended)}))
 	wantKind(t, o.Store.Delete(ctx, other, r.ID), fault.NotFound)
+	hasSandbox(t, o, owner, r.Sandbox, true)
+	hasSandbox(t, o, other, r.Sandbox, false)
 	must(t, o.Store.Delete(ctx, owner, r.ID))
-	_, err := o.Store.Run(ctx, owner, r.ID)
+	hasSandbox(t, o, owner, r.Sandbox, false)
+	_, err = o.Store.Run(ctx, owner, r.ID)
 	wantKind(t, err, fault.NotFound)
 	if entries, err := o.Store.Log(ctx, r.ID); err != nil || len(entries) != 0 {
 		t.Errorf("its log has %d entries, %v", len(entries), err)

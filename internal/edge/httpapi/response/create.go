@@ -72,7 +72,7 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 	if r.Keep > 0 {
 		return
 	}
-	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil {
+	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r); err != nil {
 		c.Log().Warn("a response that is not kept stays for a while", "response", idOf(r.ID), "error", err)
 	}
 }

@@ -171,7 +171,7 @@ func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Loop.Delete(c.Context(), r.Tenant, r.ID); err != nil {
+	if err := h.Loop.Delete(c.Context(), r); err != nil {
 		return nil, err
 	}
 	return &DeletedResponse{ID: idOf(r.ID), Object: "response.deleted", Deleted: true}, nil
