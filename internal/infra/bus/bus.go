@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	b.waits.open = map[string]*Waiter{}
 	b.news = News{b: b, watched: map[string]*watched{}}
 	b.log = &Log{b: b, pipes: map[string]*pipe{}, readers: map[string][]*follower{}, subs: map[string]*nats.Subscription{}}
-	b.log.shares = &shares{l: b.log, tenants: map[string]*share{}}
+	b.log.shares = &shares{l: b.log, tenants: map[string]*share{}, maxLogs: maxLogs}
 	b.epoch, b.newEpoch = context.WithCancel(b.closed)
 	defer func() {
 		if err != nil {

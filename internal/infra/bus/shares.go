@@ -15,6 +15,9 @@ const (
 	maxKept = 16384
 	// maxRemembered bounds the logs that a process remembers, about 150 bytes each.
 	maxRemembered = 262_144
+	// maxLogs is about how many logs the stream keeps. The NATS server holds some 700 bytes
+	// in memory for each, however short it is.
+	maxLogs = 50_000
 	// askEvery is how often the stream's size is asked while logs are written.
 	askEvery = 5 * time.Second
 	// endKept is how long the end of a log stays for those who read it.
@@ -36,6 +39,7 @@ type shares struct {
 	mu      sync.Mutex
 	tenants map[string]*share // guarded by mu: by id
 	logs    int               // guarded by mu: of all tenants
+	maxLogs uint64            // of the stream
 	unseen  int64             // guarded by mu: bytes written since the stream was asked
 	asked   time.Time         // guarded by mu
 }
@@ -153,6 +157,7 @@ func (s *shares) relieve() {
 	}
 	state, most := stream.CachedInfo().State, s.l.b.cfg.MaxBytes
 	s.expire(state.FirstTime.Add(-time.Minute)) // clocks may differ
+	s.trim(ctx, &state)
 	over := int64(state.Bytes) - most/4*3
 	if over <= 0 {
 		return
@@ -168,6 +173,18 @@ func (s *shares) relieve() {
 		}
 		over -= freed
 		s.l.b.cfg.Log.Info("output logs are nearly full; the oldest output of a tenant was deleted", "tenant", id, "bytes", freed)
+	}
+}
+
+// trim purges an eighth of the stream, the oldest messages, while it has too many logs.
+// Whoever reads a log later finds it truncated, and the whole output in the record.
+func (s *shares) trim(ctx context.Context, state *jetstream.StreamState) {
+	if state.NumSubjects <= s.maxLogs {
+		return
+	}
+	to := state.FirstSeq + (state.LastSeq-state.FirstSeq)/8 + 1
+	if err := s.l.stream.Purge(ctx, jetstream.WithPurgeSequence(to)); err != nil {
+		s.l.b.cfg.Log.Warn("cannot purge old output logs; retrying", "logs", state.NumSubjects, "error", err)
 	}
 }
 

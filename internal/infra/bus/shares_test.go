@@ -77,3 +77,41 @@ func TestLogsAreSharedFairly(t *testing.T) {
 		t.Errorf("%d logs are remembered, %d counted", logs, b.log.shares.logs)
 	}
 }
+
+// The NATS server holds memory for each log, so the oldest logs go when there are many.
+func TestTheNumberOfLogsIsBounded(t *testing.T) {
+	b := embedded(t)
+	ctx := deadline(t, 60*time.Second)
+	s := b.log.shares
+	s.maxLogs = 40
+	subjects := func() uint64 {
+		t.Helper()
+		stream, err := b.log.js.Stream(ctx, outputStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.NumSubjects
+	}
+	var last string
+	for i := range 100 {
+		last = fmt.Sprint("trc_", i)
+		if err := b.Log().Finish(ctx, execution.Result{TraceID: last, LastSeq: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := 0; subjects() > s.maxLogs; round++ {
+		if round == 20 {
+			t.Fatalf("%d logs are kept, want %d at most", subjects(), s.maxLogs)
+		}
+		s.mu.Lock()
+		s.asked = time.Time{} // it is due
+		s.mu.Unlock()
+		s.relieve()
+	}
+	if n := subjects(); n < s.maxLogs/2 {
+		t.Errorf("%d logs are left of %d", n, s.maxLogs)
+	}
+	if _, err := b.Log().Result(ctx, last); err != nil {
+		t.Errorf("the last log: %v", err)
+	}
+}
