@@ -34,6 +34,9 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	policy := g.Policy(p)
 	sum := sha256.Sum256([]byte(req.Code))
 	err := g.admissible(p, policy, req, c)
+	if err == nil && c.IdempotencyKey == "" { // the key may stand for an earlier call
+		err = g.crowded(p.Tenant.ID)
+	}
 	if err == nil {
 		err = g.cfg.Recordable(ctx, p)
 	}
@@ -192,7 +195,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 // start hands a job to an executor.
 func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
 	began := time.Now()
-	job.StartBy = began.Add(execution.StartTime)
+	job.StartBy = began.UTC().Add(execution.StartTime)
 	start, took := g.metrics.begin(ctx, startStep)
 	err := g.cfg.Runner.Start(start, job)
 	took(err)
@@ -212,6 +215,7 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 // unstarted records that no executor took a run, and says so to its caller. No
 // webhook tells of it: the caller just learns it.
 func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err error) (*execution.Execution, error) {
+	g.crowd(e.Tenant, err)
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		f = fault.Wrap(fault.Unavailable, err, "no executor could be reached; nothing was started, retry after a moment")

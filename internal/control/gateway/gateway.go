@@ -91,6 +91,7 @@ type Gateway struct {
 
 	mu     sync.Mutex
 	ending map[string]*conclusion // guarded by mu: ends that this process is recording
+	full   map[string]crowd       // guarded by mu: by tenant, what executors refused
 }
 
 // New returns a Gateway.
@@ -109,6 +110,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg:     cfg,
 		metrics: m,
 		ending:  map[string]*conclusion{},
+		full:    map[string]crowd{},
 	}, nil
 }
 

@@ -457,3 +457,33 @@ func TestLargeOutput(t *testing.T) {
 		}
 	}
 }
+
+// While executors are full, a burst of a tenant is refused without a record for each call.
+func TestABurstIsRefusedWithoutRecords(t *testing.T) {
+	w := gatewaytest.Open(t)
+	p, other := w.Principal(t, "a", "pro"), w.Principal(t, "b", "pro")
+	full := fault.New(fault.Unavailable, "full")
+	full.RetryAfter = 7 * time.Second
+	w.Executor.Refuse(full)
+	retryAfter := func(p *tenant.Principal) (recorded bool) {
+		t.Helper()
+		e, err := w.Execute(t.Context(), p, gatewaytest.Request("print 1"), inline)
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Kind != fault.Unavailable || f.RetryAfter != full.RetryAfter {
+			t.Errorf("refused with %v", err)
+		}
+		return e != nil
+	}
+	if !retryAfter(p) {
+		t.Error("the first call has no record")
+	}
+	if !retryAfter(other) {
+		t.Error("the call of another tenant did not get to an executor")
+	}
+	atolltest.Until(t, time.Minute, "a call follows so soon that it needs no record", func() bool { return !retryAfter(p) })
+	w.Executor.Refuse(nil)
+	atolltest.Until(t, time.Minute, "calls run again", func() bool {
+		_, err := w.Execute(t.Context(), p, gatewaytest.Request("print 1"), inline)
+		return err == nil
+	})
+}

@@ -38,6 +38,10 @@ type Error struct {
 	// "concurrency", and when it starts anew, if it does.
 	Dimension string
 	ResetsAt  time.Time
+
+	// RetryAfter is how long a caller should wait after an Unavailable fault; 0 for a
+	// default of the interface.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {

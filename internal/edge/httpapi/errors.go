@@ -103,6 +103,11 @@ func Reason(err error) string {
 // sandbox to be made.
 const retryAfter = "1"
 
+// seconds renders a Retry-After, which is at least 1.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64(math.Ceil(d.Seconds()))), 10)
+}
+
 // writeError answers with err. The headers must not have been written.
 func writeError(w http.ResponseWriter, err error) {
 	WriteRefusal(w, err, func(_ int, body ErrorResponse) any { return body })
@@ -124,9 +129,12 @@ func Advise(h http.Header, err error) (int, ErrorResponse) {
 		h.Set("WWW-Authenticate", `Bearer realm="atoll"`)
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", retryAfter)
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.RetryAfter > 0 {
+			h.Set("Retry-After", seconds(f.RetryAfter))
+		}
 	case http.StatusTooManyRequests:
 		if body.ResetsAt != nil {
-			h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(time.Until(*body.ResetsAt).Seconds()))), 10))
+			h.Set("Retry-After", seconds(time.Until(*body.ResetsAt)))
 		}
 	}
 	return status, body

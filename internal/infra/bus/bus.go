@@ -83,6 +83,8 @@ type Bus struct {
 	waits waits
 	news  News
 
+	lastFull atomic.Pointer[refused]
+
 	origins sync.Map // trace id of a run of this process -> the gateway that waits
 	tenants sync.Map // trace id of a run of this process -> its tenant
 }

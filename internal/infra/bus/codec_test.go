@@ -35,11 +35,12 @@ func fullJob() execution.Job {
 			Filesystem: runtime.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
 			Process:    runtime.ProcessPolicy{Root: true, NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
-		Window: 20 * time.Minute,
-		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
-		Files:  []execution.FileRef{{ID: "file_1", Path: "/mnt/session/uploads/a"}},
-		Skills: []execution.SkillRef{{Name: "charts", Version: "skv_1"}},
-		Web:    &execution.WebAccess{Key: "key_1", Environment: "env_1", Held: true, Token: "secret", Left: new(usage.Money(7))},
+		Window:  20 * time.Minute,
+		StartBy: time.Unix(99, 5).UTC(),
+		Thread:  &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
+		Files:   []execution.FileRef{{ID: "file_1", Path: "/mnt/session/uploads/a"}},
+		Skills:  []execution.SkillRef{{Name: "charts", Version: "skv_1"}},
+		Web:     &execution.WebAccess{Key: "key_1", Environment: "env_1", Held: true, Token: "secret", Left: new(usage.Money(7))},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
 			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
 			Credentials: storage.Credentials{AccessKeyID: "1", SecretAccessKey: "2", ServiceAccount: "{}", AccountKey: "3"},
@@ -101,13 +102,13 @@ func TestCodec(t *testing.T) {
 		}
 	}
 	refused := fault.Limit("concurrency", time.Unix(5, 0).UTC(), "too many")
-	refused.Err = errors.New("detail")
+	refused.Err, refused.RetryAfter = errors.New("detail"), 7*time.Second
 	for _, a := range []answer{{code: answerDone}, {code: answerMoved, owner: "x"}, {code: answerFull, fault: refused}} {
 		got, err := decodeAnswer(a.encode())
 		if err != nil || got.code != a.code || got.owner != a.owner {
 			t.Errorf("answer %+v came back as %+v, %v", a, got, err)
 		}
-		if a.fault != nil && (got.fault.Error() != a.fault.Error() || got.fault.Dimension != "concurrency" || !got.fault.ResetsAt.Equal(refused.ResetsAt) || got.fault.Kind != fault.Exhausted) {
+		if a.fault != nil && (got.fault.Error() != a.fault.Error() || got.fault.Dimension != "concurrency" || !got.fault.ResetsAt.Equal(refused.ResetsAt) || got.fault.Kind != fault.Exhausted || got.fault.RetryAfter != refused.RetryAfter) {
 			t.Errorf("fault came back as %+v", got.fault)
 		}
 	}
@@ -188,7 +189,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
-	job.Isolation, job.Key = "", ""
+	job.Isolation, job.Key, job.StartBy = "", "", time.Time{}
 	job.Permissions.Process.Root, job.Window, job.Web, job.Skills, job.Files = false, 0, nil, nil, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)

@@ -197,12 +197,15 @@ type answerMessage struct {
 	Dimension string
 	ResetsAt  time.Time
 	Detail    string
+
+	RetryAfter time.Duration `cbor:",omitempty"`
 }
 
 func (a answer) encode() []byte {
 	m := answerMessage{Code: a.code, Owner: a.owner}
 	if f := a.fault; f != nil {
 		m.Kind, m.Msg, m.Dimension, m.ResetsAt = f.Kind, f.Msg, f.Dimension, f.ResetsAt.UTC()
+		m.RetryAfter = f.RetryAfter
 		if f.Err != nil {
 			m.Detail = f.Err.Error()
 		}
@@ -221,7 +224,7 @@ func decodeAnswer(b []byte) (answer, error) {
 	case answerMoved:
 		a.owner = m.Owner
 	case answerFault, answerFull:
-		a.fault = &fault.Error{Kind: m.Kind, Msg: m.Msg, Dimension: m.Dimension, ResetsAt: m.ResetsAt}
+		a.fault = &fault.Error{Kind: m.Kind, Msg: m.Msg, Dimension: m.Dimension, ResetsAt: m.ResetsAt, RetryAfter: m.RetryAfter}
 		if m.Detail != "" {
 			a.fault.Err = remoteError(m.Detail)
 		}

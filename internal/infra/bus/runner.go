@@ -33,6 +33,12 @@ const (
 // Headers, for people who watch the bus.
 const traceHeader = "Atoll-Trace-Id"
 
+// refused is when an executor last had no room, and how long it asked callers to wait.
+type refused struct {
+	at         time.Time
+	retryAfter time.Duration
+}
+
 // errNoListener says that no executor listens to a subject.
 var errNoListener = errors.New("no executor listens")
 
@@ -60,7 +66,11 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 			if full != nil {
 				return full
 			}
-			return fault.New(fault.Unavailable, "no executor has room; nothing was run, retry after a moment")
+			none := fault.New(fault.Unavailable, "no executor has room; nothing was run, retry after a moment")
+			if last := r.b.lastFull.Load(); last != nil && time.Since(last.at) < 2*pause { // those that are full stay away
+				none.RetryAfter = last.retryAfter
+			}
+			return none
 		case errors.Is(err, errNoListener) && subject == turnPrefix+turnKey(job.Turn):
 			subject = startSubject // no executor has the turn yet: the one that gets the job claims it
 		case errors.Is(err, errNoListener):
@@ -76,6 +86,7 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 			subject = execPrefix + a.owner
 		case a.code == answerFull && subject == startSubject:
 			full = a.fault
+			r.b.lastFull.Store(&refused{time.Now(), full.RetryAfter})
 		default:
 			return a.fault
 		}

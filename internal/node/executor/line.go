@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
@@ -19,6 +20,7 @@ type line struct {
 	places  int                    // guarded by mu: running or waiting jobs
 	running int                    // guarded by mu
 	tenants map[string]*lineTenant // guarded by mu: those with a place
+	held    time.Duration          // guarded by mu: how long a slot is held, on average
 	seq     int64                  // guarded by mu: of the last job that waited
 }
 
@@ -48,10 +50,34 @@ func (l *line) enter(tenant string) error {
 	all := l.slots + l.queue
 	left := all / 16 // to those that have few
 	if l.places >= all && (l.places >= all+left || has >= max(1, left/4)) {
-		return fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry after a moment", l.slots, l.queue)
+		full := fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry after a moment", l.slots, l.queue)
+		full.RetryAfter = l.drains()
+		return full
 	}
 	l.place(tenant)
 	return nil
+}
+
+// Bounds of what a refused caller is asked to wait.
+const (
+	minRetry = time.Second
+	maxRetry = time.Minute
+)
+
+// drains estimates how long the jobs that wait now take to get their slots. l.mu is held.
+func (l *line) drains() time.Duration {
+	waiting := max(0, l.places-l.running)
+	return min(max(l.held*time.Duration(waiting)/time.Duration(max(1, l.slots)), minRetry), maxRetry)
+}
+
+// note averages over the last slots how long one was held. l.mu is held.
+func (l *line) note(held time.Duration) {
+	const weight = 16
+	if l.held == 0 {
+		l.held = held
+		return
+	}
+	l.held += (held - l.held) / weight
 }
 
 // place counts a place. l.mu is held.
@@ -85,10 +111,11 @@ func (l *line) slot(ctx context.Context, tenant string) (release func(), err err
 	t.waiting = append(t.waiting, w)
 	l.grant()
 	l.mu.Unlock()
-	release = func() { l.release(t) }
+	release = func() { l.release(t, 0) }
 	select {
 	case <-w.ready:
-		return release, nil
+		began := time.Now()
+		return func() { l.release(t, time.Since(began)) }, nil
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
@@ -122,9 +149,13 @@ func (l *line) grant() {
 	}
 }
 
-func (l *line) release(t *lineTenant) {
+// release gives back a slot. held is how long its job had it; 0 if it had no job.
+func (l *line) release(t *lineTenant, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if held > 0 {
+		l.note(held)
+	}
 	t.running--
 	l.running--
 	l.grant()
@@ -139,7 +170,7 @@ func (l *line) force(tenant string) (release func()) {
 	t.running++
 	l.running++
 	return func() {
-		l.release(t)
+		l.release(t, 0)
 		l.leave(tenant)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
@@ -101,5 +102,31 @@ func TestPlacesAreLeftToTenantsWithFew(t *testing.T) {
 	l.running = l.slots
 	if _, err := l.slot(ctx, "a"); !errors.Is(err, cause) {
 		t.Errorf("a job that was cancelled: %v", err)
+	}
+}
+
+func TestARefusalSaysHowLongTheLineIs(t *testing.T) {
+	l := newLine(2, 100)
+	for l.enter("a") == nil {
+	}
+	wait := func() time.Duration {
+		f, ok := errors.AsType[*fault.Error](l.enter("a"))
+		if !ok {
+			t.Fatal("a full line took a job")
+		}
+		return f.RetryAfter
+	}
+	if got := wait(); got != minRetry {
+		t.Errorf("without an average: %v, want %v", got, minRetry)
+	}
+	l.note(200 * time.Millisecond) // 102 wait, 2 at a time
+	if got := wait(); got != 102*200*time.Millisecond/2 {
+		t.Errorf("after jobs of 200 ms: %v", got)
+	}
+	for range 1000 {
+		l.note(time.Hour)
+	}
+	if got := wait(); got != maxRetry {
+		t.Errorf("after jobs of an hour: %v, want %v", got, maxRetry)
 	}
 }
