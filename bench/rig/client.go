@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -171,6 +172,22 @@ func (s *Server) Administer(ctx context.Context, method, path string, in any) ([
 		return nil, err
 	}
 	return s.answer(req)
+}
+
+// Refuse sends a JSON body that is made, and returns the status of the answer.
+func (s *Server) Refuse(ctx context.Context, path string, body []byte) (status int, err error) {
+	req, err := s.request(ctx, s.key, http.MethodPost, path, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	req.Header.Set("Content-Type", "application/json")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, errors.Join(err, res.Body.Close())
 }
 
 // Open is Call for an answer that comes bit by bit. The caller closes it.

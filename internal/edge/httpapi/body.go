@@ -61,9 +61,9 @@ func (c *Call) ReadJSON() ([]byte, error) {
 		if err := checkContentType(c.R.Header); err != nil {
 			return nil, err
 		}
-		return c.ReadBody()
+		return c.readBody(&wire.Counter{})
 	}
-	body, err := c.ReadBody()
+	body, err := c.readBody(&wire.Counter{})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,24 @@ func (c *Call) limitReading() (over func()) {
 }
 
 // ReadBody reads a whole request body within MaxBody and bodyTimeout.
-func (c *Call) ReadBody() ([]byte, error) {
+func (c *Call) ReadBody() ([]byte, error) { return c.readBody(nil) }
+
+// counting ends a JSON text at the element that is one too many.
+type counting struct {
+	io.Reader
+	json *wire.Counter
+}
+
+func (r counting) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if over := r.json.Add(p[:n]); over != nil {
+		return 0, Invalid("%s has %s", wire.Body.Noun, over)
+	}
+	return n, err
+}
+
+// readBody is ReadBody for a body whose elements are counted while it comes; json is nil for others.
+func (c *Call) readBody(json *wire.Counter) ([]byte, error) {
 	r := c.R
 	tooLarge := fault.New(fault.TooLarge, "the request body must be at most %d bytes", MaxBody)
 	waits := r.Header.Get("Expect") != "" // for our word before it sends
@@ -115,25 +132,32 @@ func (c *Call) ReadBody() ([]byte, error) {
 		return nil, tooLarge
 	}
 	var buf bytes.Buffer
-	from, size := http.MaxBytesReader(c.W, r.Body, MaxBody), r.ContentLength
-	var err error
+	from := io.Reader(http.MaxBytesReader(c.W, r.Body, MaxBody))
+	if json != nil {
+		from = counting{from, json}
+	}
+	discard := func() {
+		if !waits {
+			_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
+		}
+	}
+	size := r.ContentLength
 	if size < 0 { // it is not announced
-		if _, err = io.CopyN(&buf, from, freeBytes); err == nil {
-			size = MaxBody
-		}
+		size = MaxBody
 	}
-	if size > freeBytes {
-		if held := c.hold(bodyCost * size); held != nil {
-			if !waits {
-				_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
-			}
-			return nil, held
+	buf.Grow(int(min(size, freeBytes)) + bytes.MinRead)
+	_, err := io.CopyN(&buf, from, freeBytes)
+	switch {
+	case err == nil && size > freeBytes:
+		if err := c.hold(bodyCost * size); err != nil {
+			discard()
+			return nil, err
 		}
-	}
-	if err == nil {
-		buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
+		if r.ContentLength > 0 {
+			buf.Grow(int(size) - buf.Len() + bytes.MinRead) // ReadFrom wants room beyond the end
+		}
 		_, err = buf.ReadFrom(from)
-	} else if err == io.EOF {
+	case err == io.EOF:
 		err = nil
 	}
 	var over *http.MaxBytesError
@@ -143,6 +167,9 @@ func (c *Call) ReadBody() ([]byte, error) {
 	case errors.As(err, &over):
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
 		return nil, tooLarge
+	case json != nil && fault.KindOf(err) == fault.Invalid:
+		discard()
+		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, errBodyTime
 	default:

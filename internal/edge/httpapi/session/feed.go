@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -19,6 +20,11 @@ const (
 	// maxUnderWay bounds the pieces of an item that are kept for readers that come while the model
 	// writes it. Those of a longer one get the item when it is whole.
 	maxUnderWay = 256 << 10
+
+	// tellCost is how long readers wait for more, for each reader that there is.
+	tellCost     = 250 * time.Microsecond
+	shortestTell = 5 * time.Millisecond
+	longestTell  = 250 * time.Millisecond
 )
 
 // errSlow ends the stream of a client that reads more slowly than events come.
@@ -35,9 +41,10 @@ type place struct {
 type item struct {
 	event *session.Event
 	delta *run.Delta
-	turn  run.ID // of delta
-	of    string // id of the item that delta is a piece of
-	end   error  // after which nothing comes: errOver, session.ErrNotFound, or a failure
+	turn  run.ID      // of delta
+	of    string      // id of the item that delta is a piece of
+	plain *frameCache // of event and delta
+	end   error       // after which nothing comes: errOver, session.ErrNotFound, or a failure
 	size  int
 }
 
@@ -60,6 +67,8 @@ type feed struct {
 	items    []item               // guarded by mu: the last ones
 	bytes    int                  // guarded by mu: of items
 	more     chan struct{}        // guarded by mu: closed when there is another item
+	telling  bool                 // guarded by mu: more is going to be closed
+	reading  atomic.Int64         // readers, for mu's holders
 	over     bool                 // guarded by mu: the last item is an end
 	underWay map[string]*underWay // guarded by mu: what the model writes now, by id of the item
 
@@ -111,6 +120,7 @@ func (f *feed) put(it item) {
 	default:
 		f.over = true
 	}
+	it.plain = &frameCache{}
 	f.items = append(f.items, it)
 	f.bytes += it.size
 	for len(f.items) > feedItems || f.bytes > feedBytes && len(f.items) > 1 {
@@ -119,8 +129,30 @@ func (f *feed) put(it item) {
 		f.items = f.items[1:]
 		f.first++
 	}
-	close(f.more)
-	f.more = make(chan struct{})
+	f.tell()
+}
+
+// tell wakes the readers. Many of them are woken less often, and get more at a time: a session
+// costs no more than some thousand writes a second, however many follow it. mu is held.
+func (f *feed) tell() {
+	wake := func() {
+		close(f.more)
+		f.more = make(chan struct{})
+	}
+	pause := min(time.Duration(f.reading.Load())*tellCost, longestTell)
+	switch {
+	case f.telling:
+	case pause < shortestTell:
+		wake()
+	default:
+		f.telling = true
+		time.AfterFunc(pause, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.telling = false
+			wake()
+		})
+	}
 }
 
 // sizeOf is about how many bytes an event holds.

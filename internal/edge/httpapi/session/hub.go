@@ -39,6 +39,7 @@ func (h *Handlers) join(within session.ID, of source, at place) (*subscriber, er
 		go f.run(ctx)
 	}
 	f.readers++
+	f.reading.Store(int64(f.readers))
 	return f.subscribe(), nil
 }
 
@@ -47,7 +48,8 @@ func (h *Handlers) leave(s *subscriber) {
 	h.hub.mu.Lock()
 	defer h.hub.mu.Unlock()
 	f := s.feed
-	if f.readers--; f.readers > 0 {
+	f.readers--
+	if f.reading.Store(int64(f.readers)); f.readers > 0 {
 		return
 	}
 	f.cancel()

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -43,18 +42,32 @@ func (o *sse) keepalive() {
 	}
 }
 
-// put adds an event, which flush sends. id is "" for one that a client cannot go on after.
-func (o *sse) put(id string, f Frame) error {
+// frame is an event as it is sent. id is "" for one that a client cannot go on after.
+func frame(id string, f Frame) ([]byte, error) {
 	data, err := json.Marshal(f.Body, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	text := make([]byte, 0, len(id)+len(f.Kind)+len(data)+32)
+	if id != "" {
+		text = append(append(append(text, "id: "...), id...), '\n')
+	}
+	text = append(append(append(text, "event: "...), f.Kind...), "\ndata: "...)
+	return append(append(text, data...), "\n\n"...), nil
+}
+
+func (o *sse) send() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if id != "" {
-		fmt.Fprintf(&o.buf, "id: %s\n", id)
-	}
-	fmt.Fprintf(&o.buf, "event: %s\ndata: %s\n\n", f.Kind, data)
+	o.flush()
+	return o.err
+}
+
+// add adds frames, which send sends.
+func (o *sse) add(text []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf.Write(text)
 	return o.err
 }
 
@@ -63,13 +76,6 @@ func (o *sse) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.Len() >= maxHeld
-}
-
-func (o *sse) send() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.flush()
-	return o.err
 }
 
 // flush sends what there is. o.mu is held.

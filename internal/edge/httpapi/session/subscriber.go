@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -121,7 +122,7 @@ func (r *reader) read(ctx context.Context, early bool) error {
 		case it.end != nil:
 			return it.end
 		case it.event != nil:
-			err = r.event(it.event)
+			err = r.event(it.event, it.plain)
 		default:
 			err = r.delta(&it)
 		}
@@ -155,7 +156,7 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 					break
 				}
 				size += sizeOf(&page[i])
-				if err := r.event(&page[i]); err != nil {
+				if err := r.event(&page[i], nil); err != nil {
 					return err
 				}
 				page[i] = session.Event{}
@@ -182,15 +183,19 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 	}
 }
 
-// event adds an event, unless the client has it.
-func (r *reader) event(e *session.Event) error {
+// event adds an event, unless the client has it. Readers of the plain form share its frame.
+func (r *reader) event(e *session.Event, shared *frameCache) error {
 	if e.Seq <= r.after {
 		return nil
 	}
-	if f := r.form.Event(e); f.Kind != "" {
-		if err := r.out.put(EventID(r.id, e.Seq), f); err != nil {
-			return err
+	err := r.put(shared, func() ([]byte, error) {
+		if f := r.form.Event(e); f.Kind != "" {
+			return frame(EventID(r.id, e.Seq), f)
 		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
 	}
 	r.after = e.Seq
 	r.over = r.until != "" && e.Run == r.until && e.Status != nil && !e.Status.Running
@@ -201,18 +206,49 @@ func (r *reader) delta(it *item) error {
 	if !r.deltas {
 		return nil
 	}
-	for _, f := range r.form.Delta(it.turn, it.of, it.delta) {
-		if err := r.out.put("", f); err != nil {
+	return r.put(it.plain, func() (text []byte, err error) {
+		for _, f := range r.form.Delta(it.turn, it.of, it.delta) {
+			one, err := frame("", f)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, one...)
+		}
+		return text, nil
+	})
+}
+
+// frameCache is what readers of the plain form are sent for an item, which is the same for all.
+type frameCache struct {
+	once sync.Once
+	text []byte
+	err  error
+}
+
+// put adds what make returns, which is made once for all readers of the plain form.
+func (r *reader) put(shared *frameCache, make func() ([]byte, error)) error {
+	if _, ok := r.form.(plain); !ok || shared == nil {
+		text, err := make()
+		if err != nil {
 			return err
 		}
+		return r.out.add(text)
 	}
-	return nil
+	shared.once.Do(func() { shared.text, shared.err = make() })
+	if shared.err != nil {
+		return shared.err
+	}
+	return r.out.add(shared.text)
 }
 
 // last ends the stream of a session that is archived or deleted, or of a thread.
 func (r *reader) last(deleted bool) error {
 	if f := r.form.Over(deleted); f.Kind != "" {
-		if err := r.out.put("", f); err != nil {
+		text, err := frame("", f)
+		if err == nil {
+			err = r.out.add(text)
+		}
+		if err != nil {
 			return err
 		}
 	}
