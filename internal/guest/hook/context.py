@@ -338,8 +338,8 @@ class Finder:
         if name == BACKEND:
             return machinery.ModuleSpec(name, self)
         spec = machinery.PathFinder.find_spec(name, path)
-        if spec is None and name in ("IPython", "IPython.display"):
-            return machinery.ModuleSpec(name, self, is_package=name == "IPython")
+        if spec is None and name in ("IPython", "IPython.core", "IPython.core.display", "IPython.display"):
+            return machinery.ModuleSpec(name, self, is_package=name in ("IPython", "IPython.core"))
         if spec is None or spec.loader is None or name not in LOADED:
             return spec
         load = spec.loader.exec_module

@@ -219,18 +219,15 @@ NAMES = [name for name, value in globals().items() if name[0] != "_" and callabl
 
 
 def fill(module):
-    """Makes the modules IPython and IPython.display."""
+    """Makes one of the modules."""
     if module.__name__ == "IPython":
         module.__doc__ = "A part of IPython, for code contexts without it: IPython.display. pip install ipython brings the whole."
-        module.__path__ = []
         module.__version__ = "0"
         module.version_info = (0, 0, 0)
         module.get_ipython = lambda: None
-        import IPython.display
-
-        module.display = IPython.display.display  # as IPython does
-        return
-    for name in NAMES:
-        setattr(module, name, globals()[name])
-    module.display = context.display
-    module.__all__ = [*NAMES, "display"]
+        import IPython.display  # which the name IPython brings
+    elif module.__name__ != "IPython.core":
+        for name in NAMES:
+            setattr(module, name, globals()[name])
+        module.display = context.display
+        module.__all__ = [*NAMES, "display"]

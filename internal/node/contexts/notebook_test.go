@@ -49,6 +49,9 @@ func TestIPythonDisplay(t *testing.T) {
 	}
 	r := newRig(t)
 	o := r.run("python", `import sys; sys.path[:] = [p for p in sys.path if 'packages' not in p]
+import IPython
+from IPython.core.display import HTML
+assert IPython.display.HTML is HTML and IPython.get_ipython() is None
 from IPython.display import *
 import base64
 display(Markdown('# a'), JSON({'a': 1}), Image(b'\x89PNG-', width=3), Math('x'), Javascript('1'), SVG('<svg/>'))
