@@ -154,6 +154,18 @@ func TestTokens(t *testing.T) {
 		p.want(403, "not open", get, "/v1/sessions", nil)
 		p.want(403, "not open", del, "/v1/sessions/"+one.ID, nil)
 		s.Must(t, other, post, tokens, map[string]any{"session": one.ID}).Into(t, 404, nil)
+
+		events := "/v1/sessions/" + one.ID + "/events"
+		confirm := map[string]any{"type": "tool_confirmation", "tool_use_id": "evt_1", "approve": true}
+		outcome := map[string]any{"type": "user.define_outcome", "description": "Say hello.", "rubric": "It says hello."}
+		check := map[string]any{"type": "user.define_outcome", "description": "Say hello.", "check": map[string]any{"command": "true"}}
+		for _, body := range []any{confirm, outcome, check} {
+			p.want(403, "create it with the right", post, events, body)
+		}
+		p, _ = token(t, s, key, map[string]any{"session": one.ID, "rights": []string{"confirm", "outcomes"}})
+		p.want(404, "", post, events, confirm)
+		p.want(403, "check starts a command", post, events, check)
+		s.Must(t, key, post, tokens, map[string]any{"session": one.ID, "rights": []string{"everything"}}).Into(t, 400, nil)
 	})
 	t.Run("with the key", func(t *testing.T) {
 		var made struct{ ID, Key string }

@@ -36,6 +36,12 @@ func (d *drive) ask() error {
 	if q.CacheKey == "" && (len(q.Tools) > 0 || d.state.Request.Before > 0) {
 		q.CacheKey = d.run.Sandbox // names the conversation, whose beginning is asked again and again
 	}
+	if over, err := d.reserveAnswer(&q, rec); err != nil {
+		return err
+	} else if over != nil {
+		return d.end(over)
+	}
+	defer d.held.ended(answerHold)
 	a.asked, d.answering = run.RequestTokens(&q), a
 	for delta, err := range m.Generate(d.ctx, q) {
 		if err == nil {

@@ -76,6 +76,11 @@ func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply
 	if err != nil {
 		return nil, err
 	}
+	release, err := d.holdAnswer(ctx, d.run.Key, cost(&q, rec), 0)
+	if err != nil {
+		return nil, budgetError(err)
+	}
+	defer release()
 	var fold model.Fold
 	billed := false
 	for delta, err := range m.Generate(ctx, q) {

@@ -181,11 +181,12 @@ type Config struct {
 
 // Loop drives runs. Its methods may be called at the same time.
 type Loop struct {
-	cfg  Config
-	wake chan struct{}
-	ctx  context.Context
-	stop context.CancelCauseFunc
-	wg   sync.WaitGroup
+	cfg    Config
+	tokens *usage.Budget // of tokens; nil without Config.Spent
+	wake   chan struct{}
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	wg     sync.WaitGroup
 
 	renewed atomic.Pointer[time.Time] // before the leases were renewed last
 
@@ -218,7 +219,7 @@ func New(cfg Config) *Loop {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 10_000
 	}
-	l := &Loop{cfg: cfg, wake: make(chan struct{}, 1), driving: map[run.ID]*drive{}}
+	l := &Loop{cfg: cfg, tokens: newTokenBudget(cfg.Spent), wake: make(chan struct{}, 1), driving: map[run.ID]*drive{}}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	return l
 }

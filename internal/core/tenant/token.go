@@ -36,6 +36,9 @@ type Token struct {
 	// Operations are the ids of those that it is for; none means all that are open to tokens.
 	Operations []string
 
+	// Rights are what the token may do in a session beside sending messages; none by default.
+	Rights []TokenRight
+
 	Session string       // id of the one session of an agent that it reaches; "" for any
 	Sandbox TokenSandbox // the one named sandbox that it reaches
 	Origins []string     // web origins that a request must come from; none means any or none
@@ -47,6 +50,41 @@ type Token struct {
 
 	CreatedAt, ExpiresAt time.Time
 	RevokedAt            *time.Time
+}
+
+// TokenRight is something that a token may do only if it was made with it, because it decides
+// what agents and their programs may do.
+type TokenRight string
+
+// Rights of tokens.
+const (
+	RightConfirm  TokenRight = "confirm"  // approve or deny tool calls that wait
+	RightOutcomes TokenRight = "outcomes" // define outcomes; never with a check, which runs a command
+)
+
+// TokenRights are all rights.
+var TokenRights = []TokenRight{RightConfirm, RightOutcomes}
+
+// MayConfirm returns a Forbidden fault unless the caller may approve or deny tool calls. Keys may.
+func (p *Principal) MayConfirm() error {
+	if p.Token == nil || slices.Contains(p.Token.Rights, RightConfirm) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "this token cannot approve or deny tool calls; create it with the right %q, or answer with an API key", RightConfirm)
+}
+
+// MayDefineOutcome returns a Forbidden fault unless the caller may define an outcome. check says
+// that the outcome has a command, which no token may start.
+func (p *Principal) MayDefineOutcome(check bool) error {
+	switch {
+	case p.Token == nil:
+		return nil
+	case !slices.Contains(p.Token.Rights, RightOutcomes):
+		return fault.New(fault.Forbidden, "this token cannot define outcomes; create it with the right %q, or send the event with an API key", RightOutcomes)
+	case check:
+		return fault.New(fault.Forbidden, "check starts a command, and no token may define one; define the outcome with an API key, or with a rubric alone")
+	}
+	return nil
 }
 
 // TokenSandbox names a sandbox that a token is bound to; the zero value is any.
@@ -171,6 +209,11 @@ const (
 // Spent is the refusal of a token that has used up its MaxCost.
 func Spent(used, most usage.Money) error {
 	return fault.Limit(DimensionTokenCost, time.Time{}, "the token is used up: %s of its max_cost of %s US dollars. Have another one made.", used, most)
+}
+
+// Reserved is the refusal of a token whose max_cost is held by answers under way.
+func Reserved(left, most usage.Money) error {
+	return fault.Limit(DimensionTokenCost, time.Time{}, "answers under way have reserved the rest of the token's max_cost: %s of %s US dollars are left. Wait until they end, or create a token with a higher max_cost.", left, most)
 }
 
 // Executed is the refusal of a token that has used up its MaxExecutions.

@@ -66,6 +66,11 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 	case t.MaxCost < 0 || t.MaxExecutions < 0:
 		return Token{}, "", invalid("max_cost and max_executions must not be negative")
 	}
+	for _, r := range t.Rights {
+		if !slices.Contains(TokenRights, r) {
+			return Token{}, "", invalid("rights: %q is not a right of tokens; use confirm or outcomes", clip(string(r)))
+		}
+	}
 	for _, s := range t.Scopes {
 		switch {
 		case !slices.Contains(TokenScopes, s):
@@ -82,6 +87,7 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 	text := NewToken()
 	t.ID, t.Tenant, t.Key, t.Hash = NewTokenID(p.Key.ID), p.Tenant.ID, p.Key.ID, HashKey(text)
 	t.Scopes = slices.Compact(slices.Sorted(slices.Values(t.Scopes)))
+	t.Rights = slices.Compact(slices.Sorted(slices.Values(t.Rights)))
 	t.Operations = slices.Compact(slices.Sorted(slices.Values(t.Operations)))
 	t.Origins = slices.Compact(slices.Sorted(slices.Values(t.Origins)))
 	made, err := a.store.CreateToken(ctx, t, life, MaxTokens, KeepTokens)

@@ -24,7 +24,7 @@ var keyTable = newTable("keys",
 	col("name", all, func(r *keyRow) any { return &r.Name }),
 	col("hash", fixed, func(r *keyRow) any { return digestAt(&r.Hash) }),
 	col("hint", fixed, func(r *keyRow) any { return &r.Hint }),
-	col("scopes", all, func(r *keyRow) any { return scopesAt(&r.Scopes) }),
+	col("scopes", all, func(r *keyRow) any { return namesAt(&r.Scopes) }),
 	col("webhook_url", all, func(r *keyRow) any { return &r.WebhookURL }),
 	col("webhook_secret", all, func(r *keyRow) any { return &r.secret }),
 	col("env", all, func(r *keyRow) any { return mapAt(&r.Env) }),
@@ -35,15 +35,15 @@ var keyTable = newTable("keys",
 	col("revoked_at", fixed, func(r *keyRow) any { return maybeTimeAt(&r.RevokedAt) }),
 )
 
-// scopesAt is scopes, as JSON; "" for none.
-func scopesAt(l *[]tenant.Scope) codec {
-	read := func(text string) (l []tenant.Scope, err error) {
+// namesAt is a list of names of one kind, as JSON; "" for none.
+func namesAt[T ~string](l *[]T) codec {
+	read := func(text string) (l []T, err error) {
 		if text != "" {
 			err = json.Unmarshal([]byte(text), &l)
 		}
 		return l, err
 	}
-	return coded[[]tenant.Scope, string]{l, read, func(l []tenant.Scope) (any, error) { return jsonOf(l, len(l) == 0) }}
+	return coded[[]T, string]{l, read, func(l []T) (any, error) { return jsonOf(l, len(l) == 0) }}
 }
 
 // openKey opens what of a row is sealed.

@@ -24,6 +24,7 @@ func testTokens(t *testing.T, s tenant.Store) {
 	k, _ := Key(t, s, e, "k")
 	full := token(t, s, k, func(v *tenant.Token) {
 		v.Operations, v.Session, v.Origins = []string{"runProgram"}, "sess_1", []string{"https://app.example.com"}
+		v.Rights = []tenant.TokenRight{tenant.RightConfirm}
 		v.Sandbox, v.MaxCost, v.MaxExecutions = tenant.TokenSandbox{ID: "sb-1", Session: "s ü", Name: "n"}, 5_000_000, 3
 	})
 	if life := full.ExpiresAt.Sub(full.CreatedAt); life != time.Hour {

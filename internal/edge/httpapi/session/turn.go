@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
@@ -92,6 +93,9 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 	if err := in.check(); err != nil {
 		return nil, nil, err
 	}
+	if err := in.allowed(c.Caller); err != nil {
+		return nil, nil, err
+	}
 	t, err := h.plan(c, s)
 	if err != nil {
 		return nil, nil, err
@@ -147,6 +151,17 @@ func (h *Handlers) within(p *agent.Policy) time.Duration {
 		return time.Duration(p.Within) * time.Second
 	}
 	return h.Within
+}
+
+// allowed refuses what the caller's token lacks the right for.
+func (in *NewSessionEvent) allowed(p *tenant.Principal) error {
+	switch *in.Type {
+	case "tool_confirmation":
+		return p.MayConfirm()
+	case string(run.ToldOutcome):
+		return p.MayDefineOutcome(in.Check != nil)
+	}
+	return nil
 }
 
 // check refuses what an event of its type cannot have.

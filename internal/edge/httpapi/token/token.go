@@ -150,6 +150,11 @@ func (in *NewToken) domain() (t tenant.Token, err error) {
 			return t, httpapi.Invalid("origins must name at least one origin; leave it out for any")
 		}
 	}
+	if in.Rights != nil {
+		for _, r := range *in.Rights {
+			t.Rights = append(t.Rights, tenant.TokenRight(clip(r)))
+		}
+	}
 	if in.Operations != nil {
 		if t.Operations = *in.Operations; len(t.Operations) == 0 {
 			return t, httpapi.Invalid("operations must name at least one operation; leave it out for all that are open to tokens")

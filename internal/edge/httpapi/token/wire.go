@@ -13,6 +13,7 @@ type NewToken struct {
 	ExpiresIn      *wire.Seconds `json:"expires_in,omitzero" minimum:"1" maximum:"86400" default:"900" doc:"Seconds until it expires."`
 	Scopes         *[]string     `json:"scopes,omitzero" doc:"Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them."`
 	Operations     *[]string     `json:"operations,omitzero" doc:"The operations that it is for, by their ids in this document. Left out: all that are open to tokens."`
+	Rights         *[]string     `json:"rights,omitzero" doc:"What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out."`
 	Session        *wire.Text    `json:"session,omitzero" maxLength:"64" doc:"Id of the session of an agent that it reaches, and no other."`
 	Sandbox        *wire.Text    `json:"sandbox,omitzero" maxLength:"128" doc:"Name or sandbox_id of the named sandbox that it reaches, and no other."`
 	SandboxSession *wire.Text    `json:"sandbox_session,omitzero" maxLength:"256" doc:"The session that has the sandbox; default if left out."`
@@ -28,6 +29,7 @@ type Token struct {
 	KeyID         string        `json:"key_id" doc:"The key that made it."`
 	Scopes        []string      `json:"scopes" doc:"What it may do."`
 	Operations    []string      `json:"operations" doc:"Empty for all that are open to tokens."`
+	Rights        []string      `json:"rights" doc:"What it may do in sessions beside sending messages: confirm, outcomes."`
 	Session       *string       `json:"session" doc:"null for any."`
 	Sandbox       *TokenSandbox `json:"sandbox" doc:"null for any."`
 	Origins       []string      `json:"origins" doc:"Empty for any."`
@@ -50,6 +52,7 @@ func tokenOf(t tenant.Token) Token {
 	out := Token{
 		ID: t.ID, KeyID: t.Key, Operations: t.Operations, Session: httpapi.OrNull(t.Session), Origins: t.Origins,
 		Scopes: httpapi.Each(t.Scopes, func(s tenant.Scope) string { return string(s) }),
+		Rights: httpapi.Each(t.Rights, func(r tenant.TokenRight) string { return string(r) }),
 		Cost:   t.Cost.Dollars(), Executions: t.Executions, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
 	}
 	if s := t.Sandbox; s.ID != "" {
