@@ -93,7 +93,7 @@ func (r *remote) auditList() *cobra.Command {
 			return r.print(rows, func(w io.Writer) {
 				row(w, "WHEN", "TRACE", "SOURCE", "AGENT", "TURN", "STATUS", "MS", "STDOUT", "STDERR", "REASON")
 				for _, a := range rows {
-					row(w, when(a.CreatedAt), a.TraceID, a.Source, a.AgentID, a.SessionID, a.ExitStatus, a.DurationMS, a.StdoutBytes, a.StderrBytes, a.FailureReason)
+					row(w, when(a.CreatedAt), a.TraceID, a.Source, a.AgentID, a.SessionID, a.ExitStatus, a.DurationMS, humanBytes(a.StdoutBytes), humanBytes(a.StderrBytes), a.FailureReason)
 				}
 			})
 		})
@@ -324,10 +324,10 @@ func (a *cli) usageCommand() *cobra.Command {
 
 func showUsage(w io.Writer, u *sdk.Usage) {
 	amounts := func(day, source string, u *sdk.UsageAmounts) {
-		row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GIBSeconds), u.BytesOut, credits(u.Credits))
+		row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GIBSeconds), humanBytes(u.BytesOut), credits(u.Credits))
 	}
 	var charged []sdk.UsageDay // for what responses cost
-	row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "BYTES OUT", "CREDITS")
+	row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "OUTPUT", "CREDITS")
 	for _, d := range u.Days {
 		if slices.Contains([]string{"model", "tool", "sandbox_window"}, d.Source) {
 			charged = append(charged, d)
@@ -358,7 +358,7 @@ func showUsage(w io.Writer, u *sdk.Usage) {
 	if u.Outputs.Limit != nil {
 		limit = "of " + bytesText(*u.Outputs.Limit)
 	}
-	fmt.Fprintf(w, "\nkept outputs: %s, %s\n", bytesText(u.Outputs.Bytes), limit)
+	fmt.Fprintf(w, "\nkept outputs: %s, %s\n", humanBytes(u.Outputs.Bytes), limit)
 	fmt.Fprintf(w, "this month: %s credits, %s; $%s, %s; starts anew %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
 }
 

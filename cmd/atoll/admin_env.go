@@ -245,7 +245,16 @@ made from then on, and allows the tenant to do so.`
 	return cmd
 }
 
-func bytesText(n int64) string { return config.Size(n).String() }
+// bytesText renders a limit: exactly where a unit divides it, otherwise rounded.
+func bytesText(n int64) string {
+	if text := config.Size(n).String(); n < 1<<10 || n%(1<<10) == 0 {
+		return text
+	}
+	return humanBytes(n)
+}
+
+// humanBytes renders a measured size, rounded, such as 1.2 MiB.
+func humanBytes(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
 
 func (r *remote) showEnv(e sdk.Environment) error {
 	return r.print(e, func(w io.Writer) {

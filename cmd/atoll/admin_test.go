@@ -252,7 +252,7 @@ func TestAdminCommands(t *testing.T) {
 	if _, told := o.run(1, "audit", "verify", "--heads", heads); !strings.Contains(told, "taken: seal 0: known: the tenant and its whole trail are gone") {
 		t.Errorf("got %q", told)
 	}
-	o.says("usage show acme", "execute 2 2", "of 50.0000", "kept outputs: 6, of 500GiB")
+	o.says("usage show acme", "execute 2 2", "of 50.0000", "kept outputs: 6 B, of 500GiB")
 	o.says("webhook redeliver acme "+req.TraceID, "pending")
 	o.says("key revoke acme k", "state revoked")
 	o.says("env delete acme e", "deleted e")

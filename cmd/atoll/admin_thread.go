@@ -43,7 +43,7 @@ func (r *remote) threadList() *cobra.Command {
 				return err
 			}
 			return listing(&r.printer, []any{"THREAD", "SIZE", "FILES", "SAVED", "EXPIRES"}, func(t sdk.Thread) []any {
-				return []any{t.ThreadID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), whenOr(t.ExpiresAt, "-")}
+				return []any{t.ThreadID, humanBytes(t.Bytes), t.Files, when(t.UpdatedAt), whenOr(t.ExpiresAt, "-")}
 			})(all)
 		})
 	cmd.Flags().StringVar(&prefix, "prefix", "", "threads whose name begins so")
@@ -54,7 +54,7 @@ func (r *remote) threadList() *cobra.Command {
 func (r *remote) showThread(t sdk.Thread) error {
 	return r.print(t, func(w io.Writer) {
 		row(w, "thread", t.ThreadID)
-		row(w, "size", bytesText(t.Bytes))
+		row(w, "size", humanBytes(t.Bytes))
 		row(w, "files", t.Files)
 		row(w, "created", when(t.CreatedAt))
 		row(w, "saved", when(t.UpdatedAt))

@@ -29,7 +29,7 @@ func TestShowUsage(t *testing.T) {
 	}
 	got := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"2026-11-25 execute 3 3 1.50 0.00 0.00 0 0.0250 total - 3 3 1.50",
+		"2026-11-25 execute 3 3 1.50 0.00 0.00 0 B 0.0250 total - 3 3 1.50",
 		"2026-11-25 model acme/large 2 20 5 0 10 4 0.000020 2026-11-25 sandbox_window - 1 0 0 0 0 0 0.030000 total - - - 20 5 0 10 4 0.030020",
 		"this month: 0.0250 credits, no budget; $0.030020, of $50.000000; starts anew",
 	} {

@@ -133,7 +133,7 @@ func readAgents[T any](a *cli, path string) (all []T, err error) {
 		return nil, err
 	}
 	if len(raw) > maxAgentFile {
-		return nil, fmt.Errorf("%s must be at most %d bytes", path, maxAgentFile)
+		return nil, fmt.Errorf("%s must be at most %s", path, humanBytes(maxAgentFile))
 	}
 	for documents := yaml.NewDecoder(bytes.NewReader(raw)); ; {
 		var document any

@@ -22,7 +22,7 @@ func (a *cli) question(args []string) (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("stdin: %w", err)
 		case len(text) > execution.MaxInputBytes:
-			return "", fmt.Errorf("stdin has more than %d bytes; give large texts with --file", execution.MaxInputBytes)
+			return "", fmt.Errorf("stdin is larger than %s; pass large texts with --file", humanBytes(execution.MaxInputBytes))
 		}
 		if said := strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD")); said != "" {
 			asked = strings.TrimSpace(asked + "\n\n" + said)
@@ -69,7 +69,7 @@ func eachFile(files []string, take func(name string, data []byte)) error {
 			return err
 		}
 		if size += len(data); size > execution.MaxInputBytes {
-			return fmt.Errorf("--file: more than %d bytes together", execution.MaxInputBytes)
+			return fmt.Errorf("--file: the files together exceed %s", humanBytes(execution.MaxInputBytes))
 		}
 		take(name, data)
 	}

@@ -23,15 +23,18 @@ func (a *cli) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [AGENT]",
 		Short: "Talk to an agent in the terminal",
-		Long: `Talk to an agent in the terminal. Each line is a message. What the agent says comes
-on stdout as it is written; what it does is shown on stderr, shortened. Calls
-that need an approval are asked about: y approves, and anything else is the
-reason why not.
+		Long: `Talk to an agent in the terminal. Each line is a message. Answers stream to stdout;
+tool calls appear on stderr, shortened. When a call needs your approval, answer
+y to approve; any other answer denies it and becomes the reason.
 
-Ctrl-C ends the turn that is under way, and the session stays; a second one ends
-this command. Ctrl-D ends it, too, and --session goes on later.
+In a terminal the arrow keys edit the line and walk the history, and Tab
+completes commands. Ctrl-C stops the current turn and keeps the session; a second
+Ctrl-C, Ctrl-D or /exit leaves. --session continues the conversation later. When
+the connection breaks, chat reconnects and continues the turn.
 
-/files lists what the agent has shared, /files FOLDER saves it there.` + r.help(),
+A line that starts with / is a command and never reaches the model:
+
+` + chatCommands().help() + r.help(),
 		Example: `  atoll chat support
   atoll chat --session sess_0123456789abcdef0123456789abcdef`,
 		Args:              cobra.MaximumNArgs(1),
@@ -65,12 +68,12 @@ const maxLine = 1 << 20
 // chat is a conversation in the terminal.
 type chat struct {
 	turnShown
-	app      *cli
-	terminal bool
-	lines    <-chan string
-	unread   error // why there are no more lines, once lines is closed; nil for the end of stdin
-	signals  <-chan os.Signal
-	last     time.Time // of the last Ctrl-C
+	app     *cli
+	editor  *lineEditor // nil unless stdin is a terminal
+	lines   <-chan string
+	unread  error // why there are no more lines, once lines is closed; nil for the end of stdin
+	signals <-chan os.Signal
+	last    time.Time // of the last Ctrl-C
 }
 
 var (
@@ -86,29 +89,43 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	defer signal.Stop(signals)
 	lines, read := make(chan string), make(chan struct{})
 	defer close(read)
-	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, app: a, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
-	go func() { // it ends with stdin or the process
-		defer close(lines)
-		in := bufio.NewScanner(a.std.in)
-		in.Buffer(nil, maxLine)
-		for in.Scan() {
-			select {
-			case lines <- in.Text():
-			case <-read:
-				return
+	t := &chat{turnShown: turnShown{shown: newShown(a, false), c: c, session: session}, app: a, lines: lines, signals: signals}
+	if in, ok := a.std.in.(*os.File); ok && isTerminal(in) {
+		history := openHistory(a.historyPath())
+		t.editor = newLineEditor(in, t.err, history, chatCommands().names())
+		defer func() {
+			if err := history.save(); err != nil {
+				fmt.Fprintf(t.err, "atoll: cannot save the history: %v\n", err)
 			}
-		}
-		if t.unread = in.Err(); errors.Is(t.unread, bufio.ErrTooLong) {
-			t.unread = fmt.Errorf("a line must be at most %d bytes", maxLine)
-		}
-	}()
-	fmt.Fprintf(t.err, "[%s]\n", session)
+		}()
+		close(lines)
+	} else {
+		go t.scan(a.std.in, lines, read)
+	}
+	fmt.Fprintf(t.err, "[%s] /help lists the commands\n", session)
 	err := t.talk(ctx)
 	if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
 		fmt.Fprintf(t.err, "[to go on: atoll chat --session %s]\n", session)
 		return nil
 	}
 	return err
+}
+
+// scan passes the lines of stdin on until it ends or stop is closed.
+func (t *chat) scan(stdin io.Reader, lines chan<- string, stop <-chan struct{}) {
+	defer close(lines)
+	in := bufio.NewScanner(stdin)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		select {
+		case lines <- in.Text():
+		case <-stop:
+			return
+		}
+	}
+	if t.unread = in.Err(); errors.Is(t.unread, bufio.ErrTooLong) {
+		t.unread = fmt.Errorf("a line must be at most %s", humanBytes(maxLine))
+	}
 }
 
 // talk has messages answered until there are no more.
@@ -142,15 +159,17 @@ func (t *chat) waiting(ctx context.Context) ([]sdk.WaitingCall, error) {
 }
 
 func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
-	line, err := t.ask(ctx, "> ")
+	line, err := t.ask(ctx, "> ", true)
 	if err != nil || strings.TrimSpace(line) == "" {
 		return nil, err
 	}
-	if command := strings.Fields(line); command[0] == "/files" {
-		if err := t.files(ctx, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "/files"))); err != nil {
-			fmt.Fprintf(t.err, "atoll: %v\n", err) // the conversation goes on
+	if strings.HasPrefix(line, "/") {
+		err := t.command(ctx, line)
+		if err != nil && !errors.Is(err, io.EOF) {
+			fmt.Fprintf(t.err, "atoll: %v\n", err) // the conversation continues
+			err = nil
 		}
-		return nil, nil
+		return nil, err
 	}
 	return t.send(ctx, sdk.NewSessionEvent{Type: "message", Content: &line})
 }
@@ -168,7 +187,7 @@ func (t *chat) files(ctx context.Context, folder string) error {
 		return t.app.saveSessionFiles(ctx, t.c, t.session, folder, all)
 	}
 	for _, f := range all {
-		fmt.Fprintf(t.err, "%s  %d bytes  %s\n", f.ID, f.Bytes, printable(f.Filename))
+		fmt.Fprintf(t.err, "%s  %s  %s\n", f.ID, humanBytes(f.Bytes), printable(f.Filename))
 	}
 	return nil
 }
@@ -180,7 +199,7 @@ func (t *chat) answer(ctx context.Context, w sdk.WaitingCall) ([]sdk.WaitingCall
 	if w.Needs == "tool_confirmation" {
 		question = "approve " + cutLine(w.Name) + "? [y, or why not] "
 	}
-	line, err := t.ask(ctx, question)
+	line, err := t.ask(ctx, question, false)
 	if errors.Is(err, errInterrupted) {
 		_, err := t.c.InterruptSession(ctx, t.session)
 		return nil, err
@@ -200,10 +219,10 @@ func (t *chat) answer(ctx context.Context, w sdk.WaitingCall) ([]sdk.WaitingCall
 	return t.send(ctx, in)
 }
 
-// ask reads a line. It returns io.EOF at the end of stdin.
-func (t *chat) ask(ctx context.Context, prompt string) (string, error) {
-	if t.terminal {
-		fmt.Fprint(t.err, prompt)
+// ask reads a line; remember keeps it in the history. It returns io.EOF at the end of stdin.
+func (t *chat) ask(ctx context.Context, prompt string, remember bool) (string, error) {
+	if t.editor != nil {
+		return t.editor.read(ctx, prompt, remember)
 	}
 	for {
 		select {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -30,5 +31,65 @@ func TestChatWithoutFiles(t *testing.T) {
 	got := atoll(t, "/files\n/files .\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
 	if got.code != 0 || lists != 2 || strings.Count(got.err, "no files for this key") != 2 || !strings.Contains(got.err, "to go on: atoll chat") {
 		t.Errorf("%d lists, %+v", lists, got)
+	}
+}
+
+// TestChatCommands checks that lines with a slash never reach the model.
+func TestChatCommands(t *testing.T) {
+	const id = "sess_0123456789abcdef0123456789abcdef"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method != http.MethodGet || r.URL.Path != "/v1/sessions/"+id {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		fmt.Fprint(w, `{"id":"`+id+`","status":"idle"}`)
+	}))
+	defer server.Close()
+	got := atoll(t, "/help\n/hlep me\n/session\n/exit\nnever sent\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
+	for _, want := range []string{"/files [FOLDER]", `unknown command "/hlep"`, "idle", "to go on: atoll chat"} {
+		if got.code != 0 || !strings.Contains(got.err, want) {
+			t.Errorf("no %q in %+v", want, got)
+		}
+	}
+}
+
+// TestSendSurvivesARestart cuts the stream of a turn, refuses connections for a moment as a
+// server that restarts does, and expects the rest of the turn, each part once.
+func TestSendSurvivesARestart(t *testing.T) {
+	const id = "sess_0123456789abcdef0123456789abcdef"
+	event := func(seq int, rest string) string {
+		return fmt.Sprintf("data: {\"id\":\"evt_%d\",\"turn_id\":\"turn_1\",%s}\n\n", seq, rest)
+	}
+	var cut atomic.Bool
+	var away atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cut.Load() && away.Add(1) <= 3 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		switch path := strings.TrimPrefix(r.URL.Path, "/v1/sessions/"+id); {
+		case path == "/events" && r.Method == http.MethodPost:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, event(5, `"type":"message","role":"user","content":"Hi."`), "data: {\"type\":\"delta\",\"of\":\"message\",\"item_id\":\"i\",\"turn_id\":\"turn_1\",\"text\":\"Hello, \"}\n\n")
+			w.(http.Flusher).Flush()
+			cut.Store(true)
+			panic(http.ErrAbortHandler)
+		case path == "/events/stream":
+			if got := r.URL.Query().Get("after"); got != "evt_5" {
+				t.Errorf("the stream continues after %q", got)
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, event(6, `"type":"message","role":"assistant","item_id":"i","content":"Hello, world."`), event(7, `"type":"status","stop_reason":{"type":"end_turn"}`))
+		case path == "/events":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"data":[{"id":"evt_4","type":"status"}]}`)
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	defer server.Close()
+	got := atoll(t, "", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "session", "send", id, "Hi.", "--base-url", server.URL)
+	if got.code != 0 || strings.TrimSpace(got.out) != "Hello, world." {
+		t.Errorf("got %+v", got)
 	}
 }

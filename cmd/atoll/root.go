@@ -44,18 +44,23 @@ Tab completes commands and the names of sandboxes, tenants and the like after
 	root.SetVersionTemplate("atoll {{.Version}}\n")
 	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.chatCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
-	root.SuggestionsMinimumDistance = 1 // so that "ps" suggests sandbox, not caps
+	root.AddCommand(a.sandboxShortcuts()...)
+	a.completeFlags(root)
 	return root
 }
 
 // group makes cmd one whose subcommands do things. Without one it prints its
 // help; a word that names none is wrong.
 func group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return fmt.Errorf("unknown command %q for %q; see '%s --help'", args[0], cmd.CommandPath(), cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("unknown command %q for %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), cmd.CommandPath(), near[0])
+		}
+		return fmt.Errorf("unknown command %q for %q; '%s --help' lists the commands", args[0], cmd.CommandPath(), cmd.CommandPath())
 	}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +49,9 @@ With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY or --key-file)
 the program runs there; without one, in a sandbox that this command makes and
 ends.
 
-Exit codes: the program's own, 128+n when signal n ended it. 124 when it timed
-out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
+Exit codes: the program's own, 128+n when signal n ended it. 1 when it succeeded
+without leaving a file that --out names. 124 when it timed out, 125 when it did
+not run or its end was not seen, 130 after Ctrl-C.`,
 		Example: `  atoll run hello.py
   atoll run job.py a b < in.csv --file data.csv --out result/
   echo 'console.log(process.version)' | atoll run --language node -
@@ -182,11 +184,15 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 	if err != nil {
 		return err
 	}
-	a.leftOut(e.Files.Truncated)
+	var names []string
+	for _, f := range e.Files.Files {
+		names = append(names, f.Name)
+	}
+	missing := a.leftOut(req.Outputs, names, e.Files.Truncated)
 	if e.Status == execution.Failed && execution.LacksNetwork(tails[:]...) {
 		fmt.Fprintln(a.std.err, "atoll: a program has no network without a server; start 'atoll serve', allow hosts with 'atoll env set dev --allow HOST', or pypi or npm, and give --base-url")
 	}
-	return ended(e.Status, e.ExitCode, e.Error)
+	return cmp.Or(ended(e.Status, e.ExitCode, e.Error), missing)
 }
 
 // ended turns the end of a program into that of this one.

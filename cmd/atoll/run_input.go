@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -58,7 +59,7 @@ func (a *cli) readInput(program string, args []string, f *runFlags) (in executio
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, execution.MaxInputBytes+1))
 	if err == nil && len(data) > execution.MaxInputBytes {
-		err = fmt.Errorf("more than %d bytes; put large files into a sandbox with 'atoll sandbox cp', or mount storage", execution.MaxInputBytes)
+		err = fmt.Errorf("larger than %s; copy large files into a sandbox with 'atoll sandbox cp', or mount storage", humanBytes(execution.MaxInputBytes))
 	}
 	return data, err
 }
@@ -94,9 +95,18 @@ func bringBack(name string, r io.Reader) error {
 	return file.Close()
 }
 
-// leftOut says that files were not brought back.
-func (a *cli) leftOut(truncated bool) {
+// leftOut reports files that were not brought back: those over a limit on stderr, and as an
+// error those that --out names and the program did not leave. Folders that end with a slash
+// were made for the program and may stay empty.
+func (a *cli) leftOut(wanted, got []string, truncated bool) error {
 	if truncated {
-		fmt.Fprintf(a.std.err, "atoll: not every file was brought back: at most %d files and %d MiB are\n", execution.MaxOutputFiles, execution.MaxOutputBytes>>20)
+		fmt.Fprintf(a.std.err, "atoll: some files were left out: a run returns at most %d files and %d MiB\n", execution.MaxOutputFiles, execution.MaxOutputBytes>>20)
+		return nil
 	}
+	for _, name := range wanted {
+		if !strings.HasSuffix(name, "/") && !slices.ContainsFunc(got, func(g string) bool { return g == name || strings.HasPrefix(g, name+"/") }) {
+			return &exit{exitFailure, fmt.Errorf("--out %s: the program left no such file in its working folder", name)}
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -40,10 +41,11 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if err := a.fetchFiles(ctx, c, id, ev.Result); err != nil {
 				return &exit{exitNotRun, err}
 			}
+			missing := a.leftOut(req.Outputs, filePaths(ev.Result), ev.Result.FilesTruncated)
 			if ev.Result.Hint != "" {
 				fmt.Fprintf(a.std.err, "atoll: %s\n", ev.Result.Hint)
 			}
-			return ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error))
+			return cmp.Or(ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error)), missing)
 		}
 	}
 	return errors.New("the server's stream had no result")
@@ -98,8 +100,15 @@ func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *
 			return err
 		}
 	}
-	a.leftOut(r.FilesTruncated)
 	return nil
+}
+
+// filePaths are the files that a program gave back.
+func filePaths(r *sdk.ExecuteResponse) (paths []string) {
+	for _, f := range *or(r.Files, nil) {
+		paths = append(paths, f.Path)
+	}
+	return paths
 }
 
 // notified is a writer that calls heard with each write.

@@ -26,14 +26,39 @@ is unique in its session (--session); its id can be given instead.`,
   atoll sandbox cp ./src builder:src
   atoll sandbox ps --all
   atoll sandbox delete builder`, devKeyFile, nil)
-	cmd.SuggestFor = []string{"ps", "ls", "exec", "cp", "rm", "kill", "logs", "shell"} // as docker and kubectl have them
-	s := &sandboxes{remote: r}
-	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
-	r.words = map[string]completer{"NAME": s.sandboxNames, "PROCESS": s.processNames}
+	cmd.SuggestFor = []string{"ls", "cp", "rm", "kill", "logs", "shell"} // as docker and kubectl have them
+	s := newSandboxes(r, cmd)
 	cmd.AddCommand(
 		s.create(), s.list(), s.show(), s.exec(), s.shell(), s.cp(), s.logs(), s.processes(), s.kill(), s.ports(), s.preview(), s.network(),
 		s.sleep(), s.wake(), s.fork(), s.snapshot(), s.delete())
 	return cmd
+}
+
+// newSandboxes adds the flags that commands about sandboxes share.
+func newSandboxes(r *remote, cmd *cobra.Command) *sandboxes {
+	s := &sandboxes{remote: r}
+	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
+	r.words = map[string]completer{"NAME": s.sandboxNames, "PROCESS": s.processNames}
+	return s
+}
+
+// sandboxShortcuts are 'atoll exec' and 'atoll ps', as docker has them.
+func (a *cli) sandboxShortcuts() []*cobra.Command {
+	shortcut := func(name string, build func(*sandboxes) *cobra.Command) *cobra.Command {
+		s := &sandboxes{remote: &remote{target: target{app: a, local: devKeyFile}, printer: printer{out: a.std.out}}, session: "default"}
+		s.words = map[string]completer{"NAME": s.sandboxNames}
+		cmd := build(s)
+		_, arguments, _ := strings.Cut(cmd.Use, " ")
+		cmd.Use = strings.TrimSpace(name + " " + arguments)
+		cmd.Aliases = nil
+		cmd.Example = strings.ReplaceAll(strings.ReplaceAll(cmd.Example, "atoll sandbox exec", "atoll exec"), "atoll sandbox list", "atoll ps")
+		cmd.Short += " (short for 'atoll sandbox " + name + "')"
+		s.target.addFlags(cmd.Flags())
+		s.printer.addFlags(cmd.Flags())
+		cmd.Flags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
+		return cmd
+	}
+	return []*cobra.Command{shortcut("exec", (*sandboxes).exec), shortcut("ps", (*sandboxes).list)}
 }
 
 func (s *sandboxes) at(name string) sdk.SandboxRef {

@@ -32,7 +32,7 @@ func (s *sandboxes) output(ctx context.Context, c *sdk.Client, at sdk.SandboxRef
 			return nil, errors.New(e.Reason)
 		case "output":
 			if e.Dropped > 0 {
-				fmt.Fprintf(s.app.std.err, "atoll: %d bytes of output were not kept\n", e.Dropped)
+				fmt.Fprintf(s.app.std.err, "atoll: the server dropped %s of output\n", humanBytes(e.Dropped))
 			}
 			w := out
 			if e.Stream == "stderr" {

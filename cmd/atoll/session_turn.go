@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +124,9 @@ type turnShown struct {
 	*shown
 	c       *sdk.Client
 	session string
+	seen    string            // id of the newest event that was seen, "" for none
+	turnID  string            // of the turn that is shown, "" before its first event
+	pieces  map[string]string // text shown of messages that have not arrived whole, by item
 }
 
 // turnEnd is how a turn ended.
@@ -139,25 +145,108 @@ func (e *turnEnd) failure() error {
 	return fmt.Errorf("the turn did not end: %s", e.Type)
 }
 
-// turn sends something and shows the turn that begins with it, to its end.
+// turn sends an event and shows the turn that it starts, to its end. When the connection breaks,
+// for example because the server restarts, it reconnects and continues after the last event.
 func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd, error) {
-	end, pieces := &turnEnd{}, map[string]bool{}
-	for ev, err := range t.c.StreamSession(ctx, t.session, in) {
+	if t.seen == "" {
+		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"1"}}, 1)
 		if err != nil {
-			t.newline()
 			return nil, err
 		}
-		switch {
-		case ev.Turn != nil: // other calls wait, too
+		if len(newest) > 0 {
+			t.seen = newest[0].ID
+		}
+	}
+	t.turnID, t.pieces = "", map[string]string{}
+	end, err := t.show(t.c.StreamSession(ctx, t.session, in))
+	for err != nil && broke(ctx, err) {
+		if err = t.reconnect(ctx, in, err); err == nil {
+			end, err = t.show(t.c.FollowSession(ctx, t.session, t.seen, true))
+		}
+	}
+	t.newline()
+	return end, err
+}
+
+// maxReconnect is how long a turn waits for a server that does not answer.
+const maxReconnect = 2 * time.Minute
+
+// broke reports whether a stream ended because the server could not be reached.
+func broke(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, errGaveUp) {
+		return false
+	}
+	refused, ok := errors.AsType[*sdk.Error](err)
+	return !ok || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
+}
+
+var errGaveUp = errors.New("the server did not come back")
+
+// reconnect waits until the server answers again. It returns an error if the turn cannot be
+// continued: the server is away for too long, or it never received the message.
+func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause error) error {
+	if t.midLine { // stdout stays as it is: the text continues there
+		fmt.Fprintln(t.err)
+	}
+	fmt.Fprintf(t.err, "[connection lost (%s); reconnecting]\n", cutLine(cause.Error()))
+	deadline := time.Now().Add(maxReconnect)
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"50"}}, 50)
+		switch refused, ok := errors.AsType[*sdk.Error](err); {
+		case err == nil && t.turnID == "" && !t.received(newest, in):
+			return fmt.Errorf("%w, and it did not receive the message: send it again", errGaveUp)
+		case err == nil:
+			return nil
+		case ok && refused.Status < 500:
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w within %s: %w", errGaveUp, maxReconnect, err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// received reports whether the event that was sent is among the newest ones, newest first.
+func (t *turnShown) received(newest []sdk.SessionEvent, sent sdk.NewSessionEvent) bool {
+	if i := slices.IndexFunc(newest, func(e sdk.SessionEvent) bool { return e.ID == t.seen }); i >= 0 {
+		newest = newest[:i]
+	}
+	return slices.ContainsFunc(newest, func(e sdk.SessionEvent) bool {
+		if sent.Type != "message" {
+			return e.Type == sent.Type && *or(e.ToolUseID, "") == *or(sent.ToolUseID, "")
+		}
+		return e.Type == "message" && *or(e.Role, "") == "user" && *or(e.Content, "") == *or(sent.Content, "")
+	})
+}
+
+// show shows the events of one connection to the end of the turn.
+func (t *turnShown) show(events iter.Seq2[sdk.SessionStreamed, error]) (*turnEnd, error) {
+	end := &turnEnd{}
+	for ev, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if ev.Turn != nil { // other calls wait, too
 			return &turnEnd{SessionStop: sdk.SessionStop{Type: ev.Turn.Status, RequiresAction: ev.Turn.RequiresAction}}, nil
-		case ev.Type == "delta" && ev.Of == "message":
-			pieces[*or(ev.ItemID, "")] = true
-			t.text(ev.Text)
-		case ev.Type == "message" && *or(ev.Role, "") == "assistant":
-			if !pieces[*or(ev.ItemID, "")] {
-				t.text(*or(ev.Content, ""))
+		}
+		if of := *or(ev.TurnID, ""); ev.ID != "" {
+			if t.seen = ev.ID; t.turnID == "" {
+				t.turnID = of
+			} else if of != t.turnID {
+				continue // it runs beside the turn
 			}
-			t.newline()
+		}
+		switch {
+		case ev.Type == "delta" && ev.Of == "message":
+			t.pieces[*or(ev.ItemID, "")] += ev.Text
+			t.text(ev.Text)
+		case ev.Type == "delta":
+		case ev.Type == "message" && *or(ev.Role, "") == "assistant":
+			t.whole(*or(ev.Content, ""), t.pieces[*or(ev.ItemID, "")])
 		case ev.Type == "error":
 			end.err = ev.Error
 		case ev.Type == "status" && ev.StopReason != nil:
@@ -167,7 +256,19 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 			t.event(&ev.SessionEvent)
 		}
 	}
-	return nil, errors.New("the server's stream had no end of the turn")
+	return nil, errors.New("the server closed the stream before the turn ended")
+}
+
+// whole shows a message of which some text was shown before. Pieces can be missing or stale when
+// the connection broke.
+func (t *turnShown) whole(text, shown string) {
+	rest, ok := strings.CutPrefix(text, shown)
+	if !ok {
+		t.newline()
+		rest = text
+	}
+	t.text(rest)
+	t.newline()
 }
 
 // text shows what the agent says.
@@ -236,7 +337,7 @@ func aboutEvent(e *sdk.SessionEvent) string {
 	case e.Review != nil:
 		return fmt.Sprintf("review %d: %.2f of %.2f. %s", e.Review.Iteration, e.Review.Score, e.Review.Threshold, *or(e.Review.Error, e.Review.Feedback))
 	case e.File != nil:
-		return fmt.Sprintf("%s, %d bytes: %s", e.File.Filename, e.File.Bytes, e.File.ID)
+		return fmt.Sprintf("%s, %s: %s", e.File.Filename, humanBytes(e.File.Bytes), e.File.ID)
 	case e.Evaluation != nil:
 		return fmt.Sprintf("evaluation %d: %s. %s", e.Evaluation.Iteration+1, *or(e.Evaluation.Result, "under way"), *or(e.Evaluation.Explanation, ""))
 	case e.Speaker != nil:

@@ -99,7 +99,7 @@ func readSkill(dir string) (*skill.Bundle, error) {
 			return fmt.Errorf("%s is neither a file nor a folder", filepath.Join(dir, name))
 		}
 		if left -= info.Size(); left < 0 {
-			return fmt.Errorf("%s has more than %d bytes", dir, skill.MaxBytes)
+			return fmt.Errorf("%s is larger than %s", dir, humanBytes(skill.MaxBytes))
 		}
 		data, err := root.ReadFile(name)
 		files = append(files, skill.File{Path: name, Exec: info.Mode()&0o111 != 0, Data: data})
@@ -235,7 +235,7 @@ func (r *remote) showSkillVersion(v sdk.SkillVersion) error {
 		row(w, "license", *or(v.License, "-"))
 		row(w, "created", when(v.CreatedAt))
 		for _, f := range v.Files {
-			row(w, "file", fmt.Sprintf("%s (%d bytes)", f.Path, f.Size))
+			row(w, "file", fmt.Sprintf("%s (%s)", f.Path, humanBytes(f.Size)))
 		}
 	})
 }

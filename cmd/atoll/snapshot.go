@@ -41,7 +41,7 @@ memory where those could be written. It outlives the sandbox.`,
 				return err
 			}
 			return listing(&r.printer, []any{"ID", "SESSION", "NAME", "IMAGE", "MEMORY", "SIZE", "CREATED", "EXPIRES"}, func(sn sdk.Snapshot) []any {
-				return []any{sn.SnapshotID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), bytesText(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
+				return []any{sn.SnapshotID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), humanBytes(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
 			})(all)
 		})
 	list.Flags().IntVar(&limit, "limit", 100, "snapshots at most; 0 for all")
@@ -61,7 +61,7 @@ func (r *remote) showSnapshot(sn sdk.Snapshot) error {
 		row(w, "image", sn.Image)
 		row(w, "memory", onOff(sn.Memory))
 		row(w, "detail", sn.Detail)
-		row(w, "size", bytesText(sn.SizeBytes))
+		row(w, "size", humanBytes(sn.SizeBytes))
 		row(w, "created", when(sn.CreatedAt))
 		row(w, "expires", whenOr(sn.ExpiresAt, "-"))
 	})

@@ -55,7 +55,9 @@ func TestTokenCostIsReserved(t *testing.T) {
 	k := newKit(t, models{"m": m})
 	q := request("Hello?")
 	expected := cost(&model.Request{Items: q.Input, Tools: []model.Tool{addTool.Tool}}, &model.Record{Spec: model.Spec{Prices: model.Prices{Input: 1, Output: 2}}})
-	spent := func(context.Context, string) (used, most model.Money, err error) { return 0, expected*2 + expected/2, nil }
+	spent := func(context.Context, string) (used, most model.Money, err error) {
+		return 0, expected*2 + expected/2, nil
+	}
 	l := New(Config{Store: k.store, Models: k.models, Handlers: map[string]Handler{"add": k.adder}, Events: k.bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "a", Prices: prices, Spent: spent})
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal opens a pseudo-terminal and returns the user's end and the program's.
+func openTerminal(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { user.Close() })
+	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return user, program
+}
+
+func TestLineEditor(t *testing.T) {
+	user, program := openTerminal(t)
+	path := filepath.Join(t.TempDir(), "state", "chat_history")
+	history := openHistory(path)
+	e := newLineEditor(program, io.Discard, history, chatCommands().names())
+	const up, left = "\x1b[A", "\x1b[D"
+	for _, c := range []struct {
+		keys, want string
+		err        error
+		forget     bool
+	}{
+		{keys: "helo" + left + "l\r", want: "hello"},
+		{keys: "world\r", want: "world"},
+		{keys: "secret answer\r", want: "secret answer", forget: true},
+		{keys: up + "\r", want: "world"},
+		{keys: up + up + "!\r", want: "hello!"},
+		{keys: "/fi\t/tmp\r", want: "/files /tmp"},
+		{keys: "half a li\x03", err: errInterrupted},
+		{keys: "after it\r", want: "after it"},
+		{keys: "\x04", err: io.EOF},
+	} {
+		if _, err := user.WriteString(c.keys); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.read(t.Context(), "> ", !c.forget)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%q: got %q, %v", c.keys, got, err)
+		}
+	}
+	if err := history.save(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the history file: %v, %v", info, err)
+	}
+	if got := strings.Join(openHistory(path).lines, "|"); got != "hello|world|hello!|/files /tmp|after it" {
+		t.Errorf("the history: %q", got)
+	}
+}
