@@ -28,7 +28,7 @@ help: ## show this list
 .PHONY: run
 run: build ## build everything, start the server on 127.0.0.1:8080, run a program in it, stay up
 	@scripts/run-deps.sh
-	@exec bin/atoll demo --on-exit=destroy examples/hello.py
+	@exec bin/atoll demo --dev --on-exit=destroy examples/hello.py
 
 .PHONY: build
 build: ## build atoll, its guest and gVisor's runtime into bin/

@@ -85,9 +85,23 @@ Your turn:
 
 curl -s %s/v1/sandbox/execute -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"code": "print(sum(range(101)))"}'
 
-API documentation: %s/docs    Stop with Ctrl-C.
-`, e.url, e.key, e.url)
+API documentation: %s/docs
+
+%s
+`, e.url, e.key, e.url, ending(cfg))
 	return err
+}
+
+// ending says what Ctrl-C ends, and how to keep it.
+func ending(cfg *config.Config) string {
+	if cfg.OnExit == "destroy" {
+		return `Ctrl-C stops the server and deletes every sandbox with its processes and files.
+Keys, records, threads, snapshots and images stay in ` + cfg.DataDir + `.
+To keep a sandbox: 'atoll sandbox snapshot NAME', or start with 'atoll serve --data-dir ` + cfg.DataDir + `',
+which leaves sandboxes running for the next server.`
+	}
+	return `Ctrl-C stops the server. Named sandboxes and programs that run stay for the next server on ` + cfg.DataDir + `;
+'--on-exit destroy' would delete them.`
 }
 
 // median calls f demoRuns times and returns its median duration.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -33,5 +34,25 @@ func TestServerDefaults(t *testing.T) {
 	}
 	if cfg := load(map[string]string{}); cfg.E2B != "on" {
 		t.Errorf("the E2B API is %s by default", cfg.E2B)
+	}
+}
+
+// TestDevelopmentMode checks the flag, where it is refused, and what the demo says before Ctrl-C.
+func TestDevelopmentMode(t *testing.T) {
+	env := map[string]string{"ATOLL_DATA_DIR": t.TempDir(), "ATOLL_IMAGE": "none"}
+	if got := atoll(t, "", env, "serve", "--dev", "--listen", "0.0.0.0:0"); got.code != exitUsage || !strings.Contains(got.err, "where development mode is refused") {
+		t.Errorf("beyond loopback: %d, %s", got.code, got.err)
+	}
+	if got := atoll(t, "", env, "config", "--dev"); got.code != exitOK || !strings.Contains(got.out, "\ndev: on\n") {
+		t.Errorf("--dev: %d, %s%s", got.code, got.out, got.err)
+	}
+	gone := ending(&config.Config{DataDir: "/d", OnExit: "destroy"})
+	for _, want := range []string{"deletes every sandbox", "atoll sandbox snapshot NAME", "atoll serve --data-dir /d"} {
+		if !strings.Contains(gone, want) {
+			t.Errorf("no %q in %s", want, gone)
+		}
+	}
+	if stays := ending(&config.Config{DataDir: "/d", OnExit: "detach"}); !strings.Contains(stays, "stay for the next server on /d") {
+		t.Error(stays)
 	}
 }

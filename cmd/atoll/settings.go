@@ -44,6 +44,9 @@ func addSettings(cmd *cobra.Command, groups ...string) *settings {
 		}
 		usage := fmt.Sprintf("%s (%s)", setting.Help, setting.Shown)
 		flags.Var(&given{s.given, setting.Flag, value}, setting.Flag, usage)
+		if setting.Name == "dev" {
+			flags.Lookup(setting.Flag).NoOptDefVal = "on" // --dev alone
+		}
 		if !slices.Contains(groups, setting.Group) {
 			// It exists: it was added on the line above.
 			_ = flags.MarkHidden(setting.Flag)

@@ -27,12 +27,13 @@ func (s *Server) openModels(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("model_allow: %w", err)
 	}
+	s.allow.models = allow
 	rt := transport.New(allow)
 	s.later(func(context.Context) error { rt.CloseIdleConnections(); return nil })
 	models := model.CatalogConfig{
 		Store: s.db.Models(), Tenant: s.tenants.Tenant, Plan: s.tenants.Plan,
 		Check: func(ctx context.Context, base *url.URL) error { return transport.Check(ctx, allow, base) },
-		Open:  func(r model.Record) (model.Model, error) { return adapter.Open(r, rt, model.DefaultBounds) },
+		Open:  func(r model.Record) (model.Model, error) { return adapter.Open(r, r.Through(rt), model.DefaultBounds) },
 	}
 	if path := s.cfg.Settings.ModelsFile; path != "" {
 		if models.Declared, err = modelfile.Open(modelfile.Config{

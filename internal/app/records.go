@@ -185,6 +185,7 @@ func (s *Server) openWebhooks(context.Context) (err error) {
 		return fmt.Errorf("webhook_allow: %w", err)
 	}
 	s.later(func(context.Context) error { s.webhooks.Close(); return nil })
+	s.allow.webhooks = s.webhooks.Allowed()
 	return nil
 }
 

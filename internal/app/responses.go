@@ -38,6 +38,7 @@ func (s *Server) openRemotes(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mcp_allow: %w", err)
 	}
+	s.allow.mcp = allow
 	s.mcpClient = mcpclient.New(allow, s.cfg.Version)
 	s.later(func(context.Context) error { s.mcpClient.Close(); return nil })
 	tokens := &token.Source{Store: s.db.Vaults(), Client: s.mcpClient.HTTP(), Check: s.mcpClient.CheckURL}

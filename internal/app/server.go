@@ -109,6 +109,7 @@ type Server struct {
 	jobs      *jobs.Client
 	tenants   *tenant.Admin
 	models    *model.Catalog
+	allow     allowed
 	web       *web.Service
 	mcp       *mcptool.Tools
 	mcpClient *mcpclient.Client
@@ -171,6 +172,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"models", s.openModels},
 		{"web", s.openWeb},
 		{"MCP servers of callers", s.openRemotes},
+		{"development mode", s.openDev},
 		{"tools", s.openTools},
 		{"runs", s.openRuns},
 		{"jobs", s.openJobs},

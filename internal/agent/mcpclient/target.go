@@ -86,7 +86,7 @@ func (c *Client) CheckURL(ctx context.Context, field, text string) error {
 		return fault.New(fault.Invalid, "%s must be an https URL of at most %d bytes", field, maxURL)
 	case u.User != nil || u.Fragment != "":
 		return fault.New(fault.Invalid, "%s must not have a user name, a password or a fragment", field)
-	case u.Scheme != "https" && !c.allow.Opens(u.Hostname()):
+	case u.Scheme != "https" && !c.allow.Opens(ctx, u.Hostname()):
 		return fault.New(fault.Invalid, "%s must begin with https://; the operator can allow plain HTTP to a host with mcp_allow", field)
 	}
 	return c.allow.Check(ctx, nil, field, u.Hostname())

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -215,6 +216,7 @@ func (t *Tools) call(ctx context.Context, c *loop.Call, to mcpclient.Target, too
 	if err != nil {
 		return nil, err // Show has read them
 	}
+	ctx = outbound.For(ctx, c.Run.Tenant)
 	name := session(c.Run.ID, c.Tool.Server, &to)
 	var r *mcpclient.Result
 	err = t.authorized(ctx, c.Run.Tenant, c.Request.Vaults, to, func(to mcpclient.Target) (err error) {

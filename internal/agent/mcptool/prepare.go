@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
@@ -104,6 +105,7 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 
 // remote returns a server with its tools, and whether it was asked for them.
 func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Server, known []Known) (out run.Remote, listed bool, err error) {
+	ctx = outbound.For(ctx, r.Tenant)
 	out.Label = s.Label
 	if out.Sealed, err = t.seal(r.Tenant, sealed{s.Target, s.Allowed}); err != nil {
 		return out, false, err

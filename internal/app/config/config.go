@@ -24,6 +24,7 @@ type Config struct {
 	DevKey         string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"A fixed key of the tenant dev, for trying things out. Refused when listening beyond loopback."`
 	ShutdownGrace  time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before on_exit applies to them."`
 	OnExit         string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves named sandboxes and those that run programs to the next server; destroy ends them all. Pooled ones always go."`
+	Dev            string        `group:"Server" name:"dev" default:"off" enum:"on,off" help:"Development mode, for a server that listens on loopback: models, MCP servers and webhooks of the tenant dev may be on this machine's loopback, also by plain HTTP. --dev alone means on."`
 	LogLevel       string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
 	LogFormat      string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
 	TLSCert        string        `group:"Server" name:"tls_cert" default:"" shown:"none: plain HTTP" help:"PEM file with the certificate and its chain; read again when it changes. Needs tls_key."`

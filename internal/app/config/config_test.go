@@ -72,6 +72,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"ATOLL_LISTEN", "8080", "not an address and port"},
 		{"ATOLL_DEV_KEY", "a b", "dev_key"},
+		{"ATOLL_DEV", "yes", "dev (from ATOLL_DEV): must be one of on, off"},
 		{"ATOLL_DEV_KEY", strings.Repeat("k", 257), "dev_key"},
 		{"ATOLL_POOL_SIZE", "two", `"two" is not a whole number`},
 		{"ATOLL_POOL_SIZE", "-1", "between 0 and 1000"},

@@ -195,6 +195,8 @@ func (c *Config) validate() error {
 	c.Loopback = err == nil && isLoopback(host)
 	check(err != nil || c.Loopback || c.DevKey == "",
 		"dev_key: listen is %s, which reaches beyond loopback, where a fixed key is refused: leave it out, and make keys with 'atoll key create'", c.Listen)
+	check(err != nil || c.Loopback || c.Dev == "off",
+		"dev: listen is %s, which reaches beyond loopback, where development mode is refused: leave out --dev, or listen on 127.0.0.1", c.Listen)
 	if c.PreviewURL != "" {
 		_, err := preview.ParseBase(c.PreviewURL)
 		check(err == nil, "preview_url: %v", err)

@@ -8,7 +8,31 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/address"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
+
+// TestDevelopmentURL checks that development mode takes plain HTTP to loopback from its tenant alone.
+func TestDevelopmentURL(t *testing.T) {
+	c, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Allowed().OpenLoopback("ten_dev")
+	dev := outbound.For(t.Context(), "ten_dev")
+	for _, good := range []string{"http://127.0.0.1:9000/hook", "http://localhost/", "https://[::1]:8443/x"} {
+		if err := c.CheckURL(dev, good); err != nil {
+			t.Errorf("%s is refused: %v", good, err)
+		}
+		if err := c.CheckURL(outbound.For(t.Context(), "ten_other"), good); err == nil {
+			t.Errorf("%s is taken from another tenant", good)
+		}
+	}
+	for _, bad := range []string{"http://10.0.0.1/", "http://203.0.113.7/", "https://10.0.0.1/", "ftp://127.0.0.1/"} {
+		if err := c.CheckURL(dev, bad); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}
 
 func TestCheckURL(t *testing.T) {
 	zone := serveDNS(t)

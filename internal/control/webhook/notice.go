@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/session"
 )
 
@@ -38,6 +39,7 @@ type failure struct {
 
 // Tell makes one attempt to tell a session's webhook of its state, as Deliver does.
 func (c *Client) Tell(ctx context.Context, n *session.Notice) (tried bool, err error) {
+	ctx = outbound.For(ctx, n.Tenant)
 	body, err := noticeBody(n)
 	if err != nil {
 		return false, err

@@ -87,6 +87,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
+// Allowed is what Config.Allow opens, for changes while the client is in use.
+func (c *Client) Allowed() outbound.List { return c.allow }
+
 // Close lets go of connections that are kept for later.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -97,6 +100,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried bool, err error) {
 	// A byte of output may become six in JSON, beside two copies of itself.
 	weight := 64<<10 + 8*(min(e.StdoutBytes, c.cfg.MaxOutput)+min(e.StderrBytes, c.cfg.MaxOutput))
+	ctx = outbound.For(ctx, e.Tenant)
 	room, err := c.memory.acquire(ctx, e.Tenant, weight)
 	if err != nil {
 		return false, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -186,6 +187,9 @@ func (c *Catalog) apply(ctx context.Context, r *Record, change Change) error {
 	base, err := r.Validate()
 	if err != nil {
 		return err
+	}
+	if id := r.only(); id != "" {
+		ctx = outbound.For(ctx, id)
 	}
 	return c.cfg.Check(ctx, base)
 }

@@ -2,9 +2,11 @@ package model
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -40,6 +42,22 @@ func (r *Record) Origin() string {
 		origin += " " + r.OwnKey
 	}
 	return origin
+}
+
+// only is the tenant that alone may use the model, "" if others may.
+func (r *Record) only() tenant.ID {
+	if r.AllTenants || len(r.Plans) > 0 || len(r.Tenants) != 1 {
+		return ""
+	}
+	return r.Tenants[0]
+}
+
+// Through does the requests of the model for the one tenant that may use it, if it is one.
+func (r *Record) Through(rt http.RoundTripper) http.RoundTripper {
+	if id := r.only(); id != "" {
+		return outbound.Transport(rt, id)
+	}
+	return rt
 }
 
 // OwnedBy is the provider as lists of models name it: the part of the name before its first

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,16 +22,32 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// List is what an operator has opened beside the public addresses. The zero List
-// opens nothing.
-type List struct {
+// List is what an operator has opened beside the public addresses. The zero List opens nothing.
+// Copies of a List share its content, which Set changes while they are in use.
+type List struct{ live *live }
+
+type live struct {
+	opened   atomic.Pointer[opened]
+	loopback atomic.Pointer[string] // the tenant that reaches this machine's loopback; nil for none
+}
+
+type opened struct {
 	hosts map[string]bool
 	nets  []netip.Prefix
 }
 
 // Parse reads a List of host names, addresses and CIDRs.
 func Parse(list []string) (List, error) {
-	out := List{hosts: map[string]bool{}}
+	l := List{&live{}}
+	if err := l.Set(list); err != nil {
+		return List{}, err
+	}
+	return l, nil
+}
+
+// Set replaces what a parsed list opens. Connections that exist stay.
+func (l List) Set(list []string) error {
+	out := &opened{hosts: map[string]bool{}}
 	for _, s := range list {
 		s = strings.TrimSpace(s)
 		if p, err := netip.ParsePrefix(s); err == nil {
@@ -40,22 +57,34 @@ func Parse(list []string) (List, error) {
 		} else if h := address.Hostname(s); h != "" {
 			out.hosts[h] = true
 		} else {
-			return List{}, fmt.Errorf("allow-list: %q is not a host, an address or a CIDR", s)
+			return fmt.Errorf("allow-list: %q is not a host, an address or a CIDR", s)
 		}
 	}
-	return out, nil
+	l.live.opened.Store(out)
+	return nil
+}
+
+// content is what the list opens now.
+func (l List) content() *opened {
+	if l.live == nil {
+		return &opened{}
+	}
+	return l.live.opened.Load()
 }
 
 func (l List) holds(a netip.Addr) bool {
-	return slices.ContainsFunc(l.nets, func(p netip.Prefix) bool { return p.Contains(address.Plain(a)) })
+	return slices.ContainsFunc(l.content().nets, func(p netip.Prefix) bool { return p.Contains(address.Plain(a)) })
 }
 
 // host reports whether a host is allowed by its name, whatever its address.
-func (l List) host(h string) bool { return l.hosts[address.Hostname(h)] }
+func (l List) host(h string) bool { return l.content().hosts[address.Hostname(h)] }
 
 // Opens reports whether the operator has opened a host by its name, or as the
 // address that it is.
-func (l List) Opens(host string) bool {
+func (l List) Opens(ctx context.Context, host string) bool {
+	if l.Loopback(ctx, host) {
+		return true
+	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		return l.holds(a)
 	}
@@ -91,8 +120,11 @@ func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote 
 	if err != nil {
 		return nil, err
 	}
-	named := l.host(host)
+	named, own := l.host(host), l.Loopback(ctx, host)
 	d := net.Dialer{Resolver: resolver, ControlContext: func(_ context.Context, _, remote string, _ syscall.RawConn) error {
+		if at, err := netip.ParseAddrPort(remote); own && err == nil && at.Addr().IsLoopback() {
+			return nil
+		}
 		return l.connect(named, remote)
 	}}
 	return d.DialContext(ctx, network, remote)
@@ -105,6 +137,9 @@ const lookupTimeout = 2 * time.Second
 // Check returns an Invalid fault, which says what to change of field, unless a
 // host may be connected to. resolver may be nil.
 func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host string) error {
+	if l.Loopback(ctx, host) {
+		return nil
+	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !l.address(false, a) {
 			return fault.New(fault.Invalid, "%s must not lead to a private, local or reserved address, or to this machine", field)

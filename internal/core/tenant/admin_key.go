@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
 // Bounds of a key's webhook.
@@ -148,7 +149,7 @@ func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) er
 		if err := checkText("webhook_url", *c.WebhookURL, 1, MaxWebhookURL); err != nil {
 			return err
 		}
-		if err := a.cfg.CheckWebhook(ctx, *c.WebhookURL); err != nil {
+		if err := a.cfg.CheckWebhook(outbound.For(ctx, t.ID), *c.WebhookURL); err != nil {
 			return err
 		}
 	}

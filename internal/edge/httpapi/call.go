@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -143,6 +144,7 @@ func (c *Call) identify(scope tenant.Scope) error {
 		return err
 	}
 	c.Caller = &caller
+	c.R = c.R.WithContext(outbound.For(c.R.Context(), caller.Tenant.ID))
 	return nil
 }
 

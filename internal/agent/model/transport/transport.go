@@ -49,7 +49,7 @@ func New(allow outbound.List) *http.Transport {
 
 // Check says why a base URL may not be connected to.
 func Check(ctx context.Context, allow outbound.List, base *url.URL) error {
-	if err := checkScheme(allow, base); err != nil {
+	if err := checkScheme(ctx, allow, base); err != nil {
 		return err
 	}
 	return allow.Check(ctx, nil, "base_url", base.Hostname())
@@ -58,17 +58,18 @@ func Check(ctx context.Context, allow outbound.List, base *url.URL) error {
 // CheckOffline is Check without a look-up of the host's addresses. Each connection checks
 // them all the same.
 func CheckOffline(allow outbound.List, base *url.URL) error {
-	if err := checkScheme(allow, base); err != nil {
+	ctx := context.Background()
+	if err := checkScheme(ctx, allow, base); err != nil {
 		return err
 	}
 	if _, err := netip.ParseAddr(base.Hostname()); err != nil {
 		return nil
 	}
-	return allow.Check(context.Background(), nil, "base_url", base.Hostname())
+	return allow.Check(ctx, nil, "base_url", base.Hostname())
 }
 
-func checkScheme(allow outbound.List, base *url.URL) error {
-	if base.Scheme != "https" && !allow.Opens(base.Hostname()) {
+func checkScheme(ctx context.Context, allow outbound.List, base *url.URL) error {
+	if base.Scheme != "https" && !allow.Opens(ctx, base.Hostname()) {
 		return fault.New(fault.Invalid, "base_url must begin with https://; the operator can allow plain HTTP to a host with model_allow")
 	}
 	return nil

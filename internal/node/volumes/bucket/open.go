@@ -177,7 +177,7 @@ func checkEndpoint(ctx context.Context, endpoint string, allow outbound.List) er
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "endpoint must be a URL")
 	}
-	if u.Scheme != "https" && !allow.Opens(u.Hostname()) {
+	if u.Scheme != "https" && !allow.Opens(context.Background(), u.Hostname()) {
 		return fault.New(fault.Invalid, "endpoint must begin with https://; the operator can allow plain HTTP to a host with storage_allow")
 	}
 	return allow.Check(ctx, nil, "endpoint", u.Hostname())
