@@ -205,6 +205,10 @@ class Requests(unittest.TestCase):
         with Server(handle) as server, client(server) as c:
             self.assertEqual([thread.thread_id for thread in c.threads.list(prefix="a b", limit=1)], ["1", "2"])
             self.assertEqual(server.paths()[1], "GET /v1/threads?prefix=a+b&limit=1&page=2")
+            before = len(server.requests)
+            self.assertEqual([thread.thread_id for thread in c.threads.list().all(1)], [str(before + 1)])
+            self.assertEqual(c.threads.list().all(0), [])
+            self.assertEqual(len(server.requests), before + 1)
 
     @both
     def test_upload_in_constant_memory(self, client: Any) -> None:

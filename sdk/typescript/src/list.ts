@@ -38,6 +38,11 @@ export class List<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
     } while (next);
   }
 
+  /** page reads one page: the first, or the one that next_page of another names. */
+  page(after?: string): Promise<Page<T>> {
+    return this.read(after);
+  }
+
   /** all reads at most limit items, or all. */
   async all(limit = Infinity): Promise<T[]> {
     const items: T[] = [];

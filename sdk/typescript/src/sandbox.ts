@@ -8,6 +8,77 @@ import type { FollowOptions } from "./resources/processes.js";
 import type { CallOptions } from "./transport.js";
 import type { CodeResult, NetworkChange, NewProcess, NewSandbox, RunCode, Sandbox as SandboxRecord, SandboxChange, SandboxProcess, SandboxTimeout, Snapshot } from "./wire.gen.js";
 
+type Ready = <O extends CallOptions>(o?: O) => Promise<O & { session: string | undefined }>;
+
+/** Files of a sandbox by its name. The first use makes the sandbox. */
+export class SandboxHandleFiles {
+  constructor(
+    private readonly all: Sandboxes,
+    private readonly name: string,
+    private readonly ready: Ready,
+  ) {}
+
+  /** Opens a file, to read its body as a stream. */
+  async open(path: string, o?: CallOptions): Promise<Response> {
+    return this.all.files.read(this.name, path, await this.ready(o));
+  }
+
+  /** Returns the bytes of a file. */
+  async read(path: string, o?: CallOptions): Promise<Uint8Array> {
+    return new Uint8Array(await (await this.open(path, o)).arrayBuffer());
+  }
+
+  /** Returns the text of a file. */
+  async readText(path: string, o?: CallOptions): Promise<string> {
+    return (await this.open(path, o)).text();
+  }
+
+  /** Writes a file. */
+  async write(path: string, content: Content, o?: CallOptions & { append?: boolean; mode?: string }) {
+    return this.all.files.write(this.name, path, content, await this.ready(o));
+  }
+
+  /** Describes a file or folder. */
+  async stat(path: string, o?: CallOptions) {
+    return this.all.files.stat(this.name, path, await this.ready(o));
+  }
+
+  /** Lists a folder. */
+  async list(path = "/home/user", o?: CallOptions & { depth?: number; limit?: number }) {
+    return (await this.all.files.list(this.name, path, await this.ready(o))).data;
+  }
+
+  /** Makes a folder, and those above it. */
+  async makeFolder(path: string, o?: CallOptions) {
+    return this.all.files.makeFolder(this.name, path, await this.ready(o));
+  }
+
+  /** Renames a file or folder. */
+  async move(source: string, target: string, o?: CallOptions & { replace?: boolean }) {
+    return this.all.files.move(this.name, source, target, await this.ready(o));
+  }
+
+  /** Deletes a file or folder. */
+  async delete(path: string, o?: CallOptions & { recursive?: boolean }): Promise<void> {
+    return this.all.files.delete(this.name, path, await this.ready(o));
+  }
+
+  /** Follows changes of files. */
+  async *watch(path = "/home/user", o?: StreamOptions & { recursive?: boolean }): AsyncGenerator<SandboxChange, void, undefined> {
+    yield* this.all.files.watch(this.name, path, await this.ready(o));
+  }
+
+  /** Opens a file or folder as a tar archive. */
+  async pack(path: string, o?: CallOptions): Promise<Response> {
+    return this.all.files.pack(this.name, path, await this.ready(o));
+  }
+
+  /** Unpacks a tar archive into a folder. */
+  async unpack(path: string, archive: Content, o?: CallOptions) {
+    return this.all.files.unpack(this.name, path, archive, await this.ready(o));
+  }
+}
+
 /**
  * A sandbox by its name. It is made with the first use; `await using` destroys it at the end.
  *
@@ -17,6 +88,8 @@ import type { CodeResult, NetworkChange, NewProcess, NewSandbox, RunCode, Sandbo
 export class SandboxHandle {
   readonly name: string;
   readonly session: string | undefined;
+  /** Its files. Paths are absolute, or from /home/user. */
+  readonly files: SandboxHandleFiles;
   private readonly all: Sandboxes;
   private readonly contexts: Contexts;
   private readonly request: NewSandbox;
@@ -28,6 +101,7 @@ export class SandboxHandle {
     this.all = all;
     this.contexts = contexts;
     this.request = request;
+    this.files = new SandboxHandleFiles(all, this.name, (o) => this.ready(o));
   }
 
   /** Makes the sandbox, if it is not there. */
@@ -63,36 +137,6 @@ export class SandboxHandle {
   /** Runs code in an interpreter that stays: python, node, bash, or the id of a context. */
   async runCode(code: string | RunCode, o?: CallOptions & { context?: string | undefined }): Promise<CodeResult> {
     return this.contexts.run(this.name, o?.context ?? "python", code, await this.ready(o));
-  }
-
-  /** Returns the bytes of a file. */
-  async readFile(path: string, o?: CallOptions): Promise<Response> {
-    return this.all.files.read(this.name, path, await this.ready(o));
-  }
-
-  /** Returns the text of a file. */
-  async readText(path: string, o?: CallOptions): Promise<string> {
-    return (await this.readFile(path, o)).text();
-  }
-
-  /** Writes a file. */
-  async writeFile(path: string, content: Content, o?: CallOptions & { append?: boolean; mode?: string }) {
-    return this.all.files.write(this.name, path, content, await this.ready(o));
-  }
-
-  /** Lists a folder. */
-  async listFiles(path = "/home/user", o?: CallOptions & { depth?: number; limit?: number }) {
-    return (await this.all.files.list(this.name, path, await this.ready(o))).data;
-  }
-
-  /** Deletes a file or folder. */
-  async deleteFile(path: string, o?: CallOptions & { recursive?: boolean }): Promise<void> {
-    return this.all.files.delete(this.name, path, await this.ready(o));
-  }
-
-  /** Follows changes of files. */
-  async *watch(path = "/home/user", o?: StreamOptions & { recursive?: boolean }): AsyncGenerator<SandboxChange, void, undefined> {
-    yield* this.all.files.watch(this.name, path, await this.ready(o));
   }
 
   /** Opens a terminal. */

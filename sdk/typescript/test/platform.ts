@@ -18,9 +18,9 @@ export async function use({ baseUrl, apiKey }: Place): Promise<Record<string, un
   }
 
   const box = client.sandbox("platform-" + salt);
-  await box.writeFile("in.txt", "hello\n");
+  await box.files.write("in.txt", "hello\n");
   const ran = await box.run("cat in.txt; exit 3");
-  const read = await (await box.readFile("in.txt")).text();
+  const read = await box.files.readText("in.txt");
   await box.delete();
 
   const stop = new AbortController();

@@ -33,7 +33,7 @@ export class SandboxFilesystem extends Resource {
   }
 
   /** Makes a folder, and those above it. */
-  makeDirectory(sandbox: string, path: string, o?: SandboxOptions): Promise<SandboxFile> {
+  makeFolder(sandbox: string, path: string, o?: SandboxOptions): Promise<SandboxFile> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/files/directories`, undefined, o, { ...within(o), path });
   }
 

@@ -62,9 +62,16 @@ class AsyncPager(Generic[M]):
             self._kind, decode(await self._transport.send("GET", self._template, *self._names, query=query))
         )
 
-    async def all(self) -> list[M]:
-        """All items."""
-        return [item async for item in self]
+    async def all(self, limit: int | None = None) -> list[M]:
+        """All items, or at most limit of them."""
+        items: list[M] = []
+        if limit is not None and limit <= 0:
+            return items
+        async for item in self:
+            items.append(item)
+            if len(items) == limit:
+                break
+        return items
 
     async def __aiter__(self) -> AsyncIterator[M]:
         page = await self.page()

@@ -63,9 +63,16 @@ class Pager(Generic[M]):
             self._kind, decode(self._transport.send("GET", self._template, *self._names, query=query))
         )
 
-    def all(self) -> list[M]:
-        """All items."""
-        return [item for item in self]
+    def all(self, limit: int | None = None) -> list[M]:
+        """All items, or at most limit of them."""
+        items: list[M] = []
+        if limit is not None and limit <= 0:
+            return items
+        for item in self:
+            items.append(item)
+            if len(items) == limit:
+                break
+        return items
 
     def __iter__(self) -> Iterator[M]:
         page = self.page()
