@@ -78,10 +78,7 @@ The policy events of the tenant operator record who ran it.`,
 			if err != nil {
 				return &exit{exitUsage, err}
 			}
-			k, key, err := app.Recovery{
-				Settings: cfg, Version: version(), Actor: r.app.hostActor(), RevokeOthers: revokeOthers, Log: r.app.logger(cfg),
-				Keep: func(key string) (func() error, error) { return keepAdminKey(cfg, key) },
-			}.Run(ctx)
+			k, key, err := r.app.local(cfg).RecoverAdminKey(ctx, revokeOthers, func(key string) (func() error, error) { return keepAdminKey(cfg, key) })
 			if key == "" {
 				return err
 			}
@@ -94,6 +91,11 @@ The policy events of the tenant operator record who ran it.`,
 	}
 	cmd.Flags().BoolVar(&revokeOthers, "revoke-others", false, "revoke all other admin keys")
 	return cmd
+}
+
+// local changes the records of this machine's server.
+func (a *cli) local(cfg *config.Config) app.Local {
+	return app.Local{Settings: cfg, Version: version(), Actor: a.hostActor(), Log: a.logger(cfg)}
 }
 
 // hostActor names the user of this machine who changes records without a key.

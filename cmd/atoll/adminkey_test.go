@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,5 +100,55 @@ func TestFailedStartMakesNoAdminKey(t *testing.T) {
 	}
 	if keys := operatorKeys(t, dir); len(keys) != 1 || keys[0].Name != "recovered-1" {
 		t.Errorf("the keys are %+v", keys)
+	}
+	storeSettings(t, dir, env)
+}
+
+// storeSettings checks the commands that store settings in the records of a data folder.
+func storeSettings(t *testing.T, dir string, env map[string]string) {
+	t.Helper()
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"set model_allow 10.0.0.7,models.example.com", exitOK, ""},
+		{"set model_allow 10.0.0.8", exitOK, ""},
+		{"set cors_origins https://app.example.com", exitOK, ""},
+		{"list", exitOK, "cors_origins: https://app.example.com\nmodel_allow: 10.0.0.8\n"},
+		{"unset cors_origins", exitOK, ""},
+		{"unset cors_origins", exitFailure, "no such stored setting"},
+		{"set cors_origins app.example.com", exitFailure, "cors_origins: "},
+		{"set webhook_allow a/b", exitFailure, "webhook_allow: "},
+		{"set pool_size 4", exitFailure, "does not change while servers run"},
+		{"list", exitOK, "model_allow: 10.0.0.8\n"},
+	} {
+		got := atoll(t, "", env, append([]string{"config"}, strings.Fields(c.args)...)...)
+		if got.code != c.code || !strings.Contains(got.out+got.err, c.want) {
+			t.Errorf("config %s: %d, %s%s", c.args, got.code, got.out, got.err)
+		}
+	}
+	db := records(t, dir)
+	defer db.Close()
+	operator, err := db.Tenants().Tenant(t.Context(), tenant.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := db.Tenants().PolicyEvents(t.Context(), operator.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range events {
+		if strings.HasPrefix(e.Field, "setting/") && strings.HasPrefix(e.Actor, "host:") {
+			told = append(told, e.Field+" "+e.Old+">"+e.New)
+		}
+	}
+	want := []string{
+		"setting/model_allow >10.0.0.7,models.example.com", "setting/model_allow 10.0.0.7,models.example.com>10.0.0.8",
+		"setting/cors_origins >https://app.example.com", "setting/cors_origins https://app.example.com>",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("recorded are %q", told)
 	}
 }

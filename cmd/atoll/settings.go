@@ -141,5 +141,6 @@ capitals after ATOLL_; as a flag it has dashes: pool_size, ATOLL_POOL_SIZE,
 	}
 	s = addSettings(cmd)
 	p.addFlags(cmd.Flags())
+	cmd.AddCommand(a.storedSettings()...)
 	return cmd
 }

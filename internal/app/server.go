@@ -177,6 +177,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"runs", s.openRuns},
 		{"jobs", s.openJobs},
 		{"HTTP interface", s.openHTTP},
+		{"stored settings", s.openSettings},
 		{"executions of an earlier process", s.recover},
 		{"runs of an earlier process", s.startRuns},
 		{"admin key", s.openAdminKey}, // last: a start that fails must not use up the key that is shown once

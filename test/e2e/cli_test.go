@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,6 +212,7 @@ func TestCommandsFindTheServer(t *testing.T) {
 		t.Errorf("another server: %d, %s", code, got)
 	}
 	openNetwork(t, try)
+	changeSetting(t, s.URL, try)
 	s.Keep(t) // a killed server cleans nothing up
 	if err := s.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -219,6 +221,31 @@ func TestCommandsFindTheServer(t *testing.T) {
 		got, code := try(nil, "tenant", "list")
 		return code == 1 && strings.Contains(got, "no server uses the data folder "+s.Data)
 	})
+}
+
+// changeSetting checks that a running server applies a setting that a command stores.
+func changeSetting(t *testing.T, url string, try func(env []string, args ...string) (string, int)) {
+	t.Helper()
+	const page = "https://app.example.com"
+	allowed := func() string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", page)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.Header.Get("Access-Control-Allow-Origin")
+	}
+	for _, c := range []struct{ args, want string }{{"config set cors_origins " + page, page}, {"config unset cors_origins", ""}} {
+		if got, code := try(nil, strings.Fields(c.args)...); code != 0 {
+			t.Errorf("atoll %s: %d, %s", c.args, code, got)
+		}
+		atolltest.Until(t, 20*time.Second, "the server applied '"+c.args+"'", func() bool { return allowed() == c.want })
+	}
 }
 
 // openNetwork checks that one command opens the network of this machine's development

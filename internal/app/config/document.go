@@ -37,6 +37,10 @@ env_vars:
   LANG: C.UTF-8
 ~~~
 
+~atoll config set~ changes ~model_allow~, ~mcp_allow~, ~webhook_allow~ and ~cors_origins~ of all running servers of an
+installation, see [operations](operations.md#settings-that-change-without-a-restart). Such a stored value comes before
+flag, environment and file until ~atoll config unset~ removes it.
+
 A name in the file that Atoll does not know is an error. Sizes take units (~512MiB~, ~10MB~, or plain bytes), durations
 too (~90s~, ~1h~, or plain seconds).
 `

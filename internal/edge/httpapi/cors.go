@@ -42,15 +42,22 @@ func CheckOrigins(origins []string) error {
 	return nil
 }
 
+// SetOrigins replaces Config.CORS while the server runs.
+func (s *Server) SetOrigins(origins []string) error {
+	if err := CheckOrigins(origins); err != nil {
+		return err
+	}
+	s.origins.Store(&origins)
+	return nil
+}
+
 // crossOrigin lets pages of some origins call what is below /v1 but for /v1/admin, which no
 // page's caller may use.
-func crossOrigin(origins []string, next http.Handler) http.Handler {
-	if len(origins) == 0 {
-		return next
-	}
-	all := slices.Contains(origins, AnyOrigin)
+func crossOrigin(now func() []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1/admin/") {
+		origins := now()
+		all := slices.Contains(origins, AnyOrigin)
+		if len(origins) == 0 || !strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1/admin/") {
 			next.ServeHTTP(w, r)
 			return
 		}

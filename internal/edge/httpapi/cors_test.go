@@ -35,7 +35,7 @@ func TestCrossOrigin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answered := false
-			h := crossOrigin(c.origins, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answered = true; w.WriteHeader(http.StatusOK) }))
+			h := crossOrigin(func() []string { return c.origins }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answered = true; w.WriteHeader(http.StatusOK) }))
 			r := httptest.NewRequest(c.method, c.path, nil)
 			for _, o := range c.from {
 				r.Header.Add("Origin", o)

@@ -106,7 +106,8 @@ type Server struct {
 	expire func()
 
 	handler  http.Handler
-	stranger http.Handler // refuses the pages of previews
+	origins  atomic.Pointer[[]string] // whose pages may call
+	stranger http.Handler             // refuses the pages of previews
 
 	// life ends when a shutdown waits no longer, and with it every request that waits for
 	// an execution; the execution does not.
@@ -142,10 +143,10 @@ func New(cfg Config) (*Server, error) {
 	if s.handler, err = s.route(append(s.Probes(), cfg.Operations...)); err != nil {
 		return nil, fmt.Errorf("table of operations: %w", err)
 	}
-	if err := CheckOrigins(cfg.CORS); err != nil {
+	if err := s.SetOrigins(cfg.CORS); err != nil {
 		return nil, fmt.Errorf("cors_origins: %w", err)
 	}
-	s.handler = crossOrigin(cfg.CORS, s.handler)
+	s.handler = crossOrigin(func() []string { return *s.origins.Load() }, s.handler)
 	if cfg.Face != nil {
 		s.handler = faced(cfg.Face, s.handler)
 	}
