@@ -219,6 +219,8 @@ func (d *drive) steps(asked bool) error {
 			if err = d.add(run.Entry{Asked: next.Ask}); err == nil {
 				err = d.ask()
 			}
+		case next.Compact != nil:
+			err = d.compact(next.Compact)
 		case len(next.Calls) > 0:
 			err = d.calls(next.Calls)
 		case next.Check && (d.loop.cfg.Check != nil || d.state.Progress.Open):

@@ -91,6 +91,7 @@ type Definition struct {
 	Policy      Policy      `json:",omitzero"`
 	Handoffs    []Handoff   `json:",omitzero"`
 	Multiagent  *Multiagent `json:",omitzero"` // nil for what holds by itself
+	Compaction  *Compaction `json:",omitzero"` // nil for one at the size that the model reads
 	MaxSteps    int         `json:",omitzero"` // of a turn; 0 for DefaultSteps
 	// RetryFor is how long, in milliseconds, a model in trouble is asked again; nil for the
 	// server's setting.
@@ -107,6 +108,12 @@ func (d *Definition) Server(name string) *Server {
 		}
 	}
 	return nil
+}
+
+// Compaction says when a conversation is summarized.
+type Compaction struct {
+	Off bool  `json:",omitzero"` // its beginning is left out instead
+	At  int64 `json:",omitzero"` // tokens; 0 for what the model reads
 }
 
 // Model says which model is asked, and how.

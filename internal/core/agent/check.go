@@ -29,6 +29,7 @@ const (
 	MaxNames       = 128 // of a list of a policy, and of allowed_tools
 	MaxHeaders     = 32
 	MaxDefinition  = 1 << 20 // bytes of all, as JSON
+	MinCompaction  = 1000    // tokens
 	MaxSteps       = 10_000
 	MaxRetryFor    = 3_600_000 // milliseconds
 )
@@ -77,6 +78,8 @@ func (d *Definition) check() error {
 		}
 	}
 	switch {
+	case d.Compaction != nil && (d.Compaction.At < 0 || d.Compaction.At > 0 && (d.Compaction.At < MinCompaction || d.Compaction.Off)):
+		return invalid("compaction.at_tokens must be at least %d, and has a meaning with the mode auto only", MinCompaction)
 	case d.MaxSteps < 0 || d.MaxSteps > MaxSteps:
 		return invalid("max_steps must be between 1 and %d", MaxSteps)
 	case d.RetryFor != nil && (*d.RetryFor < 0 || *d.RetryFor > MaxRetryFor):

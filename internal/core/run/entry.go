@@ -21,6 +21,7 @@ type Entry struct {
 	Called     *Called      `json:",omitzero"`
 	Checked    *Checked     `json:",omitzero"`
 	Evaluating *Evaluating  `json:",omitzero"`
+	Compacted  *Compacted   `json:",omitzero"`
 	Ended      *End         `json:",omitzero"`
 
 	// Lost are answers on the side that failed since the entry before.

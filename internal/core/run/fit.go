@@ -64,15 +64,19 @@ const leastAnswer = 16
 
 // visible is the conversation as a model is shown it.
 func (s *State) visible(v View) []model.Item {
-	if v == (View{}) {
+	if v == (View{}) && s.summary == nil {
 		return s.Conversation
 	}
-	out := make([]model.Item, 0, len(s.Conversation)-v.Skipped+1)
+	v.Skipped = max(v.Skipped, s.base())
+	out := make([]model.Item, 0, len(s.Conversation)-v.Skipped+2)
+	if s.summary != nil {
+		out = append(out, s.summary.Item())
+	}
 	// After the input, what is the user's in form is the platform's.
 	switch asked := s.question(); {
 	case asked >= 0 && asked < v.Skipped:
 		out = append(out, s.Conversation[asked])
-	case v.Skipped > 0 && v.Skipped < len(s.Conversation) && !byUser(&s.Conversation[v.Skipped]): // providers want the user first
+	case len(out) == 0 && v.Skipped > 0 && v.Skipped < len(s.Conversation) && !byUser(&s.Conversation[v.Skipped]): // providers want the user first
 		out = append(out, model.Text(model.User, leftOut))
 	}
 	left := v.Shortened
@@ -102,10 +106,7 @@ func (s *State) question() int {
 // shortened, then the beginning is skipped. smaller asks for less than the last view.
 // ok is false if there is none.
 func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
-	room := int64(spec.Context)
-	if room > 0 {
-		room -= min(room/4, max(int64(spec.MaxOutput), 1024)) // for the answer
-	}
+	room := roomOf(spec)
 	if smaller {
 		if last := s.estimate(s.view) * 3 / 4; room == 0 || last < room {
 			room = last
@@ -123,7 +124,7 @@ func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
 			return v, true
 		}
 	}
-	for i := 1; i < len(s.Conversation); i++ {
+	for i := s.base() + 1; i < len(s.Conversation); i++ {
 		if s.Conversation[i-1].Result != nil {
 			v.Shortened = max(0, v.Shortened-1)
 		}
@@ -136,6 +137,12 @@ func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
 		}
 	}
 	return View{}, false
+}
+
+// roomOf is how many tokens of a request a model reads; 0 if that is not known.
+func roomOf(spec *model.Spec) int64 {
+	room := int64(spec.Context)
+	return room - min(room/4, max(int64(spec.MaxOutput), 1024)) // for the answer
 }
 
 // boundary reports whether a conversation may begin at item i: what a model said at once
@@ -151,7 +158,7 @@ func (s *State) oldResults() (n int) {
 	for last > 0 && s.Conversation[last-1].Result != nil {
 		last--
 	}
-	for i := range s.Conversation[:last] {
+	for i := s.base(); i < last; i++ {
 		if s.Conversation[i].Result != nil {
 			n++
 		}

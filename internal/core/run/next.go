@@ -20,6 +20,8 @@ type Next struct {
 	Calls []Pending
 	Wait  time.Time
 	End   *End
+	// Compact is to be summarized before a model is asked.
+	Compact *Compacting
 	// Check is set beside End where skills, or who evaluates the outcome, have a say before it.
 	Check bool
 	// Evaluate is set beside End where an evaluation begins before it, once skills have had their say.
@@ -239,7 +241,7 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 			return Next{Wait: s.again}
 		}
 		ask.Step, ask.Try, ask.Model = s.Steps, s.try+1, s.Model
-		smaller = s.failure.Failure == model.ContextTooLong
+		smaller = s.failure.Failure == model.ContextTooLong && !s.shortened
 	default:
 		i := slices.Index(s.Request.Models, s.Model) + 1
 		if i == len(s.Request.Models) || s.failure.Failure == model.Rejected {
@@ -251,6 +253,9 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 		return over
 	}
 	spec := specs(ask.Model)
+	if c := s.compacts(ask.Model, &spec, smaller); c != nil {
+		return Next{Compact: c}
+	}
 	var ok bool
 	if ask.View, ok = s.fit(&spec, smaller); !ok {
 		return end(Failed, ContextLength, "the conversation is longer than model %s reads, and truncation does not make it fit", ask.Model)
@@ -291,12 +296,17 @@ func (s *State) modelFailed() Next {
 func (s *State) Retry(now time.Time, err *model.Error, shown []model.Item) *ModelFailed {
 	f := &ModelFailed{Failure: err.Failure, Message: err.Msg, Shown: shown}
 	switch {
-	case err.Failure == model.ContextTooLong && s.Request.Truncate && s.try < maxTries:
+	case err.Failure == model.ContextTooLong && s.shrinks() && s.try < maxTries:
 		f.Again = now
 	case err.Retryable():
 		f.Again = s.retryAt(now, err.RetryAfter)
 	}
 	return f
+}
+
+// shrinks reports whether the model can be asked again with less of the conversation.
+func (s *State) shrinks() bool {
+	return s.Request.Truncate || s.Request.Compact != nil && s.compactedAt != s.Steps+1
 }
 
 // retryAt is when a model in trouble is asked again; zero for never.

@@ -122,6 +122,8 @@ type Request struct {
 	// Truncate leaves out the beginning of a conversation that is longer than the model
 	// reads; without it the run fails.
 	Truncate bool
+	// Compact has the conversation summarized before it is too long; nil for never.
+	Compact *Compact `json:",omitzero"`
 	// RetryFor is how long a model is asked again whose provider is in trouble, from its first
 	// failure on; nil for a few tries within seconds. Where another of Models follows, a few tries
 	// are made in any case.

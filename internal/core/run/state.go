@@ -39,27 +39,32 @@ type State struct {
 	Model        string         // the last one asked
 	End          *End           // nil while the run goes on
 
-	Progress Progress  // of Request.Outcome
-	Checks   []Checked // by skills
-	settled  bool      // no skill has a say any more
-	try      int       // of Model, in this step
-	asked    *Asked    // nil once it has an outcome
-	askedAt  time.Time
-	again    time.Time    // when Model is asked again
-	failure  *ModelFailed // of the last try; nil after an answer
-	troubled time.Time    // when Model failed first, in this step; zero if it did not
-	failedAt time.Time    // when it failed last
-	view     View
-	stop     model.StopReason // of the last answer; "" before it
-	pending  []Pending        // calls of the last answer
-	ends     *End             // because of a call
-	moves    *Move            // because of a call of the last answer
-	asks     int              // tool calls that models asked for
-	failing  [sha256.Size]byte
-	failures int   // calls in a row that failed, each like the one before
-	resumed  int   // where in Conversation the results of Approved go; 0 for its end
-	told     int64 // Told.Seq of the last event
-	defined  int64 // Told.Seq of the event of Request.Outcome
+	Progress     Progress  // of Request.Outcome
+	Checks       []Checked // by skills
+	settled      bool      // no skill has a say any more
+	try          int       // of Model, in this step
+	asked        *Asked    // nil once it has an outcome
+	askedAt      time.Time
+	again        time.Time    // when Model is asked again
+	failure      *ModelFailed // of the last try; nil after an answer
+	summary      *Compacted   // in place of the beginning of the conversation; nil for none
+	compactedAt  int          // the step before which a summary was asked for last
+	answered     int          // items of Conversation before the last answer of the run; 0 before the first
+	answeredTold int64        // Told.Seq of the last event before that answer
+	shortened    bool         // by a summary since a model was asked last
+	troubled     time.Time    // when Model failed first, in this step; zero if it did not
+	failedAt     time.Time    // when it failed last
+	view         View
+	stop         model.StopReason // of the last answer; "" before it
+	pending      []Pending        // calls of the last answer
+	ends         *End             // because of a call
+	moves        *Move            // because of a call of the last answer
+	asks         int              // tool calls that models asked for
+	failing      [sha256.Size]byte
+	failures     int   // calls in a row that failed, each like the one before
+	resumed      int   // where in Conversation the results of Approved go; 0 for its end
+	told         int64 // Told.Seq of the last event
+	defined      int64 // Told.Seq of the event of Request.Outcome
 }
 
 // Pending is a tool call of the last answer.
@@ -166,6 +171,8 @@ func (s *State) apply(e *Entry) bool {
 		return s.called(e.Called)
 	case e.Checked != nil:
 		return s.checked(e.Checked)
+	case e.Compacted != nil:
+		return s.compact(e.Compacted)
 	case e.Evaluating != nil:
 		return s.evaluate(e.Evaluating)
 	case e.Ended != nil:
@@ -184,7 +191,7 @@ func (s *State) ask(a *Asked) bool {
 		s.troubled = time.Time{}
 	}
 	s.Steps, s.try, s.Model, s.view = a.Step, a.Try, a.Model, a.View
-	s.asked, s.again, s.pending, s.stop = a, time.Time{}, nil, ""
+	s.asked, s.again, s.pending, s.stop, s.shortened = a, time.Time{}, nil, "", false
 	return true
 }
 
@@ -193,6 +200,7 @@ func (s *State) answer(a *Answered) bool {
 		return false
 	}
 	s.asked, s.failure, s.stop = nil, nil, a.Answer.Stop
+	s.answered, s.answeredTold = len(s.Conversation), s.told
 	s.Usage, s.Cost = s.Usage.Plus(a.Answer.Usage), s.Cost.Plus(a.Cost)
 	for i := range a.Answer.Items {
 		it := &a.Answer.Items[i]

@@ -152,7 +152,7 @@ func (m *Move) Onto(q *Request) {
 	q.Models, q.Instructions, q.Tools, q.Remotes, q.Skills, q.NoWeb = to.Models, to.Instructions, to.Tools, to.Remotes, to.Skills, to.NoWeb
 	q.Copies, q.PlaceFiles = to.Copies, q.PlaceFiles || to.PlaceFiles
 	q.Choice, q.Parallel, q.Reasoning, q.Temperature, q.TopP, q.Stop = to.Choice, to.Parallel, to.Reasoning, to.Temperature, to.TopP, to.Stop
-	q.Limits.OutputTokens, q.Limits.Steps, q.RetryFor = to.Limits.OutputTokens, to.Limits.Steps, to.RetryFor
+	q.Limits.OutputTokens, q.Limits.Steps, q.RetryFor, q.Compact = to.Limits.OutputTokens, to.Limits.Steps, to.RetryFor, to.Compact
 }
 
 // move has the run go on with another agent, when no call of the answer that asked for it is

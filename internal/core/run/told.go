@@ -77,6 +77,8 @@ const (
 	ToldFile ToldKind = "file"
 	// Something is in trouble, and the turn goes on all the same.
 	ToldWarning ToldKind = "warning"
+	// The beginning of the conversation was summarized.
+	ToldCompacted ToldKind = "context_compacted"
 	// The client has interrupted the turn, or the wait for its answers.
 	ToldInterrupt ToldKind = "interrupt"
 )
@@ -96,18 +98,19 @@ type Told struct {
 	Place int       `json:",omitzero"`
 	Tool  *ToldTool `json:",omitzero"` // of a call, and of its result; nil for one that the model was not given
 
-	Decision   *Decision    `json:",omitzero"`
-	Note       *Note        `json:",omitzero"` // of a skill; Item is then what the model was told
-	Outcome    *Outcome     `json:",omitzero"` // that the client has defined; Item is what the model was told of it
-	Evaluation *Evaluation  `json:",omitzero"` // of an outcome; Item is then what the model was told
-	Failure    *ToldFailure `json:",omitzero"`
-	Warning    *Warning     `json:",omitzero"`
-	Spent      *Spent       `json:",omitzero"` // of the turn, of an answer or an evaluation
-	Total      *Total       `json:",omitzero"` // of the session, with the turn
-	Failed     bool         `json:",omitzero"` // of an answer: there is none, or not all of it
-	Status     *ToldState   `json:",omitzero"`
-	Thread     *ToldThread  `json:",omitzero"` // that work was handed to, or that made a call which waits
-	Speaker    *Member      `json:",omitzero"` // who speaks from then on
+	Decision   *Decision       `json:",omitzero"`
+	Note       *Note           `json:",omitzero"` // of a skill; Item is then what the model was told
+	Outcome    *Outcome        `json:",omitzero"` // that the client has defined; Item is what the model was told of it
+	Evaluation *Evaluation     `json:",omitzero"` // of an outcome; Item is then what the model was told
+	Failure    *ToldFailure    `json:",omitzero"`
+	Warning    *Warning        `json:",omitzero"`
+	Compaction *ToldCompaction `json:",omitzero"` // Item is the summary as models are shown it
+	Spent      *Spent          `json:",omitzero"` // of the turn, of an answer or an evaluation
+	Total      *Total          `json:",omitzero"` // of the session, with the turn
+	Failed     bool            `json:",omitzero"` // of an answer: there is none, or not all of it
+	Status     *ToldState      `json:",omitzero"`
+	Thread     *ToldThread     `json:",omitzero"` // that work was handed to, or that made a call which waits
+	Speaker    *Member         `json:",omitzero"` // who speaks from then on
 }
 
 // Warning says what is in trouble in a turn that goes on.
@@ -123,9 +126,10 @@ type WarningCode string
 
 // Codes of warnings.
 const (
-	ModelRetry      WarningCode = "model_retry"      // the provider failed, and is asked again
-	MCPUnavailable  WarningCode = "mcp_unavailable"  // a server's tools are missing from the turn
-	ToolUnavailable WarningCode = "tool_unavailable" // the server has a built-in tool turned off
+	ModelRetry       WarningCode = "model_retry"       // the provider failed, and is asked again
+	MCPUnavailable   WarningCode = "mcp_unavailable"   // a server's tools are missing from the turn
+	ToolUnavailable  WarningCode = "tool_unavailable"  // the server has a built-in tool turned off
+	CompactionFailed WarningCode = "compaction_failed" // the beginning of the conversation is left out instead
 )
 
 // ToldFailure is why a turn did not complete.
@@ -352,6 +356,14 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			next(Told{Kind: ToldSpeaker, Speaker: &m.To, Of: p.Told})
 			out = append(out, tellWarnings(m.Request)...)
 		}
+	case e.Compacted != nil:
+		c := e.Compacted
+		if c.Summary == "" {
+			next(Told{Kind: ToldWarning, Warning: &Warning{Code: CompactionFailed, Message: c.Failed}})
+			break
+		}
+		it := c.Item()
+		next(Told{Kind: ToldCompacted, Item: &it, Compaction: &ToldCompaction{c.Upto}, Spent: &Spent{c.Usage, c.Cost.Total}})
 	case e.Evaluating != nil:
 		next(Told{Kind: ToldEvaluating, Evaluation: new(s.Progress.Last)})
 	case e.Checked != nil && s.Progress.Open:

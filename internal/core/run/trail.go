@@ -139,6 +139,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 		t.chargeModel(r, e, s.asked.Model, &e.Failed.Usage, &e.Failed.Cost)
 	case e.Called != nil:
 		used = e.Called.Used
+	case e.Compacted != nil && e.Compacted.Usage != (model.Usage{}):
+		c := e.Compacted
+		t.aside(r, e, aside{c.Model, c.Usage, c.Cost, digest(c.Summary), map[string]string{"compaction": "true"}})
 	case e.Checked != nil:
 		s.chargeCheck(&t, r, e, e.Checked)
 	case e.Ended != nil:

@@ -105,6 +105,9 @@ func (s *sessions) Window(ctx context.Context, id session.ID, until int64) (afte
 		if size += r.size; size > session.MaxTurnBytes && first > 0 {
 			break
 		}
+		if r.talk == summarized {
+			return s.summarized(ctx, id, r.seq)
+		}
 		if r.talk == 2 {
 			first = r.seq
 		}
@@ -116,6 +119,19 @@ func (s *sessions) Window(ctx context.Context, id session.ID, until int64) (afte
 		}
 	}
 	return first - 1, nil
+}
+
+// summarized is the last event that a summary stands for, which is another event.
+func (s *sessions) summarized(ctx context.Context, id session.ID, seq int64) (upto int64, err error) {
+	var of tenant.ID
+	if err := s.db.read.row(ctx, `SELECT tenant FROM sessions WHERE id = ?`, string(id)).Scan(&of); err != nil {
+		return 0, s.db.read.wrap("measure the conversation of a session", err)
+	}
+	all, err := s.events(ctx, of, string(id), `seq = ?`, seq)
+	if err != nil || len(all) == 0 || all[0].Compaction == nil {
+		return 0, cmp.Or(err, fmt.Errorf("store: event %d of a session is no summary", seq))
+	}
+	return all[0].Compaction.Upto, nil
 }
 
 func (s *sessions) Conversation(ctx context.Context, t *run.Turn) ([]model.Item, error) {
@@ -130,8 +146,26 @@ func (s *sessions) Conversation(ctx context.Context, t *run.Turn) ([]model.Item,
 	return conversation(all)
 }
 
+// afterSummary is the last summary among events, and after it those that it does not stand for.
+func afterSummary(all []session.Event) []session.Event {
+	isSummary := func(e session.Event) bool { return e.Kind == run.ToldCompacted }
+	last := -1
+	for i := range all {
+		if isSummary(all[i]) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return all
+	}
+	summary := all[last]
+	rest := slices.DeleteFunc(all, func(e session.Event) bool { return isSummary(e) || e.Seq <= summary.Compaction.Upto })
+	return append([]session.Event{summary}, rest...)
+}
+
 // conversation is what events say to a model, with results in the order of their calls.
 func conversation(all []session.Event) ([]model.Item, error) {
+	all = afterSummary(all)
 	for i := 0; i < len(all); {
 		j := i
 		for j < len(all) && all[j].Kind == run.ToldResult {

@@ -62,9 +62,14 @@ type sealedTold struct {
 
 func eventPlace(id string, seq int64) string { return fmt.Sprintf("session_events/%s/%d", id, seq) }
 
+// summarized is the talk of an event that stands for those before it.
+const summarized = 3
+
 // talk is the column of that name.
 func talk(t *run.Told) int {
 	switch {
+	case t.Kind == run.ToldCompacted:
+		return summarized
 	case t.Begins():
 		return 2
 	case t.Talk():

@@ -35,6 +35,7 @@ func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("orphans", func(t *testing.T) { s, r := open(t); orphans(t, s, r) })
 	t.Run("held", func(t *testing.T) { s, r := open(t); held(t, s, r) })
 	t.Run("fair queue", func(t *testing.T) { s, _ := open(t); fair(t, s) })
+	t.Run("compaction", func(t *testing.T) { s, r := open(t); compaction(t, s, r) })
 	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }
 

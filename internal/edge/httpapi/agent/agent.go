@@ -102,7 +102,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
 	change := AgentChange{
 		Name: in.Name, Slug: in.Slug, Description: in.Description, Model: in.Model, System: in.System, Tools: &in.Tools, MCPServers: &in.MCPServers,
-		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Multiagent: in.Multiagent, MaxSteps: in.MaxSteps, RetryForMS: in.RetryForMS,
+		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Multiagent: in.Multiagent, Compaction: in.Compaction, MaxSteps: in.MaxSteps, RetryForMS: in.RetryForMS,
 	}
 	if err := change.change(a); err != nil {
 		return out, err

@@ -66,6 +66,15 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	if in.Multiagent != nil {
 		d.Multiagent = in.Multiagent.domain()
 	}
+	if c := in.Compaction; c != nil {
+		d.Compaction = &agent.Compaction{Off: *c.Mode == "off"}
+		if set(&d.Compaction.At, c.AtTokens); c.AtTokens != nil && *c.AtTokens <= 0 {
+			d.Compaction.At = -1 // which the check refuses
+		}
+	}
+	if in.MaxSteps != nil && *in.MaxSteps < 1 {
+		return httpapi.Invalid("max_steps must be between 1 and %d", agent.MaxSteps)
+	}
 	set(&d.MaxSteps, in.MaxSteps)
 	if in.RetryForMS != nil {
 		d.RetryFor = in.RetryForMS
@@ -162,6 +171,15 @@ func agentOf(a *agent.Agent) Agent {
 		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Skills: httpapi.Each(d.Skills, skillOf), Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
 		ToolPolicy: policyOf(d), Handoffs: httpapi.Each(d.Handoffs, handoffOf), Multiagent: multiagentOf(d.Multiagent),
 		RetryForMS: d.RetryFor, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
+	}
+	if c := d.Compaction; c != nil {
+		out.Compaction = &AgentCompaction{Mode: new("auto")}
+		if c.Off {
+			*out.Compaction.Mode = "off"
+		}
+		if c.At > 0 {
+			out.Compaction.AtTokens = &c.At
+		}
 	}
 	if d.MaxSteps > 0 {
 		out.MaxSteps = &d.MaxSteps

@@ -70,6 +70,7 @@ type NewAgent struct {
 	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs."`
 	Handoffs    []AgentHandoff            `json:"handoffs,omitzero" doc:"Agents that it may hand work to: each is a tool of the model's."`
 	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero" doc:"How work is handed on to other agents."`
+	Compaction  *AgentCompaction          `json:"compaction,omitzero" doc:"When a long conversation is summarized; auto if left out."`
 	MaxSteps    *int                      `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model; 100 if left out."`
 	RetryForMS  *int64                    `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure."`
 }
@@ -90,6 +91,7 @@ type AgentChange struct {
 	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id."`
 	Handoffs    *[]AgentHandoff            `json:"handoffs,omitzero" doc:"Replaces the list."`
 	Multiagent  *AgentMultiagent           `json:"multiagent,omitzero" doc:"Replaces it; {} for what holds by itself."`
+	Compaction  *AgentCompaction           `json:"compaction,omitzero" doc:"Replaces it."`
 	MaxSteps    *int                       `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model."`
 	RetryForMS  *int64                     `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider failed."`
 }
@@ -120,6 +122,12 @@ type AgentMultiagent struct {
 	Sandbox        *string `json:"sandbox,omitzero" enum:"shared,own" doc:"Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out."`
 }
 
+// AgentCompaction says when a conversation is summarized.
+type AgentCompaction struct {
+	Mode     *string `json:"mode" required:"true" enum:"auto,off" doc:"auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out."`
+	AtTokens *int64  `json:"at_tokens,omitzero" minimum:"1000" doc:"Of auto: summarize from this size on, if the model reads more."`
+}
+
 // Agent is a version of an agent.
 type Agent struct {
 	ID          string                    `json:"id" doc:"agt_ and 32 hexadecimal digits."`
@@ -135,6 +143,7 @@ type Agent struct {
 	ToolPolicy  ToolPolicy                `json:"tool_policy" doc:"Which tools are allowed, denied, or wait for a confirmation."`
 	Handoffs    []AgentHandoff            `json:"handoffs" doc:"With the versions that are kept."`
 	Multiagent  *AgentMultiagent          `json:"multiagent" doc:"null where it was not given."`
+	Compaction  *AgentCompaction          `json:"compaction" doc:"When a long conversation is summarized; null for auto."`
 	MaxSteps    *int                      `json:"max_steps" doc:"How many times a turn may ask the model; null for 100."`
 	RetryForMS  *int64                    `json:"retry_for_ms" doc:"How long Atoll asks the model again after its provider failed; null for the server's setting."`
 	Metadata    map[string]jsontext.Value `json:"metadata"`

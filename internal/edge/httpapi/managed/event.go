@@ -51,7 +51,7 @@ var sorts = map[string][]run.Sort{
 	userOutcome: {run.Sort(run.ToldOutcome)}, evaluating: {run.Sort(run.ToldEvaluating)}, grading: {run.Sort(run.ToldGrading)}, evaluated: {run.Sort(run.ToldEvaluated)},
 
 	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil,
-	"session.thread_status_running": nil, "session.thread_status_rescheduled": nil, "agent.thread_context_compacted": nil,
+	"session.thread_status_running": nil, "session.thread_status_rescheduled": nil, "agent.thread_context_compacted": {run.Sort(run.ToldCompacted)},
 	userToolResult:         nil,
 	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
 	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,

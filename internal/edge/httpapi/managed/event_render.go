@@ -71,6 +71,8 @@ func eventOf(of session.ID, e *session.Event) Event {
 		}
 	case run.ToldError:
 		out.Type, out.Error = "session.error", errorOf(e.Failure)
+	case run.ToldCompacted:
+		out.Type, out.Content = "agent.thread_context_compacted", blocksOf(e.Item.Message.Parts)
 	case run.ToldWarning:
 		out.Type, out.Error = "session.error", warningOf(e.Warning)
 	case run.ToldUsage:
@@ -208,7 +210,7 @@ func warningOf(w *run.Warning) *EventError {
 	switch w.Code {
 	case run.MCPUnavailable:
 		out.Type, out.Server = "mcp_connection_failed_error", w.Server
-	case run.ToolUnavailable:
+	case run.ToolUnavailable, run.CompactionFailed:
 		out.Type = "unknown_error"
 	}
 	return out

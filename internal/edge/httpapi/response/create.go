@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -156,7 +157,8 @@ func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, pr
 		return nil, err
 	}
 	r.Sandbox = before.Sandbox
-	q.Input, q.Before = append(s.Conversation, q.Input...), len(s.Conversation)
+	earlier := slices.Clip(s.Remembered())
+	q.Input, q.Before = append(earlier, q.Input...), len(earlier)
 	return s, nil
 }
 

@@ -425,6 +425,15 @@ func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
 }
 
 func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
+	for i, m := range in.ContextManagement {
+		q.Compact = &run.Compact{}
+		if m.CompactThreshold == nil {
+			continue
+		}
+		if q.Compact.At = *m.CompactThreshold; q.Compact.At < 1000 {
+			return invalid("context_management[%d].compact_threshold must be at least 1000", i)
+		}
+	}
 	for _, what := range in.Include {
 		switch what {
 		case "reasoning.encrypted_content":

@@ -33,6 +33,7 @@ type Turn struct {
 	Vaults  []vault.ID // of the session
 	// Govern makes of the tools what the agent's policy says.
 	Govern   func(*run.Request) error
+	Compact  *run.Compact
 	RetryFor *time.Duration // of the agent; nil for the server's setting
 	NoWeb    bool           // code does not call the services of the web
 	Stop     []string       // texts before which an answer ends
@@ -112,7 +113,7 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, t *Turn) 
 	t.In.lenient, t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = true, t.NoWeb, t.Tools, t.Servers, t.Vaults
 	r, q, err := h.prepare(ctx, caller, t.In)
 	if err == nil {
-		if q.NoWeb, q.Stop = t.NoWeb, t.Stop; t.RetryFor != nil {
+		if q.NoWeb, q.Stop, q.Compact = t.NoWeb, t.Stop, t.Compact; t.RetryFor != nil {
 			q.RetryFor = t.RetryFor
 		}
 	}

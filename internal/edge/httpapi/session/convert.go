@@ -140,6 +140,9 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 			out.Warning.RetryAt = new(w.Again.UTC())
 		}
 	}
+	if e.Compaction != nil {
+		out.Role = nil
+	}
 	if e.Spent != nil {
 		out.Usage = new(usageOf(e.Spent))
 	}

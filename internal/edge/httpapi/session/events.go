@@ -17,7 +17,7 @@ var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
 	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
 	run.ToldOutcome, run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated,
-	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker, run.ToldWarning,
+	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker, run.ToldWarning, run.ToldCompacted,
 }
 
 // eventParams are the parameters of a list of events.

@@ -118,7 +118,7 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 		copies = session.Copies(s.About.Mounts)
 	}
 	return &response.Turn{
-		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, RetryFor: retryFor(d), Govern: func(q *run.Request) error {
+		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, RetryFor: retryFor(d), Compact: compactOf(d), Govern: func(q *run.Request) error {
 			skills.Apply(q)
 			q.Copies = copies
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {
@@ -128,6 +128,17 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 			return nil
 		},
 	}, nil
+}
+
+func compactOf(d *agent.Definition) *run.Compact {
+	switch c := d.Compaction; {
+	case c == nil:
+		return &run.Compact{}
+	case c.Off:
+		return nil
+	default:
+		return &run.Compact{At: c.At}
+	}
 }
 
 func retryFor(d *agent.Definition) *time.Duration {

@@ -135,7 +135,7 @@ type TurnError struct {
 
 // TurnWarning says what is in trouble in a turn that goes on.
 type TurnWarning struct {
-	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable" doc:"model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
+	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed" doc:"compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
 	Message string     `json:"message" doc:"What went wrong."`
 	Server  *string    `json:"server,omitzero" doc:"Of mcp_unavailable: the server's name."`
 	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Left out where the next turn does."`
@@ -152,10 +152,10 @@ type TurnUsage struct {
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,warning,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,speaker"`
+	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,warning,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,context_compacted,speaker"`
 	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
-	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text."`
+	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text."`
 	Files      *[]string          `json:"files,omitzero" doc:"Of message and user.define_outcome: the names of the files that came with it."`
 	Incomplete *bool              `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
 	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
