@@ -3,9 +3,11 @@ package filetool
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/filetool"
@@ -244,6 +246,18 @@ func TestRunRefusesWhatIsNoCall(t *testing.T) {
 		var out bytes.Buffer
 		if _, err := Run(strings.NewReader(text), &out); err == nil || out.Len() > 0 {
 			t.Errorf("%q: %v, %q", text, err, &out)
+		}
+	}
+}
+
+func TestErrorsInWords(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.EMFILE: "End programs that hold files open",
+		syscall.ENFILE: "End programs that hold files open",
+		syscall.ENOSPC: "disk is full",
+	} {
+		if got := why(&fs.PathError{Op: "open", Path: "a", Err: err}); !strings.HasPrefix(got, "a: ") || !strings.Contains(got, want) {
+			t.Errorf("%v: %q", err, got)
 		}
 	}
 }
