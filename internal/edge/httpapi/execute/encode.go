@@ -24,7 +24,16 @@ import (
 const outputPiece = 32 << 10
 
 // outputs are the two streams of an execution, to be read once.
-type outputs struct{ stdout, stderr io.ReadCloser }
+type outputs struct {
+	stdout, stderr io.ReadCloser
+	unreadable     bool // the blob store has them, but does not answer
+}
+
+// noOutputs are those of an execution whose stored output cannot be read.
+func noOutputs() outputs {
+	none := io.NopCloser(strings.NewReader(""))
+	return outputs{none, none, true}
+}
 
 // Close closes both.
 func (o outputs) Close() error { return errors.Join(o.stdout.Close(), o.stderr.Close()) }

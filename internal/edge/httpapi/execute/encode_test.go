@@ -3,6 +3,7 @@ package execute
 import (
 	"bytes"
 	"io"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 var texts = map[string]string{
@@ -68,7 +70,7 @@ func TestOutputIsWrittenAsTheEncoderWould(t *testing.T) {
 			"later":    {later{fields, "", inside, nil, nil, []string{fields}}, later{fields, second, inside, nil, &full, []string{fields}}},
 		} {
 			var got bytes.Buffer
-			if err := writeStreamed(&got, c.body, outputs{reader(text), reader(text + "!")}); err != nil {
+			if err := writeStreamed(&got, c.body, outputs{stdout: reader(text), stderr: reader(text + "!")}); err != nil {
 				t.Fatal(err)
 			}
 			want, err := json.Marshal(c.whole, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
@@ -136,7 +138,7 @@ func TestALargeResultTakesLittleMemoryToWrite(t *testing.T) {
 	text := strings.Repeat("\x00", 2<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := writeStreamed(io.Discard, &r, outputs{reader(text), reader("")}); err != nil {
+	if err := writeStreamed(io.Discard, &r, outputs{stdout: reader(text), stderr: reader("")}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -158,5 +160,23 @@ func BenchmarkEvents(b *testing.B) {
 		for _, e := range batch {
 			buf = append(appendEvent(buf, e), '\n')
 		}
+	}
+}
+
+// A stream whose result cannot show the output still ends with a result that says so.
+func TestAResultSaysThatItsOutputCannotBeRead(t *testing.T) {
+	w := httptest.NewRecorder()
+	st := newStream(w, httpapi.NDJSON, "trc_1", 1)
+	defer st.end()
+	e := &execution.Execution{TraceID: "trc_1", Status: execution.Success, StdoutBytes: 100_000, Stored: true, LastSeq: 1}
+	if err := st.result(e, noOutputs()); err != nil {
+		t.Fatal(err)
+	}
+	var end Event
+	if err := json.Unmarshal(w.Body.Bytes(), &end); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if r := end.Result; end.Type != eventResult || !r.Success || !r.StdoutTruncated || r.StderrTruncated || !strings.Contains(r.Hint, "/v1/executions/trc_1") {
+		t.Errorf("got %s", w.Body)
 	}
 }

@@ -104,7 +104,7 @@ func (h *Handlers) openOutputs(ctx context.Context, e *execution.Execution) (out
 	if err != nil {
 		return outputs{}, errors.Join(err, stdout.Close())
 	}
-	return outputs{stdout, stderr}, nil
+	return outputs{stdout: stdout, stderr: stderr}, nil
 }
 
 // Parted returns what to answer when a request ends before its execution, or before the

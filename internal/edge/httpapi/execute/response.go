@@ -73,6 +73,11 @@ func responseOf(e *execution.Execution, coded bool) *ExecuteResponse {
 
 // note says in a response that the output which the program wrote is not stored anymore.
 func (r *ExecuteResponse) note(e *execution.Execution, out outputs) {
+	if out.unreadable {
+		r.StdoutTruncated, r.StderrTruncated = e.StdoutBytes > 0, e.StderrBytes > 0
+		r.Hint = "the stored output cannot be read at the moment: retry GET /v1/executions/" + e.TraceID
+		return
+	}
 	stdout, stderr := gateway.Gone(e, execution.Stdout, out.stdout), gateway.Gone(e, execution.Stderr, out.stderr)
 	r.StdoutTruncated, r.StderrTruncated = r.StdoutTruncated || stdout, r.StderrTruncated || stderr
 	if r.Hint == "" && (stdout || stderr) {

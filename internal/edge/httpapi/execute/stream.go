@@ -2,11 +2,13 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -187,7 +189,7 @@ func (h *Handlers) follow(c *httpapi.Call, e *execution.Execution, media string,
 		return Parted(ctx, c, e.TraceID, err)
 	}
 	if ended != nil { // an error with it says that no code was run, as the result does
-		err = h.sendResult(ctx, st, ended)
+		err = h.sendResult(ctx, c, st, ended)
 	}
 	if err == nil {
 		return nil
@@ -196,8 +198,12 @@ func (h *Handlers) follow(c *httpapi.Call, e *execution.Execution, media string,
 	panic(http.ErrAbortHandler) // half a stream must not look like a whole one
 }
 
-func (h *Handlers) sendResult(ctx context.Context, st *stream, e *execution.Execution) error {
+func (h *Handlers) sendResult(ctx context.Context, c *httpapi.Call, st *stream, e *execution.Execution) error {
 	out, err := h.openOutputs(ctx, e)
+	if errors.Is(err, gateway.ErrUnreadable) { // the client has the events, and waits for the end
+		c.Log().WarnContext(ctx, "the output of an execution cannot be read", "trace_id", e.TraceID, "error", err)
+		out, err = noOutputs(), nil
+	}
 	if err != nil {
 		return err
 	}
