@@ -87,7 +87,7 @@ func (c *Client) CheckURL(ctx context.Context, field, text string) error {
 	case u.User != nil || u.Fragment != "":
 		return fault.New(fault.Invalid, "%s must not have a user name, a password or a fragment", field)
 	case u.Scheme != "https" && !c.allow.Opens(ctx, u.Hostname()):
-		return fault.New(fault.Invalid, "%s must begin with https://; the operator can allow plain HTTP to a host with mcp_allow", field)
+		return fault.New(fault.Invalid, "%s must begin with https://; the operator can allow plain HTTP to a host with mcp_allow, or with --dev to this machine for the tenant dev", field)
 	}
 	return c.allow.Check(ctx, nil, field, u.Hostname())
 }

@@ -29,7 +29,7 @@ func (c *Client) CheckURL(ctx context.Context, raw string) error {
 	}
 	switch {
 	case u.Scheme != "https" && !(u.Scheme == "http" && c.allow.Loopback(ctx, u.Hostname())):
-		return fault.New(fault.Invalid, "webhook_url must begin with https://")
+		return fault.New(fault.Invalid, "webhook_url must begin with https://; with --dev the tenant dev may use http://127.0.0.1")
 	case u.Opaque != "" || u.Hostname() == "":
 		return fault.New(fault.Invalid, "webhook_url must name a host, such as https://example.com/hook")
 	case u.User != nil:

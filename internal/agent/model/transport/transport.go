@@ -70,7 +70,7 @@ func CheckOffline(allow outbound.List, base *url.URL) error {
 
 func checkScheme(ctx context.Context, allow outbound.List, base *url.URL) error {
 	if base.Scheme != "https" && !allow.Opens(ctx, base.Hostname()) {
-		return fault.New(fault.Invalid, "base_url must begin with https://; the operator can allow plain HTTP to a host with model_allow")
+		return fault.New(fault.Invalid, "base_url must begin with https://; the operator can allow plain HTTP to a host with model_allow, or with --dev to this machine for a model of the tenant dev alone")
 	}
 	return nil
 }
