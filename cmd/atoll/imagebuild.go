@@ -18,17 +18,24 @@ import (
 func (a *cli) imageBuild() *cobra.Command {
 	var s *settings
 	var name string
+	var with []string
 	var replace, ifMissing, ifChanged bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the default image from Debian's packages",
 		Long: `Build the default image: Python with pip, numpy, pandas, matplotlib and requests,
 Node.js with npm, Bash, git, curl, jq, gcc, g++ and make, from Debian testing's
-packages. It needs mmdebstrap and takes about three minutes.`,
+packages. It needs mmdebstrap and takes about three minutes.
+
+--with adds programs that few environments need: browser (Chromium) for the skill
+web-browsing and for PDF files, office (LibreOffice) for PDF files that look like
+their documents. Build such an image under another name, and give that name to the
+environments whose agents use it.`,
 		Example: `  atoll image build
+  atoll image build --name agents --with browser,office
   atoll image build --replace --image-mirror http://debian.example.org/debian`,
 		Args: cobra.NoArgs,
-		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		RunE: failing(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			cfg, log, err := a.load(s)
 			if err != nil {
 				return err
@@ -44,12 +51,15 @@ packages. It needs mmdebstrap and takes about three minutes.`,
 			}
 			if ifChanged {
 				img, err := store.Get(name)
-				if err == nil && img.Recipe == image.Recipe() {
+				if err == nil && !cmd.Flags().Changed("with") {
+					with = img.With // it keeps what it was built with
+				}
+				if err == nil && img.Recipe == image.Recipe(with) {
 					return describeImage(a.std.out, img)
 				}
 				replace = true
 			}
-			return a.buildDefault(ctx, cfg, log, store, image.BuildOptions{Name: name, Replace: replace})
+			return a.buildDefault(ctx, cfg, log, store, image.BuildOptions{Name: name, With: with, Replace: replace})
 		}),
 	}
 	s = addSettings(cmd)
@@ -57,6 +67,7 @@ packages. It needs mmdebstrap and takes about three minutes.`,
 	// This one is worth seeing here.
 	cmd.Flags().Lookup("image-mirror").Hidden = false
 	cmd.Flags().StringVar(&name, "name", image.Default, "name in Atoll")
+	cmd.Flags().StringSliceVar(&with, "with", nil, "programs to add: "+strings.Join(image.Extras(), ", "))
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace an image of that name which nothing uses")
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing when there is one")
 	cmd.Flags().BoolVar(&ifChanged, "if-changed", false, "do nothing when there is one that this version would build the same way, else replace it")

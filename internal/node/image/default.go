@@ -12,15 +12,19 @@ import (
 
 // BuildOptions say how to build the default image.
 type BuildOptions struct {
-	Name     string // "" means Default
-	Mirror   string // Debian archive to use; "" finds one, see debian.Options
-	Replace  bool   // an image of that name which no sandbox uses
-	Probe    Probe  // tells the interpreters' versions; nil leaves them unknown
+	Name     string   // "" means Default
+	With     []string // extras, such as "browser"; see Extras
+	Mirror   string   // Debian archive to use; "" finds one, see debian.Options
+	Replace  bool     // an image of that name which no sandbox uses
+	Probe    Probe    // tells the interpreters' versions; nil leaves them unknown
 	Progress Progress
 }
 
-// Recipe is what images that BuildDefault makes now have as their Recipe.
-func Recipe() string { return debian.Recipe() }
+// Extras lists what BuildOptions.With can name.
+func Extras() []string { return debian.Extras() }
+
+// Recipe is what images that BuildDefault makes with these extras now have as their Recipe.
+func Recipe(with []string) string { return debian.Recipe(with) }
 
 // CanBuild reports what this machine lacks to build the default image, an Unavailable fault.
 func CanBuild() error { return debian.Available() }
@@ -35,6 +39,9 @@ func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, 
 	if opts.Name == HostName {
 		return nil, fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
 	}
+	if opts.With, err = debian.CheckExtras(opts.With); err != nil {
+		return nil, err
+	}
 	if err := s.admit(opts.Name, nil, opts.Replace); err != nil {
 		return nil, err
 	}
@@ -47,9 +54,9 @@ func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, 
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 
-	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Recipe: debian.Recipe(), Env: debian.Env(), Preloads: debian.Preloads()}
+	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Recipe: debian.Recipe(opts.With), With: opts.With, Env: debian.Env(), Preloads: debian.Preloads()}
 	fill := func(m *layer.Merger) error {
-		from := debian.Options{Mirror: opts.Mirror, Progress: func(line string) { opts.Progress.say("%s", line) }}
+		from := debian.Options{Mirror: opts.Mirror, With: opts.With, Progress: func(line string) { opts.Progress.say("%s", line) }}
 		err := debian.Bootstrap(ctx, from, func(r io.Reader) error { return m.Apply(ctx, r) })
 		if err != nil {
 			return err

@@ -32,9 +32,10 @@ const (
 // Image is one root filesystem and what is known of it.
 type Image struct {
 	Name    string
-	Source  string // what it was imported from, as asked for
-	Recipe  string // of the default image: debian.Recipe when it was built
-	Digest  string // "sha256:…" of the OCI manifest or configuration, or of the EROFS file
+	Source  string   // what it was imported from, as asked for
+	Recipe  string   // of the default image: debian.Recipe when it was built
+	With    []string // extras that it was built with
+	Digest  string   // "sha256:…" of the OCI manifest or configuration, or of the EROFS file
 	Created time.Time
 	Size    int64 // bytes of the EROFS file
 
@@ -105,6 +106,7 @@ type record struct {
 	Name         string              `json:"name"`
 	Source       string              `json:"source"`
 	Recipe       string              `json:"recipe,omitempty"`
+	With         []string            `json:"with,omitempty"`
 	Digest       string              `json:"digest"`
 	Created      time.Time           `json:"created"`
 	Size         int64               `json:"size"`
@@ -131,7 +133,7 @@ const recordVersion = 1
 // recordOf is the record of an image.
 func recordOf(img *Image) record {
 	r := record{
-		Version: recordVersion, Name: img.Name, Source: img.Source, Recipe: img.Recipe, Digest: img.Digest,
+		Version: recordVersion, Name: img.Name, Source: img.Source, Recipe: img.Recipe, With: img.With, Digest: img.Digest,
 		Created: img.Created, Size: img.Size, Env: img.Env, Preloads: img.Preloads,
 		Interpreters: []interpreterRecord{},
 	}
@@ -147,7 +149,7 @@ func recordOf(img *Image) record {
 // image is what a record says, all but where the root filesystem is.
 func (r *record) image() *Image {
 	img := &Image{
-		Name: r.Name, Source: r.Source, Recipe: r.Recipe, Digest: r.Digest, Created: r.Created,
+		Name: r.Name, Source: r.Source, Recipe: r.Recipe, With: r.With, Digest: r.Digest, Created: r.Created,
 		Size: r.Size, Env: r.Env, Preloads: r.Preloads,
 	}
 	for _, in := range r.Interpreters {

@@ -9,7 +9,8 @@ import sys
 
 DIRECT = ["/usr/lib/chromium/chromium"]  # what Debian's launcher runs, whose own settings are for desktops
 NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
-LACKING = "the environment has no browser. Tell the user to add chromium to packages.apt of the environment"
+LACKING = ("the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to have the operator "
+           "run 'atoll image build --name agents --with browser' and give the environment that image")
 FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gpu --disable-dev-shm-usage
 --window-size=1280,800 --hide-scrollbars --mute-audio --no-first-run --no-default-browser-check
 --disable-background-networking --disable-component-update --disable-default-apps --disable-domain-reliability

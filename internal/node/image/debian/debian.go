@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
@@ -35,7 +36,28 @@ var packages = []string{
 	"fonts-noto-cjk", "fonts-noto-color-emoji",
 	"nodejs", "npm",
 	"python3", "python3-pip", "python3-venv", "python-is-python3",
-	"python3-jinja2", "python3-matplotlib", "python3-numpy", "python3-pandas", "python3-requests",
+	"python3-jinja2", "python3-matplotlib", "python3-numpy", "python3-pandas", "python3-pypdf", "python3-requests",
+}
+
+// extras are packages that few programs need, by the names that the command line has for
+// them.
+var extras = map[string][]string{
+	"browser": {"chromium"},
+	"office":  {"libreoffice-calc-nogui", "libreoffice-impress-nogui", "libreoffice-writer-nogui"},
+}
+
+// Extras lists what an image can have besides its usual packages.
+func Extras() []string { return slices.Sorted(maps.Keys(extras)) }
+
+// CheckExtras returns names without repetition and in order, or an Invalid fault.
+func CheckExtras(names []string) ([]string, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	for _, name := range names {
+		if extras[name] == nil {
+			return nil, fault.New(fault.Invalid, "unknown extra %q; an image can be built with %s", name, strings.Join(Extras(), ", "))
+		}
+	}
+	return names, nil
 }
 
 // excluded are paths that no package may bring. Licences stay.
@@ -66,6 +88,8 @@ type Options struct {
 	// Mirror is the archive's address; "" means the one this machine's apt
 	// uses if it is Debian's, else mmdebstrap's own.
 	Mirror string
+	// With names extras.
+	With []string
 	// Progress hears a line for each step; it may be nil.
 	Progress func(line string)
 }
@@ -132,10 +156,10 @@ func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error)
 	}
 	var errs []error
 	for _, mirror := range mirrors {
-		err := attempt(ctx, mirror, false, opts.Progress, consume)
+		err := attempt(ctx, mirror, false, opts, consume)
 		if f, ok := errors.AsType[*failure](err); ok && f.expired() {
 			say(opts.Progress, "the archive's Release file has expired; its signature is checked, its date is not")
-			err = attempt(ctx, mirror, true, opts.Progress, consume)
+			err = attempt(ctx, mirror, true, opts, consume)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -156,7 +180,11 @@ func say(progress func(string), line string) {
 }
 
 // arguments are mmdebstrap's.
-func arguments(mirror string, expired bool) []string {
+func arguments(mirror string, expired bool, with []string) []string {
+	include := slices.Clone(packages)
+	for _, name := range with {
+		include = append(include, extras[name]...)
+	}
 	mode := "--mode=unshare"
 	if os.Geteuid() == 0 {
 		mode = "--mode=root"
@@ -166,7 +194,7 @@ func arguments(mirror string, expired bool) []string {
 		"--aptopt=Acquire::Languages \"none\"",
 		"--aptopt=APT::Install-Recommends \"false\"",
 		"--keyring=" + keyring,
-		"--include=" + strings.Join(packages, ","),
+		"--include=" + strings.Join(include, ","),
 		"--customize-hook=" + customize,
 	}
 	if expired {
@@ -187,17 +215,17 @@ func arguments(mirror string, expired bool) []string {
 const stopTime = 30 * time.Second
 
 // attempt runs mmdebstrap once.
-func attempt(ctx context.Context, mirror string, expired bool, progress func(string), consume func(io.Reader) error) error {
+func attempt(ctx context.Context, mirror string, expired bool, opts Options, consume func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired)...)
+	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired, opts.With)...)
 	cmd.Env = os.Environ()
 	if os.Getenv("TMPDIR") == "" {
 		cmd.Env = append(cmd.Env, "TMPDIR=/var/tmp") // /tmp is often memory
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
-	last := &tail{progress: progress}
+	last := &tail{progress: opts.Progress}
 	cmd.Stderr = last
 	pr, pw := io.Pipe()
 	cmd.Stdout = pw

@@ -217,3 +217,27 @@ except AttributeError as e: print(e)`)
 		t.Errorf("%v, %s", err, out)
 	}
 }
+
+// TestExtras: an image can have more packages, and its recipe tells which.
+func TestExtras(t *testing.T) {
+	include := func(with ...string) string {
+		for _, a := range arguments("", false, with) {
+			if list, ok := strings.CutPrefix(a, "--include="); ok {
+				return list
+			}
+		}
+		return ""
+	}
+	if strings.Contains(include(), "chromium") || !strings.Contains(include("browser"), ",chromium") || !strings.Contains(include("browser", "office"), "libreoffice-writer") {
+		t.Errorf("%s", include("browser", "office"))
+	}
+	if Recipe(nil) == Recipe([]string{"browser"}) || Recipe([]string{"office", "browser"}) != Recipe([]string{"browser", "office", "office"}) {
+		t.Error("recipes do not tell extras apart")
+	}
+	if with, err := CheckExtras([]string{"office", "browser", "office"}); err != nil || strings.Join(with, ",") != "browser,office" {
+		t.Errorf("%q, %v", with, err)
+	}
+	if _, err := CheckExtras([]string{"games"}); fault.KindOf(err) != fault.Invalid || err.Error() != `unknown extra "games"; an image can be built with browser, office` {
+		t.Error(err)
+	}
+}

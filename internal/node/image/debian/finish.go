@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -62,11 +63,15 @@ var dropped = []string{"/var/cache/apt", "/var/lib/apt/lists", "/var/cache/debco
 const recipeVersion = 1
 
 // Recipe is the same for images that are built the same way, but for the versions
-// of their packages.
-func Recipe() string {
+// of their packages. with names extras.
+func Recipe(with []string) string {
 	h := sha256.New()
+	of := []any{recipeVersion, Suite, packages, excluded, customize, texts, programs, dropped, tested, Env(), Preloads()}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(with))) {
+		of = append(of, extras[name])
+	}
 	// Strings, slices and maps of them encode always, and maps in the order of keys.
-	_ = json.NewEncoder(h).Encode([]any{recipeVersion, Suite, packages, excluded, customize, texts, programs, dropped, tested, Env(), Preloads()})
+	_ = json.NewEncoder(h).Encode(of)
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
