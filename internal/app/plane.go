@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -55,6 +56,11 @@ func (s *Server) openBlobs(ctx context.Context) (err error) {
 		return err
 	}
 	s.later(func(context.Context) error { return s.blobs.Close() })
+	if s.cfg.Settings.Blobs != "" {
+		if s.member.Blobs, err = s.blobs.Claim(ctx, s.installation, s.id); err != nil {
+			return fmt.Errorf("blobs: %w", err)
+		}
+	}
 	s.files = &upload.Service{
 		Store: s.db.Files(), Contents: upload.Contents{Blobs: s.blobs, Seal: s.box}, Log: s.log,
 		Limits: upload.Limits{Files: s.cfg.Settings.MaxFiles, Bytes: int64(s.cfg.Settings.MaxFileBytes), Size: int64(s.cfg.Settings.MaxFileSize)},
@@ -64,8 +70,12 @@ func (s *Server) openBlobs(ctx context.Context) (err error) {
 
 func (s *Server) openBus(ctx context.Context) (err error) {
 	cfg := s.cfg.Settings
+	installation, replicas := "", 0
+	if cfg.NATS != "" {
+		installation, replicas = s.installation, cfg.NATSReplicas
+	}
 	s.bus, err = bus.Open(ctx, bus.Config{
-		URL: cfg.NATS, Credentials: cfg.NATSCreds, Dir: s.path("nats"), Name: s.id,
+		URL: cfg.NATS, Credentials: cfg.NATSCreds, Dir: s.path("nats"), Name: s.id, Installation: installation, Replicas: replicas,
 		MaxBytes: int64(cfg.LogSize), MaxRunBytes: int64(cfg.LogPerRun), MaxAge: cfg.LogAge, Log: s.log,
 		Inject: inject, Extract: extract,
 	})

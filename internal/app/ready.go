@@ -49,7 +49,7 @@ func (s *Server) Ready(asked context.Context) error {
 		name string
 		err  error
 	}{
-		{"bus", s.bus.Ready()}, {"database", s.db.Ping(ctx)}, {"disk", s.disk.Admit()}, {filling, s.engine.Ready(ctx)},
+		{"bus", s.bus.Ready()}, {"database", s.db.Ping(ctx)}, {"disk", s.disk.Admit()}, {"installation", s.fits()}, {filling, s.engine.Ready(ctx)},
 	} {
 		if part.err != nil {
 			lacking = append(lacking, part.name)

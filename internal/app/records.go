@@ -50,7 +50,7 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	}
 	s.box = box
 	s.db, err = store.Open(ctx, store.Config{
-		URL: cfg.Database, Path: s.path("atoll.db"), Seal: box, Log: s.log,
+		URL: cfg.Database, Path: s.path("atoll.db"), Connections: cfg.DatabaseConnections, Seal: box, Log: s.log,
 		Enqueue: func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
 			return s.jobs.Enqueue(ctx, tx, e) // jobs are opened before anything is concluded
 		},
@@ -70,6 +70,9 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	s.later(s.refusals.Close)
 	s.trail = &ratelimit.Trail{Count: s.db.Usage().Recorded, Room: cfg.AuditRoom}
 	s.authority = tenant.NewAuthority(s.db.Tenants())
+	if s.installation, err = s.db.Installation().ID(ctx); err != nil {
+		return err
+	}
 	return s.setup().Run(ctx)
 }
 
@@ -153,11 +156,19 @@ func (s *Server) openStorage(ctx context.Context) (err error) {
 			return fmt.Errorf("volumes: %w", err)
 		}
 		s.later(func(context.Context) error { return s.buckets.Volumes.Close() })
+		if s.member.Volumes, err = blob.Claim(ctx, s.buckets.Volumes, s.installation, s.id); err != nil {
+			return fmt.Errorf("volumes: %w", err)
+		}
 		return nil
 	case !filepath.IsAbs(where):
 		return fmt.Errorf("volumes: %s must be an absolute path, or a bucket's URL", where)
 	}
 	s.volumes.Dir = where
+	if s.cfg.Settings.Volumes != "" {
+		if s.member.Volumes, err = blob.ClaimFolder(ctx, where, s.installation, s.id); err != nil {
+			return fmt.Errorf("volumes: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
+	"github.com/atoll-run/atoll/internal/core/installation"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
@@ -80,7 +81,11 @@ type Config struct {
 type Server struct {
 	cfg Config
 	log *slog.Logger
-	id  string // of this installation, the same after every restart
+	id  string // of this server, the same after every restart
+
+	installation string              // id that all servers with the same records have
+	member       installation.Member // this server, as the others know it
+	misfit       atomic.Pointer[error]
 
 	disk      *disk.Guard
 	db        *store.DB
@@ -155,7 +160,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		do   func(context.Context) error
 	}{
 		{"data folder", s.lock},
-		{"name of this installation", s.openID},
+		{"name of this server", s.openID},
 		{"disk", s.openDisk},
 		{"traces", s.openTraces},
 		{"TLS", s.openTLS},
@@ -163,6 +168,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"blob store", s.openBlobs},
 		{"bus", s.openBus},
 		{"storage", s.openStorage},
+		{"shared parts of the installation", s.join},
 		{"threads", s.openThreads},
 		{"engine", s.openEngine},
 		{"named sandboxes", s.openSandboxes},

@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,9 +36,8 @@ func natsServer(t *testing.T) (url string) {
 
 // together starts servers that share records, bus and bucket; each has an
 // executor.
-func together(t *testing.T, n int) (all []*atolltest.Server) {
+func together(t *testing.T, n int, env []string) (all []*atolltest.Server) {
 	t.Helper()
-	env := sharing(t)
 	for range n {
 		all = append(all, atolltest.Start(t, atolltest.Options{Env: env}))
 	}
@@ -49,6 +49,7 @@ func sharing(t *testing.T) []string {
 	t.Helper()
 	return []string{
 		"ATOLL_DATABASE=" + atolltest.Postgres(t).URL, "ATOLL_NATS=" + natsServer(t), "ATOLL_SECRET_KEY=" + strings.Repeat("ab", 32),
+		"ATOLL_VOLUMES=" + filepath.Join(t.TempDir(), "volumes"),
 		"ATOLL_BLOBS=" + atolltest.StartS3(t).URL, "AWS_ACCESS_KEY_ID=" + atolltest.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + atolltest.S3SecretKey,
 	}
 }
@@ -57,7 +58,8 @@ func sharing(t *testing.T) []string {
 // One execution at a time has it, whichever executor it runs on; the others are
 // told so, and each finds what the last one left.
 func TestTwoExecutorsAndOneThread(t *testing.T) {
-	servers := together(t, 2)
+	env := sharing(t)
+	servers := together(t, 2, env)
 	run := func(s *atolltest.Server, code string) (*atolltest.Answer, *atolltest.Result) {
 		a := s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": "bash", "code": code, "timeout": 60, "thread_id": "shared"})
 		r := &atolltest.Result{}
@@ -127,6 +129,7 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 
 	// While one has it, no request changes it through the other server either.
 	var long sync.WaitGroup
+	long.Go(func() { refusedBeside(t, env) }) // it touches no execution of theirs
 	long.Go(func() {
 		if a, r := run(servers[0], "echo last > n; sleep 6; cat n"); a.Status != http.StatusOK || r.Stdout != "last\n" {
 			t.Errorf("HTTP %d: %s", a.Status, a.Body)
@@ -155,5 +158,24 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 		if _, r := run(s, "cat n"); r.Stdout != "last\n" {
 			t.Errorf("an execution through server %d finds %v", i, fmt.Sprint(r))
 		}
+	}
+}
+
+// refusedBeside starts a server with the database of others and nothing else of theirs.
+func refusedBeside(t *testing.T, env []string) {
+	var alone []string
+	for _, setting := range env {
+		if name, _, _ := strings.Cut(setting, "="); name == "ATOLL_DATABASE" || name == "ATOLL_SECRET_KEY" {
+			alone = append(alone, setting)
+		}
+	}
+	s, err := atolltest.Launch(t.Context(), atolltest.Options{Env: alone})
+	if err == nil {
+		t.Error("a server without nats, blobs and volumes started", s.Close())
+		return
+	}
+	if want := "shares its database with server"; !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "nats (not set on this server), blobs (not set on this server), volumes (not set on this server)") {
+		t.Errorf("it does not say %q: %v", want, err)
 	}
 }

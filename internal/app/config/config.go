@@ -43,8 +43,8 @@ type Config struct {
 	StreamsPerKey    int `group:"Server" name:"streams_per_key" default:"500" help:"Streams that one key may have open on a server at a time, those of its tokens included; above it the answer is 429. 0 for any number."`
 	StreamsPerTenant int `group:"Server" name:"streams_per_tenant" default:"1000" help:"Streams that one tenant may have open on a server at a time; above it the answer is 429. 0 for the tenant's share of the server's connections."`
 
-	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`
-	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222, whose max_payload is at least 6 MiB; nothing for one in this process."`
+	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite. Servers that share a database must share nats, blobs and volumes too; a server that does not refuses to start."`
+	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222, of version 2.11 or later, whose max_payload is at least 6 MiB; nothing for one in this process."`
 	NATSCreds   string        `group:"Records" name:"nats_creds" default:"" shown:"none" help:"File with NATS credentials."`
 	Blobs       string        `group:"Records" name:"blobs" default:"" shown:"data_dir/blobs" secret:"true" help:"Bucket for long outputs: a file://, s3://, gs:// or azblob:// URL."`
 	SecretKey   string        `group:"Records" name:"secret_key" default:"" shown:"made at the first start, kept in data_dir/secret-key" secret:"true" help:"Key that secrets in the database are encrypted with: 64 hexadecimal digits. Without it the secrets cannot be read again."`
@@ -57,6 +57,9 @@ type Config struct {
 	AuditRoom   time.Duration `group:"Records" name:"audit_room" default:"6h" help:"How many calls of a tenant may be on record, as the time in which the max_request_rate of its plan gives as many: with the default 10.8 million on free. Above that calls are refused with 429 until the oldest rows of its audit trail expire. 0 for any number; a plan without that rate counts as one with 10000."`
 	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions, sandboxes, uploads and pulls of images are refused with 503 while the disk of data_dir has less free."`
+
+	DatabaseConnections int `group:"Records" name:"database_connections" default:"16" help:"Most connections that this server opens to PostgreSQL. Together the servers must stay below PostgreSQL's max_connections, 100 by default."`
+	NATSReplicas        int `group:"Records" name:"nats_replicas" default:"0" shown:"1 for new streams; existing streams keep theirs" help:"Copies that a NATS cluster keeps of each stream, 1 to 5: 3 survives the loss of one NATS server. Needs nats."`
 
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private or this machine's, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`

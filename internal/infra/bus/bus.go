@@ -34,9 +34,16 @@ type Config struct {
 	CA          string // path of certificates that the servers' are checked against; "" for the system's
 	Cert, Key   string // paths of this client's certificate and key; "" for none
 
-	Dir      string // folder of the server inside this process; made 0700
-	Name     string // this process, unique on the bus: letters, digits, - and _
-	Replicas int    // of every stream, on a NATS cluster; 0 is 1
+	Dir  string // folder of the server inside this process; made 0700
+	Name string // this process, unique on the bus: letters, digits, - and _
+
+	// Installation separates the subjects and streams of installations that use the same
+	// NATS account; "" on a server inside this process.
+	Installation string
+
+	// Replicas of every stream, on a NATS cluster. 0 makes new streams with one replica and
+	// leaves existing streams as they are.
+	Replicas int
 
 	MaxBytes    int64         // of all output logs together; 0 is 4 GiB. The oldest goes first
 	MaxRunBytes int64         // of one execution's log; 0 is 64 MiB. The oldest goes first
@@ -65,6 +72,7 @@ func isToken(s string) bool {
 // Bus is one process's connection.
 type Bus struct {
 	cfg    Config
+	names  names
 	server *server.Server      // nil when it is elsewhere
 	ctl    *nats.Conn          // what is short: jobs, answers, results
 	data   *nats.Conn          // logs, so that nothing short waits behind them
@@ -72,8 +80,9 @@ type Bus struct {
 	turns  jetstream.KeyValue
 	starts jetstream.Stream
 	log    *Log
-	opened atomic.Bool     // all of the above is there
-	closed context.Context // ends with Close
+	opened atomic.Bool           // all of the above is there
+	unfit  atomic.Pointer[error] // why the server of the last reconnection cannot be used
+	closed context.Context       // ends with Close
 	close  context.CancelFunc
 
 	mu       sync.Mutex
@@ -103,8 +112,10 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = 24 * time.Hour
 	}
-	cfg.Replicas = max(1, cfg.Replicas)
-	b := &Bus{cfg: cfg}
+	if cfg.Installation != "" && !isToken(cfg.Installation) {
+		return nil, fmt.Errorf("bus: installation %q must be letters, digits, - and _", cfg.Installation)
+	}
+	b := &Bus{cfg: cfg, names: namesOf(cfg.Installation)}
 	b.closed, b.close = context.WithCancel(context.Background())
 	b.waits.open = map[string]*Waiter{}
 	b.news = News{b: b, watched: map[string]*watched{}}
@@ -133,13 +144,16 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	if b.log.js, err = jetstream.New(b.data); err != nil {
 		return nil, err
 	}
-	if b.turns, err = ensure(ctx, b.js, cfg); err != nil {
+	if err := checkJetStream(ctx, b.js); err != nil {
 		return nil, err
 	}
-	if b.starts, err = b.js.Stream(ctx, startsStream); err != nil {
+	if b.turns, err = b.ensure(ctx); err != nil {
 		return nil, err
 	}
-	if b.log.stream, err = b.log.js.Stream(ctx, outputStream); err != nil {
+	if b.starts, err = b.js.Stream(ctx, b.names.startsStream); err != nil {
+		return nil, err
+	}
+	if b.log.stream, err = b.log.js.Stream(ctx, b.names.outputs); err != nil {
 		return nil, err
 	}
 	if err := b.log.hear(); err != nil {
@@ -180,6 +194,9 @@ func (b *Bus) Ready() error {
 		if !nc.IsConnected() {
 			return unavailable(errors.New("connection is " + nc.Status().String()))
 		}
+	}
+	if err := b.unfit.Load(); err != nil && *err != nil {
+		return unavailable(*err)
 	}
 	return nil
 }

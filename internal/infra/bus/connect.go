@@ -36,7 +36,15 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("the message bus is back", "server", nc.ConnectedServerName())
+			err := checkServer(nc) // it may be another one of the cluster
+			if b.opened.Load() {
+				b.unfit.Store(&err)
+			}
+			if err != nil {
+				log.Error("the message bus is back, but its server cannot be used", "error", err)
+			} else {
+				log.Info("the message bus is back", "server", nc.ConnectedServerName())
+			}
 			b.reconnected()
 			if purpose == dataConn {
 				b.log.ground(time.Now()) // what was asked before may never be answered
@@ -80,9 +88,9 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		nc.Close()
 		return nil, fmt.Errorf("connect to NATS: %w", errors.Join(context.Cause(ctx), nc.LastError()))
 	}
-	if have := nc.MaxPayload(); have < minPayload {
+	if err := checkServer(nc); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("the NATS server's max_payload is %d bytes; it must be at least %d", have, minPayload)
+		return nil, err
 	}
 	return nc, nil
 }

@@ -74,7 +74,7 @@ func (b *Bus) Serve(id string, h Handler) (_ *Executor, err error) {
 	}
 	x.ctx, x.stop = context.WithCancel(b.closed)
 	x.back = time.AfterFunc(pause, x.join)
-	if x.own, err = b.ctl.ChanSubscribe(execPrefix+id, x.inbox); err != nil {
+	if x.own, err = b.ctl.ChanSubscribe(b.names.exec+id, x.inbox); err != nil {
 		x.back.Stop()
 		return nil, unavailable(err)
 	}
@@ -95,7 +95,7 @@ func (x *Executor) join() {
 	if x.draining || x.group != nil {
 		return
 	}
-	sub, err := x.b.ctl.ChanQueueSubscribe(startSubject, startGroup, x.inbox)
+	sub, err := x.b.ctl.ChanQueueSubscribe(x.b.names.start, startGroup, x.inbox)
 	if err != nil {
 		x.back.Reset(pause)
 		return
@@ -184,7 +184,7 @@ func (x *Executor) rest() {
 func (x *Executor) serve(m *nats.Msg) {
 	ctx := x.b.extract(x.ctx, m.Header)
 	var a answer
-	if traceID, ok := strings.CutPrefix(m.Subject, runPrefix); ok {
+	if traceID, ok := strings.CutPrefix(m.Subject, x.b.names.run); ok {
 		a = x.asked(ctx, traceID, m.Data)
 	} else if turn, ok := decodeEndTurn(m.Data); ok {
 		x.h.EndTurn(turn)
@@ -268,7 +268,7 @@ func (x *Executor) take(ctx context.Context, r *taken, gateway string, job execu
 			return answer{code: answerMoved, owner: owner}
 		}
 	}
-	sub, err := x.b.ctl.ChanSubscribe(runPrefix+job.TraceID, x.inbox)
+	sub, err := x.b.ctl.ChanSubscribe(x.b.names.run+job.TraceID, x.inbox)
 	if err == nil {
 		x.mu.Lock()
 		r.sub = sub
@@ -321,7 +321,7 @@ func (x *Executor) Hold(traceID, tenant string) error {
 	if x.runs[traceID] != nil {
 		return nil
 	}
-	sub, err := x.b.ctl.ChanSubscribe(runPrefix+traceID, x.inbox)
+	sub, err := x.b.ctl.ChanSubscribe(x.b.names.run+traceID, x.inbox)
 	if err != nil {
 		return unavailable(err)
 	}

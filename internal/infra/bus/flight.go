@@ -27,7 +27,7 @@ func (p *pipe) launch() {
 	if p.l.b.closed.Err() == nil {
 		p.flight.number++
 		reply := p.l.acks + p.traceID + "." + strconv.FormatUint(p.flight.number, 10)
-		if err := p.l.b.data.PublishRequest(logPrefix+p.traceID, reply, p.queue[0].b); err == nil {
+		if err := p.l.b.data.PublishRequest(p.l.b.names.log+p.traceID, reply, p.queue[0].b); err == nil {
 			p.flight.since, p.flight.on = time.Now(), true
 			return
 		}

@@ -23,7 +23,7 @@ func (l *Log) hear() error {
 		for {
 			select {
 			case m := <-l.heard:
-				if id, ok := strings.CutPrefix(m.Subject, logPrefix); ok {
+				if id, ok := strings.CutPrefix(m.Subject, l.b.names.log); ok {
 					l.hand(id, m.Data)
 				} else {
 					l.acknowledge(m)
@@ -74,7 +74,7 @@ func (l *Log) attend(f *follower) (leave func(), err error) {
 	l.attending.Lock()
 	defer l.attending.Unlock()
 	if l.subs[f.traceID] == nil {
-		sub, err := l.b.data.ChanSubscribe(logPrefix+f.traceID, l.heard)
+		sub, err := l.b.data.ChanSubscribe(l.b.names.log+f.traceID, l.heard)
 		if err != nil {
 			return nil, unavailable(err)
 		}

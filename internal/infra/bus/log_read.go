@@ -314,7 +314,7 @@ func (l *Log) Purge(ctx context.Context, traceID string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+traceID)); err != nil {
+	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(l.b.names.log+traceID)); err != nil {
 		return unavailable(err)
 	}
 	return nil
@@ -350,13 +350,13 @@ func (l *Log) last(ctx context.Context, traceID string) (entry, uint64, error) {
 	if !isToken(traceID) {
 		return entry{}, 0, ErrNoLog
 	}
-	m, err := l.stream.GetLastMsgForSubject(ctx, logPrefix+traceID)
+	m, err := l.stream.GetLastMsgForSubject(ctx, l.b.names.log+traceID)
 	return found(m, err)
 }
 
 // get returns the first entry of a log at or after a place in the stream.
 func (l *Log) get(ctx context.Context, traceID string, seq uint64) (entry, uint64, error) {
-	m, err := l.stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(logPrefix+traceID))
+	m, err := l.stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(l.b.names.log+traceID))
 	return found(m, err)
 }
 

@@ -86,7 +86,7 @@ func TestFollow(t *testing.T) {
 		if last, err := b.Log().Last(ctx, "trc_1"); err != nil || last != n+1 {
 			t.Errorf("last %d, %v", last, err)
 		}
-		if err := b.Log().stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+"trc_1")); err != nil { // as its age does
+		if err := b.Log().stream.Purge(ctx, jetstream.WithPurgeSubject(b.names.log+"trc_1")); err != nil { // as its age does
 			t.Fatal(err)
 		}
 		if _, _, err := read(ctx, b, "trc_1", 0); !errors.Is(err, ErrNoLog) {

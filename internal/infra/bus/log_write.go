@@ -207,7 +207,7 @@ func (p *pipe) send() {
 	for len(p.queue) > 0 && p.err == nil {
 		bt := p.queue[0]
 		p.mu.Unlock()
-		err := p.l.b.store(p.l.b.closed, p.l.b.data, &nats.Msg{Subject: logPrefix + p.traceID, Data: bt.b})
+		err := p.l.b.store(p.l.b.closed, p.l.b.data, &nats.Msg{Subject: p.l.b.names.log + p.traceID, Data: bt.b})
 		p.mu.Lock()
 		if err != nil {
 			p.fail(err)
@@ -276,8 +276,8 @@ func (l *Log) Finish(ctx context.Context, r execution.Result) error {
 	}
 	msg := encodeEnd(&r)
 	ended := make(chan error, 1)
-	go func() { ended <- l.b.store(ctx, l.b.data, &nats.Msg{Subject: logPrefix + r.TraceID, Data: msg}) }()
-	err := l.b.store(ctx, l.b.ctl, &nats.Msg{Subject: resultPrefix + gateway + "." + r.TraceID, Data: msg, Header: l.b.headers(ctx, r.TraceID)})
+	go func() { ended <- l.b.store(ctx, l.b.data, &nats.Msg{Subject: l.b.names.log + r.TraceID, Data: msg}) }()
+	err := l.b.store(ctx, l.b.ctl, &nats.Msg{Subject: l.b.names.result + gateway + "." + r.TraceID, Data: msg, Header: l.b.headers(ctx, r.TraceID)})
 	if err = errors.Join(err, <-ended); err != nil {
 		return unavailable(err)
 	}

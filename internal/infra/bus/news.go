@@ -30,7 +30,7 @@ func (b *Bus) News() *News { return &b.news }
 // Changed says that a session has changed, or a run has ended. It does not wait.
 func (n *News) Changed(id string) {
 	if isToken(id) {
-		_ = n.b.ctl.Publish(newsPrefix+id, nil) // while the bus is away: see wakeAll
+		_ = n.b.ctl.Publish(n.b.names.news+id, nil) // while the bus is away: see wakeAll
 	}
 }
 
@@ -43,7 +43,7 @@ func (n *News) Watch(id string, wake func()) (stop func(), err error) {
 	n.mu.Unlock()
 	if w == nil {
 		w = &watched{}
-		if w.sub, err = n.b.ctl.Subscribe(newsPrefix+id, func(*nats.Msg) { n.wake(w) }); err != nil {
+		if w.sub, err = n.b.ctl.Subscribe(n.b.names.news+id, func(*nats.Msg) { n.wake(w) }); err != nil {
 			return nil, unavailable(err)
 		}
 	}

@@ -105,7 +105,7 @@ type record struct {
 func (l *Log) read(ctx context.Context, traceID string, place uint64) ([]record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	ask, err := json.Marshal(map[string]any{"seq": place, "next_by_subj": logPrefix + traceID, "batch": readMessages, "max_bytes": window})
+	ask, err := json.Marshal(map[string]any{"seq": place, "next_by_subj": l.b.names.log + traceID, "batch": readMessages, "max_bytes": window})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (l *Log) read(ctx context.Context, traceID string, place uint64) ([]record,
 		return nil, unavailable(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection only
-	if err := l.b.data.PublishRequest("$JS.API.DIRECT.GET."+outputStream, inbox, ask); err != nil {
+	if err := l.b.data.PublishRequest("$JS.API.DIRECT.GET."+l.b.names.outputs, inbox, ask); err != nil {
 		return nil, unavailable(err)
 	}
 	var records []record

@@ -96,7 +96,7 @@ func (w *Waiter) offer(r execution.Result) {
 // If that fails, as on a connection that is away, recheck finds them.
 func (ws *waits) subscribe(b *Bus) {
 	for _, gateway := range []string{b.cfg.Name, anyGateway} {
-		_, err := b.ctl.Subscribe(resultPrefix+gateway+".*", func(m *nats.Msg) {
+		_, err := b.ctl.Subscribe(b.names.result+gateway+".*", func(m *nats.Msg) {
 			w, _ := ws.get(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 			if w == nil {
 				return
@@ -152,7 +152,7 @@ func (ws *waits) recheck(b *Bus) {
 // gateway. A Result that a Waiter of this process is there for waits for the
 // Waiter's Close. handle is called concurrently.
 func (b *Bus) Results(ctx context.Context, handle func(context.Context, execution.Result) error) error {
-	consumer, err := b.js.CreateOrUpdateConsumer(ctx, resultsStream, jetstream.ConsumerConfig{
+	consumer, err := b.js.CreateOrUpdateConsumer(ctx, b.names.results, jetstream.ConsumerConfig{
 		Durable:       gatewaysConsumer,
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,

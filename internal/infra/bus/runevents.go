@@ -137,7 +137,7 @@ func (r *RunEvents) Close(id run.ID) {
 func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := r.log.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+string(id))); err != nil {
+	if err := r.log.stream.Purge(ctx, jetstream.WithPurgeSubject(r.log.b.names.log+string(id))); err != nil {
 		return unavailable(err)
 	}
 	return nil

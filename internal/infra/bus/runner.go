@@ -54,15 +54,15 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 		return fault.New(fault.Internal, "trace id %q cannot be part of a subject", job.TraceID)
 	}
 	msg := &nats.Msg{Data: encodeStart(r.b.cfg.Name, &job), Header: r.b.headers(ctx, job.TraceID)}
-	subject := startSubject
+	subject := r.b.names.start
 	if job.Turn != "" {
-		subject = turnPrefix + turnKey(job.Turn)
+		subject = r.b.names.turn + turnKey(job.Turn)
 	}
 	var full *fault.Error
 	for range maxOffers {
 		a, err := r.offer(ctx, subject, msg)
 		switch {
-		case errors.Is(err, errNoListener) && subject == startSubject:
+		case errors.Is(err, errNoListener) && subject == r.b.names.start:
 			if full != nil {
 				return full
 			}
@@ -71,8 +71,8 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 				none.RetryAfter = last.retryAfter
 			}
 			return none
-		case errors.Is(err, errNoListener) && subject == turnPrefix+turnKey(job.Turn):
-			subject = startSubject // no executor has the turn yet: the one that gets the job claims it
+		case errors.Is(err, errNoListener) && subject == r.b.names.turn+turnKey(job.Turn):
+			subject = r.b.names.start // no executor has the turn yet: the one that gets the job claims it
 		case errors.Is(err, errNoListener):
 			return fault.New(fault.Unavailable, "the executor with this turn's sandbox is not there; nothing was run, retry after a moment")
 		case errors.Is(err, errUncertain):
@@ -83,8 +83,8 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 		case a.code == answerDone:
 			return nil
 		case a.code == answerMoved:
-			subject = execPrefix + a.owner
-		case a.code == answerFull && subject == startSubject:
+			subject = r.b.names.exec + a.owner
+		case a.code == answerFull && subject == r.b.names.start:
 			full = a.fault
 			r.b.lastFull.Store(&refused{time.Now(), full.RetryAfter})
 		default:
@@ -168,7 +168,7 @@ func (r runner) Cancel(ctx context.Context, traceID string) error {
 func (r runner) EndTurn(ctx context.Context, turn string) error {
 	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
-	raw, err := r.b.request(ctx, &nats.Msg{Subject: turnPrefix + turnKey(turn), Data: encodeEndTurn(turn)})
+	raw, err := r.b.request(ctx, &nats.Msg{Subject: r.b.names.turn + turnKey(turn), Data: encodeEndTurn(turn)})
 	switch {
 	case errors.Is(err, errNoListener):
 		return nil
@@ -206,7 +206,7 @@ func (r runner) ask(ctx context.Context, traceID string, what byte) (answer, err
 	if !isToken(traceID) {
 		return answer{}, errNoListener
 	}
-	raw, err := r.b.request(ctx, &nats.Msg{Subject: runPrefix + traceID, Data: []byte{version, what}, Header: r.b.headers(ctx, traceID)})
+	raw, err := r.b.request(ctx, &nats.Msg{Subject: r.b.names.run + traceID, Data: []byte{version, what}, Header: r.b.headers(ctx, traceID)})
 	if err != nil {
 		return answer{}, err
 	}

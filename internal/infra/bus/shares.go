@@ -151,7 +151,7 @@ func (s *shares) relieve() {
 	}
 	ctx, cancel := context.WithTimeout(s.l.b.closed, storeTimeout)
 	defer cancel()
-	stream, err := s.l.js.Stream(ctx, outputStream)
+	stream, err := s.l.js.Stream(ctx, s.l.b.names.outputs)
 	if err != nil {
 		return // the stream's own bounds hold, and it is asked again
 	}
@@ -246,7 +246,7 @@ func (s *shares) purge(ctx context.Context, tenant string, want int64) (freed in
 			s.mu.Unlock()
 			continue
 		}
-		opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(logPrefix + k.traceID)}
+		opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(s.l.b.names.log + k.traceID)}
 		if time.Since(ended) < endKept {
 			opts = append(opts, jetstream.WithPurgeKeep(1))
 		}

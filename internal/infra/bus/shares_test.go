@@ -86,7 +86,7 @@ func TestTheNumberOfLogsIsBounded(t *testing.T) {
 	s.maxLogs = 40
 	subjects := func() uint64 {
 		t.Helper()
-		stream, err := b.log.js.Stream(ctx, outputStream)
+		stream, err := b.log.js.Stream(ctx, b.names.outputs)
 		if err != nil {
 			t.Fatal(err)
 		}

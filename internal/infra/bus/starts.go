@@ -43,15 +43,15 @@ func (s Starts) decide(ctx context.Context, traceID, by string) (string, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	msg := &nats.Msg{Subject: startsPrefix + traceID, Data: []byte(by)}
-	_, err := s.b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(startsStream), jetstream.WithExpectLastSequencePerSubject(0))
+	msg := &nats.Msg{Subject: s.b.names.starts + traceID, Data: []byte(by)}
+	_, err := s.b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(s.b.names.startsStream), jetstream.WithExpectLastSequencePerSubject(0))
 	if err == nil {
 		return by, nil
 	}
 	if refused, ok := errors.AsType[*jetstream.APIError](err); !ok || refused.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence {
 		return "", unavailable(err)
 	}
-	m, err := s.b.starts.GetLastMsgForSubject(ctx, startsPrefix+traceID)
+	m, err := s.b.starts.GetLastMsgForSubject(ctx, s.b.names.starts+traceID)
 	if err != nil {
 		return "", unavailable(err)
 	}

@@ -113,7 +113,7 @@ func (p *pipe) cutTo(ctx context.Context, most int64) {
 	keep := uint64(len(p.sizes))
 	p.mu.Unlock()
 	defer p.mu.Lock()
-	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+p.traceID), jetstream.WithPurgeKeep(keep))
+	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(p.l.b.names.log+p.traceID), jetstream.WithPurgeKeep(keep))
 	if err != nil && p.l.b.closed.Err() == nil {
 		p.l.b.cfg.Log.Warn("cannot cut a log; the stream's own bounds hold", "trace_id", p.traceID, "error", err)
 	}

@@ -2,7 +2,10 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,29 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
-// Subjects and streams.
 const (
-	startSubject = "atoll.start" // to any executor with room
-	startGroup   = "executors"
-	execPrefix   = "atoll.exec."   // + executor: a start for this one
-	runPrefix    = "atoll.run."    // + trace id: about a run, to the executor that has it
-	turnPrefix   = "atoll.turn."   // + digest: a start, or the end of the turn, to the executor that has it
-	resultPrefix = "atoll.result." // + gateway + trace id
-	logPrefix    = "atoll.log."    // + trace id
-	newsPrefix   = "atoll.news."   // + the id of a session or run that has changed
-	webSubject   = "atoll.web"     // a program's call of a service of the web, to any gateway
-	webGroup     = "gateways"
-	webEndPrefix = "atoll.web.end." // + a random name: the call is given up
-
-	threadDeletedSubject = "atoll.thread.deleted" // to all processes
-
-	startsPrefix = "atoll.starts." // + trace id: whether an executor starts it, see Starts
-
-	resultsStream = "ATOLL_RESULTS"
-	startsStream  = "ATOLL_STARTS"
-	outputStream  = "ATOLL_OUTPUT"
-	turnsBucket   = "ATOLL_TURNS"
-
 	// resultsBytes bounds the results that no gateway has recorded yet. When it is
 	// reached none is lost: Finish fails until gateways have caught up.
 	resultsBytes = 2 << 30
@@ -47,50 +28,104 @@ const (
 )
 
 // ensure makes the streams, or fits those there are to the configuration.
-func ensure(ctx context.Context, js jetstream.JetStream, cfg Config) (turns jetstream.KeyValue, err error) {
+func (b *Bus) ensure(ctx context.Context) (turns jetstream.KeyValue, err error) {
 	for _, s := range []jetstream.StreamConfig{
 		{
-			Name:        resultsStream,
+			Name:        b.names.results,
 			Description: "results that no gateway has recorded yet",
-			Subjects:    []string{resultPrefix + "*.*"},
+			Subjects:    []string{b.names.result + "*.*"},
 			Retention:   jetstream.WorkQueuePolicy,
 			Discard:     jetstream.DiscardNew,
 			MaxBytes:    resultsBytes,
-			Replicas:    cfg.Replicas,
 		}, {
-			Name:              outputStream,
+			Name:              b.names.outputs,
 			Description:       "output of executions, a subject for each",
-			Subjects:          []string{logPrefix + "*"},
+			Subjects:          []string{b.names.log + "*"},
 			Discard:           jetstream.DiscardOld,
-			MaxBytes:          cfg.MaxBytes,
-			MaxAge:            cfg.MaxAge,
+			MaxBytes:          b.cfg.MaxBytes,
+			MaxAge:            b.cfg.MaxAge,
 			MaxMsgsPerSubject: execution.MaxEvents,
 			AllowDirect:       true,
-			Replicas:          cfg.Replicas,
 		}, {
-			Name:              startsStream,
+			Name:              b.names.startsStream,
 			Description:       "whether executors start jobs that gateways may count as lost",
-			Subjects:          []string{startsPrefix + "*"},
+			Subjects:          []string{b.names.starts + "*"},
 			Discard:           jetstream.DiscardOld,
 			MaxBytes:          startsBytes,
 			MaxAge:            startsAge,
 			MaxMsgsPerSubject: 1,
-			Replicas:          cfg.Replicas,
 		},
 	} {
-		if _, err := js.CreateOrUpdateStream(ctx, s); err != nil {
+		if err := b.ensureStream(ctx, s); err != nil {
 			return nil, fmt.Errorf("make stream %s: %w", s.Name, err)
 		}
 	}
-	turns, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket:      turnsBucket,
+	turns, err = b.ensureTurns(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("make bucket %s: %w", b.names.turns, err)
+	}
+	return turns, nil
+}
+
+// ensureStream makes a stream. Of one that exists it changes only what want sets, so that
+// replicas, placement and the like stay as the operator of the NATS cluster has set them.
+func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
+	stream, err := b.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		want.Replicas = max(1, b.cfg.Replicas)
+		_, err = b.js.CreateStream(ctx, want)
+		if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return err
+		}
+		stream, err = b.js.Stream(ctx, want.Name) // another server has just made it
+	}
+	if err != nil {
+		return err
+	}
+	have := stream.CachedInfo().Config
+	c := have
+	c.Description, c.Subjects, c.Discard, c.AllowDirect = want.Description, want.Subjects, want.Discard, want.AllowDirect
+	c.MaxBytes, c.MaxAge = want.MaxBytes, want.MaxAge
+	if want.MaxMsgsPerSubject != 0 {
+		c.MaxMsgsPerSubject = want.MaxMsgsPerSubject
+	}
+	if b.cfg.Replicas > 0 {
+		c.Replicas = b.cfg.Replicas
+	}
+	if reflect.DeepEqual(c, have) {
+		return nil
+	}
+	_, err = b.js.UpdateStream(ctx, c)
+	return err
+}
+
+// ensureTurns makes the bucket of the turns, as ensureStream does.
+func (b *Bus) ensureTurns(ctx context.Context) (jetstream.KeyValue, error) {
+	c := jetstream.KeyValueConfig{
+		Bucket:      b.names.turns,
 		Description: "which executor has a turn's sandbox",
 		TTL:         turnLease,
 		MaxBytes:    turnsBytes,
-		Replicas:    cfg.Replicas,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make bucket %s: %w", turnsBucket, err)
+		Replicas:    max(1, b.cfg.Replicas),
 	}
-	return turns, nil
+	stream, err := b.js.Stream(ctx, "KV_"+c.Bucket)
+	if err == nil {
+		have := stream.CachedInfo().Config
+		c.Storage, c.Placement = have.Storage, have.Placement
+		if b.cfg.Replicas == 0 {
+			c.Replicas = have.Replicas
+		}
+	} else if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, err
+	}
+	return b.js.CreateOrUpdateKeyValue(ctx, c)
+}
+
+// ID identifies the bus: two servers have the same id exactly if they reach the same streams.
+func (b *Bus) ID(ctx context.Context) (string, error) {
+	stream, err := b.js.Stream(ctx, b.names.results)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	return strconv.FormatInt(stream.CachedInfo().Created.UnixNano(), 36), nil
 }

@@ -102,7 +102,7 @@ func (x *Executor) unclaim(key string) {
 }
 
 func (x *Executor) listen(t *turn) error {
-	sub, err := x.b.ctl.ChanSubscribe(turnPrefix+t.key, x.inbox)
+	sub, err := x.b.ctl.ChanSubscribe(x.b.names.turn+t.key, x.inbox)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -53,7 +53,7 @@ func (w webClient) CallWeb(ctx context.Context, c execution.WebCall) (execution.
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { w.giveUp(wait, end, cancel) })
 	defer stop()
-	msg := &nats.Msg{Subject: webSubject, Data: appendMessage(nil, &webMessage{c, end}, len(c.Body)+512), Header: w.b.headers(ctx, c.TraceID)}
+	msg := &nats.Msg{Subject: w.b.names.web, Data: appendMessage(nil, &webMessage{c, end}, len(c.Body)+512), Header: w.b.headers(ctx, c.TraceID)}
 	m, err := w.b.data.RequestMsgWithContext(wait, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
@@ -78,7 +78,7 @@ func (w webClient) giveUp(wait context.Context, end string, cancel context.Cance
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		_ = w.b.data.Publish(webEndPrefix+end, nil) // without a connection there is no answer either
+		_ = w.b.data.Publish(w.b.names.webEnd+end, nil) // without a connection there is no answer either
 		select {
 		case <-tick.C:
 		case <-wait.Done():
@@ -94,7 +94,7 @@ var errNoGateway = fault.New(fault.Unavailable, "no gateway can make the call; n
 func (b *Bus) ServeWeb(h execution.Web) (stop func(), err error) {
 	s := &webServer{b: b, h: h, room: make(chan struct{}, maxWebCalls)}
 	s.ctx, s.end = context.WithCancel(b.closed)
-	sub, err := b.data.QueueSubscribe(webSubject, webGroup, s.take)
+	sub, err := b.data.QueueSubscribe(b.names.web, webGroup, s.take)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -152,7 +152,7 @@ func (s *webServer) serve(m *nats.Msg) {
 	}
 	ctx, cancel := context.WithTimeout(s.b.extract(s.ctx, m.Header), webTime)
 	defer cancel()
-	sub, err := s.b.data.Subscribe(webEndPrefix+in.End, func(*nats.Msg) { cancel() })
+	sub, err := s.b.data.Subscribe(s.b.names.webEnd+in.End, func(*nats.Msg) { cancel() })
 	if err != nil {
 		s.respond(m, webAnswer{Refused: true})
 		return

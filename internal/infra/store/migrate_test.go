@@ -153,6 +153,8 @@ var fixtures = map[int64]string{
 	37: `INSERT INTO tokens (id, tenant, key_id, hash, scopes, operations, session, sandbox, sandbox_session, sandbox_name, origins, max_cost, cost, max_executions, executions, created_at, expires_at)
 			VALUES ('tok_9_1', 'ten_1', 'key_9', '37345678901234567890123456789012', '["read"]', '', '', '', '', '', '["https://app.example.com"]', 700, 5, 3, 2, 1700000000000000, 1700000000000001)`,
 	38: `INSERT INTO idempotent_requests (tenant, caller, key, body, state, lease_until, answer, created_at) VALUES ('ten_1', 'key_9', 'k', 'sum', 'done', 0, 'sealed', 1700000000000000)`,
+	43: `INSERT INTO installation (only_row, id) VALUES (1, 'ins_1');
+		INSERT INTO servers (executor, host, bus, blobs, volumes, seen_at) VALUES ('exe_1', 'host', 'bus', '', '', 9000000000000000)`,
 }
 
 // checks find each fixture again.
@@ -200,6 +202,7 @@ var checks = map[int64]string{
 		WHERE e.isolation = 'key' AND t.key_isolation_enabled AND p.key_isolation`,
 	37: `SELECT count(*) FROM tokens t JOIN keys k ON k.id = t.key_id WHERE t.max_cost = 700 AND t.executions = 2 AND t.revoked_at IS NULL AND t.origins LIKE '%app.example.com%'`,
 	38: `SELECT count(*) FROM idempotent_requests WHERE tenant = 'ten_1' AND caller = 'key_9' AND state = 'done' AND answer IS NOT NULL AND created_at = 1700000000000000`,
+	43: `SELECT count(*) FROM installation i JOIN servers s ON s.executor = 'exe_1' WHERE i.id = 'ins_1' AND s.bus = 'bus'`,
 }
 
 // TestUpgrade opens databases of earlier versions. One has lived through all of them, and has what

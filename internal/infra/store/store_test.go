@@ -117,6 +117,7 @@ func suites(t *testing.T, open opener) {
 	t.Run("tenants", func(t *testing.T) {
 		tenanttest.Store(t, func(t *testing.T) tenant.Store { return open(t).Tenants() })
 	})
+	t.Run("installation", func(t *testing.T) { testInstallation(t, open) })
 	t.Run("packages", func(t *testing.T) {
 		db := open(t)
 		requirementtest.Store(t, db.PackageBuilds(), db.Tenants())
