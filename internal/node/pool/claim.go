@@ -48,7 +48,7 @@ func (p *Pool[K, I]) Reserve(key K) (*Reservation[K, I], error) {
 		case <-e.item.Done():
 			p.destroy(e.item)
 		default:
-			r.Ready = true
+			r.Ready, p.served = true, true
 			r.wait <- result[I]{item: e.item, use: e.use}
 		}
 	}

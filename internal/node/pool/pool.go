@@ -105,6 +105,7 @@ type Pool[K comparable, I Item] struct {
 	closed   bool              // guarded by mu
 	kinds    map[K]*kind[K, I] // guarded by mu
 	building int               // guarded by mu; over all kinds
+	served   bool              // guarded by mu; an item was claimed
 	timer    *time.Timer       // guarded by mu; calls wake
 	pace     pace              // guarded by mu
 }
@@ -121,6 +122,7 @@ type kind[K comparable, I Item] struct {
 	reserve  int   // of those being built
 	memory   int64 // bytes of one item, as the last one measured
 	light    int64 // bytes of one of the reserve, as the last one measured; 0 for not known
+	made     bool  // an item was made
 	failures int   // in a row
 	retryAt  time.Time
 }
@@ -292,10 +294,15 @@ func (p *Pool[K, I]) report(k *kind[K, I]) {
 	}
 }
 
-// Missing lists the kinds of which Keep asks for some and none is ready.
+// Missing lists the kinds of which Keep asks for some and none was ever ready. Once a claim
+// was answered nothing is missing: under load, claims take every item of a kind, or leave no
+// builder for it, although the pool answers.
 func (p *Pool[K, I]) Missing() []K {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.served {
+		return nil
+	}
 	var keys []K
 	for _, k := range p.kinds {
 		if k.missing() {
@@ -323,8 +330,8 @@ func (p *Pool[K, I]) bytes(k *kind[K, I], n int) int64 {
 	return int64(next)*k.memory + int64(n-next)*k.light
 }
 
-// missing reports whether a kind that is kept at all times has none ready.
-func (k *kind[K, I]) missing() bool { return k.base > 0 && len(k.idle) == 0 }
+// missing reports whether a kind that is kept at all times was never ready.
+func (k *kind[K, I]) missing() bool { return k.base > 0 && !k.made }
 
 // Close refuses further claims, fails those that wait, destroys what is ready
 // and waits until all of it is gone.

@@ -480,3 +480,26 @@ func TestManyClaimers(t *testing.T) {
 		}
 	})
 }
+
+// Claims that take every item, and every builder, do not make a pool that answers look as if
+// it did not.
+func TestAPoolThatAnswersMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := open(m, 1)
+		defer p.Close()
+		p.Keep("a", 1, 20)
+		p.Keep("b", 1, 20)
+		if got := p.Missing(); len(got) != 2 {
+			t.Errorf("an empty pool misses %v", got)
+		}
+		it, _, err := p.Claim(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer it.Destroy(t.Context())
+		if got := p.Missing(); len(got) != 0 {
+			t.Errorf("a pool that answered a claim misses %v", got)
+		}
+	})
+}

@@ -259,7 +259,7 @@ func (p *Pool[K, I]) build(k *kind[K, I], use Use) {
 		p.destroy(item)
 		return
 	default:
-		k.failures, k.retryAt = 0, time.Time{}
+		k.failures, k.retryAt, k.made = 0, time.Time{}, true
 		k.replaced()
 		if m, ok := any(item).(interface{ Memory() int64 }); ok && m.Memory() > 0 {
 			if use == Reserve {
@@ -302,6 +302,7 @@ func (p *Pool[K, I]) offer(k *kind[K, I], item I, use Use) {
 	case len(k.waiters) > 0:
 		k.waiters[0] <- result[I]{item: item, use: use}
 		k.waiters = k.waiters[1:]
+		p.served = true
 	case p.closed || len(k.idle) >= k.target():
 		p.destroy(item)
 	default:
