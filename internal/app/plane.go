@@ -312,9 +312,15 @@ func (s *Server) recover(ctx context.Context) error {
 	if err := s.executor.Recover(ctx, s.seat); err != nil {
 		return err
 	}
-	if err := s.sandboxes.Recover(ctx); err != nil {
+	takeOver, err := s.sandboxes.BeginRecovery(ctx)
+	if err != nil {
 		return err
 	}
+	s.loops.Go(func() { // a thousand take half a minute, in which the server can serve others
+		if err := takeOver(loops); err != nil && loops.Err() == nil {
+			s.log.Error("cannot take over the named sandboxes", "error", err)
+		}
+	})
 	s.loops.Go(func() { s.warmUp(loops) })
 	if s.packages != nil {
 		s.loops.Go(func() { s.packages.Run(loops) })

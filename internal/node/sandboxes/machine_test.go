@@ -47,6 +47,8 @@ type machine struct {
 	network func(*engine.Config) // nil for none
 	callers callers
 
+	recoverBehind bool // open does not wait for the end of the recovery
+
 	engine *engine.Engine
 	store  *blob.Store // of blobs
 	end    context.CancelFunc
@@ -162,11 +164,21 @@ func (m *machine) open() {
 	}
 	m.Manager = sandboxes.New(cfg)
 	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: cfg.Store, Snapshots: cfg.Snapshots, Refusals: m.db.Audit()})
-	if err := m.Recover(context.Background()); err != nil {
+	finish, err := m.BeginRecovery(context.Background())
+	if err != nil {
 		m.t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
 	m.end = end
+	if m.recoverBehind {
+		m.loop.Go(func() {
+			if err := finish(ctx); err != nil && ctx.Err() == nil {
+				m.t.Error(err)
+			}
+		})
+	} else if err := finish(context.Background()); err != nil {
+		m.t.Fatal(err)
+	}
 	m.loop.Go(func() { m.Run(ctx) })
 }
 

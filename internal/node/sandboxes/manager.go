@@ -86,6 +86,8 @@ type Manager struct {
 	staged  map[runtime.ID]bool   // guarded by mu; copies on their way to the blob store
 	uploads int                   // guarded by mu; sandboxes on their way to the blob store
 	closed  bool                  // guarded by mu
+
+	recovering int // guarded by mu; sandboxes of an earlier process that are still to be taken over
 }
 
 // address is the key by which a sandbox is found.
@@ -105,6 +107,7 @@ type entry struct {
 	users           int              // guarded by Manager.mu; open Handles
 	usedAt          time.Time        // guarded by Manager.mu
 	removed         bool             // guarded by Manager.mu; it was removed and is not found any more
+	recovering      bool             // guarded by Manager.mu; it is still to be taken over from an earlier process, and locked
 	uncharged       int64            // guarded by Manager.mu; carried out and not charged for
 	exclusive       bool             // guarded by Manager.mu; a use may not begin without the lock
 	checkpointBytes int64            // guarded by Manager.mu; bytes of its checkpoint on disk

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
@@ -129,5 +130,88 @@ func TestASandboxThatCannotBeTakenOverIsNotGivenUp(t *testing.T) {
 	fails.Store(false)
 	if got := m.shell(p, "s", "x", "cat f"); got != "kept" {
 		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// held is an engine in which opening one sandbox takes until a gate opens.
+type held struct {
+	sandboxes.Engine
+	id   *atomic.Value // a runtime.ID
+	gate chan struct{}
+}
+
+func (h held) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
+	if h.id.Load() == r.ID {
+		select {
+		case <-h.gate:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return h.Engine.Open(ctx, r)
+}
+
+// A sandbox that is still to be taken over keeps its own calls waiting, and no others.
+func TestCallsWaitForTheTakeOver(t *testing.T) {
+	t.Parallel()
+	id, gate := &atomic.Value{}, make(chan struct{})
+	m := start(t, func(c *sandboxes.Config) { c.Engine = held{c.Engine, id, gate} })
+	p := m.caller("a")
+	slow := m.ensure(p, "s", "slow", nil)
+	m.ensure(p, "s", "fast", nil)
+	m.shell(p, "s", "slow", "echo kept > f")
+	id.Store(slow.ID)
+	m.recoverBehind = true
+	m.restart()
+	m.shell(p, "s", "fast", "true")
+	m.ensure(p, "s", "new", nil)
+	m.shell(p, "s", "new", "true")
+	if n := m.Recovering(); n != 1 {
+		t.Errorf("%d sandboxes are to be taken over", n)
+	}
+	if sb, err := m.Get(t.Context(), p, "s", "slow"); err != nil || sb.State != sandbox.Running {
+		t.Errorf("meanwhile it is %+v, %v", sb, err)
+	}
+	brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := m.Use(brief, p, "s", "slow")
+	refused(t, "a call that does not wait", err, fault.Unavailable, "retry after a moment")
+	called := make(chan error, 1)
+	go func() {
+		h, err := m.Use(t.Context(), p, "s", "slow")
+		if err == nil {
+			h.Close()
+		}
+		called <- err
+	}()
+	select {
+	case err := <-called:
+		t.Errorf("a call did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gate)
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
+	if got := m.shell(p, "s", "slow", "cat f"); got != "kept" || m.Recovering() != 0 {
+		t.Errorf("afterwards: %q, %d to be taken over", got, m.Recovering())
+	}
+}
+
+// A server that stops in the middle of the take-over leaves the rest to the next one.
+func TestTheTakeOverIsCutShort(t *testing.T) {
+	t.Parallel()
+	id, gate := &atomic.Value{}, make(chan struct{})
+	m := start(t, func(c *sandboxes.Config) { c.Engine = held{c.Engine, id, gate} })
+	p := m.caller("a")
+	id.Store(m.ensure(p, "s", "x", nil).ID)
+	m.shell(p, "s", "x", "echo kept > f")
+	m.recoverBehind = true
+	m.restart() // it waits for the gate
+	id.Store(runtime.ID(""))
+	m.recoverBehind = false
+	m.restart()
+	if got := m.shell(p, "s", "x", "cat f"); got != "kept" {
+		t.Errorf("the next one finds %q", got)
 	}
 }

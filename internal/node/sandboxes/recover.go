@@ -23,27 +23,65 @@ const (
 // Recover takes over the sandboxes that an earlier process of this installation
 // had, and reaps what is left of others. Those that are gone are lost.
 func (m *Manager) Recover(ctx context.Context) error {
+	finish, err := m.BeginRecovery(ctx)
+	if err != nil {
+		return err
+	}
+	return finish(ctx)
+}
+
+// BeginRecovery makes the sandboxes of an earlier process known, each locked until finish
+// has taken it over: calls of it wait, and the server can serve others already.
+func (m *Manager) BeginRecovery(ctx context.Context) (finish func(context.Context) error, err error) {
 	held, err := m.cfg.Store.ListByExecutor(ctx, m.cfg.Executor)
 	if err != nil {
-		return fmt.Errorf("list named sandboxes: %w", err)
+		return nil, fmt.Errorf("list named sandboxes: %w", err)
 	}
 	if err := m.cfg.Snapshots.AbandonAll(ctx, m.cfg.Executor); err != nil { // what was copied for them is reaped
-		return fmt.Errorf("forget snapshots that were being made: %w", err)
+		return nil, fmt.Errorf("forget snapshots that were being made: %w", err)
 	}
+	entries := make([]*entry, len(held))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, sb := range held {
+		e := newEntry(sb)
+		e.usedAt, e.endings, e.recovering = sb.UsedAt, sb.Endings, true
+		e.sem <- struct{}{}
+		m.register(e)
+		entries[i] = e
+	}
+	m.recovering = len(entries)
+	return func(ctx context.Context) error { return m.finishRecovery(ctx, entries) }, nil
+}
+
+// Recovering returns how many sandboxes of an earlier process are still to be taken over.
+func (m *Manager) Recovering() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recovering
+}
+
+// finishRecovery takes over sandboxes and unlocks each. One that cannot be taken over does not
+// keep the others, and the server, from their work. Once ctx ends the rest is left as it is.
+func (m *Manager) finishRecovery(ctx context.Context, entries []*entry) error {
 	callers := &callerCache{callers: m.cfg.Callers}
 	var g errgroup.Group
 	g.SetLimit(maxOpens)
-	for _, sb := range held {
+	for _, e := range entries {
 		g.Go(func() error {
-			err := m.recoverOne(ctx, sb, callers)
+			defer m.recovered(e)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			err := m.recoverOne(ctx, e, callers)
 			if err == nil {
 				return nil
 			}
 			if ctx.Err() != nil {
-				return fmt.Errorf("take over sandbox %s: %w", sb.ID, err)
+				return fmt.Errorf("take over sandbox %s: %w", e.id, err)
 			}
 			// One sandbox does not stop the others, or the server.
-			m.cfg.Cleanup.Later(cleanup.Named, string(sb.ID), err, func(ctx context.Context) error { return m.recoverAgain(ctx, sb, callers) })
+			m.cfg.Cleanup.Later(cleanup.Named, string(e.id), err, func(ctx context.Context) error { return m.recoverAgain(ctx, e) })
 			return nil
 		})
 	}
@@ -54,22 +92,28 @@ func (m *Manager) Recover(ctx context.Context) error {
 	if err != nil {
 		m.cfg.Log.Warn("cannot reap all sandboxes that no record knows", "error", err)
 	}
-	if len(held)+len(reaped) > 0 {
-		m.cfg.Log.Info("took over named sandboxes", "count", len(held), "orphans_reaped", len(reaped))
+	if len(entries)+len(reaped) > 0 {
+		m.cfg.Log.Info("took over named sandboxes", "count", len(entries), "orphans_reaped", len(reaped))
 	}
 	return nil
 }
 
-// recoverOne makes one recorded sandbox known.
-func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *callerCache) error {
-	if sb.State == sandbox.Creating { // its caller has had no answer
-		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
-	}
-	e := newEntry(sb)
-	e.usedAt, e.endings = sb.UsedAt, sb.Endings
+// recovered unlocks a sandbox that was taken over, or could not be.
+func (m *Manager) recovered(e *entry) {
 	m.mu.Lock()
-	m.register(e)
+	e.recovering = false
+	m.recovering--
 	m.mu.Unlock()
+	e.unlock()
+}
+
+// recoverOne takes over one recorded sandbox. e is locked.
+func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache) error {
+	sb := m.current(e)
+	if sb.State == sandbox.Creating { // its caller has had no answer
+		m.unregister(e)
+		return m.discard(ctx, sb.ID)
+	}
 	switch {
 	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.OnDisk:
 		return m.endProcesses(ctx, e) // it may have been ending
@@ -79,8 +123,6 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 	if !sb.Resident() {
 		return nil
 	}
-	e.sem <- struct{}{}
-	defer e.unlock()
 	live, asleep, err := m.takeOver(ctx, sb)
 	if asleep {
 		return m.saveAsleep(ctx, e)
@@ -117,17 +159,16 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 	return nil
 }
 
+// discard removes a sandbox that was being made.
+func (m *Manager) discard(ctx context.Context, id runtime.ID) error {
+	return errors.Join(m.cfg.Engine.Remove(ctx, id), m.cfg.Store.Delete(ctx, id))
+}
+
 // recoverAgain retries recoverOne for a sandbox that it could not handle, unless a caller
 // has used or destroyed it since.
-func (m *Manager) recoverAgain(ctx context.Context, sb *sandbox.Sandbox, callers *callerCache) error {
-	m.mu.Lock()
-	e := m.byID[sb.ID]
-	m.mu.Unlock()
-	if e == nil {
-		if sb.State != sandbox.Creating {
-			return nil // it was destroyed
-		}
-		return m.recoverOne(ctx, sb, callers)
+func (m *Manager) recoverAgain(ctx context.Context, e *entry) error {
+	if m.current(e).State == sandbox.Creating {
+		return m.discard(ctx, e.id)
 	}
 	if err := e.lock(ctx); err != nil {
 		return err
@@ -142,7 +183,7 @@ func (m *Manager) recoverAgain(ctx context.Context, sb *sandbox.Sandbox, callers
 	case now.Sleep == sandbox.OnDisk:
 		return m.endProcesses(ctx, e)
 	case now.Sleep == sandbox.Stored:
-		return m.cfg.Engine.Remove(ctx, sb.ID)
+		return m.cfg.Engine.Remove(ctx, e.id)
 	}
 	return nil
 }

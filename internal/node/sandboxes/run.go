@@ -94,6 +94,9 @@ func (m *Manager) maintain(ctx context.Context, now time.Time) {
 	m.watchBudgets(ctx, now)
 	var due []*entry
 	for _, e := range m.byID {
+		if e.recovering {
+			continue
+		}
 		m.watchLimits(ctx, e)
 		m.uploadIdle(ctx, e, now)
 		if m.maintenanceDue(e, now) {
