@@ -141,7 +141,7 @@ func (a *cli) mcpHere(ctx context.Context, f *mcpFlags, s *settings) (err error)
 	}
 	defer ln.Close()                    // Serve has closed it already, unless it was never reached
 	own.cfg.Listen = ln.Addr().String() // which previews lead to
-	srv, err := a.openServer(ctx, own.cfg, own.images, own.platform, own.key, log)
+	srv, err := a.openServer(ctx, own.cfg, own.images, own.platform, own.key, nil, log)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	if err != nil {
 		return err
 	}
-	srv, err := a.openServer(ctx, cfg, images, platform(cfg, engine.Server, log), key, log)
+	tcp, _ := ln.(*net.TCPListener) // of the network "tcp" it is one
+	srv, err := a.openServer(ctx, cfg, images, platform(cfg, engine.Server, log), key, tcp, log)
 	if errors.Is(err, store.ErrOtherKey) {
 		return &exit{exitUsage, err} // another try will not help
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -58,15 +59,16 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	}}, nil
 }
 
-// openServer builds the server that cfg asks for; key is the development key.
-func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.Store, p engine.Platform, key string, log *slog.Logger) (_ *app.Server, err error) {
+// openServer builds the server that cfg asks for; key is the development key. Until it is open,
+// ln answers that it is starting.
+func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.Store, p engine.Platform, key string, ln *net.TCPListener, log *slog.Logger) (_ *app.Server, err error) {
 	if p.CA, err = sandboxCA(cfg); err != nil {
 		return nil, err
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return app.Open(ctx, app.Config{
-		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv,
+		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv, Listener: ln,
 		KeepAdminKey: func(key string) (func() error, error) { return keepAdminKey(cfg, key) },
 	})
 }

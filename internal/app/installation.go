@@ -53,7 +53,11 @@ func (s *Server) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := s.beatOnce(ctx); err != nil && ctx.Err() == nil {
+		err := s.beatOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.beaten.Store(&err); err != nil {
 			s.log.Warn("cannot renew this server's entry in the records", "error", err)
 		}
 	}
@@ -83,6 +87,15 @@ func (s *Server) beatOnce(ctx context.Context) error {
 func (s *Server) fits() error {
 	if misfit := s.misfit.Load(); misfit != nil {
 		return *misfit
+	}
+	return nil
+}
+
+// writable reports why the shared database took no entry of this server when it was last
+// renewed: a database that answers may still be read-only or full.
+func (s *Server) writable() error {
+	if beaten := s.beaten.Load(); beaten != nil {
+		return *beaten
 	}
 	return nil
 }

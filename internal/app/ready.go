@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (s *Server) Ready(asked context.Context) error {
 		name string
 		err  error
 	}{
-		{"bus", s.bus.Ready()}, {"database", s.db.Ping(ctx)}, {"disk", s.disk.Admit()}, {"installation", s.fits()}, {filling, s.engine.Ready(ctx)},
+		{"bus", s.bus.Ready()}, {"database", errors.Join(s.db.Ping(ctx), s.writable())}, {"disk", s.disk.Admit()}, {"installation", s.fits()}, {filling, s.engine.Ready(ctx)},
 	} {
 		if part.err != nil {
 			lacking = append(lacking, part.name)

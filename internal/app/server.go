@@ -71,13 +71,16 @@ type Config struct {
 	Images   *image.Store
 	Log      *slog.Logger
 	Registry *prometheus.Registry
+	// Listener is what Serve will get. Open answers on it that the server is starting; nil for
+	// no answers until then.
+	Listener *net.TCPListener
 	Getenv   func(string) string // OpenTelemetry's own settings, and keys of declared models
 
 	// KeepAdminKey gets the admin key of a first start before the records do; may be nil.
 	KeepAdminKey tenant.KeepKey
 }
 
-// Server is an open server that does not listen yet.
+// Server is an open server that does not serve yet.
 type Server struct {
 	cfg Config
 	log *slog.Logger
@@ -86,6 +89,7 @@ type Server struct {
 	installation string              // id that all servers with the same records have
 	member       installation.Member // this server, as the others know it
 	misfit       atomic.Pointer[error]
+	beaten       atomic.Pointer[error] // of the last renewal of this server's entry
 
 	disk      *disk.Guard
 	db        *store.DB
@@ -137,6 +141,8 @@ type Server struct {
 
 	lacking atomic.Pointer[string] // what Ready last found
 
+	starting *starting // nil without Config.Listener, or once Serve has it
+
 	// AdminKey is the key that administers, if this start made it: nothing shows it
 	// again.
 	AdminKey string
@@ -164,6 +170,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"disk", s.openDisk},
 		{"traces", s.openTraces},
 		{"TLS", s.openTLS},
+		{"answers while it starts", s.openStarting},
 		{"records", s.openRecords},
 		{"blob store", s.openBlobs},
 		{"bus", s.openBus},
@@ -188,6 +195,9 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"runs of an earlier process", s.startRuns},
 		{"admin key", s.openAdminKey}, // last: a start that fails must not use up the key that is shown once
 	} {
+		if s.starting != nil {
+			s.starting.step.Store(&step.name)
+		}
 		if err := step.do(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -208,6 +218,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		s.previews.SetBase(base)
 	}
 	if err := s.announce(ln.Addr().String()); err != nil {
+		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
+	}
+	if err := s.stopStarting(ctx); err != nil {
 		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
 	}
 	// A reader of this line may run a command, which looks for the record.

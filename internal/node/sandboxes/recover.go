@@ -111,7 +111,7 @@ func (m *Manager) recovered(e *entry) {
 func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache) error {
 	sb := m.current(e)
 	if sb.State == sandbox.Creating { // its caller has had no answer
-		m.unregister(e)
+		defer m.unregister(e)
 		return m.discard(ctx, sb.ID)
 	}
 	switch {
