@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -51,6 +50,8 @@ type Config struct {
 
 	Log *slog.Logger
 
+	probeEvery, probeTime time.Duration // of monitor; 0 for its defaults
+
 	// Inject and Extract carry a trace context in headers; nil for none.
 	Inject  func(ctx context.Context) map[string]string
 	Extract func(ctx context.Context, headers map[string]string) context.Context
@@ -73,7 +74,7 @@ func isToken(s string) bool {
 type Bus struct {
 	cfg    Config
 	names  names
-	server *server.Server      // nil when it is elsewhere
+	server *inProcess          // nil when it is elsewhere
 	ctl    *nats.Conn          // what is short: jobs, answers, results
 	data   *nats.Conn          // logs, so that nothing short waits behind them
 	js     jetstream.JetStream // on ctl
@@ -81,6 +82,7 @@ type Bus struct {
 	starts jetstream.Stream
 	log    *Log
 	opened atomic.Bool           // all of the above is there
+	sick   atomic.Pointer[error] // why the streams store nothing
 	unfit  atomic.Pointer[error] // why the server of the last reconnection cannot be used
 	closed context.Context       // ends with Close
 	close  context.CancelFunc
@@ -111,6 +113,9 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	}
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = 24 * time.Hour
+	}
+	if cfg.probeEvery == 0 {
+		cfg.probeEvery, cfg.probeTime = probeEvery, probeTime
 	}
 	if cfg.Installation != "" && !isToken(cfg.Installation) {
 		return nil, fmt.Errorf("bus: installation %q must be letters, digits, - and _", cfg.Installation)
@@ -160,6 +165,7 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 		return nil, err
 	}
 	b.opened.Store(true)
+	b.log.senders.Go(b.monitor)
 	return b, nil
 }
 
@@ -182,8 +188,7 @@ func (b *Bus) Close() error {
 	b.waits.done.Wait()
 	b.log.senders.Wait()
 	if b.server != nil {
-		b.server.Shutdown()
-		b.server.WaitForShutdown()
+		b.server.stop()
 	}
 	return errors.Join(errs...)
 }
@@ -195,8 +200,10 @@ func (b *Bus) Ready() error {
 			return unavailable(errors.New("connection is " + nc.Status().String()))
 		}
 	}
-	if err := b.unfit.Load(); err != nil && *err != nil {
-		return unavailable(*err)
+	for _, err := range []*error{b.unfit.Load(), b.sick.Load()} {
+		if err != nil && *err != nil {
+			return unavailable(*err)
+		}
 	}
 	return nil
 }

@@ -163,45 +163,47 @@ func everywhere(t *testing.T, test func(t *testing.T, b *Bus)) {
 }
 
 func TestOneRun(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *Bus) {
-		ctx := deadline(t, 20*time.Second)
-		h := serve(t, b, "x1", 1)
-		w := b.Await("trc_1")
-		defer w.Close(true)
-		if err := b.Runner().Start(ctx, job("trc_1")); err != nil {
-			t.Fatal(err)
+	everywhere(t, testOneRun)
+}
+
+func testOneRun(t *testing.T, b *Bus) {
+	ctx := deadline(t, 20*time.Second)
+	h := serve(t, b, "x1", 1)
+	w := b.Await("trc_1")
+	defer w.Close(true)
+	if err := b.Runner().Start(ctx, job("trc_1")); err != nil {
+		t.Fatal(err)
+	}
+	if alive, err := b.Runner().Alive(ctx, "trc_1"); err != nil || !alive {
+		t.Fatalf("alive: %v, %v", alive, err)
+	}
+	if err := b.Log().Append("trc_1", []execution.Event{{Seq: 2, Stream: execution.Stdout, Data: []byte("1\n")}}); err != nil {
+		t.Fatal(err)
+	}
+	want := done("trc_1")
+	want.LastSeq, want.Stdout = 2, []byte("1\n")
+	if err := h.end(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case r := <-w.Result():
+		if r.Status != execution.Success || string(r.Stdout) != "1\n" || r.OutputTruncated {
+			t.Errorf("result %+v", r)
 		}
-		if alive, err := b.Runner().Alive(ctx, "trc_1"); err != nil || !alive {
-			t.Fatalf("alive: %v, %v", alive, err)
-		}
-		if err := b.Log().Append("trc_1", []execution.Event{{Seq: 2, Stream: execution.Stdout, Data: []byte("1\n")}}); err != nil {
-			t.Fatal(err)
-		}
-		want := done("trc_1")
-		want.LastSeq, want.Stdout = 2, []byte("1\n")
-		if err := h.end(ctx, want); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case r := <-w.Result():
-			if r.Status != execution.Success || string(r.Stdout) != "1\n" || r.OutputTruncated {
-				t.Errorf("result %+v", r)
-			}
-		case <-ctx.Done():
-			t.Fatal("no result")
-		}
-		if alive, err := b.Runner().Alive(ctx, "trc_1"); err != nil || alive {
-			t.Errorf("alive after its end: %v, %v", alive, err)
-		}
-		if err := b.Runner().Cancel(ctx, "trc_1"); err != nil {
-			t.Errorf("cancelling what has just ended: %v", err)
-		}
-		wantFault(t, b.Runner().Cancel(ctx, "trc_2"), fault.NotFound, "no executor has this execution")
-		events, r, err := read(ctx, b, "trc_1", 0)
-		if err != nil || len(events) != 1 || r.LastSeq != 2 {
-			t.Errorf("log: %+v, %+v, %v", events, r, err)
-		}
-	})
+	case <-ctx.Done():
+		t.Fatal("no result")
+	}
+	if alive, err := b.Runner().Alive(ctx, "trc_1"); err != nil || alive {
+		t.Errorf("alive after its end: %v, %v", alive, err)
+	}
+	if err := b.Runner().Cancel(ctx, "trc_1"); err != nil {
+		t.Errorf("cancelling what has just ended: %v", err)
+	}
+	wantFault(t, b.Runner().Cancel(ctx, "trc_2"), fault.NotFound, "no executor has this execution")
+	events, r, err := read(ctx, b, "trc_1", 0)
+	if err != nil || len(events) != 1 || r.LastSeq != 2 {
+		t.Errorf("log: %+v, %+v, %v", events, r, err)
+	}
 }
 
 // read follows a log to its end.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,9 +20,58 @@ const (
 	minPayload = 6 << 20 // what another server must allow
 )
 
-// embed starts a NATS server in this process. It listens nowhere: only
-// connections made through it reach it.
-func embed(ctx context.Context, cfg Config) (*server.Server, error) {
+// inProcess is a NATS server in this process. It listens nowhere: only connections made
+// through it reach it.
+type inProcess struct {
+	mu sync.Mutex
+	s  *server.Server // guarded by mu; nil while there is none
+}
+
+// embed starts a NATS server in this process.
+func embed(ctx context.Context, cfg Config) (*inProcess, error) {
+	s, err := startEmbedded(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &inProcess{s: s}, nil
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (e *inProcess) InProcessConn() (net.Conn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.s == nil {
+		return nil, errors.New("the embedded NATS server is being restarted")
+	}
+	return e.s.InProcessConn()
+}
+
+// stop ends the server. Connections look for the next one.
+func (e *inProcess) stop() {
+	e.mu.Lock()
+	s := e.s
+	e.s = nil
+	e.mu.Unlock()
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// restart starts another server on the same folder.
+func (e *inProcess) restart(ctx context.Context, cfg Config) error {
+	e.stop()
+	s, err := startEmbedded(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.s = s
+	return nil
+}
+
+func startEmbedded(ctx context.Context, cfg Config) (*server.Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -216,6 +216,10 @@ func (a *acks) send() {
 
 // result handles one message of the results.
 func (b *Bus) result(ctx, work context.Context, m jetstream.Msg, slots chan struct{}, done *acks, handle func(context.Context, execution.Result) error) {
+	if b.isProbe(m.Subject()) {
+		done.add(m)
+		return
+	}
 	e, err := decodeEntry(m.Data())
 	if err != nil || e.end == nil {
 		b.cfg.Log.Error("a result cannot be read, and is dropped", "subject", m.Subject())

@@ -17,18 +17,24 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
-var buildServer = sync.OnceValues(func() (string, error) {
+var (
+	buildServer = sync.OnceValues(func() (string, error) { return build(".", "nats-server") })
+	buildOldest = sync.OnceValues(func() (string, error) { return build("oldest", "nats-server-oldest") })
+)
+
+// build builds the server of a module.
+func build(module, name string) (path string, err error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "atoll-test", "nats-server")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
+	path = filepath.Join(dir, "atoll-test", name)
+	out, err := exec.Command("go", "build", "-C", module, "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("build nats-server: %w: %s", err, out)
 	}
 	return path, err
-})
+}
 
 // natsServer is a NATS server that is a process of its own.
 type natsServer struct {
@@ -37,11 +43,19 @@ type natsServer struct {
 	conf string // its own part of the configuration
 	port int
 	cmd  *exec.Cmd
+
+	build func() (string, error)
 }
 
 func startServer(t testing.TB, conf ...string) *natsServer {
 	t.Helper()
-	s := &natsServer{t: t, dir: t.TempDir(), conf: "max_payload: 8MB\n"}
+	return startBuilt(t, buildServer, conf...)
+}
+
+// startBuilt starts a server of another version.
+func startBuilt(t testing.TB, build func() (string, error), conf ...string) *natsServer {
+	t.Helper()
+	s := &natsServer{t: t, dir: t.TempDir(), conf: "max_payload: 8MB\n", build: build}
 	if len(conf) > 0 {
 		s.conf = conf[0]
 	}
@@ -55,7 +69,7 @@ func (s *natsServer) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.
 // start starts the server; after kill, with what it had, where it was.
 func (s *natsServer) start() {
 	s.t.Helper()
-	path, err := buildServer()
+	path, err := s.build()
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 func TestTheFirstDecisionAboutAStartCounts(t *testing.T) {
 	everywhere(t, func(t *testing.T, b *Bus) {
 		ctx := deadline(t, 30*time.Second)
-		s, other := b.Starts(), Starts{&Bus{cfg: Config{Name: "other"}, js: b.js, starts: b.starts}}
+		s, other := b.Starts(), Starts{&Bus{cfg: Config{Name: "other"}, names: b.names, js: b.js, starts: b.starts}}
 		for range 2 { // also when an executor repeats it after a restart
 			if may, err := s.Begin(ctx, "trc_begun"); err != nil || !may {
 				t.Errorf("begin: %v, %v", may, err)

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func TestAtLeast(t *testing.T) {
@@ -69,5 +72,42 @@ func TestNoJetStream(t *testing.T) {
 	_, err := Open(deadline(t, 10*time.Second), Config{URL: strings.Replace(s.url(), "nats://", "nats://a:a@", 1), Name: "gw", Log: discard})
 	if err == nil || !strings.Contains(err.Error(), "JetStream is not enabled") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The oldest supported server runs an execution, and keeps its output when it is killed.
+func TestOldestServer(t *testing.T) {
+	s := startBuilt(t, buildOldest)
+	b := open(t, Config{URL: s.url(), Name: "gw", Installation: "ins_1"})
+	if have := b.ctl.ConnectedServerVersion(); have != OldestNATS {
+		t.Fatalf("the server has version %s", have)
+	}
+	testOneRun(t, b)
+	b = open(t, Config{URL: s.url(), Name: "gw", Installation: "ins_2"}) // without the executor of the first
+	x := serve(t, b, "x2", 1)
+	ctx := deadline(t, 30*time.Second)
+	turn := job("trc_9")
+	turn.Turn = "turn"
+	if err := b.Runner().Start(ctx, turn); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3 * readMessages) { // more than one answer has
+		if err := b.Log().Append("trc_9", []execution.Event{{Seq: i + 2, Stream: execution.Stdout, Data: []byte("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.log.settled(ctx, "trc_9", i+2); err != nil { // a message for each event
+			t.Fatal(err)
+		}
+	}
+	s.kill()
+	s.start()
+	atolltest.Until(t, 20*time.Second, "the bus is back", func() bool { return b.Ready() == nil })
+	end := done("trc_9")
+	end.LastSeq = 3*readMessages + 1
+	if err := x.end(ctx, end); err != nil {
+		t.Fatal(err)
+	}
+	if events, r, err := read(ctx, b, "trc_9", 0); err != nil || len(events) != 3*readMessages || r.OutputTruncated {
+		t.Errorf("%d events, %+v, %v", len(events), r, err)
 	}
 }
