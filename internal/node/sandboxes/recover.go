@@ -40,18 +40,40 @@ func (m *Manager) BeginRecovery(ctx context.Context) (finish func(context.Contex
 	if err := m.cfg.Snapshots.AbandonAll(ctx, m.cfg.Executor); err != nil { // what was copied for them is reaped
 		return nil, fmt.Errorf("forget snapshots that were being made: %w", err)
 	}
-	entries := make([]*entry, len(held))
+	m.discardUnmade(ctx, held)
+	var entries []*entry
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, sb := range held {
+	for _, sb := range held {
+		if sb.State == sandbox.Creating {
+			continue
+		}
 		e := newEntry(sb)
 		e.usedAt, e.endings, e.recovering = sb.UsedAt, sb.Endings, true
 		e.sem <- struct{}{}
 		m.register(e)
-		entries[i] = e
+		entries = append(entries, e)
 	}
 	m.recovering = len(entries)
 	return func(ctx context.Context) error { return m.finishRecovery(ctx, entries) }, nil
+}
+
+// discardUnmade removes sandboxes that were being made: their callers have had no answer.
+func (m *Manager) discardUnmade(ctx context.Context, held []*sandbox.Sandbox) {
+	var g errgroup.Group
+	g.SetLimit(maxOpens)
+	for _, sb := range held {
+		if sb.State != sandbox.Creating {
+			continue
+		}
+		g.Go(func() error {
+			m.cfg.Cleanup.Try(ctx, cleanup.Named, string(sb.ID), func(ctx context.Context) error {
+				return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
+			})
+			return nil
+		})
+	}
+	_ = g.Wait() // each is tried again by itself
 }
 
 // Recovering returns how many sandboxes of an earlier process are still to be taken over.
@@ -110,10 +132,6 @@ func (m *Manager) recovered(e *entry) {
 // recoverOne takes over one recorded sandbox. e is locked.
 func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache) error {
 	sb := m.current(e)
-	if sb.State == sandbox.Creating { // its caller has had no answer
-		defer m.unregister(e)
-		return m.discard(ctx, sb.ID)
-	}
 	switch {
 	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.OnDisk:
 		return m.endProcesses(ctx, e) // it may have been ending
@@ -159,17 +177,9 @@ func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache
 	return nil
 }
 
-// discard removes a sandbox that was being made.
-func (m *Manager) discard(ctx context.Context, id runtime.ID) error {
-	return errors.Join(m.cfg.Engine.Remove(ctx, id), m.cfg.Store.Delete(ctx, id))
-}
-
 // recoverAgain retries recoverOne for a sandbox that it could not handle, unless a caller
 // has used or destroyed it since.
 func (m *Manager) recoverAgain(ctx context.Context, e *entry) error {
-	if m.current(e).State == sandbox.Creating {
-		return m.discard(ctx, e.id)
-	}
 	if err := e.lock(ctx); err != nil {
 		return err
 	}
