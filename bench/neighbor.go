@@ -49,7 +49,8 @@ func sessionNeighbor(ctx context.Context, b *bench, r *responding) error {
 	if err != nil {
 		return err
 	}
-	stop, err := r.hostile(ctx)
+	var got atomic.Int64
+	stop, err := r.hostile(ctx, &got)
 	if err != nil {
 		return err
 	}
@@ -62,9 +63,17 @@ func sessionNeighbor(ctx context.Context, b *bench, r *responding) error {
 		Case: fmt.Sprintf("print(1) beside a tenant with %d readers of a session and %d senders of 8 MiB, p50", hostileReaders, hostileSenders), Unit: "ms",
 		Measured: report.Milliseconds(beside.Percentile(50)), Sample: beside.Summary(), Must: report.AtMost(3),
 		Baseline: report.Milliseconds(idle.Percentile(50)), BaselineSample: idle.Summary(), BaselineName: "the same on an idle server",
-		Note: fmt.Sprintf("resident memory of the server grew by %d MB", (after-before)/1_000_000),
+		Note: fmt.Sprintf("resident memory of the server grew by %d MB; the readers got %d MB", (after-before)/1_000_000, got.Load()/1_000_000),
 	})
 	return nil
+}
+
+// counter counts what is written to it.
+type counter struct{ bytes *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return len(p), nil
 }
 
 // neighbor makes a tenant with a key, and returns the key.
@@ -88,8 +97,9 @@ func (r *responding) neighbor(ctx context.Context) (key string, err error) {
 	return key, nil
 }
 
-// hostile has the rig's own tenant take all it can get, until stop is called.
-func (r *responding) hostile(ctx context.Context) (stop func() error, err error) {
+// hostile has the rig's own tenant take all it can get, until stop is called. got is how many bytes
+// its readers have.
+func (r *responding) hostile(ctx context.Context, got *atomic.Int64) (stop func() error, err error) {
 	agent, err := r.agent(ctx, "stamped")
 	if err != nil {
 		return nil, err
@@ -107,7 +117,7 @@ func (r *responding) hostile(ctx context.Context) (stop func() error, err error)
 			return nil, err
 		}
 		all.Go(func() {
-			_, _ = io.Copy(io.Discard, in) // until stop
+			_, _ = io.Copy(counter{got}, in) // until stop
 			_ = in.Close()
 		})
 	}

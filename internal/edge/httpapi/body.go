@@ -190,6 +190,15 @@ func (c *Call) hold(bytes int64) error {
 	return err
 }
 
+// Hold counts a message of so many bytes against what the caller's tenant may have in decoding,
+// until the request is answered. It is for bodies that are read without ReadBody.
+func (c *Call) Hold(bytes int64) error {
+	if bytes <= freeBytes {
+		return nil
+	}
+	return c.hold(bodyCost * bytes)
+}
+
 // letGo gives back what the request holds: its body is decoded, or it was answered.
 func (c *Call) letGo() {
 	for _, release := range c.held {

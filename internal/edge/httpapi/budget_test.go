@@ -39,6 +39,9 @@ func TestBodiesShareMemory(t *testing.T) {
 		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != TenantDecoding || f.ResetsAt.IsZero() {
 			t.Errorf("announced %v: one too many: %v", announced, err)
 		}
+		if err := sending(s, "hostile", 0, announced).Hold(MaxBody); fault.KindOf(err) != fault.Exhausted {
+			t.Errorf("announced %v: a message: %v", announced, err)
+		}
 		small := sending(s, "hostile", freeBytes-1, announced)
 		if body, err := small.ReadBody(); err != nil || len(body) != freeBytes-1 {
 			t.Errorf("announced %v: a small one: %d, %v", announced, len(body), err)
