@@ -85,15 +85,20 @@ func (s Set) Normal() (Set, error) {
 var (
 	pipForm = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9][A-Za-z0-9._-]*(?:,[A-Za-z0-9][A-Za-z0-9._-]*)*\])?` +
 		`(?:(?:===|==|!=|<=|>=|~=|<|>)[A-Za-z0-9][A-Za-z0-9.*+!_-]*(?:,(?:==|!=|<=|>=|~=|<|>)[A-Za-z0-9][A-Za-z0-9.*+!_-]*)*)?$`)
-	npmForm = regexp.MustCompile(`^((?:@[a-z0-9~][a-z0-9._~-]*/)?[A-Za-z0-9_~][A-Za-z0-9._~-]*)(?:@[A-Za-z0-9^~<>=*][A-Za-z0-9.^~<>=*+_-]*)?$`)
-	aptForm = regexp.MustCompile(`^([a-z0-9][a-z0-9+.-]*[a-z0-9+.])(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*)?$`)
+	npmForm = regexp.MustCompile(`^((?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*)(?:@[A-Za-z0-9^~<>=*][A-Za-z0-9.^~<>=*+_-]*)?$`)
+	// apt-get takes a last "-" or "+" as an order to remove or install, so neither a version nor a
+	// name ends in one; "g++" and its like are names.
+	aptForm = regexp.MustCompile(`^([a-z0-9][a-z0-9+.-]*[a-z0-9]|[a-z0-9][a-z0-9+.-]*[a-z0-9.-]\+\+|[a-z0-9]\+\+)(?:=[A-Za-z0-9](?:[A-Za-z0-9.+:~-]*[A-Za-z0-9.~])?)?$`)
 
 	pipName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-	npmName = regexp.MustCompile(`^(@[a-z0-9._~-]+/)?[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*$`)
+	npmName = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._-]*/)?[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 	aptName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	runs    = regexp.MustCompile(`[-_.]+`)
 	archive = regexp.MustCompile(`(?i)\.(tgz|tar|tar\.gz|whl|zip|deb)$`) // installers take such names for files
 )
+
+// npmReserved are names that npm's registry refuses.
+var npmReserved = []string{"node_modules", "favicon.ico"}
 
 // forms are what a package looks like, with its name first, and how to say it.
 var forms = map[Kind]struct {
@@ -122,7 +127,7 @@ func Name(k Kind, text string) (string, error) {
 // Normal is the form that names of packages are compared in; "" for what is none.
 func Normal(k Kind, name string) string {
 	switch {
-	case len(name) > 214:
+	case len(name) > 214, k == NPM && slices.Contains(npmReserved, strings.ToLower(name)):
 	case k == NPM && npmName.MatchString(name), k == Apt && aptName.MatchString(name):
 		return name
 	case k == Pip:

@@ -19,6 +19,9 @@ func TestName(t *testing.T) {
 		{NPM, "left-pad", "left-pad"}, {NPM, "@scope/pkg@1", "@scope/pkg"}, {NPM, "left-pad@^1.3.0", "left-pad"}, {NPM, "is-number@latest", "is-number"}, {NPM, "x@>=1.0.0", "x"},
 		{NPM, "-g", ""}, {NPM, "user/repo", ""}, {NPM, "github:user/repo", ""}, {NPM, "x@npm:y@1", ""}, {NPM, "x@file:..", ""}, {NPM, "../x", ""}, {NPM, "x.tgz", ""},
 		{NPM, "@scope/", ""}, {NPM, "x@https://example.com/x", ""}, {NPM, "x y", ""}, {NPM, "@../x", ""}, {NPM, ".", ""}, {NPM, "..", ""},
+		{NPM, "~", ""}, {NPM, "~x", ""}, {NPM, "x~y", ""}, {NPM, "@~s/x", ""}, {NPM, "@s/~x", ""}, {NPM, "x@~1.2", "x"}, {NPM, "__proto__", ""}, {NPM, "_x", ""}, {NPM, "@s/__proto__", ""}, {NPM, "node_modules", ""}, {NPM, "-x", ""},
+		{Apt, "python3.13", "python3.13"}, {Apt, "libstdc++6", "libstdc++6"}, {Apt, "g++-12", "g++-12"}, {Apt, "clang++", "clang++"}, {Apt, "jq+", ""}, {Apt, "g+++", ""}, {Apt, "libc6=2.36-", ""}, {Apt, "libc6=2.36+", ""}, {Apt, "python3.", ""},
+		{Apt, "a.*", ""}, {Apt, "jq?", ""}, {Apt, "jq|x", ""}, {Apt, "jq$", ""}, {Apt, "[a]b", ""}, {Apt, "~njq", ""}, {Apt, "?all", ""},
 		{Apt, "jq", "jq"}, {Apt, "g++", "g++"}, {Apt, "libssl3", "libssl3"}, {Apt, "jq=1.7.1-3", "jq"}, {Apt, "xz=1:2.0~rc1-1", "xz"},
 		{Apt, "jq-", ""}, {Apt, "-y", ""}, {Apt, "./x.deb", ""}, {Apt, "x.deb", ""}, {Apt, "jq/testing", ""}, {Apt, "JQ", ""}, {Apt, "jq:amd64", ""}, {Apt, "^task", ""}, {Apt, "", ""},
 	} {

@@ -9,6 +9,10 @@ import (
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
+// exactNames keeps apt-get from taking a name that it does not know, such as "python3.x", for a
+// regular expression.
+const exactNames = "APT::Cmd::Pattern-Only=true"
+
 // aptGet is where every image of Debian's has it.
 const aptGet = "/usr/bin/apt-get"
 
@@ -16,7 +20,7 @@ const aptGet = "/usr/bin/apt-get"
 // none is taken for an option. The error says what the image lacks.
 func programs(img *image.Image, s *requirement.Set) (all [][]string, err error) {
 	if len(s.Apt) > 0 {
-		all = append(all, []string{aptGet, "update", "-q"}, append([]string{aptGet, "install", "-q", "-y", "--no-install-recommends", "--"}, s.Apt...))
+		all = append(all, []string{aptGet, "update", "-q"}, append([]string{aptGet, "install", "-q", "-y", "--no-install-recommends", "-o", exactNames, "--"}, s.Apt...))
 	}
 	if len(s.Pip) > 0 {
 		python, ok := img.Interpreter(language.Python)
