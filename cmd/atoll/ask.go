@@ -22,7 +22,7 @@ type askFlags struct {
 	files               []string
 	out                 string
 	previous            string
-	goOn                bool
+	goOn, force         bool
 	steps               int64
 }
 
@@ -61,6 +61,7 @@ Exit codes: 0 answered, 1 not answered or not to the end, 2 a wrong command line
 	flags.StringSliceVar(&f.tools, "tool", []string{"sandbox"}, "tools of the server that it may use, by their type; none for none")
 	flags.StringArrayVar(&f.files, "file", nil, "file for it, LOCAL or LOCAL:NAME; may be repeated")
 	flags.StringVar(&f.out, "out", "", "folder that files which it shares are saved to")
+	flags.BoolVar(&f.force, "force", false, "let --out replace files of the folder")
 	flags.BoolVarP(&f.goOn, "continue", "c", false, "go on from the last answer")
 	flags.StringVar(&f.previous, "previous", "", "go on from the response with this id")
 	flags.Int64Var(&f.steps, "max-steps", 0, "how often the model may be asked (100)")
@@ -165,7 +166,7 @@ func (a *cli) answer(ctx context.Context, c *sdk.Client, server string, f *askFl
 			continue
 		}
 		a.rememberResponse(server, ev.Response)
-		saved := a.saveShared(ctx, c, id, f.out, s.shared)
+		saved := a.saveShared(ctx, c, id, f.out, f.force, s.shared)
 		return errors.Join(s.end(ev.Response, ev.Raw), saved)
 	}
 	return errors.New("the server's stream had no end of the response")

@@ -2,20 +2,25 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // saveShared saves the files that a model shared to a folder; without one it says how
 // they are got.
-func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, shared []sharedItem) error {
+func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, force bool, shared []sharedItem) error {
 	if len(shared) == 0 {
 		return nil
 	}
@@ -23,12 +28,12 @@ func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, 
 		fmt.Fprintf(a.std.err, "atoll: %d files were shared; --out FOLDER saves them, and GET /v1/responses/%s/files lists them\n", len(shared), id)
 		return nil
 	}
-	return a.saveFiles(folder, shared, func(file string, to io.Writer) error { return c.ResponseFile(ctx, id, file, to) })
+	return a.saveFiles(folder, force, shared, func(file string, to io.Writer) error { return c.ResponseFile(ctx, id, file, to) })
 }
 
-// saveFiles saves files to a folder, each under a name of its own. get writes the contents
-// of one.
-func (a *cli) saveFiles(folder string, files []sharedItem, get func(id string, to io.Writer) error) error {
+// saveFiles saves files to a folder, each under a name of its own. The names are a model's, so
+// hidden files are refused, and only force replaces a file of the folder. get writes the contents of one.
+func (a *cli) saveFiles(folder string, force bool, files []sharedItem, get func(id string, to io.Writer) error) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil { // as the user's umask has it
 		return err
 	}
@@ -40,14 +45,25 @@ func (a *cli) saveFiles(folder string, files []sharedItem, get func(id string, t
 	taken := map[string]bool{}
 	var failed []error
 	for _, f := range files {
-		name := freeName(path.Base("/"+filepath.ToSlash(f.name)), taken)
-		if err := saveFile(root, f.id, name, get); err != nil {
+		name := freeName(fileName(f.name), taken)
+		if err := saveFile(root, f.id, name, force, get); err != nil {
 			failed = append(failed, fmt.Errorf("save %s: %w", name, err))
 			continue
 		}
 		fmt.Fprintf(a.std.err, "atoll: saved %s\n", filepath.Join(folder, name))
 	}
 	return errors.Join(failed...)
+}
+
+// fileName is the last part of a name that a model chose, without characters that a terminal obeys
+// or shows as something else.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, path.Base("/"+filepath.ToSlash(name)))
 }
 
 // freeName is a name for a file that no other of those that are saved has.
@@ -65,10 +81,30 @@ func freeName(name string, taken map[string]bool) string {
 }
 
 // saveFile writes a file as a whole or not at all, through no link that leads out of the
-// folder.
-func saveFile(root *os.Root, id, name string, get func(id string, to io.Writer) error) error {
-	part := "." + id + ".part"
-	out, err := root.Create(part)
+// folder. Without force it replaces none.
+func saveFile(root *os.Root, id, name string, force bool, get func(id string, to io.Writer) error) (err error) {
+	if strings.HasPrefix(name, ".") {
+		return errors.New("names that begin with a dot are not saved, because programs read such files as settings")
+	}
+	if !force {
+		place, taken := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(taken, fs.ErrExist) {
+			return errors.New("a file of that name exists; --force replaces it")
+		}
+		if taken == nil {
+			taken = place.Close()
+		}
+		if taken != nil {
+			return taken
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, root.Remove(name))
+			}
+		}()
+	}
+	part := "." + rand.Text() + ".part"
+	out, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}

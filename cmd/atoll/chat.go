@@ -184,7 +184,7 @@ func (t *chat) files(ctx context.Context, folder string) error {
 		fmt.Fprintln(t.err, "[no files]")
 		return nil
 	case folder != "":
-		return t.app.saveSessionFiles(ctx, t.c, t.session, folder, all)
+		return t.app.saveSessionFiles(ctx, t.c, t.session, folder, false, all)
 	}
 	for _, f := range all {
 		fmt.Fprintf(t.err, "%s  %s  %s\n", f.ID, humanBytes(f.Bytes), printable(f.Filename))

@@ -165,6 +165,7 @@ func (r *remote) sessionEvents() *cobra.Command {
 
 func (r *remote) sessionFiles() *cobra.Command {
 	var folder string
+	var force bool
 	cmd := r.command("files SESSION", "List the files that the agent has shared, oldest first; with --out, save them", "  atoll session files sess_0123456789abcdef0123456789abcdef --out .", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			all, err := c.SessionFiles(ctx, args[0])
@@ -172,23 +173,24 @@ func (r *remote) sessionFiles() *cobra.Command {
 				return err
 			}
 			if folder != "" {
-				return r.app.saveSessionFiles(ctx, c, args[0], folder, all)
+				return r.app.saveSessionFiles(ctx, c, args[0], folder, force, all)
 			}
 			return listing(&r.printer, []any{"FILE", "AT", "BYTES", "NAME"}, func(f sdk.SessionFile) []any {
-				return []any{f.ID, when(f.CreatedAt), f.Bytes, printable(f.Filename)}
+				return []any{f.ID, when(f.CreatedAt), f.Bytes, fileName(f.Filename)}
 			})(all)
 		})
 	cmd.Flags().StringVar(&folder, "out", "", "folder for the files")
+	cmd.Flags().BoolVar(&force, "force", false, "let --out replace files of the folder")
 	return cmd
 }
 
 // saveSessionFiles saves what the agent of a session has shared. Of files of one name all are kept.
-func (a *cli) saveSessionFiles(ctx context.Context, c *sdk.Client, session, folder string, all []sdk.SessionFile) error {
+func (a *cli) saveSessionFiles(ctx context.Context, c *sdk.Client, session, folder string, force bool, all []sdk.SessionFile) error {
 	var files []sharedItem
 	for _, f := range all {
 		files = append(files, sharedItem{id: f.ID, name: f.Filename})
 	}
-	return a.saveFiles(folder, files, func(id string, to io.Writer) error { return c.SessionFile(ctx, session, id, to) })
+	return a.saveFiles(folder, force, files, func(id string, to io.Writer) error { return c.SessionFile(ctx, session, id, to) })
 }
 
 func (r *remote) sessionInterrupt() *cobra.Command {
