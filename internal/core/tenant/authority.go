@@ -112,6 +112,9 @@ var (
 // the same way; while the store cannot be asked every token is refused (Unavailable).
 // Callers share what the Principal points at and must not change it.
 func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, error) {
+	if _, ok := ParseToken(token); ok { // a refusal that is cached would hold where the token is good
+		return Principal{}, errToken
+	}
 	return a.authenticate(ctx, HashKey(token), a.store.Principal)
 }
 
@@ -165,7 +168,10 @@ func (a *Authority) authenticate(ctx context.Context, hash [32]byte, find func(c
 	}
 }
 
-var errUnauthorized = fault.New(fault.Unauthorized, "invalid API key")
+var (
+	errUnauthorized = fault.New(fault.Unauthorized, "invalid API key")
+	errToken        = fault.New(fault.Unauthorized, "this API takes no tokens: send an API key, "+KeyPrefix+"…")
+)
 
 // put adds to a bounded map. When it is full some other entry goes: whose it
 // was costs one question to the store.

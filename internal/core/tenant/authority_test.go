@@ -213,6 +213,21 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 	}
 }
 
+// TestTokenShownAsKey: where only keys are good, a token is refused, and stays good elsewhere.
+func TestTokenShownAsKey(t *testing.T) {
+	s := &answers{}
+	a, token := tenant.NewAuthority(s), tenant.NewToken()
+	if ask(t, a, s, token, fault.Unauthorized) {
+		t.Error("the store is asked for a key that is a token")
+	}
+	if _, err := a.AuthenticateToken(t.Context(), token); err != nil {
+		t.Errorf("the token is refused after it was shown as a key: %v", err)
+	}
+	if ask(t, a, s, token, fault.Unauthorized); s.asked.Load() != 0 {
+		t.Error("a token that is remembered is good as a key")
+	}
+}
+
 func TestKeysAreRefusedWithoutADatabase(t *testing.T) {
 	db := storetest.SQLite(t)
 	a := tenant.NewAuthority(db.Tenants())
