@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // RunsCode reports whether a tool is one of those here whose programs can call the services of
@@ -24,7 +25,7 @@ func RunsCode(t *run.Tool) bool {
 // of the call, so that a command which another process of the server goes on with keeps them. The
 // token is of no use outside of the call's sandbox.
 func (h *Pool) giveWeb(c *loop.Call, by *tools.Caller) {
-	if h.Ledger == nil || len(h.Services) == 0 || c.Request.NoWeb || !RunsCode(c.Tool) {
+	if h.Ledger == nil || len(h.Services) == 0 || !by.Principal.May(tenant.ScopeTools) || c.Request.NoWeb || !RunsCode(c.Tool) {
 		return
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "web/%s/%d", c.Run.ID, c.Number))

@@ -92,7 +92,9 @@ type Sandbox struct {
 	Runner  Runner
 	Callers Callers
 	Ledger  Ledger // nil where code cannot make calls
-	Vaults  Vaults // nil where runs have none
+	// Services are those of the web which code can call. Without any, code gets no address for them.
+	Services []string
+	Vaults   Vaults // nil where runs have none
 }
 
 // Vaults have secrets of hosts; a vault.Store does.
@@ -161,7 +163,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	place(c, &req)
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
-		Web:            s.Ledger != nil && c.Call.Name == RunCode && !c.Request.NoWeb,
+		Web:            s.Ledger != nil && len(s.Services) > 0 && p.May(tenant.ScopeTools) && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
 		Held:           c.Run.Session != "",
 		Skills:         Folders(c.Request),

@@ -33,6 +33,9 @@ type world struct {
 	made  bool   // a sandbox was
 	file  []byte // that the executions give back
 	said  []model.Item
+
+	services []string
+	scopes   []tenant.Scope
 }
 
 func (w *world) Policy(*tenant.Principal) execution.Policy {
@@ -77,7 +80,7 @@ func (w *world) EndKeyed(_ context.Context, _ tenant.ID, key string) (*execution
 }
 
 func (w *world) Entrant(context.Context, tenant.ID, string, string) (tenant.Principal, error) {
-	return tenant.Principal{}, nil
+	return tenant.Principal{Key: tenant.Key{Scopes: w.scopes}}, nil
 }
 
 func (w *world) Made(context.Context, string, string, time.Time, time.Time) (bool, error) {
@@ -91,7 +94,7 @@ func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (ma
 // do makes a call; refused is why it cannot be made.
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
 	t.Helper()
-	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Conversation: w.said, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
 	it, err := s.Show(c)
 	if err != nil {
@@ -228,12 +231,17 @@ func TestInputsAreChecked(t *testing.T) {
 
 // TestUses: services that the code called are charged beside the call.
 func TestUses(t *testing.T) {
-	w := &world{end: answered(execution.Success, "")}
+	w := &world{end: answered(execution.Success, ""), services: []string{"web_search"}, scopes: []tenant.Scope{tenant.ScopeTools}}
 	if out, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || len(out.Uses) != 2 || out.Uses["web_search"] != 2 || out.Uses["fetch_url"] != 1 || out.Refused {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	if !w.call.Web {
 		t.Error("code cannot call the services")
+	}
+	for name, less := range map[string]*world{"without services": {end: w.end, scopes: w.scopes}, "without the scope": {end: w.end, services: w.services}} {
+		if _, err := less.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || less.call.Web {
+			t.Errorf("%s code gets an address for them; %v", name, err)
+		}
 	}
 	w.of.NoWeb = true
 	if _, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || w.call.Web {
@@ -268,7 +276,7 @@ func TestRefusals(t *testing.T) {
 // TestEnd: a call of a process that is gone is ended by its key, and charged for what it used.
 func TestEnd(t *testing.T) {
 	w := &world{end: execution.Execution{Status: execution.Cancelled, Windows: 1}}
-	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32))}, Number: 7, Begun: true}
 	out, err := s.End(t.Context(), c)
 	if err != nil || out.Windows != 1 || out.Uses["web_search"] != 2 || out.Uses["response"] != 0 || w.ended != string(c.Run.ID)+"/7" {
@@ -297,7 +305,7 @@ func (e *ending) Err() error {
 // used, and has no outcome: who goes on with the run collects it by its key.
 func TestEndsWithItsRun(t *testing.T) {
 	w := &world{end: answered(execution.Success, "42\n")}
-	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Call: model.Call{ID: "call_1", Name: RunCode, Arguments: `{"language": "python", "code": "1"}`}}
 	var err error
 	if c.Item, err = s.Show(c); err != nil {
