@@ -38,6 +38,11 @@ func (g *Gateway) Forget(ctx context.Context, run string) error {
 		if err != nil || len(all) == 0 {
 			return err
 		}
+		for _, e := range all { // which lives for log_age otherwise
+			if err := g.cfg.Log.Purge(ctx, e.TraceID); err != nil {
+				return fmt.Errorf("delete the log of %s: %w", e.TraceID, err)
+			}
+		}
 		if err := g.remove(ctx, all); err != nil {
 			return err
 		}

@@ -312,9 +312,33 @@ func (l *Log) Purge(ctx context.Context, traceID string) error {
 	if !isToken(traceID) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	return l.erase(ctx, traceID)
+}
+
+// eraseTime bounds the deletion of a log.
+const eraseTime = time.Minute
+
+// erase deletes a log and overwrites what it held: a purge alone leaves the bytes in the files of
+// the stream until NATS compacts them.
+func (l *Log) erase(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseTime)
 	defer cancel()
-	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(l.b.names.log+traceID)); err != nil {
+	for place := uint64(1); ; {
+		records, err := l.read(ctx, id, place)
+		if err != nil {
+			return err
+		}
+		if len(records) == 0 {
+			break
+		}
+		for _, r := range records {
+			place = r.place + 1
+			if err := l.stream.SecureDeleteMsg(ctx, r.place); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+				return unavailable(err)
+			}
+		}
+	}
+	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(l.b.names.log+id)); err != nil {
 		return unavailable(err)
 	}
 	return nil

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -135,12 +133,7 @@ func (r *RunEvents) Close(id run.ID) {
 
 // Delete implements run.Publisher.
 func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if err := r.log.stream.Purge(ctx, jetstream.WithPurgeSubject(r.log.b.names.log+string(id))); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return r.log.erase(ctx, string(id))
 }
 
 // sent waits until all is stored that this process has appended to a log, and returns the log's pipe.
