@@ -20,7 +20,7 @@ the agents of one tenant: the one whose key this is.`,
 		`  atoll agent apply support.yaml sales.yaml
   atoll agent list
   atoll agent show support --version 1`, devKeyFile, map[string]completer{"AGENT": agentNames})
-	cmd.AddCommand(r.agentCreate(), r.agentList(), r.agentShow(), r.agentUpdate(), r.agentVersions(), r.agentCopy(), r.agentArchive(), r.agentApply())
+	cmd.AddCommand(r.agentCreate(), r.agentList(), r.agentShow(), r.agentUpdate(), r.agentVersions(), r.agentCopy(), r.agentArchive(), r.agentDelete(), r.agentApply())
 	return cmd
 }
 
@@ -155,6 +155,20 @@ func (r *remote) agentArchive() *cobra.Command {
 			_, err := c.ArchiveAgent(ctx, name)
 			if err == nil {
 				err = r.say("archived %s", name)
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (r *remote) agentDelete() *cobra.Command {
+	return r.command("delete AGENT…", "Delete agents that have no sessions, with their versions", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		var errs []error
+		for _, name := range args {
+			err := c.DeleteAgent(ctx, name)
+			if err == nil {
+				err = r.say("deleted %s", name)
 			}
 			errs = append(errs, err)
 		}

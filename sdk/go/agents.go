@@ -45,6 +45,11 @@ func (c *Client) CopyAgent(ctx context.Context, idOrSlug string, in AgentCopy) (
 	return create[Agent](ctx, c, under(agents, idOrSlug, "copy"), nil, in)
 }
 
+// DeleteAgent deletes an agent with its versions. An agent that has sessions is a conflict.
+func (c *Client) DeleteAgent(ctx context.Context, idOrSlug string) error {
+	return c.do(ctx, http.MethodDelete, under(agents, idOrSlug), nil)
+}
+
 // ArchiveAgent archives an agent; again is no error.
 func (c *Client) ArchiveAgent(ctx context.Context, idOrSlug string) (Agent, error) {
 	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "archive"), nil, nil)

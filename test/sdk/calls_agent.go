@@ -68,6 +68,9 @@ var agentCalls = map[string]call{
 	"agents.change": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.ChangeAgent(ctx, a.text("agent"), body[sdk.AgentChange](a))
 	},
+	"agents.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return nil, c.DeleteAgent(ctx, a.text("agent"))
+	},
 	"agents.archive": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.ArchiveAgent(ctx, a.text("agent"))
 	},

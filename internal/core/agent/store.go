@@ -32,6 +32,9 @@ type Store interface {
 	Versions(ctx context.Context, t tenant.ID, idOrSlug string, p Page) (page []Agent, next string, err error)
 	// Archive ends changes and new sessions. Again is no error, and no event.
 	Archive(ctx context.Context, t tenant.ID, idOrSlug string, events ...tenant.PolicyEvent) (*Agent, error)
+	// Delete removes an agent with its versions, and frees its slug. It is a Conflict while the
+	// agent has sessions, also archived ones: they need its versions.
+	Delete(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) error
 }
 
 // Limits bound what a tenant has; 0 for any number.
@@ -50,9 +53,9 @@ const (
 func (l Limits) Room(agents, versions int, first bool) error {
 	switch {
 	case first && l.Agents > 0 && agents >= l.Agents:
-		return fault.Limit(DimensionAgents, time.Time{}, "this tenant has %d agents, which is the limit; archive some first", agents)
+		return fault.Limit(DimensionAgents, time.Time{}, "this tenant has %d agents, which is the limit; archive or delete some first", agents)
 	case l.Versions > 0 && versions >= l.Versions:
-		return fault.Limit(DimensionVersions, time.Time{}, "this tenant has %d versions of agents, which is the limit of what is kept; ask the operator for a higher one", versions)
+		return fault.Limit(DimensionVersions, time.Time{}, "this tenant has %d versions of agents, which is the limit of what is kept; delete agents, or ask the operator for a higher limit", versions)
 	}
 	return nil
 }
@@ -78,6 +81,11 @@ func VersionConflict(current int) error {
 
 // ErrArchived refuses changes of an agent that is archived.
 var ErrArchived = fault.New(fault.Conflict, "the agent is archived")
+
+// HasSessions refuses to delete an agent that has so many sessions.
+func HasSessions(n int) error {
+	return fault.New(fault.Conflict, "the agent has %d sessions, counting archived ones: delete those first, or archive the agent", n)
+}
 
 // ErrNotFound says that a tenant has no such agent.
 var ErrNotFound = fault.New(fault.NotFound, "there is no such agent")

@@ -64,8 +64,8 @@ func (s *agents) transact(ctx context.Context, of tenant.ID, do func(t *tx) erro
 	})
 }
 
-// room refuses another version where the tenant has the most. Versions are never removed, so
-// that the current one counts them.
+// room refuses another version where the tenant has the most. Versions go with their agent alone,
+// so that the current one counts them.
 func (s *agents) room(ctx context.Context, t *tx, of tenant.ID, most agent.Limits, first bool) error {
 	if most == (agent.Limits{}) {
 		return nil
@@ -197,6 +197,27 @@ func (s *agents) Archive(ctx context.Context, id tenant.ID, idOrSlug string, eve
 		return err
 	})
 	return a, s.db.write.wrap("archive an agent", err)
+}
+
+func (s *agents) Delete(ctx context.Context, of tenant.ID, id agent.ID, events ...tenant.PolicyEvent) error {
+	err := s.transact(ctx, of, func(t *tx) error {
+		var sessions int
+		if err := t.row(ctx, `SELECT COUNT(*) FROM sessions WHERE tenant = ? AND agent = ?`, of, string(id)).Scan(&sessions); err != nil {
+			return err
+		}
+		if sessions > 0 {
+			return agent.HasSessions(sessions)
+		}
+		n, err := t.exec(ctx, `DELETE FROM agents WHERE tenant = ? AND id = ?`, of, string(id))
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return agent.ErrNotFound
+		}
+		return insertEvents(ctx, t, events)
+	})
+	return s.db.write.wrap("delete an agent", err)
 }
 
 func (s *agents) List(ctx context.Context, id tenant.ID, f agent.Filter) ([]agent.Agent, string, error) {

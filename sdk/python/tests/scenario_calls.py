@@ -208,6 +208,7 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "agents.get": simple("agents.get", "agent"),
     "agents.change": simple("agents.update", "agent"),
     "agents.archive": simple("agents.archive", "agent"),
+    "agents.delete": simple("agents.delete", "agent"),
     "agents.copy": simple("agents.copy", "agent"),
     "agents.versions": simple("agents.versions", "agent"),
     "agents.version": simple("agents.get", "agent"),

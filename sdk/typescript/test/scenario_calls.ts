@@ -208,6 +208,7 @@ export const calls: Record<string, Call> = {
   "agents.get": of("agent", (c, id, _, o) => c.agents.get(id, o)),
   "agents.change": of("agent", (c, id, change, o) => c.agents.change(id, change, o)),
   "agents.archive": of("agent", (c, id, _, o) => c.agents.archive(id, o)),
+  "agents.delete": of("agent", (c, id, _, o) => c.agents.delete(id, o)),
   "agents.copy": of("agent", (c, id, copy, o) => c.agents.copy(id, copy, o)),
   "agents.versions": of("agent", (c, id, q, o) => items(c.agents.versions(id, q, o))),
   "agents.version": (c, a, o) => c.agents.version(a.agent, a.version, o),

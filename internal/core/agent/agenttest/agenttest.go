@@ -35,6 +35,7 @@ func Store(t *testing.T, open func(t *testing.T) agent.Store) {
 	t.Run("pages", func(t *testing.T) { pages(t, open(t)) })
 	t.Run("nothing is not all", func(t *testing.T) { empty(t, open(t)) })
 	t.Run("limits", func(t *testing.T) { limits(t, open(t)) })
+	t.Run("deletion", func(t *testing.T) { deletion(t, open(t)) })
 }
 
 var none agent.Limits
@@ -276,6 +277,23 @@ func empty(t *testing.T, s agent.Store) {
 			t.Errorf("%s has the lists %#v and %#v", slug, allow, tools)
 		}
 	}
+}
+
+// deletion removes an agent with its versions, and frees its slug and what limits count.
+func deletion(t *testing.T, s agent.Store) {
+	ctx, most := t.Context(), agent.Limits{Agents: 1, Versions: 2}
+	a := New("ten_1", "gone")
+	must(t, s.Create(ctx, a, most))
+	a.Version = 2
+	must(t, s.Update(ctx, a, most))
+	refused(t, s.Delete(ctx, "ten_2", a.ID), fault.NotFound)
+	must(t, s.Delete(ctx, "ten_1", a.ID))
+	refused(t, s.Delete(ctx, "ten_1", a.ID), fault.NotFound)
+	for _, version := range []int{1, 2} {
+		_, err := s.At(ctx, "ten_1", string(a.ID), version)
+		refused(t, err, fault.NotFound)
+	}
+	must(t, s.Create(ctx, New("ten_1", "gone"), most))
 }
 
 func limits(t *testing.T, s agent.Store) {

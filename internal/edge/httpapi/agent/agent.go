@@ -66,7 +66,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The new version; the current one if nothing changes."), unknown, taken}, Serve: httpapi.Takes(h.update),
 			},
 			{
-				Method: http.MethodGet, Path: one + "/versions", ID: "listAgentVersions" + base.suffix, Summary: "List the versions of an agent, newest first", Description: "Versions never change and are never deleted.", Scope: tenant.ScopeRead,
+				Method: http.MethodGet, Path: one + "/versions", ID: "listAgentVersions" + base.suffix, Summary: "List the versions of an agent, newest first", Description: "Versions never change, and are deleted only with their agent.", Scope: tenant.ScopeRead,
 				Params:  append(httpapi.PageParams(20, 100), id...),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Agent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.versions),
 			},
@@ -77,6 +77,10 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			{
 				Method: http.MethodPost, Path: one + "/archive", ID: "archiveAgent" + base.suffix, Summary: "Archive an agent", Description: "No session begins with it any more. It keeps its slug, and sessions that there are go on.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "It is archived: it can be read, and not be changed. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
+			},
+			{
+				Method: http.MethodDelete, Path: one, ID: "deleteAgent" + base.suffix, Summary: "Delete an agent with its versions", Description: "Refused with 409 while the agent has sessions, archived ones included. The slug is free again. Agents that hand work to it fail to do so from then on.", Scope: tenant.ScopeExecute, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(DeletedAgent{}, "The agent and its versions are deleted."), unknown, httpapi.Refusal(http.StatusConflict, "conflict: the agent has sessions.")}, Serve: httpapi.Returns(h.remove),
 			},
 			{
 				Method: http.MethodPost, Path: one + "/copy", ID: "copyAgent" + base.suffix, Summary: "Copy an agent, or another tenant's template", Description: "A copy never has the headers of MCP servers. Give `model` if the tenant may not use the template's.", Scope: tenant.ScopeExecute, Params: id,
@@ -204,6 +208,14 @@ func (h *Handlers) End(c *httpapi.Call) (*agent.Agent, error) {
 		return nil, err
 	}
 	return h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, numbered(before.Version), "archived"))
+}
+
+func (h *Handlers) remove(c *httpapi.Call) (out DeletedAgent, err error) {
+	a, err := h.Find(c)
+	if err != nil {
+		return out, err
+	}
+	return DeletedAgent{string(a.ID), "agent_deleted"}, h.Store.Delete(c.Context(), a.Tenant, a.ID, event(c, a.ID, numbered(a.Version), "deleted"))
 }
 
 // maxRef bounds what an agent is asked for as.

@@ -128,6 +128,12 @@ type AgentCompaction struct {
 	AtTokens *int64  `json:"at_tokens,omitzero" minimum:"1000" doc:"Of auto: summarize from this size on, if the model reads more."`
 }
 
+// DeletedAgent says that an agent is gone.
+type DeletedAgent struct {
+	ID   string `json:"id"`
+	Type string `json:"type" enum:"agent_deleted"`
+}
+
 // Agent is a version of an agent.
 type Agent struct {
 	ID          string                    `json:"id" doc:"agt_ and 32 hexadecimal digits."`

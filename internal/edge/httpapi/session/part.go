@@ -32,6 +32,9 @@ func memberOf(a *agent.Agent, name string) run.Member {
 // partOf is the part of the agent that speaks in a session.
 func (h *Handlers) partOf(ctx context.Context, s *session.Session) (*part, error) {
 	a, err := h.Agents.At(ctx, s.Tenant, string(s.Agent), s.Version)
+	if fault.KindOf(err) == fault.NotFound { // deleted as the session was created
+		return nil, fault.New(fault.Conflict, "the agent of the session was deleted: create a session with another agent")
+	}
 	if err != nil {
 		return nil, err
 	}

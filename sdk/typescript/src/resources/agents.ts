@@ -1,6 +1,6 @@
 import type { PageQuery } from "../list.js";
 import { p, Resource, type CallOptions } from "../transport.js";
-import type { Agent, AgentChange, AgentCopy, NewAgent } from "../wire.gen.js";
+import type { Agent, AgentChange, AgentCopy, DeletedAgent, NewAgent } from "../wire.gen.js";
 
 /** Which agents are listed. */
 export interface AgentQuery extends PageQuery {
@@ -34,6 +34,11 @@ export class Agents extends Resource {
   /** Ends an agent; sessions with it go on. */
   archive(agent: string, o?: CallOptions): Promise<Agent> {
     return this.t.post(p`/v1/agents/${agent}/archive`, undefined, o);
+  }
+
+  /** Deletes an agent with its versions. An agent that has sessions is a conflict. */
+  delete(agent: string, o?: CallOptions): Promise<DeletedAgent> {
+    return this.t.delete(p`/v1/agents/${agent}`, o);
   }
 
   /** Makes another agent like this one. */

@@ -62,6 +62,10 @@ class AsyncAgents(AsyncResource):
         """Ends an agent; sessions with it go on."""
         return await self._one(types.Agent, "POST", "/v1/agents/{}/archive", agent)
 
+    async def delete(self, agent: str) -> types.DeletedAgent:
+        """Deletes an agent with its versions. An agent that has sessions is a conflict."""
+        return await self._one(types.DeletedAgent, "DELETE", "/v1/agents/{}", agent)
+
     async def copy(self, agent: str, **settings: Unpack[params.AgentCopy]) -> types.Agent:
         """Makes another agent like this one."""
         return await self._one(types.Agent, "POST", "/v1/agents/{}/copy", agent, body=settings)
