@@ -114,6 +114,15 @@ func New(cfg Config) (*Gateway, error) {
 	}, nil
 }
 
+// CallerKey is the Call.IdempotencyKey of a key that a client chose. Two callers of a tenant do
+// not share such keys, and none is one that the platform makes for its own calls.
+func CallerKey(p *tenant.Principal, key string) string {
+	if key == "" {
+		return ""
+	}
+	return p.Key.ID + " " + key
+}
+
 // Call is how a request is made, besides the program.
 type Call struct {
 	Source         execution.Source
@@ -121,7 +130,7 @@ type Call struct {
 	Agent, Turn    string               // of execute_code: calls of one turn share a sandbox
 	Network        tenant.Network       // of execute_code: of the agent's template
 	WebhookURL     string               // of an Async call; "" for the key's
-	IdempotencyKey string               // "" for none
+	IdempotencyKey string               // of the tenant, see CallerKey; "" for none
 	Run            string               // id of the run that the execution goes with; "" for none
 	Window         time.Duration        // of the turn: execution.Job.Window
 	Skills         []execution.SkillRef // of the turn's sandbox

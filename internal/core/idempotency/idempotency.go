@@ -36,6 +36,7 @@ const (
 	Done    State = "done"    // its answer is kept
 	TooLong State = "toolong" // it was answered, by more than MaxAnswer
 	Unknown State = "unknown" // what was done is not known
+	NotKept State = "notkept" // it was answered, by what the caller did not want stored
 )
 
 // Record is what is known of a request. A Begun one whose server has not renewed its lease is
@@ -52,6 +53,8 @@ type Answer struct {
 	Header  map[string]string
 	Body    []byte
 	Refusal *Refusal // in place of a body, which each interface writes as it does
+	// Objects are ids and names of what the answer is about. With one of them the answer goes.
+	Objects []string `json:"-"`
 }
 
 // Refusal is an answer that says why a request was not served.
@@ -70,6 +73,9 @@ type Store interface {
 	End(ctx context.Context, r Request, s State, a Answer) error
 	// Release forgets a request that has begun and did nothing: its key may be used again.
 	Release(ctx context.Context, r Request) error
+	// Forget deletes the answers about objects of a tenant that were deleted. Their keys stand for
+	// nothing any more.
+	Forget(ctx context.Context, tenant string, objects []string) error
 	// Purge deletes keys that stand for nothing any more, at most most of them, and returns how
 	// many went.
 	Purge(ctx context.Context, most int) (int, error)

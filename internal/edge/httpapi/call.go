@@ -32,6 +32,9 @@ type Call struct {
 	auth   *tenant.Authorization // nil unless the operation is watched
 	held   []func()              // releases what its body takes
 	status int                   // of the answer, if it is not the operation's own
+	unkept bool                  // the answer is not kept for an Idempotency-Key
+	// objects are what a kept answer is about, beside what its path and names say.
+	objects []string
 	// holder finds the caller again, where something stands for the key; nil where nothing does.
 	holder atomic.Pointer[func(context.Context) (tenant.Principal, error)]
 }

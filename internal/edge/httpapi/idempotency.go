@@ -5,14 +5,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // IdempotencyHeader is the header by which a request that is repeated is not done twice.
@@ -73,6 +78,9 @@ var keptHeaders = []string{"Content-Type", "Location", "Preference-Applied", Tra
 
 // once serves an operation, and gives a request that repeats another the answer of that one.
 func (c *Call) once() error {
+	if c.op.Method == http.MethodDelete && c.server.repeats != nil && c.Caller != nil {
+		return c.forgets()
+	}
 	if takes, _ := Repeatable(c.op.ID); !takes || c.server.repeats == nil || innerOf(c.R.Context()) != nil {
 		return c.op.Serve.serve(c)
 	}
@@ -166,6 +174,8 @@ func (c *Call) repeat(r idempotency.Request, earlier *idempotency.Record) error 
 		return fault.New(fault.Conflict, "the request with this Idempotency-Key is being worked on; repeat it in a moment for its answer")
 	case earlier.State == idempotency.TooLong:
 		return fault.New(fault.Conflict, "the request with this Idempotency-Key was done, and its answer was too long to be kept: look at what it made")
+	case earlier.State == idempotency.NotKept:
+		return fault.New(fault.Conflict, "the request with this Idempotency-Key was done, and its answer was not stored because the request has store: false")
 	case earlier.State != idempotency.Done:
 		return fault.New(fault.Conflict, "the request with this Idempotency-Key broke off, and how far it came is not known: look at what there is, and use another key to do it again")
 	}
@@ -251,8 +261,12 @@ func (c *Call) conclude(ctx context.Context, r idempotency.Request, w *keptRespo
 	switch {
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable, !asked && a.Status >= 400 && a.Status < 500:
 		return store.Release(ctx, r)
-	case w.long:
-		return store.End(ctx, r, idempotency.TooLong, idempotency.Answer{})
+	case c.unkept && err == nil:
+		return store.End(ctx, r, idempotency.NotKept, idempotency.Answer{})
+	}
+	a.Objects = append(c.objects, c.named(a.Body)...)
+	if w.long {
+		return store.End(ctx, r, idempotency.TooLong, idempotency.Answer{Objects: a.Objects})
 	}
 	for _, name := range keptHeaders {
 		if v := w.Header().Get(name); v != "" {
@@ -260,6 +274,76 @@ func (c *Call) conclude(ctx context.Context, r idempotency.Request, w *keptRespo
 		}
 	}
 	return store.End(ctx, r, idempotency.Done, a)
+}
+
+// Unkept says that the answer to a request must not be stored.
+func (c *Call) Unkept() { c.unkept = true }
+
+// About says what the answer to a request is about: when that is deleted, the answer goes, too. What
+// the path and the names of a JSON answer say need not be said.
+func (c *Call) About(objects ...string) { c.objects = append(c.objects, objects...) }
+
+// forgets serves a deletion, and then deletes the kept answers about what is gone.
+func (c *Call) forgets() error {
+	w := &keptResponse{ResponseWriter: c.W, conn: http.NewResponseController(c.W)}
+	c.W = w
+	if err := c.op.Serve.serve(c); err != nil || w.status >= 300 {
+		return err
+	}
+	parts := pathParts.FindAllStringSubmatch(c.op.Path, -1)
+	if len(parts) == 0 || !strings.HasSuffix(c.op.Path, "}") { // a part of something that stays
+		return nil
+	}
+	gone := append(c.inPath(parts[len(parts)-1][1]), inAnswer(w.body)...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), concludeTime)
+	defer cancel()
+	if err := c.server.repeats.Forget(ctx, c.Caller.Tenant.ID, gone); err != nil {
+		c.server.log.WarnContext(ctx, "cannot delete kept answers about what was deleted", "trace_id", c.TraceID(), "error", err)
+	}
+	return nil
+}
+
+var pathParts = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// named are the ids and names of what a request's path and its answer are about.
+func (c *Call) named(answer []byte) (all []string) {
+	for _, part := range pathParts.FindAllStringSubmatch(c.op.Path, -1) {
+		all = append(all, c.inPath(part[1])...)
+	}
+	return append(all, inAnswer(answer)...)
+}
+
+// inPath is the id or name that a part of a request's path has. Names of sandboxes are their sessions'.
+func (c *Call) inPath(part string) []string {
+	switch value := c.Path(part); {
+	case value == "":
+		return nil
+	case part == "sandbox" && !runtime.ID(value).Valid():
+		return []string{cmp.Or(c.Query.Get("session"), sandbox.Default) + "/" + value}
+	default:
+		return []string{value}
+	}
+}
+
+// inAnswer are the ids of what an answer in JSON is about.
+func inAnswer(answer []byte) (all []string) {
+	var of struct {
+		ID        string `json:"id"`
+		Slug      string `json:"slug"`
+		Sandbox   string `json:"sandbox_id"`
+		Snapshot  string `json:"snapshot_id"`
+		Process   string `json:"process_id"`
+		Container string `json:"container_id"`
+	}
+	if json.Unmarshal(answer, &of) != nil {
+		return nil
+	}
+	for _, id := range []string{of.ID, of.Slug, of.Sandbox, of.Snapshot, of.Process, of.Container} {
+		if id != "" {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // keptResponse keeps what is answered, also when its client has left.

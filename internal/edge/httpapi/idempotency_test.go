@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +65,17 @@ func (m *memory) Release(_ context.Context, r idempotency.Request) error {
 	return nil
 }
 
+func (m *memory) Forget(_ context.Context, of string, objects []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, e := range m.all {
+		if strings.HasPrefix(key, of+"/") && slices.ContainsFunc(e.Answer.Objects, func(o string) bool { return slices.Contains(objects, o) }) {
+			delete(m.all, key)
+		}
+	}
+	return nil
+}
+
 func (m *memory) Purge(context.Context, int) (int, error) { return 0, nil }
 
 // keyHolder lets every bearer in, whose text names the key.
@@ -115,6 +127,10 @@ func newMaker(t *testing.T) *maker {
 				return nil, errors.New("a bug")
 			case "panics":
 				panic("a bug")
+			case "unkept":
+				c.Unkept()
+			case "agt_1":
+				c.About("agt_1")
 			case "long":
 				return &made{strings.Repeat("x", idempotency.MaxAnswer)}, nil
 			}
@@ -129,7 +145,13 @@ func newMaker(t *testing.T) *maker {
 		})
 	}}
 	var err error
-	m.Server, err = New(Config{Operations: []Operation{op, foreign}, Auth: keyHolder{}, Repeats: &memory{all: map[string]*idempotency.Record{}}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	remove := Operation{Method: http.MethodDelete, Path: "/v1/agents/{agent}", ID: "deleteAgent", Scope: tenant.ScopeExecute, Params: []Param{{Name: "agent", In: InPath, Doc: "An id."}}, Answers: []Answer{OK(made{}, "")}, Serve: Returns(func(c *Call) (made, error) {
+		if c.Path("agent") == "busy" {
+			return made{}, fault.New(fault.Conflict, "not now")
+		}
+		return made{}, nil
+	})}
+	m.Server, err = New(Config{Operations: []Operation{op, foreign, remove}, Auth: keyHolder{}, Repeats: &memory{all: map[string]*idempotency.Record{}}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +212,41 @@ func TestRepeated(t *testing.T) {
 		if c.replayed && c.status == 201 && w.Header().Get("Location") != "/v1/agents/1" {
 			t.Errorf("%s: %v", c.name, w.Header())
 		}
+	}
+}
+
+// TestKeptAnswers: an answer goes with what it is about, and one that must not be stored is not.
+func TestKeptAnswers(t *testing.T) {
+	s := newMaker(t)
+	remove := func(id string) int {
+		r := httptest.NewRequest(http.MethodDelete, agents+"/"+id, nil)
+		r.Header.Set("Authorization", "Bearer b")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, key := range []string{"k", "l"} {
+		s.send(t.Context(), agents, "a", key, "agt_1")
+	}
+	s.send(t.Context(), agents, "a", "m", "a")
+	if code := remove("agt_2"); code != 200 {
+		t.Fatal(code)
+	}
+	if w := s.send(t.Context(), agents, "a", "k", "agt_1"); w.Header().Get(ReplayedHeader) != "true" {
+		t.Errorf("the answer went with another agent: %d %s", w.Code, w.Body)
+	}
+	remove("agt_1")
+	for key, replayed := range map[string]string{"k": "", "l": "", "m": "true"} {
+		name := "agt_1"
+		if key == "m" {
+			name = "a"
+		}
+		if w := s.send(t.Context(), agents, "a", key, name); w.Code != 201 || w.Header().Get(ReplayedHeader) != replayed {
+			t.Errorf("%s: %d %s, replayed %q", key, w.Code, w.Body, w.Header().Get(ReplayedHeader))
+		}
+	}
+	if first, again := s.send(t.Context(), agents, "a", "n", "unkept"), s.send(t.Context(), agents, "a", "n", "unkept"); first.Code != 201 || again.Code != 409 || !strings.Contains(again.Body.String(), "store: false") {
+		t.Errorf("%d, %d %s", first.Code, again.Code, again.Body)
 	}
 }
 

@@ -104,8 +104,31 @@ func (s *repeats) End(ctx context.Context, r idempotency.Request, state idempote
 		}
 		sealed = s.db.seal.SealFor(r.Tenant, plain, answerPlace(r))
 	}
-	_, err := s.db.write.exec(ctx, `UPDATE idempotent_requests SET state = ?, lease_until = 0, answer = ? WHERE tenant = ? AND caller = ? AND key = ? AND state = ?`, string(state), sealed, r.Tenant, r.Caller, r.Key, string(idempotency.Begun))
-	return s.db.write.wrap("end a request", err)
+	return s.db.write.wrap("end a request", s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `UPDATE idempotent_requests SET state = ?, lease_until = 0, answer = ? WHERE tenant = ? AND caller = ? AND key = ? AND state = ?`, string(state), sealed, r.Tenant, r.Caller, r.Key, string(idempotency.Begun))
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := t.exec(ctx, `DELETE FROM idempotent_objects WHERE tenant = ? AND caller = ? AND key = ?`, r.Tenant, r.Caller, r.Key); err != nil {
+			return err // those of a request that had the key a day ago
+		}
+		for _, object := range a.Objects {
+			if _, err := t.exec(ctx, `INSERT INTO idempotent_objects (tenant, object, caller, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, r.Tenant, object, r.Caller, r.Key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func (s *repeats) Forget(ctx context.Context, tenant string, objects []string) error {
+	for _, object := range objects {
+		if _, err := s.db.write.exec(ctx, `DELETE FROM idempotent_requests WHERE tenant = ? AND state <> ? AND (caller, key) IN (SELECT caller, key FROM idempotent_objects WHERE tenant = ? AND object = ?)`,
+			tenant, string(idempotency.Begun), tenant, object); err != nil {
+			return s.db.write.wrap("forget answers", err)
+		}
+	}
+	return nil
 }
 
 func (s *repeats) Release(ctx context.Context, r idempotency.Request) error {

@@ -77,6 +77,28 @@ func testIdempotency(t *testing.T, open opener) {
 		t.Error("an answer is in the clear")
 	}
 
+	// With what it is about, an answer goes, and its key is new; those of other tenants stay.
+	about := idempotency.Request{Tenant: r.Tenant, Caller: r.Caller, Key: "about", Body: [32]byte{2}}
+	theirs := about
+	theirs.Tenant = "ten_2"
+	named := idempotency.Answer{Status: 201, Header: map[string]string{}, Objects: []string{"agt_1", "slug"}}
+	for _, of := range []idempotency.Request{about, theirs} {
+		if got, err := s.Begin(ctx, of); got != nil || err != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+		must(t, s.Forget(ctx, of.Tenant, []string{"agt_1"})) // it is being worked on
+		must(t, s.End(ctx, of, idempotency.Done, named))
+	}
+	must(t, s.Forget(ctx, r.Tenant, []string{"agt_2", "agt_1"}))
+	if got, err := s.Get(ctx, about); got != nil || err != nil {
+		t.Errorf("the answer about what was deleted is kept: %+v, %v", got, err)
+	}
+	if got, err := s.Get(ctx, theirs); got == nil || got.State != idempotency.Done || err != nil {
+		t.Errorf("another tenant's answer went: %+v, %v", got, err)
+	}
+	must(t, s.Forget(ctx, "ten_2", []string{"slug"}))
+	want(r, idempotency.Done, answer)
+
 	age("61000000") // the server that has the other one is gone
 	want(other, idempotency.Unknown, idempotency.Answer{})
 	must(t, s.Renew(ctx, other))

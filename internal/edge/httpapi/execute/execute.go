@@ -15,10 +15,11 @@ import (
 // asks for NDJSON, or answers at once to one that prefers so.
 func (h *Handlers) execute(c *httpapi.Call, in *ExecuteRequest) error {
 	call := gateway.Call{Source: execution.SourceAPI, Delivery: delivery(c.R.Header)}
-	var err error
-	if call.IdempotencyKey, err = httpapi.IdempotencyKey(c.R.Header); err != nil {
+	key, err := httpapi.IdempotencyKey(c.R.Header)
+	if err != nil {
 		return err
 	}
+	call.IdempotencyKey = gateway.CallerKey(c.Caller, key)
 	if c.Caller.Token != nil && (in.WebhookURL != nil || in.ThreadID != nil) {
 		return errTokenBody
 	}

@@ -125,6 +125,17 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	httpapitest.Refused(t, httpapitest.Post(s, `{"code":"print twice","timeout":5}`, "Idempotency-Key", "k 1"), 409, "conflict", "Idempotency-Key")
+	// Another key of the tenant has keys of its own: it neither gets the answer nor is refused.
+	second := tenant.NewKey()
+	if err := s.World.DB.Tenants().CreateKey(t.Context(), tenant.Key{ID: tenant.NewID("key"), Tenant: s.Caller.Tenant.ID, Environment: s.Caller.Environment.ID, Name: "second", Hash: tenant.HashKey(second), Scopes: tenant.DefaultScopes}); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{"print once", "print twice"} {
+		w := httpapitest.Post(s, `{"code":"`+code+`","timeout":5}`, "Idempotency-Key", "k 1", "Authorization", "Bearer "+second)
+		if code == "print once" && (w.Code != 200 || httpapitest.TraceID(w) == httpapitest.TraceID(first)) || code == "print twice" && w.Code != 409 {
+			t.Errorf("another key's %q: %d %s", code, w.Code, w.Body)
+		}
+	}
 	for _, key := range []string{" ", "ä", "a\tb", strings.Repeat("x", 256), "\x7f"} {
 		w := httpapitest.Post(s, `{"code":"x"}`, "Idempotency-Key", key)
 		if key == " " {

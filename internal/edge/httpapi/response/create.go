@@ -23,6 +23,11 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err != nil {
 		return err
 	}
+	if r.Keep > 0 {
+		c.About(idOf(r.ID))
+	} else {
+		c.Unkept()
+	}
 	background, streamed := in.Background != nil && *in.Background, in.Stream != nil && *in.Stream
 	q.Publish = background || streamed
 	if err := c.Draining(); err != nil {
