@@ -487,3 +487,23 @@ func TestABurstIsRefusedWithoutRecords(t *testing.T) {
 		return err == nil
 	})
 }
+
+// TestForget: the log of an execution goes with the run that made it.
+func TestForget(t *testing.T) {
+	w := gatewaytest.Open(t)
+	p := w.Principal(t, "acme", "enterprise")
+	const run = "run_0123456789abcdef0123456789abcdef"
+	e, err := w.Execute(t.Context(), p, gatewaytest.Request("print secret"), gateway.Call{Source: execution.SourceResponse, Delivery: execution.Inline, Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Bus.Log().Result(t.Context(), e.TraceID); err != nil {
+		t.Fatalf("it has no log: %v", err)
+	}
+	if err := w.Forget(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Bus.Log().Result(t.Context(), e.TraceID); !errors.Is(err, execution.ErrNoLog) {
+		t.Errorf("its log is still there: %v", err)
+	}
+}
