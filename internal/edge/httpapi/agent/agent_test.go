@@ -220,7 +220,7 @@ func TestLimits(t *testing.T) {
 	for i := range 50 {
 		answer(t, httpapitest.Ask(s, "POST", "/v1/agents", fmt.Sprintf(`{"name": "n", "slug": "a%d", "model": {"name": "m"}}`, i)), http.StatusCreated)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}}`), http.StatusTooManyRequests, "rate_limited", "archive some")
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}}`), http.StatusTooManyRequests, "rate_limited", "archive or delete some")
 	for i := range 50 {
 		answer(t, patch(s, "/v1/agents/a0", fmt.Sprintf(`{"version": %d, "system": "%[1]d"}`, i+1)), http.StatusOK)
 	}
