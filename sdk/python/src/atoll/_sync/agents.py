@@ -63,6 +63,10 @@ class Agents(Resource):
         """Ends an agent; sessions with it go on."""
         return self._one(types.Agent, "POST", "/v1/agents/{}/archive", agent)
 
+    def delete(self, agent: str) -> types.DeletedAgent:
+        """Deletes an agent with its versions. An agent that has sessions is a conflict."""
+        return self._one(types.DeletedAgent, "DELETE", "/v1/agents/{}", agent)
+
     def copy(self, agent: str, **settings: Unpack[params.AgentCopy]) -> types.Agent:
         """Makes another agent like this one."""
         return self._one(types.Agent, "POST", "/v1/agents/{}/copy", agent, body=settings)
