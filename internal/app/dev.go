@@ -20,7 +20,7 @@ func (s *Server) openDev(ctx context.Context) error {
 		return err
 	}
 	for _, l := range []outbound.List{s.allow.models, s.allow.mcp, s.allow.webhooks} {
-		l.OpenLoopback(string(dev.ID))
+		l.OpenLoopback(dev.ID)
 	}
 	s.log.Info("development mode: models, MCP servers and webhooks of the tenant dev may be on this machine")
 	return nil

@@ -22,6 +22,9 @@ type Agent struct {
 	// ArchivedAt When it was archived; null while it is in use.
 	ArchivedAt *time.Time `json:"archived_at"`
 
+	// Compaction When a long conversation is summarized; null for auto.
+	Compaction *AgentCompaction `json:"compaction"`
+
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
@@ -33,6 +36,9 @@ type Agent struct {
 
 	// ID agt_ and 32 hexadecimal digits.
 	ID string `json:"id"`
+
+	// MaxSteps How many times a turn may ask the model; null for 100.
+	MaxSteps *int64 `json:"max_steps"`
 
 	// McpServers Without their headers and variables.
 	McpServers []AgentServer `json:"mcp_servers"`
@@ -48,6 +54,9 @@ type Agent struct {
 
 	// Name Its name.
 	Name string `json:"name"`
+
+	// RetryForMS How long Atoll asks the model again after its provider failed; null for the server's setting.
+	RetryForMS *int64 `json:"retry_for_ms"`
 
 	// Skills Skills that it works with.
 	Skills []AgentSkill `json:"skills"`
@@ -82,11 +91,17 @@ type Agent struct {
 
 // AgentChange AgentChange makes another version; what is left out stays.
 type AgentChange struct {
+	// Compaction AgentCompaction says when a conversation is summarized.
+	Compaction *AgentCompaction `json:"compaction,omitempty"`
+
 	// Description What the agent is for, in words; null takes it away.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Replaces the list.
 	Handoffs *[]AgentHandoff `json:"handoffs,omitempty"`
+
+	// MaxSteps How many times a turn may ask the model.
+	MaxSteps *int64 `json:"max_steps,omitempty"`
 
 	// McpServers Replaces the list.
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
@@ -102,6 +117,9 @@ type AgentChange struct {
 
 	// Name Its name.
 	Name *string `json:"name,omitempty"`
+
+	// RetryForMS How long Atoll asks the model again after its provider failed.
+	RetryForMS *int64 `json:"retry_for_ms,omitempty"`
 
 	// Skills Replaces the list.
 	Skills *[]interface{} `json:"skills,omitempty"`
@@ -123,6 +141,15 @@ type AgentChange struct {
 
 	// Visibility private, or template for one that other tenants may see and copy by its id.
 	Visibility *string `json:"visibility,omitempty"`
+}
+
+// AgentCompaction AgentCompaction says when a conversation is summarized.
+type AgentCompaction struct {
+	// AtTokens Of auto: summarize from this size on, if the model reads more.
+	AtTokens *int64 `json:"at_tokens,omitempty"`
+
+	// Mode auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+	Mode string `json:"mode"`
 }
 
 // AgentCopy AgentCopy says in what a copy differs; the body may be left out.
@@ -923,6 +950,15 @@ type ContainerNetworkPolicy struct {
 	Type string `json:"type"`
 }
 
+// ContextManagement ContextManagement is a way to keep a conversation within what the model reads.
+type ContextManagement struct {
+	// CompactThreshold Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+	CompactThreshold *int64 `json:"compact_threshold,omitempty"`
+
+	// Type compaction: the model summarizes the beginning of the conversation.
+	Type string `json:"type"`
+}
+
 // ContextTool ContextTool is a tool as the model is told of it.
 type ContextTool struct {
 	// AnsweredByClient Its calls wait for a tool_result.
@@ -945,6 +981,9 @@ type ContextTool struct {
 type CreateResponse struct {
 	// Background Answer at once; the response is made in the background.
 	Background *bool `json:"background,omitempty"`
+
+	// ContextManagement How a long conversation is kept within what the model reads.
+	ContextManagement *[]ContextManagement `json:"context_management,omitempty"`
 
 	// Include Fields of output items to send that are left out otherwise.
 	Include *[]string `json:"include,omitempty"`
@@ -1125,6 +1164,15 @@ type Credentials struct {
 
 	// ServiceAccount Of gcs: the JSON of a service account's key file.
 	ServiceAccount string `json:"service_account,omitempty"`
+}
+
+// DeletedAgent DeletedAgent says that an agent is gone.
+type DeletedAgent struct {
+	// ID Its id, which does not change.
+	ID string `json:"id"`
+
+	// Type What it is, which says which of the other fields it has.
+	Type string `json:"type"`
 }
 
 // DeletedContainer DeletedContainer says that a container was deleted.
@@ -2374,11 +2422,17 @@ type NetworkPermissions struct {
 
 // NewAgent NewAgent is the body that makes an agent.
 type NewAgent struct {
+	// Compaction AgentCompaction says when a conversation is summarized.
+	Compaction *AgentCompaction `json:"compaction,omitempty"`
+
 	// Description What it is for, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Agents that it may hand work to: each is a tool of the model's.
 	Handoffs *[]AgentHandoff `json:"handoffs,omitempty"`
+
+	// MaxSteps How many times a turn may ask the model; 100 if left out.
+	MaxSteps *int64 `json:"max_steps,omitempty"`
 
 	// McpServers MCP servers that tools name.
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
@@ -2394,6 +2448,9 @@ type NewAgent struct {
 
 	// Name Its name.
 	Name string `json:"name"`
+
+	// RetryForMS How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
+	RetryForMS *int64 `json:"retry_for_ms,omitempty"`
 
 	// Skills Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
 	Skills *[]interface{} `json:"skills,omitempty"`
@@ -2877,6 +2934,9 @@ type NewToken struct {
 
 	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
 	Origins *[]string `json:"origins,omitempty"`
+
+	// Rights What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out.
+	Rights *[]string `json:"rights,omitempty"`
 
 	// Sandbox Name or sandbox_id of the named sandbox that it reaches, and no other.
 	Sandbox *string `json:"sandbox,omitempty"`
@@ -4228,6 +4288,9 @@ type ResponseUsage struct {
 	// Cost ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server.
 	Cost ResponseCost `json:"cost"`
 
+	// EstimatedTokens Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+	EstimatedTokens int64 `json:"estimated_tokens,omitempty"`
+
 	// InputTokens Tokens of the input, cached ones too.
 	InputTokens int64 `json:"input_tokens"`
 
@@ -4753,7 +4816,7 @@ type SessionEvent struct {
 	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
 	Arguments *string `json:"arguments,omitempty"`
 
-	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text.
+	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text.
 	Content *string `json:"content,omitempty"`
 
 	// CreatedAt When it happened.
@@ -4830,6 +4893,9 @@ type SessionEvent struct {
 
 	// Usage TurnUsage is what a turn has used, or all turns of a session.
 	Usage *TurnUsage `json:"usage,omitempty"`
+
+	// Warning TurnWarning says what is in trouble in a turn that goes on.
+	Warning *TurnWarning `json:"warning,omitempty"`
 }
 
 // SessionFile SessionFile is a file that an agent has shared.
@@ -4996,6 +5062,9 @@ type ShellInput struct {
 
 // ShellOutput ShellOutput is what shell returns.
 type ShellOutput struct {
+	// Blocked The permission of the environment that stopped the command, such as blocked_commands: shutdown.
+	Blocked string `json:"blocked,omitempty"`
+
 	// ExitCode 128+n when signal n ended the command; 124 when timeout_ms was over.
 	ExitCode int64 `json:"exit_code"`
 
@@ -5479,6 +5548,9 @@ type Token struct {
 	// Origins Empty for any.
 	Origins []string `json:"origins"`
 
+	// Rights What it may do in sessions beside sending messages: confirm, outcomes.
+	Rights []string `json:"rights"`
+
 	// Sandbox null for any.
 	Sandbox *TokenSandbox `json:"sandbox"`
 
@@ -5506,13 +5578,13 @@ type TokenSandbox struct {
 
 // ToolPolicy ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
-	// AllowList Left out, all tools may be called; empty, none.
+	// AllowList Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
 	AllowList *[]string `json:"allow_list,omitempty"`
 
 	// ConfirmWithin Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
 	ConfirmWithin *int64 `json:"confirm_within,omitempty"`
 
-	// DenyList Wins over allow_list.
+	// DenyList Tools that the agent may not call, by any of these names; wins over allow_list.
 	DenyList *[]string `json:"deny_list,omitempty"`
 
 	// RequireConfirmation Tools whose calls wait until a client confirms them.
@@ -5560,11 +5632,29 @@ type TurnUsage struct {
 	// CostUsd Of models, tools and the sandbox.
 	CostUsd float64 `json:"cost_usd"`
 
+	// EstimatedTokens Tokens of both that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+	EstimatedTokens int64 `json:"estimated_tokens,omitempty"`
+
 	// InputTokens Tokens of the input, cached ones too.
 	InputTokens int64 `json:"input_tokens"`
 
 	// OutputTokens Tokens of the output, reasoning included.
 	OutputTokens int64 `json:"output_tokens"`
+}
+
+// TurnWarning TurnWarning says what is in trouble in a turn that goes on.
+type TurnWarning struct {
+	// Code compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+	Code string `json:"code"`
+
+	// Message What went wrong.
+	Message string `json:"message"`
+
+	// RetryAt When Atoll tries again. Left out where the next turn does.
+	RetryAt *time.Time `json:"retry_at,omitempty"`
+
+	// Server Of mcp_unavailable: the server's name.
+	Server *string `json:"server,omitempty"`
 }
 
 // UploadRequest UploadRequest is the body of POST /v1/files/upload_url.

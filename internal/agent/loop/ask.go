@@ -116,7 +116,7 @@ func (a *answering) failed(err error) error {
 func (d *drive) fail(f *run.ModelFailed) error {
 	var got model.Answer
 	var prices model.Prices
-	asked := int64(0)
+	var asked int64
 	switch a := d.answering; {
 	case a != nil && (a.billed || a.begun && d.ctx.Err() != nil): // else the provider failed before it did anything
 		got, prices, asked = a.fold.Answer(), a.prices, a.asked

@@ -28,6 +28,6 @@ func (s *Sandbox) helper(in image.Interpreter, env map[string]string, p *executi
 	c := s.command(in, env)
 	c.Argv = []string{path.Base(in.Path), "-I", "-X", "utf8", "-c", helperLoader}
 	c.Env, c.Dir = process.Isolated.Isolate(c.Env), "/"
-	stdin := binary.BigEndian.AppendUint32(nil, uint32(len(p.Code))) //nolint:gosec // a program of ours
+	stdin := binary.BigEndian.AppendUint32(nil, uint32(len(p.Code)))
 	return guest.RunSpec{Command: c, Stdin: append(append(stdin, p.Code...), p.Input.Stdin...), Port: p.Port, Serve: p.Serve}
 }

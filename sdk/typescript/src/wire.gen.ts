@@ -24,6 +24,8 @@ export interface components {
              * When it was archived; null while it is in use.
              */
             archived_at: string | null;
+            /** When a long conversation is summarized; null for auto. */
+            compaction: components["schemas"]["AgentCompaction"] | null;
             /**
              * Format: date-time
              * When it was made.
@@ -35,6 +37,11 @@ export interface components {
             handoffs: components["schemas"]["AgentHandoff"][];
             /** agt_ and 32 hexadecimal digits. */
             id: string;
+            /**
+             * Format: int64
+             * How many times a turn may ask the model; null for 100.
+             */
+            max_steps: number | null;
             /** Without their headers and variables. */
             mcp_servers: components["schemas"]["AgentServer"][];
             /** What the client has stored with it. */
@@ -46,6 +53,11 @@ export interface components {
             multiagent: components["schemas"]["AgentMultiagent"] | null;
             /** Its name. */
             name: string;
+            /**
+             * Format: int64
+             * How long Atoll asks the model again after its provider failed; null for the server's setting.
+             */
+            retry_for_ms: number | null;
             /** Skills that it works with. */
             skills: components["schemas"]["AgentSkill"][];
             /** A name for URLs, the only one of its kind in the tenant. */
@@ -78,10 +90,17 @@ export interface components {
         };
         /** AgentChange makes another version; what is left out stays. */
         AgentChange: {
+            /** Replaces it. */
+            compaction?: components["schemas"]["AgentCompaction"];
             /** What the agent is for, in words; null takes it away. */
             description?: string | null;
             /** Replaces the list. */
             handoffs?: components["schemas"]["AgentHandoff"][] | null;
+            /**
+             * Format: int64
+             * How many times a turn may ask the model.
+             */
+            max_steps?: number | null;
             /** Replaces the list. */
             mcp_servers?: components["schemas"]["AgentServer"][] | null;
             /** Replaces it. */
@@ -94,6 +113,11 @@ export interface components {
             multiagent?: components["schemas"]["AgentMultiagent"];
             /** Its name. */
             name?: string | null;
+            /**
+             * Format: int64
+             * How long Atoll asks the model again after its provider failed.
+             */
+            retry_for_ms?: number | null;
             /** Replaces the list. */
             skills?: unknown[] | null;
             /** A name for URLs, the only one of its kind in the tenant. */
@@ -114,6 +138,19 @@ export interface components {
              * @enum {string|null}
              */
             visibility?: "private" | "template" | null;
+        };
+        /** AgentCompaction says when a conversation is summarized. */
+        AgentCompaction: {
+            /**
+             * Format: int64
+             * Of auto: summarize from this size on, if the model reads more.
+             */
+            at_tokens?: number | null;
+            /**
+             * auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+             * @enum {string}
+             */
+            mode: "auto" | "off";
         };
         /** AgentCopy says in what a copy differs; the body may be left out. */
         AgentCopy: {
@@ -948,6 +985,19 @@ export interface components {
              */
             type: "disabled" | "allowlist";
         };
+        /** ContextManagement is a way to keep a conversation within what the model reads. */
+        ContextManagement: {
+            /**
+             * Format: int64
+             * Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+             */
+            compact_threshold?: number | null;
+            /**
+             * compaction: the model summarizes the beginning of the conversation.
+             * @enum {string}
+             */
+            type: "compaction";
+        };
         /** ContextTool is a tool as the model is told of it. */
         ContextTool: {
             /** Its calls wait for a tool_result. */
@@ -968,6 +1018,8 @@ export interface components {
              * @default false
              */
             background?: boolean | null;
+            /** How a long conversation is kept within what the model reads. */
+            context_management?: components["schemas"]["ContextManagement"][];
             /** Fields of output items to send that are left out otherwise. */
             include?: string[];
             /** A text, or a list of items. */
@@ -1154,6 +1206,16 @@ export interface components {
             secret_access_key?: string;
             /** Of gcs: the JSON of a service account's key file. */
             service_account?: string;
+        };
+        /** DeletedAgent says that an agent is gone. */
+        DeletedAgent: {
+            /** Its id, which does not change. */
+            id: string;
+            /**
+             * What it is, which says which of the other fields it has.
+             * @enum {string}
+             */
+            type: "agent_deleted";
         };
         /** DeletedContainer says that a container was deleted. */
         DeletedContainer: {
@@ -2433,10 +2495,17 @@ export interface components {
         };
         /** NewAgent is the body that makes an agent. */
         NewAgent: {
+            /** When a long conversation is summarized; auto if left out. */
+            compaction?: components["schemas"]["AgentCompaction"];
             /** What it is for, in words. */
             description?: string | null;
             /** Agents that it may hand work to: each is a tool of the model's. */
             handoffs?: components["schemas"]["AgentHandoff"][];
+            /**
+             * Format: int64
+             * How many times a turn may ask the model; 100 if left out.
+             */
+            max_steps?: number | null;
             /** MCP servers that tools name. */
             mcp_servers?: components["schemas"]["AgentServer"][];
             /** What to store with it: an object of your own. */
@@ -2448,6 +2517,11 @@ export interface components {
             multiagent?: components["schemas"]["AgentMultiagent"];
             /** Its name. */
             name: string;
+            /**
+             * Format: int64
+             * How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
+             */
+            retry_for_ms?: number | null;
             /** Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's. */
             skills?: unknown[];
             /** Unique among the tenant's agents; taken wherever an id is. */
@@ -2913,6 +2987,8 @@ export interface components {
             operations?: string[] | null;
             /** Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any. */
             origins?: string[] | null;
+            /** What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out. */
+            rights?: string[] | null;
             /** Name or sandbox_id of the named sandbox that it reaches, and no other. */
             sandbox?: string | null;
             /** The session that has the sandbox; default if left out. */
@@ -4285,6 +4361,11 @@ export interface components {
             cost: components["schemas"]["ResponseCost"];
             /**
              * Format: int64
+             * Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+             */
+            estimated_tokens?: number;
+            /**
+             * Format: int64
              * Tokens of the input, cached ones too.
              */
             input_tokens: number;
@@ -4870,7 +4951,7 @@ export interface components {
             approve?: boolean | null;
             /** Of tool_use: what the model wrote, JSON if it did as it was told. */
             arguments?: string | null;
-            /** Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text. */
+            /** Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text. */
             content?: string | null;
             /**
              * Format: date-time
@@ -4931,9 +5012,11 @@ export interface components {
              * What it is, which says which of the other fields it has.
              * @enum {string}
              */
-            type: "message" | "thinking" | "tool_use" | "tool_result" | "tool_confirmation" | "error" | "usage" | "status" | "file" | "plan" | "review" | "state" | "reminder" | "user.define_outcome" | "outcome_evaluation_start" | "outcome_evaluation_ongoing" | "outcome_evaluation_end" | "thread_created" | "thread_message_sent" | "thread_message_received" | "thread_idle" | "thread_terminated" | "context_summary" | "speaker";
+            type: "message" | "thinking" | "tool_use" | "tool_result" | "tool_confirmation" | "error" | "warning" | "usage" | "status" | "file" | "plan" | "review" | "state" | "reminder" | "user.define_outcome" | "outcome_evaluation_start" | "outcome_evaluation_ongoing" | "outcome_evaluation_end" | "thread_created" | "thread_message_sent" | "thread_message_received" | "thread_idle" | "thread_terminated" | "context_summary" | "context_compacted" | "speaker";
             /** Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded. */
             usage?: components["schemas"]["TurnUsage"];
+            /** Of warning. */
+            warning?: components["schemas"]["TurnWarning"];
         };
         /** SessionFile is a file that an agent has shared. */
         SessionFile: {
@@ -5111,6 +5194,8 @@ export interface components {
         };
         /** ShellOutput is what shell returns. */
         ShellOutput: {
+            /** The permission of the environment that stopped the command, such as blocked_commands: shutdown. */
+            blocked?: string;
             /**
              * Format: int64
              * 128+n when signal n ended the command; 124 when timeout_ms was over.
@@ -5625,6 +5710,8 @@ export interface components {
             operations: string[];
             /** Empty for any. */
             origins: string[];
+            /** What it may do in sessions beside sending messages: confirm, outcomes. */
+            rights: string[];
             /** null for any. */
             sandbox: components["schemas"]["TokenSandbox"] | null;
             /** What it may do. */
@@ -5645,14 +5732,14 @@ export interface components {
         };
         /** ToolPolicy says which tools an agent may call. */
         ToolPolicy: {
-            /** Left out, all tools may be called; empty, none. */
+            /** Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none. */
             allow_list?: string[];
             /**
              * Format: int64
              * Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
              */
             confirm_within?: number | null;
-            /** Wins over allow_list. */
+            /** Tools that the agent may not call, by any of these names; wins over allow_list. */
             deny_list?: string[];
             /** Tools whose calls wait until a client confirms them. */
             require_confirmation?: string[];
@@ -5699,6 +5786,11 @@ export interface components {
             cost_usd: number;
             /**
              * Format: int64
+             * Tokens of both that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+             */
+            estimated_tokens?: number;
+            /**
+             * Format: int64
              * Tokens of the input, cached ones too.
              */
             input_tokens: number;
@@ -5707,6 +5799,23 @@ export interface components {
              * Tokens of the output, reasoning included.
              */
             output_tokens: number;
+        };
+        /** TurnWarning says what is in trouble in a turn that goes on. */
+        TurnWarning: {
+            /**
+             * compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+             * @enum {string}
+             */
+            code: "model_retry" | "mcp_unavailable" | "tool_unavailable" | "compaction_failed";
+            /** What went wrong. */
+            message: string;
+            /**
+             * Format: date-time
+             * When Atoll tries again. Left out where the next turn does.
+             */
+            retry_at?: string | null;
+            /** Of mcp_unavailable: the server's name. */
+            server?: string | null;
         };
         /** UploadRequest is the body of POST /v1/files/upload_url. */
         UploadRequest: {
@@ -6090,6 +6199,8 @@ export type AcceptedResponse = components['schemas']['AcceptedResponse'];
 export type Agent = components['schemas']['Agent'];
 /** AgentChange makes another version; what is left out stays. */
 export type AgentChange = components['schemas']['AgentChange'];
+/** AgentCompaction says when a conversation is summarized. */
+export type AgentCompaction = components['schemas']['AgentCompaction'];
 /** AgentCopy says in what a copy differs; the body may be left out. */
 export type AgentCopy = components['schemas']['AgentCopy'];
 /** AgentHandoff is an agent that another one may hand work to. */
@@ -6166,6 +6277,8 @@ export type ContainerFileList = components['schemas']['ContainerFileList'];
 export type ContainerList = components['schemas']['ContainerList'];
 /** ContainerNetworkPolicy is what a container may reach. */
 export type ContainerNetworkPolicy = components['schemas']['ContainerNetworkPolicy'];
+/** ContextManagement is a way to keep a conversation within what the model reads. */
+export type ContextManagement = components['schemas']['ContextManagement'];
 /** ContextTool is a tool as the model is told of it. */
 export type ContextTool = components['schemas']['ContextTool'];
 /** CreateResponse is the body of POST /v1/responses. A field that the open specification has and that is not here is refused by name. */
@@ -6180,6 +6293,8 @@ export type CredentialChange = components['schemas']['CredentialChange'];
 export type CredentialRefresh = components['schemas']['CredentialRefresh'];
 /** Credentials of a bucket. They are stored encrypted and never shown. */
 export type Credentials = components['schemas']['Credentials'];
+/** DeletedAgent says that an agent is gone. */
+export type DeletedAgent = components['schemas']['DeletedAgent'];
 /** DeletedContainer says that a container was deleted. */
 export type DeletedContainer = components['schemas']['DeletedContainer'];
 /** DeletedContainerFile says that a file was deleted. */
@@ -6638,6 +6753,8 @@ export type TransferOutput = components['schemas']['TransferOutput'];
 export type TurnError = components['schemas']['TurnError'];
 /** TurnUsage is what a turn has used, or all turns of a session. */
 export type TurnUsage = components['schemas']['TurnUsage'];
+/** TurnWarning says what is in trouble in a turn that goes on. */
+export type TurnWarning = components['schemas']['TurnWarning'];
 /** UploadRequest is the body of POST /v1/files/upload_url. */
 export type UploadRequest = components['schemas']['UploadRequest'];
 /** UploadedFile is what is recorded of a file. */

@@ -220,16 +220,6 @@ func TestVaultOfSession(t *testing.T) {
 	}
 }
 
-// sayTo is a message that is refused; the body is returned.
-func (k *talk) sayTo(status int, text string) string {
-	k.Helper()
-	w := httpapitest.Ask(k.Server, "POST", k.path+"/events", fmt.Sprintf(`{"type":"message","content":%q}`, text))
-	if w.Code != status {
-		k.Fatalf("%q: %d %s, want %d", text, w.Code, w.Body, status)
-	}
-	return w.Body.String()
-}
-
 // warned has a turn go on without a server's tools, and returns what its event says of that.
 func (k *talk) warned() string {
 	k.Helper()

@@ -9,6 +9,21 @@ else:
     NotRequired = Optional
 
 
+class AgentCompaction(TypedDict):
+    """
+    AgentCompaction says when a conversation is summarized.
+    """
+
+    at_tokens: NotRequired[int | None]
+    """
+    Of auto: summarize from this size on, if the model reads more.
+    """
+    mode: Literal["auto", "off"]
+    """
+    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+    """
+
+
 class AgentHandoff(TypedDict):
     """
     AgentHandoff is an agent that another one may hand work to.
@@ -263,6 +278,21 @@ class ContainerAccess(TypedDict):
     type: Literal["disabled", "allowlist"]
     """
     What it is, which says which of the other fields it has.
+    """
+
+
+class ContextManagement(TypedDict):
+    """
+    ContextManagement is a way to keep a conversation within what the model reads.
+    """
+
+    compact_threshold: NotRequired[int | None]
+    """
+    Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+    """
+    type: Literal["compaction"]
+    """
+    compaction: the model summarizes the beginning of the conversation.
     """
 
 
@@ -1119,6 +1149,10 @@ class NewToken(TypedDict):
     """
     Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
     """
+    rights: NotRequired[list[str] | None]
+    """
+    What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out.
+    """
     sandbox: NotRequired[str | None]
     """
     Name or sandbox_id of the named sandbox that it reaches, and no other.
@@ -1709,7 +1743,7 @@ class ToolPolicy(TypedDict):
 
     allow_list: NotRequired[list[str]]
     """
-    Left out, all tools may be called; empty, none.
+    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
     """
     confirm_within: NotRequired[int | None]
     """
@@ -1717,7 +1751,7 @@ class ToolPolicy(TypedDict):
     """
     deny_list: NotRequired[list[str]]
     """
-    Wins over allow_list.
+    Tools that the agent may not call, by any of these names; wins over allow_list.
     """
     require_confirmation: NotRequired[list[str]]
     """
@@ -1826,6 +1860,10 @@ class AgentChange(TypedDict):
     AgentChange makes another version; what is left out stays.
     """
 
+    compaction: NotRequired[AgentCompaction]
+    """
+    Replaces it.
+    """
     description: NotRequired[str | None]
     """
     What the agent is for, in words; null takes it away.
@@ -1833,6 +1871,10 @@ class AgentChange(TypedDict):
     handoffs: NotRequired[list[AgentHandoff] | None]
     """
     Replaces the list.
+    """
+    max_steps: NotRequired[int | None]
+    """
+    How many times a turn may ask the model.
     """
     mcp_servers: NotRequired[list[AgentServer] | None]
     """
@@ -1853,6 +1895,10 @@ class AgentChange(TypedDict):
     name: NotRequired[str | None]
     """
     Its name.
+    """
+    retry_for_ms: NotRequired[int | None]
+    """
+    How long Atoll asks the model again after its provider failed.
     """
     skills: NotRequired[list[Any] | None]
     """
@@ -1976,6 +2022,10 @@ class CreateResponse(TypedDict):
     background: NotRequired[bool | None]
     """
     Answer at once; the response is made in the background.
+    """
+    context_management: NotRequired[list[ContextManagement]]
+    """
+    How a long conversation is kept within what the model reads.
     """
     include: NotRequired[list[str]]
     """
@@ -2162,6 +2212,10 @@ class NewAgent(TypedDict):
     NewAgent is the body that makes an agent.
     """
 
+    compaction: NotRequired[AgentCompaction]
+    """
+    When a long conversation is summarized; auto if left out.
+    """
     description: NotRequired[str | None]
     """
     What it is for, in words.
@@ -2169,6 +2223,10 @@ class NewAgent(TypedDict):
     handoffs: NotRequired[list[AgentHandoff]]
     """
     Agents that it may hand work to: each is a tool of the model's.
+    """
+    max_steps: NotRequired[int | None]
+    """
+    How many times a turn may ask the model; 100 if left out.
     """
     mcp_servers: NotRequired[list[AgentServer]]
     """
@@ -2186,6 +2244,10 @@ class NewAgent(TypedDict):
     name: str
     """
     Its name.
+    """
+    retry_for_ms: NotRequired[int | None]
+    """
+    How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
     """
     skills: NotRequired[list[Any]]
     """

@@ -24,6 +24,22 @@ class AcceptedResponse(Record):
     """
 
 
+class AgentCompaction(Record):
+    """
+    AgentCompaction says when a conversation is summarized.
+    """
+
+    __slots__ = ()
+    mode: Literal["auto", "off"]
+    """
+    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+    """
+    at_tokens: int | None
+    """
+    Of auto: summarize from this size on, if the model reads more.
+    """
+
+
 class AgentHandoff(Record):
     """
     AgentHandoff is an agent that another one may hand work to.
@@ -777,6 +793,22 @@ class ContextTool(Record):
     needs_approval: bool
     """
     Its calls wait for a tool_confirmation.
+    """
+
+
+class DeletedAgent(Record):
+    """
+    DeletedAgent says that an agent is gone.
+    """
+
+    __slots__ = ()
+    id: str
+    """
+    Its id, which does not change.
+    """
+    type: Literal["agent_deleted"]
+    """
+    What it is, which says which of the other fields it has.
     """
 
 
@@ -2651,6 +2683,10 @@ class ResponseUsage(Record):
     """
     Tokens of input and output together.
     """
+    estimated_tokens: int | None
+    """
+    Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+    """
     sandbox_windows: int | None
     """
     Windows of 20 minutes of the sandbox that began with this response.
@@ -3252,6 +3288,10 @@ class ShellOutput(Record):
     """
     The first 262,144 bytes. What is not UTF-8 becomes U+FFFD.
     """
+    blocked: str | None
+    """
+    The permission of the environment that stopped the command, such as blocked_commands: shutdown.
+    """
     stderr_truncated: bool | None
     """
     There was more than stderr has.
@@ -3715,7 +3755,7 @@ class ToolPolicy(Record):
     __slots__ = ()
     allow_list: list[str] | None
     """
-    Left out, all tools may be called; empty, none.
+    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
     """
     confirm_within: int | None
     """
@@ -3723,7 +3763,7 @@ class ToolPolicy(Record):
     """
     deny_list: list[str] | None
     """
-    Wins over allow_list.
+    Tools that the agent may not call, by any of these names; wins over allow_list.
     """
     require_confirmation: list[str] | None
     """
@@ -3780,6 +3820,34 @@ class TurnUsage(Record):
     output_tokens: int
     """
     Tokens of the output, reasoning included.
+    """
+    estimated_tokens: int | None
+    """
+    Tokens of both that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+    """
+
+
+class TurnWarning(Record):
+    """
+    TurnWarning says what is in trouble in a turn that goes on.
+    """
+
+    __slots__ = ()
+    code: Literal["model_retry", "mcp_unavailable", "tool_unavailable", "compaction_failed"]
+    """
+    compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+    """
+    message: str
+    """
+    What went wrong.
+    """
+    retry_at: datetime | None
+    """
+    When Atoll tries again. Left out where the next turn does.
+    """
+    server: str | None
+    """
+    Of mcp_unavailable: the server's name.
     """
 
 
@@ -4133,6 +4201,10 @@ class Agent(Record):
     """
     When it was archived; null while it is in use.
     """
+    compaction: AgentCompaction | None
+    """
+    When a long conversation is summarized; null for auto.
+    """
     created_at: datetime
     """
     When it was made.
@@ -4148,6 +4220,10 @@ class Agent(Record):
     id: str
     """
     agt_ and 32 hexadecimal digits.
+    """
+    max_steps: int | None
+    """
+    How many times a turn may ask the model; null for 100.
     """
     mcp_servers: list[AgentServer]
     """
@@ -4165,6 +4241,10 @@ class Agent(Record):
     name: str
     """
     Its name.
+    """
+    retry_for_ms: int | None
+    """
+    How long Atoll asks the model again after its provider failed; null for the server's setting.
     """
     skills: list[AgentSkill]
     """
@@ -5530,6 +5610,10 @@ class Token(Record):
     """
     Empty for any.
     """
+    rights: list[str]
+    """
+    What it may do in sessions beside sending messages: confirm, outcomes.
+    """
     sandbox: TokenSandbox | None
     """
     null for any.
@@ -6347,7 +6431,7 @@ class SessionEvent(Record):
     """
     null for answers after which no turn began.
     """
-    type: Literal["message", "thinking", "tool_use", "tool_result", "tool_confirmation", "error", "usage", "status", "file", "plan", "review", "state", "reminder", "user.define_outcome", "outcome_evaluation_start", "outcome_evaluation_ongoing", "outcome_evaluation_end", "thread_created", "thread_message_sent", "thread_message_received", "thread_idle", "thread_terminated", "context_summary", "speaker"]
+    type: Literal["message", "thinking", "tool_use", "tool_result", "tool_confirmation", "error", "warning", "usage", "status", "file", "plan", "review", "state", "reminder", "user.define_outcome", "outcome_evaluation_start", "outcome_evaluation_ongoing", "outcome_evaluation_end", "thread_created", "thread_message_sent", "thread_message_received", "thread_idle", "thread_terminated", "context_summary", "context_compacted", "speaker"]
     """
     What it is, which says which of the other fields it has.
     """
@@ -6361,7 +6445,7 @@ class SessionEvent(Record):
     """
     content: str | None
     """
-    Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text.
+    Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text.
     """
     error: TurnError | None
     """
@@ -6446,6 +6530,10 @@ class SessionEvent(Record):
     usage: TurnUsage | None
     """
     Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded.
+    """
+    warning: TurnWarning | None
+    """
+    Of warning.
     """
 
 
