@@ -90,8 +90,8 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	}
 	defer ln.Close() // Serve has closed it already, unless it was never reached
 
-	if warning := plainHTTP(cfg); warning != "" {
-		log.Warn(warning, "listen", cfg.Listen)
+	if exposed(cfg) {
+		log.Warn(plainHTTP, "listen", cfg.Listen)
 	}
 	images, err := readyImages(ctx, cfg, log)
 	if err != nil {
@@ -141,13 +141,11 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	return err
 }
 
-// plainHTTP warns of keys and code that cross a network unencrypted.
-func plainHTTP(cfg *config.Config) string {
-	if cfg.Loopback || cfg.TLSCert != "" {
-		return ""
-	}
-	return "serving plain HTTP beyond loopback: anyone on the path reads keys, code and output. Set tls_cert and tls_key, or listen on loopback behind a proxy that terminates TLS"
-}
+// exposed reports whether other machines reach the server without TLS.
+func exposed(cfg *config.Config) bool { return !cfg.Loopback && cfg.TLSCert == "" }
+
+// plainHTTP is the warning of a server without TLS that other machines reach.
+const plainHTTP = "serving plain HTTP beyond loopback: anyone on the path reads keys, code and output. Set tls_cert and tls_key, or listen on loopback behind a proxy that terminates TLS"
 
 // whenReady calls f once ready has no objection.
 func whenReady(ctx context.Context, ready func(context.Context) error, f func() error) error {

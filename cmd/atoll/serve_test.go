@@ -28,8 +28,8 @@ func TestServerDefaults(t *testing.T) {
 		{map[string]string{"ATOLL_LISTEN": "10.0.0.7:80"}, true},
 		{map[string]string{"ATOLL_LISTEN": ":443", "ATOLL_TLS_CERT": "c.pem", "ATOLL_TLS_KEY": "k.pem"}, false},
 	} {
-		if got := plainHTTP(load(c.env)); (got != "") != c.warn {
-			t.Errorf("%v: %q", c.env, got)
+		if got := exposed(load(c.env)); got != c.warn {
+			t.Errorf("%v: %v", c.env, got)
 		}
 	}
 	if cfg := load(map[string]string{}); cfg.E2B != "on" {

@@ -116,7 +116,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{post, one + "/processes", o("command", "cat", "stdin", true), 201, "process_id"}, {get, one + "/processes", nil, 200, ""},
 		{get, one + "/processes/{process_id}", nil, 200, ""}, {post, one + "/processes/{process_id}/stdin", []byte("text\n"), 200, ""},
 		{post, one + "/processes/{process_id}/signal", o("signal", "TERM"), 200, ""}, {get, one + "/processes/{process_id}/wait", nil, 200, ""},
-		{get, one + "/processes/{process_id}/output", nil, 200, ""}, {del, one + "/processes/{process_id}", nil, 204, ""},
+		{get, one + "/processes/{process_id}/output", nil, 200, ""}, {del, one + "/processes/{process_id}", nil, 204, ""}, {post, one + "/processes:killall", nil, 204, ""},
 		{post, one + "/contexts", o("language", "bash"), 201, "context_id"}, {get, one + "/contexts", nil, 200, ""}, {get, one + "/contexts/{context_id}", nil, 200, ""},
 		{post, one + "/contexts/{context_id}/run", o("code", "echo text"), 200, ""}, {post, one + "/contexts/{context_id}/interrupt", nil, 204, ""},
 		{post, one + "/contexts/{context_id}/restart", nil, 200, ""}, {del, one + "/contexts/{context_id}", nil, 204, ""},
@@ -148,7 +148,7 @@ func (d *described) everyOperation(t *testing.T) {
 		one := base + "/" + slug
 		steps = append(steps, step{post, base, o("name", "Support", "slug", slug, "model", o("name", "declared"), "tools", []any{o("type", "mcp", "server", "web-search")}), 201, ""},
 			step{get, base, nil, 200, ""}, step{get, one, nil, 200, ""}, step{patch, one, o("version", 1, "system", "Be kind."), 200, ""},
-			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/copy", o("slug", slug+"-copy"), 201, ""}, step{post, one + "/archive", nil, 200, ""})
+			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/copy", o("slug", slug+"-copy"), 201, ""}, step{post, one + "/archive", nil, 200, ""}, step{del, one + "-copy", nil, 200, ""})
 		sessions := []string{"/v1/sessions", "/default/v1/sessions"}[i]
 		talk := sessions + "/{id}"
 		steps = append(steps, step{post, base, o("name", "Talker", "slug", "talker-"+slug, "model", o("name", "declared")), 201, ""},

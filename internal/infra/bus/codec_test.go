@@ -36,6 +36,7 @@ func fullJob() execution.Job {
 			Process:    runtime.ProcessPolicy{Root: true, NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
 		Window:  20 * time.Minute,
+		Partial: true,
 		StartBy: time.Unix(99, 5).UTC(),
 		Thread:  &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
 		Files:   []execution.FileRef{{ID: "file_1", Path: "/mnt/session/uploads/a"}},
