@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestStarting(t *testing.T) {
@@ -49,7 +50,7 @@ func TestStarting(t *testing.T) {
 	if err := s.stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	next := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "open") })}
+	next := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "open") })}
 	served := make(chan error, 1)
 	go func() { served <- next.Serve(ln) }()
 	if code, _, body := get("/readyz"); code != 200 || body != "open" {
