@@ -38,7 +38,7 @@ var families = map[string][]string{
 		"POST /v1/sandbox/execute", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/executions/", "DELETE /v1/executions/", "PATCH /v1/threads/", "PUT /v1/threads/", "DELETE /v1/threads/",
 		"POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/upload_url", "POST /v1/files$", "DELETE /v1/files/",
 		"POST /v1/responses", "DELETE /v1/responses/", "POST /v1/agent", "DELETE /v1/agent/",
-		"POST /v1/skills", "DELETE /v1/skills/", "PATCH /v1/agents/", "POST /default/v1/agents", "PATCH /default/v1/agents/",
+		"POST /v1/skills", "DELETE /v1/skills/", "PATCH /v1/agents/", "DELETE /v1/agents/", "POST /default/v1/agents", "PATCH /default/v1/agents/", "DELETE /default/v1/agents/",
 		"POST /v1/sessions$", "POST /v1/sessions/{session_id}/", "PATCH /v1/sessions/", "DELETE /v1/sessions/", "POST /default/v1/sessions", "PATCH /default/v1/sessions/", "DELETE /default/v1/sessions/",
 	},
 	"read": {

@@ -383,7 +383,7 @@ func chats(t *testing.T, k *talker) {
 		t.Errorf("got %q", out)
 	}
 	run(1, "say one\n"+strings.Repeat("a", 1<<20), "chat", "--session", id)
-	u.told("a line must be at most 1048576 bytes")
+	u.told("a line must be at most 1.0 MiB")
 	interrupts(t, u, id)
 	interrupted(t, u, &talker{t, k.line, k.key, "/default/v1/sessions/" + id})
 	if out := run(0, "", "session", "show", id); !strings.Contains(out, "idle") {
