@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +37,26 @@ func openTerminal(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
+// typeRaw types keys once the program has set raw mode. Before that the kernel would take
+// Ctrl-C and Ctrl-D.
+func typeRaw(ctx context.Context, user, program *os.File, keys string) error {
+	for {
+		state, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+		if err != nil {
+			return err
+		}
+		if state.Lflag&unix.ICANON == 0 {
+			_, err := user.WriteString(keys)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func TestLineEditor(t *testing.T) {
 	user, program := openTerminal(t)
 	path := filepath.Join(t.TempDir(), "state", "chat_history")
@@ -56,10 +78,12 @@ func TestLineEditor(t *testing.T) {
 		{keys: "after it\r", want: "after it"},
 		{keys: "\x04", err: io.EOF},
 	} {
-		if _, err := user.WriteString(c.keys); err != nil {
+		typed := make(chan error, 1)
+		go func() { typed <- typeRaw(t.Context(), user, program, c.keys) }()
+		got, err := e.read(t.Context(), "> ", !c.forget)
+		if err := <-typed; err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.read(t.Context(), "> ", !c.forget)
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%q: got %q, %v", c.keys, got, err)
 		}

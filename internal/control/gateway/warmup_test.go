@@ -47,7 +47,7 @@ func TestExpected(t *testing.T) {
 		t.Errorf("expected with the thread %v, run with %v", job.Thread, ran.Thread)
 	}
 	for _, j := range []*execution.Job{&job, &ran} { // what no sandbox depends on
-		j.TraceID, j.Code, j.Timeout, j.Thread = "", "", 0, nil
+		j.TraceID, j.Code, j.Timeout, j.Thread, j.StartBy = "", "", 0, nil, time.Time{}
 	}
 	if !reflect.DeepEqual(job, ran) {
 		t.Errorf("expected %+v\nbut ran %+v", job, ran)

@@ -48,7 +48,7 @@ def spans(text, marks=frozenset(), link=""):
     out, at = [], 0
     def plain(words):
         if words:
-            out.append((re.sub(r"\\([\\`*_\[\]{}()#+\-.!|<>])", r"\1", words), marks, link))
+            out.append((re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", words), marks, link))
     for found in SPAN.finditer(text):
         plain(text[at:found.start()])
         at = found.end()
