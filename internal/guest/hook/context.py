@@ -520,7 +520,7 @@ class Kernel:
         """Returns the context's event loop, which also is what asyncio.get_event_loop() returns."""
         import asyncio
 
-        if self.loop is None or self.loop.is_closed():
+        if self.loop is None or self.loop.is_closed() or self.loop.is_running():  # in a thread of the program
             self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
         return self.loop
@@ -541,7 +541,7 @@ class Kernel:
     def idle(self):
         """Runs tasks until the host sends something."""
         loop, sent = self.loop, False
-        if loop is None or loop.is_closed():
+        if loop is None or loop.is_closed() or loop.is_running():
             return
 
         def stop():
@@ -555,7 +555,7 @@ class Kernel:
         except Exception:
             return  # this loop cannot wait for descriptors: tasks wait for the next piece
         try:
-            while not sent and not loop.is_closed():
+            while not sent and not loop.is_closed() and not loop.is_running():
                 try:
                     loop.run_forever()
                 except BaseException:  # which asyncio hands on, such as SystemExit

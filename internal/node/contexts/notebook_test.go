@@ -122,6 +122,24 @@ func TestTasks(t *testing.T) {
 	t.Error("a task does not go on between runs")
 }
 
+// TestALoopOfAThread: a program may run the event loop that it found in a thread of its own.
+func TestALoopOfAThread(t *testing.T) {
+	r := newRig(t)
+	o := r.run("python", `import asyncio, threading
+loop = asyncio.get_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+while not loop.is_running(): pass
+async def f(): return 5`)
+	if o.Status != codecontext.OK {
+		t.Fatal(o.Error)
+	}
+	for _, code := range []string{"asyncio.run_coroutine_threadsafe(f(), loop).result(1)", "await f()"} {
+		if o := r.run("python", code); o.shown("text/plain") != `"5"` || o.stderr != "" {
+			t.Errorf("%s: %+v %+v %.300s", code, o.displays, o.Error, o.stderr)
+		}
+	}
+}
+
 // TestWorkers: workers know the functions of the context, also where Python starts them
 // as copies of a server by default, as 3.14 does.
 func TestWorkers(t *testing.T) {
