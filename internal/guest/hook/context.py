@@ -403,12 +403,22 @@ class Kernel:
         os.closerange(CONTROL_IN, CONTROL_OUT + 1)
 
     def interrupt(self, *_):
-        if not self.running:
+        if not self.running and not self.is_kept():
             return
         if channel.busy:
             channel.owed = True
             return
         raise KeyboardInterrupt
+
+    def is_kept(self):
+        """Reports whether a task that does not yield keeps the context from what the host has sent."""
+        if self.loop is None:
+            return False
+        import asyncio
+        import select
+
+        loop = asyncio._get_running_loop()  # of this thread
+        return loop is not None and asyncio.current_task(loop) is not None and bool(select.select([CONTROL_IN], [], [], 0)[0])
 
     def run(self, code):
         """Runs a piece of code, and returns whether it came to its end."""

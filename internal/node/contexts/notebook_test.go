@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 )
@@ -137,6 +138,20 @@ async def f(): return 5`)
 		if o := r.run("python", code); o.shown("text/plain") != `"5"` || o.stderr != "" {
 			t.Errorf("%s: %+v %+v %.300s", code, o.displays, o.Error, o.stderr)
 		}
+	}
+}
+
+// TestATaskInTheWay: an interrupt ends a task that keeps the context from the next piece, and
+// the context goes on.
+func TestATaskInTheWay(t *testing.T) {
+	r := newRig(t)
+	r.run("python", "import asyncio, time\nasync def hangs():\n    while True: time.sleep(0.01)\nlast = asyncio.create_task(hangs())\nkept = 6")
+	o, err := r.try(t.Context(), "python", "kept", 200*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.shown("text/plain") != `"6"` || !strings.Contains(o.stderr, "in hangs") {
+		t.Errorf("%s %+v %+v %s", o.Status, o.displays, o.Error, o.stderr)
 	}
 }
 
