@@ -55,7 +55,7 @@ func imagePath(value string) string {
 
 var passed = []string{
 	"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
 }
 
 // harmless reports whether a variable cannot make a helper run other code.

@@ -15,7 +15,7 @@ func TestIsolate(t *testing.T) {
 	for i, want := range map[Isolation]string{
 		Open:     strings.Join(env, "|"),
 		Guarded:  "PATH=/usr/bin:/opt/py/bin|HOME=/home/user|LANG=C.UTF-8|LC_ALL=C|https_proxy=http://p|KEY=k|LD_LIBRARY_PATH=/opt/lib|PYTHONHASHSEED=0|NODE_PATH=/usr/local/lib/node_modules|GIT_SSL_CAINFO=/etc/ssl/x|SHELL=/bin/bash",
-		Isolated: "PATH=/usr/bin:/opt/py/bin|HOME=/home/user|LANG=C.UTF-8|LC_ALL=C|https_proxy=http://p",
+		Isolated: "PATH=/usr/bin:/opt/py/bin|HOME=/home/user|LANG=C.UTF-8|LC_ALL=C|https_proxy=http://p|GIT_SSL_CAINFO=/etc/ssl/x",
 	} {
 		if got := strings.Join(i.Isolate(slices.Clone(env)), "|"); got != want {
 			t.Errorf("%d:\n%s\nwant\n%s", i, got, want)
