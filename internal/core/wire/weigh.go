@@ -29,6 +29,8 @@ func (c *Counter) Add(piece []byte) error {
 	for _, b := range piece {
 		if c.quoted {
 			switch {
+			case b == '\n': // no string goes on in the next line, but an event stream's comment may have a quote
+				c.quoted, c.escaped = false, false
 			case c.escaped:
 				c.escaped = false
 			case b == '\\':

@@ -47,6 +47,8 @@ func TestWeigh(t *testing.T) {
 		strings.Repeat("]", 200) + `"\`:              "",
 		strings.Repeat(",", 20_000):                  "more than 10000 elements",
 		`"` + strings.Repeat(",", 20_000) + `\",[" `: "",
+		": \"\ndata: " + many(wire.MaxList+1, "1"):   "more than 10000 elements",
+		": \"\\\ndata: " + many(wire.MaxList+1, "1"): "more than 10000 elements",
 	} {
 		_, err := wire.Weigh("it", []byte(text))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
