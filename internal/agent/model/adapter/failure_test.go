@@ -147,6 +147,8 @@ func TestBounds(t *testing.T) {
 			"without a usable id":     {Blocks: []scriptedmodel.Block{{Call: &scriptedmodel.Call{ID: "a", Name: strings.Repeat("n", 600)}}}},
 			"tokens that cannot be":   {Blocks: []scriptedmodel.Block{{Text: []string{"x"}}}, Usage: &model.Usage{Input: 1, Output: -5}},
 			"event with a list or":    {Header: streamed.Clone(), Body: []byte("data: {\"choices\":[" + strings.Repeat("{},", 1<<20) + "{}]}\n\n")},
+			"with a list or object w": {Header: streamed.Clone(), Body: []byte(": \"\ndata: {\"choices\":[" + strings.Repeat("{},", 1<<20) + "{}]}\n\n")},
+			"an event with a list or": {Header: streamed.Clone(), Body: []byte("data: {\"choices\":[" + strings.Repeat(strings.Repeat("{},", 9_000)+"\n\r\r\ndata: ", 12) + "{}]}\n\n")},
 			"event of more than 1677": {Header: streamed.Clone(), Body: append([]byte("data: "), bytes.Repeat([]byte("x"), 17<<20)...)},
 		} {
 			if says == "gives two tool calls" && p == model.OpenAIChat {

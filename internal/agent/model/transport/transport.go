@@ -162,6 +162,7 @@ type bounded struct {
 	body               io.ReadCloser
 	ctx                context.Context
 	total, event, line int
+	lone               bool         // the line is one "\r"
 	json               wire.Counter // of the event
 }
 
@@ -176,18 +177,23 @@ func (b *bounded) Read(p []byte) (int, error) {
 		if err := b.json.Add(line); err != nil {
 			return 0, model.Errorf(model.Broken, "the provider sent an event with %v", err)
 		}
-		b.line += len(line) - bytes.Count(line, []byte("\r"))
+		if len(line) > 0 {
+			b.lone = b.line == 0 && string(line) == "\r"
+			b.line += len(line)
+		}
 		if b.event > maxEvent {
 			return 0, model.Errorf(model.Broken, "the provider sent an event of more than %d bytes", maxEvent)
 		}
 		switch {
 		case !ended:
-		case b.line == 0: // an empty line ends an event
+			continue
+		case b.line == 0 || b.lone: // an empty line ends an event
 			b.event, b.json = 0, wire.Counter{}
 		default:
-			b.line = 0
 			b.event++
+			_ = b.json.Add([]byte("\n")) // counts nothing
 		}
+		b.line, b.lone = 0, false
 	}
 	if b.total > maxStream {
 		return 0, model.Errorf(model.Broken, "the provider sent more than %d bytes", maxStream)
