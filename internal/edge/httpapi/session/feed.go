@@ -260,7 +260,7 @@ func (h *Handlers) lookAgain() time.Duration {
 func (f *feed) turn(ctx context.Context, now run.ID) error {
 	f.due, f.followed, f.pieces, f.ids, f.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := f.drain(ctx)
-	if err == nil {
+	if err == nil && f.due == "" { // else another turn came before this one, which is told first
 		// All pieces are told of a turn whose beginning was, however far it is by now.
 		err = f.h.Turns.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
 	}

@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // quiet is a session that has no turn under way.
@@ -104,5 +107,83 @@ func TestLateReaderGetsPieces(t *testing.T) {
 	}
 	if pieces, _ := late.skip(1); len(pieces) != 0 {
 		t.Errorf("%d pieces of an item longer than the bound are kept", len(pieces))
+	}
+}
+
+// recorded is a session whose events are on record. It begins to be looked at when begin is closed,
+// and nothing comes any more after looks.
+type recorded struct {
+	begin chan struct{}
+	all   []session.Event
+	looks []run.ID
+}
+
+func (r *recorded) look(context.Context) (now run.ID, over bool, _ error) {
+	<-r.begin
+	if len(r.looks) == 0 {
+		return "", true, nil
+	}
+	now, r.looks = r.looks[0], r.looks[1:]
+	return now, false, nil
+}
+
+func (r *recorded) after(_ context.Context, seq int64, limit int) ([]session.Event, error) {
+	rest := r.all[min(seq, int64(len(r.all))):]
+	return rest[:min(limit, len(rest))], nil
+}
+
+// endedRuns and saidOnce are runs that have ended, each with one message.
+type (
+	endedRuns struct{ run.Store }
+	saidOnce  struct{ loop.Events }
+)
+
+func (endedRuns) Run(context.Context, tenant.ID, run.ID) (*run.Run, error) { return &run.Run{}, nil }
+func (endedRuns) Log(context.Context, run.ID) ([]run.Entry, error)         { return nil, nil }
+
+func (saidOnce) Follow(_ context.Context, _ tenant.ID, id run.ID, yield func([]run.Event) error) error {
+	it := run.ItemEvent{Item: run.Item{ID: "msg_" + string(id)}}
+	return yield([]run.Event{{Began: &it}, {Delta: &run.Delta{Text: string(id)}}, {Done: &it}, {End: &run.End{}}})
+}
+
+// turnOfEvents are the events of a turn with one message.
+func turnOfEvents(after int64, of run.ID) (all []session.Event) {
+	for i, told := range []run.Told{{Status: &run.ToldState{Running: true}}, {Shown: "msg_" + string(of)}, {Status: &run.ToldState{}}} {
+		told.Seq = after + int64(i) + 1
+		all = append(all, session.Event{Told: told, Run: of})
+	}
+	return all
+}
+
+// TestShortTurn: a turn that has ended, and another one begun, before the feed looked is told before
+// the other one.
+func TestShortTurn(t *testing.T) {
+	h := &Handlers{Turns: &response.Handlers{Loop: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})}}
+	r := &recorded{begin: make(chan struct{}), all: append(turnOfEvents(0, "a"), turnOfEvents(3, "b")...), looks: []run.ID{"b"}}
+	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(s)
+	close(r.begin)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var told []string
+	for {
+		it, err := s.wait(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.end != nil {
+			break
+		}
+		if it.delta != nil {
+			told = append(told, it.delta.Text)
+		} else {
+			told = append(told, fmt.Sprint(it.event.Seq))
+		}
+	}
+	if got := strings.Join(told, " "); got != "1 a 2 3 4 b 5 6" {
+		t.Error(got)
 	}
 }
