@@ -27,7 +27,8 @@ const (
 	longestTell  = 250 * time.Millisecond
 )
 
-// errSlow ends the stream of a client that reads more slowly than events come.
+// errSlow says that a feed has dropped what a reader was to get next. It ends the stream of a client in
+// the middle of an item; others get what they missed from the records.
 var errSlow = errors.New("the client reads too slowly; it can resume with Last-Event-ID")
 
 // place is what a feed or reader is about.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +132,7 @@ func (r *recorded) look(context.Context) (now run.ID, over bool, _ error) {
 
 func (r *recorded) after(_ context.Context, seq int64, limit int) ([]session.Event, error) {
 	rest := r.all[min(seq, int64(len(r.all))):]
-	return rest[:min(limit, len(rest))], nil
+	return slices.Clone(rest[:min(limit, len(rest))]), nil
 }
 
 // endedRuns and saidOnce are runs that have ended, each with one message.
@@ -185,5 +188,48 @@ func TestShortTurn(t *testing.T) {
 	}
 	if got := strings.Join(told, " "); got != "1 a 2 3 4 b 5 6" {
 		t.Error(got)
+	}
+}
+
+// TestLargeEvents: a reader gets events that come at once and are larger than what a feed keeps. It is
+// dropped only in the middle of an item.
+func TestLargeEvents(t *testing.T) {
+	r := &recorded{begin: make(chan struct{})}
+	for seq := range int64(4) {
+		parts := []model.Part{{Text: strings.Repeat("x", feedBytes)}}
+		r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
+	}
+	r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
+	h := &Handlers{}
+	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(s)
+	close(r.begin)
+	for !s.feed.ended() {
+		time.Sleep(time.Millisecond)
+	}
+	read := func(until run.ID, parts map[string]bool) (ids []string, err error) {
+		w := httptest.NewRecorder()
+		out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
+		defer out.end()
+		err = (&reader{subscriber: &subscriber{feed: s.feed}, of: r, id: "sess_1", out: out, form: plain{"sess_1"}, until: until, deltas: true, parts: parts}).read(t.Context(), true)
+		for line := range strings.Lines(w.Body.String()) {
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				ids = append(ids, strings.TrimSpace(id))
+			}
+		}
+		return ids, err
+	}
+	if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != EventID("sess_1", 1) || ids[3] != EventID("sess_1", 4) {
+		t.Errorf("%v %v", ids, err)
+	}
+	if ids, err := read("run_1", nil); err != nil || len(ids) != 2 {
+		t.Errorf("to the end of a turn: %v %v", ids, err)
+	}
+	r.all[1].Status = nil
+	if _, err := read("", map[string]bool{"msg_1": true}); !errors.Is(err, errSlow) {
+		t.Errorf("in the middle of an item: %v", err)
 	}
 }

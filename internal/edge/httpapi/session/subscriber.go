@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -104,6 +105,7 @@ type reader struct {
 	after  int64  // the client has this event and those before it
 	until  run.ID // the turn after which it ends; "" for none
 	deltas bool
+	parts  map[string]bool // items that the client has pieces of, and not the event
 	over   bool
 }
 
@@ -115,6 +117,15 @@ func (r *reader) read(ctx context.Context, early bool) error {
 	}
 	for {
 		it, err := r.wait(ctx)
+		if errors.Is(err, errSlow) { // some events may be larger than all that a feed keeps
+			before := r.next
+			if err := r.catchUp(ctx, false); err != nil || r.over {
+				return err
+			}
+			if r.next > before {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -159,6 +170,9 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 				if err := r.event(&page[i], nil); err != nil {
 					return err
 				}
+				if r.over {
+					break
+				}
 				page[i] = session.Event{}
 			}
 			if err := r.out.send(); err != nil || r.over || len(page) == 0 {
@@ -169,6 +183,9 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 		}
 		if early {
 			return nil
+		}
+		if len(r.parts) > 0 { // the pieces in between are on no record
+			return errSlow
 		}
 		pieces, ok := r.skip(r.after)
 		if !ok {
@@ -198,6 +215,9 @@ func (r *reader) event(e *session.Event, shared *frameCache) error {
 		return err
 	}
 	r.after = e.Seq
+	if delete(r.parts, e.Shown); e.Status != nil && !e.Status.Running {
+		clear(r.parts) // the turn ended without them
+	}
 	r.over = r.until != "" && e.Run == r.until && e.Status != nil && !e.Status.Running
 	return nil
 }
@@ -206,6 +226,10 @@ func (r *reader) delta(it *item) error {
 	if !r.deltas {
 		return nil
 	}
+	if r.parts == nil {
+		r.parts = map[string]bool{}
+	}
+	r.parts[it.of] = true
 	return r.put(it.plain, func() (text []byte, err error) {
 		for _, f := range r.form.Delta(it.turn, it.of, it.delta) {
 			one, err := frame("", f)
