@@ -149,7 +149,7 @@ func (c *Call) keyed(key string) (r idempotency.Request, err error) {
 		if body, err = c.ReadBody(); err != nil {
 			return r, err
 		}
-		c.R.Body = io.NopCloser(bytes.NewReader(body))
+		c.R.Body, c.R.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body)) // its size is known by now
 	}
 	sum := sha256.New()
 	for _, part := range [][]byte{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
+	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -310,4 +311,21 @@ func TestRepeatedAtOnce(t *testing.T) {
 		close(s.goOn)
 		all.Wait()
 	})
+}
+
+// TestKeyedBodyIsCountedBySize: a body of unknown size with a key is counted as the largest one while
+// it is read, and not again when it is decoded.
+func TestKeyedBodyIsCountedBySize(t *testing.T) {
+	s := newMaker(t)
+	s.decoding = share.NewPool(TenantDecoding, "bytes for request bodies", 5*MaxBody)
+	r := httptest.NewRequest(http.MethodPost, agents, strings.NewReader(`{"name":"`+strings.Repeat("x", 2*freeBytes)+`"}`))
+	r.ContentLength = -1
+	r.Header.Set("Authorization", "Bearer a")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(IdempotencyHeader, "k")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusCreated || s.decoding.Held("ten_1") != 0 {
+		t.Errorf("%d %.200s, %d bytes are held", w.Code, w.Body, s.decoding.Held("ten_1"))
+	}
 }
