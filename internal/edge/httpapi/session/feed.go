@@ -283,7 +283,7 @@ func (f *feed) drain(ctx context.Context) error {
 			return err
 		}
 		for i := range page {
-			e := &page[i]
+			e := new(page[i]) // what is kept of a page keeps no other event of it
 			if f.pieces && e.Run == f.followed && e.Shown != "" && !f.whole[e.Shown] {
 				return nil
 			}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -231,5 +233,43 @@ func TestLargeEvents(t *testing.T) {
 	r.all[1].Status = nil
 	if _, err := read("", map[string]bool{"msg_1": true}); !errors.Is(err, errSlow) {
 		t.Errorf("in the middle of an item: %v", err)
+	}
+}
+
+// passing has three events, the first two of them large, that nobody else keeps.
+type passing struct {
+	recorded
+	first weak.Pointer[model.Item]
+}
+
+func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Event, _ error) {
+	for ; seq < 3; seq++ {
+		it := &model.Item{Message: &model.Message{Parts: []model.Part{{Text: strings.Repeat("x", feedBytes>>(seq/2*10))}}}}
+		if seq == 0 {
+			p.first = weak.Make(it)
+		}
+		all = append(all, session.Event{Told: run.Told{Seq: seq + 1, Item: it}})
+	}
+	return all, nil
+}
+
+// TestFeedLetsGo: events that a feed keeps no longer take no memory, though they were read with others.
+func TestFeedLetsGo(t *testing.T) {
+	p := &passing{recorded: recorded{begin: make(chan struct{})}}
+	h := &Handlers{}
+	s, err := h.join("sess_1", p, place{"ten_1", "sess_1", 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(s)
+	close(p.begin)
+	for !s.feed.ended() {
+		time.Sleep(time.Millisecond)
+	}
+	if n := len(s.feed.items); n != 2 {
+		t.Fatalf("%d items are kept, not the last event and the end", n)
+	}
+	if runtime.GC(); p.first.Value() != nil {
+		t.Error("the first event is kept with the last")
 	}
 }
