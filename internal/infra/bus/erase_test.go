@@ -8,7 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/infra/seal"
 )
 
 // TestErase: a log that is deleted leaves nothing in the files of the stream, and others stay.
@@ -46,5 +50,62 @@ func TestErase(t *testing.T) {
 	}
 	if err := b.Log().Purge(t.Context(), "trc_gone"); err != nil && !errors.Is(err, ErrNoLog) {
 		t.Error(err)
+	}
+}
+
+// TestEraseIsBounded: NATS writes a file anew for each message that is overwritten, while the
+// stream of all logs waits. So few are, and none that is encrypted.
+func TestEraseIsBounded(t *testing.T) {
+	b := embedded(t)
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, r := b.RunEvents(box), &run.Run{ID: "run_1", Tenant: "acme"}
+	const id = "trc_long"
+	for i := range maxOverwritten + 20 {
+		if err := b.Log().Append(id, []execution.Event{{Seq: int64(i) + 2, Stream: execution.Stdout, Data: []byte("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		b.Log().sent(t.Context(), id)
+	}
+	if err := events.Publish(t.Context(), r, []run.Event{{}}); err != nil {
+		t.Fatal(err)
+	}
+	b.Log().sent(t.Context(), string(r.ID))
+	asked := make(chan *nats.Msg, 1000)
+	sub, err := b.data.ChanSubscribe("$JS.API.STREAM.MSG.DELETE.>", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := b.data.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	deletions := func() (n int) {
+		if err := b.data.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for n = 0; len(asked) > 0; n++ {
+			<-asked
+		}
+		return n
+	}
+	if err := b.Log().Purge(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if n := deletions(); n != maxOverwritten {
+		t.Errorf("%d messages are overwritten, want %d", n, maxOverwritten)
+	}
+	if err := events.Delete(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := deletions(); n != 0 {
+		t.Errorf("%d encrypted messages are overwritten", n)
+	}
+	for _, id := range []string{id, string(r.ID)} {
+		if _, _, err := b.Log().last(t.Context(), id); !errors.Is(err, ErrNoLog) {
+			t.Errorf("the log of %s is still there: %v", id, err)
+		}
 	}
 }

@@ -315,15 +315,20 @@ func (l *Log) Purge(ctx context.Context, traceID string) error {
 	return l.erase(ctx, traceID)
 }
 
-// eraseTime bounds the deletion of a log.
-const eraseTime = time.Minute
+const (
+	// eraseTime bounds the deletion of a log.
+	eraseTime = time.Minute
+	// maxOverwritten is how many messages of a log are overwritten. For each of them NATS writes a
+	// file of up to 8 MiB anew, and the stream, which is that of all logs, stores nothing meanwhile.
+	maxOverwritten = 64
+)
 
-// erase deletes a log and overwrites what it held: a purge alone leaves the bytes in the files of
-// the stream until NATS compacts them.
+// erase deletes a log and overwrites what it held, up to maxOverwritten messages: a purge alone
+// leaves the bytes in the files of the stream until NATS compacts them.
 func (l *Log) erase(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseTime)
 	defer cancel()
-	for place := uint64(1); ; {
+	for place, left := uint64(1), maxOverwritten; left > 0; {
 		records, err := l.read(ctx, id, place)
 		if err != nil {
 			return err
@@ -331,13 +336,21 @@ func (l *Log) erase(ctx context.Context, id string) error {
 		if len(records) == 0 {
 			break
 		}
-		for _, r := range records {
+		for _, r := range records[:min(left, len(records))] {
 			place = r.place + 1
+			left--
 			if err := l.stream.SecureDeleteMsg(ctx, r.place); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 				return unavailable(err)
 			}
 		}
 	}
+	return l.purge(ctx, id)
+}
+
+// purge deletes a log.
+func (l *Log) purge(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(l.b.names.log+id)); err != nil {
 		return unavailable(err)
 	}
