@@ -54,7 +54,8 @@ func TestChatCommands(t *testing.T) {
 }
 
 // TestSendSurvivesARestart cuts the stream of a turn, refuses connections for a moment as a
-// server that restarts does, and expects the rest of the turn, each part once.
+// server that restarts does, and expects the rest of the turn, each part once, although a stream
+// that begins in the middle of a message has its pieces from the first one on.
 func TestSendSurvivesARestart(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	event := func(seq int, rest string) string {
@@ -79,6 +80,9 @@ func TestSendSurvivesARestart(t *testing.T) {
 				t.Errorf("the stream continues after %q", got)
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
+			for _, text := range []string{"Hel", "lo, w", "orld."} {
+				fmt.Fprint(w, "data: {\"type\":\"delta\",\"of\":\"message\",\"item_id\":\"i\",\"turn_id\":\"turn_1\",\"text\":\""+text+"\"}\n\n")
+			}
 			fmt.Fprint(w, event(6, `"type":"message","role":"assistant","item_id":"i","content":"Hello, world."`), event(7, `"type":"status","stop_reason":{"type":"end_turn"}`))
 		case path == "/events":
 			w.Header().Set("Content-Type", "application/json")

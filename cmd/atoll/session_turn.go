@@ -127,6 +127,7 @@ type turnShown struct {
 	seen    string            // id of the newest event that was seen, "" for none
 	turnID  string            // of the turn that is shown, "" before its first event
 	pieces  map[string]string // text shown of messages that have not arrived whole, by item
+	came    map[string]string // text of those that came by the present connection
 }
 
 // turnEnd is how a turn ended.
@@ -158,10 +159,11 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 		}
 	}
 	t.turnID, t.pieces = "", map[string]string{}
-	end, err := t.show(t.c.StreamSession(ctx, t.session, in))
+	c := t.c.With(sdk.WithReconnect(false)) // show has to know when pieces come again
+	end, err := t.show(c.StreamSession(ctx, t.session, in))
 	for err != nil && broke(ctx, err) {
 		if err = t.reconnect(ctx, in, err); err == nil {
-			end, err = t.show(t.c.FollowSession(ctx, t.session, t.seen, true))
+			end, err = t.show(c.FollowSession(ctx, t.session, t.seen, true))
 		}
 	}
 	t.newline()
@@ -226,6 +228,7 @@ func (t *turnShown) received(newest []sdk.SessionEvent, sent sdk.NewSessionEvent
 // show shows the events of one connection to the end of the turn.
 func (t *turnShown) show(events iter.Seq2[sdk.SessionStreamed, error]) (*turnEnd, error) {
 	end := &turnEnd{}
+	t.came = map[string]string{}
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
@@ -242,8 +245,7 @@ func (t *turnShown) show(events iter.Seq2[sdk.SessionStreamed, error]) (*turnEnd
 		}
 		switch {
 		case ev.Type == "delta" && ev.Of == "message":
-			t.pieces[*or(ev.ItemID, "")] += ev.Text
-			t.text(ev.Text)
+			t.piece(*or(ev.ItemID, ""), ev.Text)
 		case ev.Type == "delta":
 		case ev.Type == "message" && *or(ev.Role, "") == "assistant":
 			t.whole(*or(ev.Content, ""), t.pieces[*or(ev.ItemID, "")])
@@ -257,6 +259,23 @@ func (t *turnShown) show(events iter.Seq2[sdk.SessionStreamed, error]) (*turnEnd
 		}
 	}
 	return nil, errors.New("the server closed the stream before the turn ended")
+}
+
+// piece shows a piece of a message. A connection that begins in the middle of a message gets its
+// pieces from the first one on, so that what was shown comes again.
+func (t *turnShown) piece(item, text string) {
+	came, shown := t.came[item]+text, t.pieces[item]
+	t.came[item] = came
+	if len(came) < len(shown) && strings.HasPrefix(shown, came) {
+		return
+	}
+	rest, ok := strings.CutPrefix(came, shown)
+	if !ok {
+		t.newline()
+		rest = came
+	}
+	t.pieces[item] = came
+	t.text(rest)
 }
 
 // whole shows a message of which some text was shown before. Pieces can be missing or stale when
