@@ -135,15 +135,16 @@ func (t *chat) talk(ctx context.Context) error {
 		return err
 	}
 	for {
+		before := waits
 		if len(waits) == 0 {
 			waits, err = t.message(ctx)
-		} else {
-			rest := waits[1:]
-			if waits, err = t.answer(ctx, waits[0]); errors.Is(err, errRefused) { // it was answered elsewhere
-				waits = rest
-			}
+		} else if waits, err = t.answer(ctx, waits[0]); errors.Is(err, errRefused) { // it was answered elsewhere
+			waits = before[1:]
 		}
-		if err != nil && !errors.Is(err, errRefused) {
+		switch {
+		case errors.Is(err, errNotReceived): // a server that has restarted: the user is asked again
+			waits = before
+		case err != nil && !errors.Is(err, errRefused):
 			return err
 		}
 	}
@@ -266,6 +267,9 @@ func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingC
 			if refused, ok := errors.AsType[*sdk.Error](e.err); ok && refused.Status < 500 {
 				fmt.Fprintf(t.err, "atoll: %s\n", cutLine(e.err.Error()))
 				return nil, errRefused
+			}
+			if errors.Is(e.err, errNotReceived) {
+				fmt.Fprintf(t.err, "atoll: %s\n", e.err)
 			}
 			if e.err != nil {
 				return nil, e.err

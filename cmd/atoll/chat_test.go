@@ -97,3 +97,31 @@ func TestSendSurvivesARestart(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestChatSurvivesARestart has the server restart while chat waits for a message: the message that
+// is sent then may be lost, and the conversation goes on.
+func TestChatSurvivesARestart(t *testing.T) {
+	const id = "sess_0123456789abcdef0123456789abcdef"
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/v1/sessions/"+id); {
+		case path == "":
+			fmt.Fprint(w, `{"id":"`+id+`","status":"idle"}`)
+		case path == "/events" && r.Method == http.MethodPost:
+			if sent++; sent == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"id\":\"evt_1\",\"turn_id\":\"turn_1\",\"type\":\"status\",\"stop_reason\":{\"type\":\"end_turn\"}}\n\n")
+		case path == "/events":
+			fmt.Fprint(w, `{"data":[]}`)
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	defer server.Close()
+	got := atoll(t, "Hi.\nHi.\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
+	if got.code != 0 || sent != 2 || !strings.Contains(got.err, "did not receive the message: send it again") {
+		t.Errorf("%d messages were sent, %+v", sent, got)
+	}
+}

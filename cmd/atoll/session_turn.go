@@ -175,14 +175,17 @@ const maxReconnect = 2 * time.Minute
 
 // broke reports whether a stream ended because the server could not be reached.
 func broke(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, errGaveUp) {
+	if ctx.Err() != nil || errors.Is(err, errGaveUp) || errors.Is(err, errNotReceived) {
 		return false
 	}
 	refused, ok := errors.AsType[*sdk.Error](err)
 	return !ok || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
 }
 
-var errGaveUp = errors.New("the server did not come back")
+var (
+	errGaveUp      = errors.New("the server did not come back")
+	errNotReceived = errors.New("the server did not receive the message")
+)
 
 // reconnect waits until the server answers again. It returns an error if the turn cannot be
 // continued: the server is away for too long, or it never received the message.
@@ -196,7 +199,7 @@ func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause
 		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"50"}}, 50)
 		switch refused, ok := errors.AsType[*sdk.Error](err); {
 		case err == nil && t.turnID == "" && !t.received(newest, in):
-			return fmt.Errorf("%w, and it did not receive the message: send it again", errGaveUp)
+			return fmt.Errorf("%w: send it again", errNotReceived)
 		case err == nil:
 			return nil
 		case ok && refused.Status < 500:
