@@ -90,7 +90,8 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	lines, read := make(chan string), make(chan struct{})
 	defer close(read)
 	t := &chat{turnShown: turnShown{shown: newShown(a, false), c: c, session: session}, app: a, lines: lines, signals: signals}
-	if in, ok := a.std.in.(*os.File); ok && isTerminal(in) {
+	out, seen := a.std.err.(*os.File) // where the editor shows the line
+	if in, ok := a.std.in.(*os.File); ok && isTerminal(in) && seen && isTerminal(out) {
 		history := openHistory(a.historyPath())
 		t.editor = newLineEditor(in, t.err, history, chatCommands().names())
 		defer func() {

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // TestChatWithoutFiles: that files cannot be listed, or not be saved, does not end a conversation.
@@ -123,5 +126,23 @@ func TestChatSurvivesARestart(t *testing.T) {
 	got := atoll(t, "Hi.\nHi.\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
 	if got.code != 0 || sent != 2 || !strings.Contains(got.err, "did not receive the message: send it again") {
 		t.Errorf("%d messages were sent, %+v", sent, got)
+	}
+}
+
+// TestChatWithoutScreen: where stderr leads to a file, the terminal shows what is typed, and no
+// editor writes it to the file instead.
+func TestChatWithoutScreen(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"id":"sess_1","status":"idle"}`)
+	}))
+	defer server.Close()
+	user, program := openTerminal(t)
+	if _, err := user.WriteString("/exit\n"); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	a := &cli{std: stdio{in: program, out: io.Discard, err: &said}, getenv: func(string) string { return "" }}
+	if err := a.chat(t.Context(), sdk.New(server.URL, "x"), "sess_1"); err != nil || strings.Contains(said.String(), "> ") {
+		t.Errorf("%v, %q", err, said.String())
 	}
 }
