@@ -325,12 +325,15 @@ func (c *Call) inPath(part string) []string {
 	}
 }
 
-// inAnswer are the ids of what an answer in JSON is about.
+// inAnswer are the ids of what an answer in JSON is about, and the name of a sandbox as inPath has it.
 func inAnswer(answer []byte) (all []string) {
 	var of struct {
 		ID        string `json:"id"`
 		Slug      string `json:"slug"`
 		Sandbox   string `json:"sandbox_id"`
+		Session   string `json:"session"`
+		Name      string `json:"name"`
+		Trace     string `json:"trace_id"`
 		Snapshot  string `json:"snapshot_id"`
 		Process   string `json:"process_id"`
 		Container string `json:"container_id"`
@@ -338,7 +341,10 @@ func inAnswer(answer []byte) (all []string) {
 	if json.Unmarshal(answer, &of) != nil {
 		return nil
 	}
-	for _, id := range []string{of.ID, of.Slug, of.Sandbox, of.Snapshot, of.Process, of.Container} {
+	if of.Sandbox != "" && of.Name != "" {
+		all = append(all, cmp.Or(of.Session, sandbox.Default)+"/"+of.Name)
+	}
+	for _, id := range []string{of.ID, of.Slug, of.Sandbox, of.Trace, of.Snapshot, of.Process, of.Container} {
 		if id != "" {
 			all = append(all, id)
 		}

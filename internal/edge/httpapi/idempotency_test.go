@@ -251,6 +251,20 @@ func TestKeptAnswers(t *testing.T) {
 	}
 }
 
+// TestInAnswer: answers are about what deletions name, such as a sandbox by its name.
+func TestInAnswer(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"sandbox_id":"sb-1","name":"builder","session":"s"}`: "s/builder sb-1",
+		`{"id":"agt_1","slug":"a","name":"A"}`:                 "agt_1 a",
+		`{"trace_id":"trc_1","stdout":"secret"}`:               "trc_1",
+		`data: {"id":"x"}`:                                     "",
+	} {
+		if got := strings.Join(inAnswer([]byte(answer)), " "); got != want {
+			t.Errorf("%s is about %q, want %q", answer, got, want)
+		}
+	}
+}
+
 // TestRepeatedRefusal: what another protocol's client was refused with, its repetition is told
 // in the same form.
 func TestRepeatedRefusal(t *testing.T) {
