@@ -54,6 +54,7 @@ func testExecutor(t testing.TB, l Writer) *Executor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(x.retries.Close)
 	return x
 }
 

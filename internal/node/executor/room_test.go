@@ -25,6 +25,7 @@ func TestTurnsWaitForRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(x.retries.Close)
 		began := time.Now()
 		join := func(name string) *turn {
 			x.mu.Lock()

@@ -68,6 +68,7 @@ func TestALateJobStartsOnlyIfItStillCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(x.retries.Close)
 			x.open = true
 			job := testJob()
 			if c.startBy != 0 {

@@ -96,6 +96,7 @@ func TestOutputsGoWithASandboxThatCannotBeTakenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(x.retries.Close)
 	if err := x.Recover(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

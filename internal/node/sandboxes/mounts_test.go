@@ -321,7 +321,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done`)
 	delete(m.callers, wide.Key.ID)
 	m.Reauthorize(t.Context())
-	if sb := m.get(wide, "s", "wide"); sb.State != sandbox.Sleeping || !strings.Contains(sb.Detail, "valid") {
+	if sb := m.get(wide, "s", "wide"); sb.State != sandbox.Sleeping || !strings.Contains(sb.Detail, "revoked") {
 		t.Errorf("without a valid key it is %+v", sb)
 	}
 	m.callers[wide.Key.ID] = wide
