@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -58,7 +59,8 @@ func (s *State) compacts(name string, spec *model.Spec, tooLong bool) *Compactin
 	out := &Compacting{Model: name, Items: s.answered, Upto: s.answeredTold}
 	if s.answered == 0 { // the turn has just begun: what came before it
 		t := s.Request.Turn
-		if len(s.Request.Approved) > 0 || t != nil && len(t.Answers) > 0 || s.Request.Thread != nil {
+		isResult := func(it model.Item) bool { return it.Result != nil }
+		if len(s.Request.Approved) > 0 || t != nil && len(t.Answers) > 0 || s.Request.Thread != nil || slices.ContainsFunc(s.Request.Input[s.Request.Before:], isResult) {
 			return nil // results in the input belong to calls before it
 		}
 		if out.Items = s.Request.Before; t != nil {
