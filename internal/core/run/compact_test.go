@@ -6,6 +6,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
+// TestNothingToCompact: a conversation that the provider refuses for its length is not sent again
+// where nothing of it can be summarized.
+func TestNothingToCompact(t *testing.T) {
+	l := begin(t, Request{Models: []string{"a"}, Compact: &Compact{}})
+	l.failed(model.ContextTooLong, 0)
+	l.ends(Failed, ContextLength)
+}
+
 // TestCompactsNoOpenCalls: a request that brings results of the client does not have the calls
 // summarized that they belong to, as providers take no result without its call.
 func TestCompactsNoOpenCalls(t *testing.T) {

@@ -306,7 +306,7 @@ func (s *State) Retry(now time.Time, err *model.Error, shown []model.Item) *Mode
 
 // shrinks reports whether the model can be asked again with less of the conversation.
 func (s *State) shrinks() bool {
-	return s.Request.Truncate || s.Request.Compact != nil && s.compactedAt != s.Steps+1
+	return s.Request.Truncate || s.compacts(s.Model, &model.Spec{}, true) != nil
 }
 
 // retryAt is when a model in trouble is asked again; zero for never.
