@@ -88,6 +88,7 @@ func (s *State) compact(c *Compacted) bool {
 		return false
 	}
 	s.Usage, s.Cost = s.Usage.Plus(c.Usage), s.Cost.Plus(c.Cost)
+	s.beside += c.Usage.Output
 	s.compactedAt = s.Steps + 1
 	if c.Summary != "" && !apart {
 		s.summary, s.shortened = c, true

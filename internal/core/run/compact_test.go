@@ -14,6 +14,26 @@ func TestNothingToCompact(t *testing.T) {
 	l.ends(Failed, ContextLength)
 }
 
+// TestOutputLimitIsOfAnswers: a summary, and an answer that broke off, take nothing from the tokens
+// that the answers of a run may have. They count in its usage all the same.
+func TestOutputLimitIsOfAnswers(t *testing.T) {
+	before := []model.Item{model.Text(model.User, "question"), model.Text(model.Assistant, "answer")}
+	l := begin(t, Request{
+		Models: []string{"a"}, Input: append(before[:2:2], model.Text(model.User, "again")), Before: 2, Compact: &Compact{At: 1}, Limits: Limits{OutputTokens: 100},
+	})
+	c := l.next().Compact
+	if c == nil {
+		t.Fatalf("next is %+v", l.next())
+	}
+	l.add(Entry{Compacted: &Compacted{Items: c.Items, Summary: "in short", Model: c.Model, Usage: model.Usage{Output: 500}}})
+	l.asked()
+	l.add(Entry{Failed: &ModelFailed{Failure: model.Transient, Message: "it broke off", Again: l.at, Usage: model.Usage{Output: 90}}})
+	l.asked()
+	if q := l.state.ModelRequest(); q.MaxOutputTokens != 100 || l.state.Usage.Output != 590 {
+		t.Errorf("the answer may have %d tokens, and the run used %+v", q.MaxOutputTokens, l.state.Usage)
+	}
+}
+
 // TestCompactsNoOpenCalls: a request that brings results of the client does not have the calls
 // summarized that they belong to, as providers take no result without its call.
 func TestCompactsNoOpenCalls(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *State) ModelRequest() model.Request {
 // 0 is no bound.
 func (s *State) Bound(most int) int {
 	l := &s.Request.Limits
-	if left := int(l.OutputTokens - s.Usage.Output); l.OutputTokens > 0 && (most == 0 || left < most) {
+	if left := int(l.OutputTokens - s.said()); l.OutputTokens > 0 && (most == 0 || left < most) {
 		most = left
 	}
 	if l.Session.Tokens != nil {

@@ -270,8 +270,8 @@ func (s *State) over() Next {
 	switch {
 	case l.Session.spent(s):
 		return l.Session.end()
-	case l.OutputTokens > 0 && s.Usage.Output >= l.OutputTokens:
-		return incomplete(MaxOutputTokens, "the answers have %d tokens", s.Usage.Output)
+	case l.OutputTokens > 0 && s.said() >= l.OutputTokens:
+		return incomplete(MaxOutputTokens, "the answers have %d tokens", s.said())
 	case l.Tokens > 0 && s.Usage.Input+s.Usage.Output >= l.Tokens:
 		return incomplete(MaxTokens, "the run used %d tokens", s.Usage.Input+s.Usage.Output)
 	case l.Cost > 0 && s.Spent() >= l.Cost:

@@ -43,5 +43,9 @@ func RequestTokens(q *model.Request) int64 {
 	return n
 }
 
+// said is how many tokens the answers have, which Limits.OutputTokens bounds: without summaries,
+// and without answers that did not come to their end.
+func (s *State) said() int64 { return s.Usage.Output - s.beside }
+
 // AskedTokens is about how many tokens the last request to a model has.
 func (s *State) AskedTokens() int64 { return s.estimate(s.view) }

@@ -52,6 +52,7 @@ type State struct {
 	answered     int          // items of Conversation before the last answer of the run; 0 before the first
 	answeredTold int64        // Told.Seq of the last event before that answer
 	shortened    bool         // by a summary since a model was asked last
+	beside       int64        // tokens of Usage.Output that are of no answer: see said
 	troubled     time.Time    // when Model failed first, in this step; zero if it did not
 	failedAt     time.Time    // when it failed last
 	view         View
@@ -119,6 +120,7 @@ func (s *State) advance(e *Entry) ([]Told, error) {
 	s.Seq = e.Seq
 	for i := range e.Lost {
 		s.Usage, s.Cost = s.Usage.Plus(e.Lost[i].Usage), s.Cost.Plus(e.Lost[i].Cost)
+		s.beside += e.Lost[i].Usage.Output
 	}
 	return s.tell(e, shown), nil
 }
@@ -224,6 +226,7 @@ func (s *State) fail(f *ModelFailed) bool {
 	}
 	s.asked, s.failure, s.again = nil, f, f.Again
 	s.Usage, s.Cost = s.Usage.Plus(f.Usage), s.Cost.Plus(f.Cost)
+	s.beside += f.Usage.Output
 	for i := range f.Shown {
 		s.show(itemOf(&f.Shown[i], s.Request.Tools, ItemIncomplete))
 	}

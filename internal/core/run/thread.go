@@ -163,7 +163,7 @@ func (s *State) move() {
 	}
 	q := *s.Request
 	if s.moves.Onto(&q); q.Limits.OutputTokens > 0 {
-		q.Limits.OutputTokens += s.Usage.Output
+		q.Limits.OutputTokens += s.said()
 	}
 	s.Request, s.moves = &q, nil
 	s.Moves++
