@@ -29,6 +29,7 @@ type drive struct {
 	since  time.Time // before the lease was given
 	done   chan struct{}
 
+	loaded    bool // state and published are what the log and the events say
 	state     *run.State
 	published *run.Published
 	entries   []run.Entry // applied to state and not recorded yet
@@ -150,6 +151,7 @@ func (d *drive) drive() {
 	if !fresh {
 		err = d.load()
 	}
+	d.loaded = err == nil
 	if err == nil {
 		err = d.steps(fresh)
 	}
@@ -176,12 +178,17 @@ func (d *drive) load() error {
 		return err
 	}
 	if d.state.Request != nil && d.state.Request.Publish {
-		d.published, err = d.loop.cfg.Events.Published(ctx, &d.run)
-		if errors.Is(err, run.ErrNoEvents) { // they were pushed out: readers get the rest from the record
-			d.published, d.state.Request.Publish, err = &run.Published{}, false, nil
+		published, err := d.loop.cfg.Events.Published(ctx, &d.run)
+		switch {
+		case errors.Is(err, run.ErrNoEvents): // they were pushed out: readers get the rest from the record
+			d.state.Request.Publish = false
+		case err != nil:
+			return err
+		default:
+			d.published = published
 		}
 	}
-	return err
+	return nil
 }
 
 // steps takes one step after the other. asked says that the last entry is an Asked of
@@ -320,7 +327,7 @@ func (d *drive) giveUp(why error) {
 	switch {
 	case errors.Is(cause, errLost):
 		return
-	case errors.Is(cause, errCancelled):
+	case errors.Is(cause, errCancelled) && d.loaded:
 		if err := d.endCancelled(); err != nil && !errors.Is(err, run.ErrLeaseLost) {
 			d.loop.cfg.Log.Error("a cancelled run cannot be recorded; it is tried again", "run", d.run.ID, "error", err)
 			_ = d.loop.cfg.Store.Release(ctx, d.run.ID, d.lease, time.Now().Add(renewEvery))
