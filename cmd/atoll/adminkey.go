@@ -47,7 +47,7 @@ func giveToOwner(path string) error {
 	if !ok || os.Geteuid() != 0 || owner.Uid == 0 {
 		return nil
 	}
-	return os.Chown(path, int(owner.Uid), int(owner.Gid))
+	return os.Lchown(path, int(owner.Uid), int(owner.Gid)) // which follows no link that the owner has put there meanwhile
 }
 
 // showAdminKey shows an admin key, this once.

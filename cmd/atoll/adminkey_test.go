@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -150,5 +151,34 @@ func storeSettings(t *testing.T, dir string, env map[string]string) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("recorded are %q", told)
+	}
+}
+
+// TestGiveToOwnerFollowsNoLink checks that root gives away no file that the owner of a data folder
+// has put a link to in place of the key.
+func TestGiveToOwnerFollowsNoLink(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "root's")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Skip(err) // a user namespace without that user
+	}
+	path := filepath.Join(dir, adminKeyFile)
+	if err := os.Symlink(other, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := giveToOwner(path); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || s.Uid != 0 {
+		t.Error("the file behind the link was given away")
 	}
 }
