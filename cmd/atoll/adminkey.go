@@ -28,7 +28,7 @@ func keepAdminKey(cfg *config.Config, key string) (discard func() error, err err
 	}
 	discard = func() error { return os.Remove(path) }
 	if err == nil {
-		discard = func() error { return writePrivate(path, string(before), true) }
+		discard = func() error { return errors.Join(writePrivate(path, string(before), true), giveToOwner(path)) }
 	}
 	if err := writeKey(path, key, true); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
@@ -180,5 +181,36 @@ func TestGiveToOwnerFollowsNoLink(t *testing.T) {
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); !ok || s.Uid != 0 {
 		t.Error("the file behind the link was given away")
+	}
+}
+
+// TestDiscardedAdminKey checks that the key of before is its owner's again after root could not store
+// another one.
+func TestDiscardedAdminKey(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Skip(err) // only root may
+	}
+	cfg := &config.Config{DataDir: dir}
+	if err := writeKey(adminKeyPath(cfg), "before", false); err != nil {
+		t.Fatal(err)
+	}
+	discard, err := keepAdminKey(cfg, "after")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := discard(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(adminKeyPath(cfg))
+	if err != nil || string(text) != "before\n" {
+		t.Fatalf("the file has %q, %v", text, err)
+	}
+	info, err := os.Stat(adminKeyPath(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || s.Uid != 12345 {
+		t.Error("the file is root's")
 	}
 }
