@@ -16,7 +16,7 @@ import (
 )
 
 // openModels makes the catalog of models, and what reaches their providers.
-func (s *Server) openModels(context.Context) error {
+func (s *Server) openModels(ctx context.Context) error {
 	cfg := s.cfg.Settings
 	s.tenants = tenant.NewAdmin(tenant.AdminConfig{
 		Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
@@ -28,6 +28,14 @@ func (s *Server) openModels(context.Context) error {
 		return fmt.Errorf("model_allow: %w", err)
 	}
 	s.allow.models = allow
+	// The file of models is held to what is stored, too. openSettings says so where that is wrong.
+	kept, err := s.db.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if v, ok := kept["model_allow"]; ok {
+		_ = allow.Set(listOf(v))
+	}
 	rt := transport.New(allow)
 	s.later(func(context.Context) error { rt.CloseIdleConnections(); return nil })
 	models := model.CatalogConfig{
