@@ -127,7 +127,7 @@ func (c *call) gather(run process.Output, covers *redact.Set) (*ShellOutput, err
 // refusedFork reports whether a command failed because it could not start another program, which
 // shells say in words of their own.
 func refusedFork(out *ShellOutput) bool {
-	return out.ExitCode != 0 && (strings.Contains(out.Stderr, "ork") || strings.Contains(out.Stderr, "Operation not permitted"))
+	return out.ExitCode != 0 && (strings.Contains(strings.ToLower(out.Stderr), "fork") || strings.Contains(out.Stderr, "Operation not permitted"))
 }
 
 // shown keeps the beginning of a stream.
