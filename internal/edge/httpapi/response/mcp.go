@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -93,7 +94,7 @@ func (p *parser) parseMCP(path string, text jsontext.Value) (jsontext.Value, err
 	if s.Never, err = unasked(path+".require_approval", in.RequireApproval); err != nil {
 		return nil, err
 	}
-	if err := p.mcp.Check(p.ctx, path, &s); err != nil {
+	if err := p.mcp.Check(outbound.For(p.ctx, p.tenant), path, &s); err != nil {
 		return nil, err
 	}
 	p.servers = append(p.servers, s)
