@@ -46,6 +46,13 @@ func (e *inProcess) InProcessConn() (net.Conn, error) {
 	return e.s.InProcessConn()
 }
 
+// runs reports whether there is a server.
+func (e *inProcess) runs() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.s != nil
+}
+
 // stop ends the server. Connections look for the next one.
 func (e *inProcess) stop() {
 	e.mu.Lock()

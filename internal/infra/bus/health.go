@@ -40,8 +40,11 @@ func (b *Bus) monitor() {
 			return
 		case <-tick.C:
 		}
-		if !b.ctl.IsConnected() || !b.data.IsConnected() {
-			continue // Ready says so
+		if !b.ctl.IsConnected() || !b.data.IsConnected() { // Ready says so
+			if b.server != nil && !b.server.runs() { // a restart failed
+				b.restart()
+			}
+			continue
 		}
 		err := b.probe(b.closed)
 		switch {

@@ -72,6 +72,20 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// An embedded server that could not be restarted is restarted again.
+func TestARestartThatFailedIsRepeated(t *testing.T) {
+	b := open(t, Config{Dir: t.TempDir(), Name: "gw", probeEvery: 50 * time.Millisecond, probeTime: time.Second})
+	elsewhere := b.cfg
+	elsewhere.Dir = "/dev/null/nats"
+	if err := b.server.restart(t.Context(), elsewhere); err == nil {
+		t.Fatal("it started below a device")
+	}
+	atolltest.Until(t, 30*time.Second, "the bus is ready again", func() bool { return b.Ready() == nil })
+	if err := b.Log().Finish(deadline(t, 10*time.Second), execution.Result{TraceID: "trc_after", LastSeq: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A stream of three replicas that has lost its leader stores nothing, which the bus says.
 // Replicas stay as they are when a server starts.
 func TestNoLeader(t *testing.T) {
