@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -107,5 +108,27 @@ func TestEraseIsBounded(t *testing.T) {
 		if _, _, err := b.Log().last(t.Context(), id); !errors.Is(err, ErrNoLog) {
 			t.Errorf("the log of %s is still there: %v", id, err)
 		}
+	}
+}
+
+// TestEraseTogether: servers delete a log at the same time, of which each message goes once.
+func TestEraseTogether(t *testing.T) {
+	b := embedded(t)
+	const id, events = "trc_gone", 200
+	for i := range events {
+		if err := b.Log().Append(id, []execution.Event{{Seq: int64(i) + 2, Stream: execution.Stdout, Data: []byte("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		b.Log().sent(t.Context(), id) // a message for each
+	}
+	var all errgroup.Group
+	for range 4 {
+		all.Go(func() error { return b.Log().Purge(t.Context(), id) })
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Log().Result(t.Context(), id); !errors.Is(err, ErrNoLog) {
+		t.Errorf("afterwards: %v", err)
 	}
 }

@@ -339,8 +339,11 @@ func (l *Log) erase(ctx context.Context, id string) error {
 		for _, r := range records[:min(left, len(records))] {
 			place = r.place + 1
 			left--
-			if err := l.stream.SecureDeleteMsg(ctx, r.place); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-				return unavailable(err)
+			if err := l.stream.SecureDeleteMsg(ctx, r.place); err != nil {
+				// The answer does not say whether the message has gone meanwhile.
+				if _, lost := l.stream.GetMsg(ctx, r.place); !errors.Is(lost, jetstream.ErrMsgNotFound) {
+					return unavailable(err)
+				}
 			}
 		}
 	}
