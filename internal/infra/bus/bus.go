@@ -83,9 +83,11 @@ type Bus struct {
 	log    *Log
 	opened atomic.Bool           // all of the above is there
 	sick   atomic.Pointer[error] // why the streams store nothing
-	unfit  atomic.Pointer[error] // why the server of the last reconnection cannot be used
+	unfit  atomic.Pointer[error] // why the server that ctl came back to cannot be used
 	closed context.Context       // ends with Close
 	close  context.CancelFunc
+
+	unfitData atomic.Pointer[error] // unfit of data
 
 	mu       sync.Mutex
 	epoch    context.Context // see connection
@@ -200,7 +202,7 @@ func (b *Bus) Ready() error {
 			return unavailable(errors.New("connection is " + nc.Status().String()))
 		}
 	}
-	for _, err := range []*error{b.unfit.Load(), b.sick.Load()} {
+	for _, err := range []*error{b.unfit.Load(), b.unfitData.Load(), b.sick.Load()} {
 		if err != nil && *err != nil {
 			return unavailable(*err)
 		}

@@ -38,7 +38,11 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			err := checkServer(nc) // it may be another one of the cluster
 			if b.opened.Load() {
-				b.unfit.Store(&err)
+				if purpose == dataConn {
+					b.unfitData.Store(&err)
+				} else {
+					b.unfit.Store(&err)
+				}
 			}
 			if err != nil {
 				log.Error("the message bus is back, but its server cannot be used", "error", err)

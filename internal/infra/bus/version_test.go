@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -64,6 +66,31 @@ func TestOldServersAreRefused(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// Of two connections, one that came back to an old server counts, whatever the other has.
+func TestOneConnectionToAnOldServer(t *testing.T) {
+	old, err := nats.Connect(fakeNATS(t, `{"server_id":"X","server_name":"old","proto":1,"max_payload":8388608,"version":"2.10.27","headers":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	b := embedded(t)
+	for _, nc := range []*nats.Conn{b.ctl, b.data} {
+		nc.Opts.ReconnectedCB(old)
+		for _, other := range []*nats.Conn{b.ctl, b.data} {
+			if other != nc {
+				other.Opts.ReconnectedCB(other)
+			}
+		}
+		if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "2.10.27") {
+			t.Errorf("got %v", err)
+		}
+		nc.Opts.ReconnectedCB(nc)
+		if err := b.Ready(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
