@@ -2,9 +2,12 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // reopened returns the trace ids of the jobs that the next process finds.
@@ -149,5 +155,46 @@ func TestAnUnreadableJobDoesNotHideTheOthers(t *testing.T) {
 	defer again.close()
 	if len(left) != 2 || left[0].Job.TraceID != "a" || left[1].Job.TraceID != "b" || unreadable != 1 {
 		t.Errorf("%d jobs are left and %d unreadable, want a, b and 1: %v", len(left), unreadable, left)
+	}
+}
+
+// elsewhere is a bus on which another executor has every turn.
+type elsewhere struct{ held map[string]bool }
+
+func (e elsewhere) Hold(id, _ string) error { e.held[id] = true; return nil }
+func (e elsewhere) Release(id string)       { delete(e.held, id) }
+func (elsewhere) HoldTurn(context.Context, string) error {
+	return fault.New(fault.Conflict, "another executor has the turn")
+}
+func (elsewhere) ReleaseTurn(string) {}
+func (elsewhere) Drain()             {}
+
+// A job that cannot be taken up does not count as one that this executor has.
+func TestAJobThatIsNotTakenUpIsLetGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "waiting")
+	w, _, _, err := openWaiting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := w.encode(jobRecord{Job: execution.Job{TraceID: "trc_1", Turn: "turn"}, Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.add("trc_1", record), w.close()); err != nil {
+		t.Fatal(err)
+	}
+	x, err := New(Config{Sandboxes: leftovers{}, Writer: &memoryLog{}, Waiting: path, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := elsewhere{map[string]bool{}}
+	if err := errors.Join(x.Recover(t.Context(), bus), x.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if len(bus.held) > 0 {
+		t.Errorf("gateways find %v here", bus.held)
+	}
+	if left := reopened(t, path); len(left) > 0 {
+		t.Errorf("%v wait", left)
 	}
 }
