@@ -198,6 +198,35 @@ func TestCallsWaitForTheTakeOver(t *testing.T) {
 	}
 }
 
+// Who has no key waits for the take-over, which finds whether a valid key remains.
+func TestPreviewsWaitForTheTakeOver(t *testing.T) {
+	t.Parallel()
+	id, gate := &atomic.Value{}, make(chan struct{})
+	m := start(t, func(c *sandboxes.Config) { c.Engine = held{c.Engine, id, gate} })
+	p := m.caller("a")
+	sb := m.ensure(p, "s", "x", nil)
+	m.close()
+	delete(m.callers, p.Key.ID) // revoked
+	id.Store(sb.ID)
+	m.recoverBehind = true
+	m.open()
+	reached := make(chan error, 1)
+	go func() {
+		h, err := m.Reach(t.Context(), sb.ID)
+		if err == nil {
+			h.Close()
+		}
+		reached <- err
+	}()
+	select {
+	case err := <-reached:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gate)
+	refused(t, "without a valid key", <-reached, fault.Unauthorized, "revoked")
+}
+
 // A server that stops in the middle of the take-over leaves the rest to the next one.
 func TestTheTakeOverIsCutShort(t *testing.T) {
 	t.Parallel()

@@ -97,6 +97,15 @@ func handle(h *Handle, err error) (sandbox.Handle, error) {
 func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
+	if e != nil && e.recovering { // whether a valid key remains is known afterwards
+		m.mu.Unlock()
+		if err := e.lock(ctx); err != nil {
+			return nil, err
+		}
+		e.unlock()
+		m.mu.Lock()
+		e = m.byID[id]
+	}
 	var refusal error
 	switch {
 	case e == nil:
