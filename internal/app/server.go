@@ -217,10 +217,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		s.previews.SetBase(base)
 	}
-	if err := s.announce(ln.Addr().String()); err != nil {
+	if err := s.stopStarting(ctx); err != nil {
 		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
 	}
-	if err := s.stopStarting(ctx); err != nil {
+	if err := s.announce(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
 	}
 	// A reader of this line may run a command, which looks for the record.
