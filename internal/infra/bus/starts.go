@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -44,16 +45,32 @@ func (s Starts) decide(ctx context.Context, traceID, by string) (string, error) 
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	msg := &nats.Msg{Subject: s.b.names.starts + traceID, Data: []byte(by)}
-	_, err := s.b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(s.b.names.startsStream), jetstream.WithExpectLastSequencePerSubject(0))
-	if err == nil {
-		return by, nil
+	for {
+		_, err := s.b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(s.b.names.startsStream), jetstream.WithExpectLastSequencePerSubject(0))
+		if err == nil {
+			return by, nil
+		}
+		if !decided(err) {
+			return "", unavailable(err)
+		}
+		m, err := s.b.starts.GetLastMsgForSubject(ctx, s.b.names.starts+traceID)
+		if err == nil {
+			return string(m.Data), nil
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return "", unavailable(err)
+		}
+		select { // it is on its way into the stream
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return "", unavailable(context.Cause(ctx))
+		}
 	}
-	if refused, ok := errors.AsType[*jetstream.APIError](err); !ok || refused.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence {
-		return "", unavailable(err)
-	}
-	m, err := s.b.starts.GetLastMsgForSubject(ctx, s.b.names.starts+traceID)
-	if err != nil {
-		return "", unavailable(err)
-	}
-	return string(m.Data), nil
+}
+
+// decided reports whether the stream refused a decision because of another one. One with
+// replicas has an error of its own for another that is being stored.
+func decided(err error) bool {
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

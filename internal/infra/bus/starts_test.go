@@ -1,8 +1,12 @@
 package bus
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestTheFirstDecisionAboutAStartCounts(t *testing.T) {
@@ -29,4 +33,34 @@ func TestTheFirstDecisionAboutAStartCounts(t *testing.T) {
 			t.Errorf("begin what a gateway declared lost: %v, %v", may, err)
 		}
 	})
+}
+
+// replicated is the JetStream of a stream with replicas, in which another decision is on its way.
+type replicated struct {
+	jetstream.JetStream
+	asked int
+}
+
+func (r *replicated) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if r.asked++; r.asked == 1 {
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
+	}
+	return r.JetStream.PublishMsg(ctx, m, opts...)
+}
+
+func TestADecisionOnItsWayIsWaitedFor(t *testing.T) {
+	b := embedded(t)
+	ctx := deadline(t, 10*time.Second)
+	other := func() Starts {
+		return Starts{&Bus{cfg: Config{Name: "other"}, names: b.names, js: &replicated{JetStream: b.js}, starts: b.starts}}
+	}
+	if may, err := b.Starts().Begin(ctx, "trc_begun"); err != nil || !may {
+		t.Fatalf("begin: %v, %v", may, err)
+	}
+	if voided, err := other().Void(ctx, "trc_begun"); err != nil || voided {
+		t.Errorf("void what an executor began: %v, %v", voided, err)
+	}
+	if voided, err := other().Void(ctx, "trc_new"); err != nil || !voided { // the other one did not come
+		t.Errorf("void: %v, %v", voided, err)
+	}
 }
