@@ -148,18 +148,16 @@ func TestVolumesThatCannotBe(t *testing.T) {
 		"file:///volumes": "by its path alone",
 		"ftp://x/volumes": "volumes:",
 	} {
-		cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--volumes", value)
+		cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--image", "host", "--volumes", value)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
 			t.Errorf("%s: %v: %s", value, err, out)
 		}
 	}
-	// A bucket that does not answer is told when a connection is to lead there.
-	s := atolltest.Start(t, atolltest.Options{Env: []string{
-		"ATOLL_VOLUMES=s3://nowhere?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
-	}})
-	s.Tenant(t, "acme", "enterprise")
-	a := s.Must(t, s.AdminKey(t), http.MethodPost, "/v1/admin/tenants/acme/connections", map[string]any{"slug": "team", "kind": "volume"})
-	if a.Status != http.StatusServiceUnavailable || !strings.Contains(string(a.Body), "volumes") || strings.Contains(string(a.Body), "nowhere") {
-		t.Errorf("got %d: %s", a.Status, a.Body)
+	// So is a bucket that does not answer.
+	cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--image", "host",
+		"--volumes", "s3://nowhere?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "volumes: cannot write an object in the bucket") || strings.Contains(string(out), "sk-atoll-") {
+		t.Errorf("a bucket that does not answer: %v: %s", err, out)
 	}
 }
