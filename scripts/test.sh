@@ -51,7 +51,7 @@ joined() {
 
 # failures says once more which tests failed, and which ran when a time limit was over.
 failures() {
-  grep -hE -A4 '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/{alone,programs,rest}.log || true
+  grep -ahE -A4 '^ *--- FAIL|^FAIL\s|^panic: |^\s+Test\S+ \(|^WARNING: DATA RACE' .cache/{alone,programs,rest}.log || true
 }
 
 # lint is what looks at the sources: the rules of go vet are among those of the
