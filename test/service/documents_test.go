@@ -21,7 +21,7 @@ echo "echo ${word}TED by bash >> /home/user/log" > started.sh
 echo mine > main.py
 `
 
-// printedPage is a PDF file, whose table of objects readers make anew.
+// printedPage is a PDF file, whose table of objects readers rebuild.
 const printedPage = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
 	"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj\n" +
 	"4 0 obj<</Length 47>>stream\nBT /F1 12 Tf 72 200 Td (Agreed in print) Tj ET\nendstream endobj\n" +

@@ -13,7 +13,7 @@ import (
 // unread is a store that gives no log, and counts the runs that are given back.
 type unread struct {
 	run.Store
-	log      bool // it gives their beginnings all the same
+	log      bool // whether it returns their beginnings
 	released int
 }
 

@@ -14,7 +14,7 @@ const (
 	// Open is for what the caller starts: every variable.
 	Open Isolation = iota
 	// Guarded is for programs that the caller configures and the platform starts: every variable but
-	// those that load code from a writable place. PATH has only folders of the image.
+	// variables that load code from a writable folder. PATH has only folders of the image.
 	Guarded
 	// Isolated is for helpers: language, proxies and certificates, and a PATH of the image's folders.
 	Isolated

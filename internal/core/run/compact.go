@@ -34,7 +34,7 @@ type Compacted struct {
 	Cost    model.Cost
 }
 
-// ToldCompaction is what readers are told of a summary.
+// ToldCompaction is the event of a summary.
 type ToldCompaction struct {
 	Upto int64 // Seq of the last event that the summary stands for
 }

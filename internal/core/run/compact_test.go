@@ -15,7 +15,7 @@ func TestNothingToCompact(t *testing.T) {
 }
 
 // TestOutputLimitIsOfAnswers: a summary, and an answer that broke off, take nothing from the tokens
-// that the answers of a run may have. They count in its usage all the same.
+// that the answers of a run may have. They still count in its usage.
 func TestOutputLimitIsOfAnswers(t *testing.T) {
 	before := []model.Item{model.Text(model.User, "question"), model.Text(model.Assistant, "answer")}
 	l := begin(t, Request{

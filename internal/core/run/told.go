@@ -75,7 +75,7 @@ const (
 	ToldAnswer  ToldKind = "model_answer"
 	// A tool has given the client a file.
 	ToldFile ToldKind = "file"
-	// Something is in trouble, and the turn goes on all the same.
+	// The turn continues although something failed.
 	ToldWarning ToldKind = "warning"
 	// The beginning of the conversation was summarized.
 	ToldCompacted ToldKind = "context_compacted"

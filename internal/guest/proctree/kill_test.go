@@ -49,7 +49,7 @@ func marked(variable string) (pids []string) {
 }
 
 // TestKillFindsAMark: a process that has left session and parent behind is killed by its
-// mark. One that another command left stays.
+// mark. A process of another command survives.
 func TestKillFindsAMark(t *testing.T) {
 	marks := OpenMarks()
 	begin := func(mark uint64, variable string) *exec.Cmd {

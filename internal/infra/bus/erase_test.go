@@ -54,7 +54,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// TestEraseIsBounded: NATS writes a file anew for each message that is overwritten, while the
+// TestEraseIsBounded: NATS rewrites a file for each message that it overwrites, while the
 // stream of all logs waits. So few are, and none that is encrypted.
 func TestEraseIsBounded(t *testing.T) {
 	b := embedded(t)

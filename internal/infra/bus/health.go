@@ -108,7 +108,7 @@ func (b *Bus) isProbe(subject string) bool {
 	return len(subject) > len(prefix) && subject[:len(prefix)] == prefix
 }
 
-// restart restarts the embedded server, which does not recover by itself from a full disk. It
+// restart restarts the embedded server, which does not recover from a full disk. It
 // reports whether it tried: without space a restart fails as well.
 func (b *Bus) restart() bool {
 	var st unix.Statfs_t

@@ -319,7 +319,7 @@ const (
 	// eraseTime bounds the deletion of a log.
 	eraseTime = time.Minute
 	// maxOverwritten is how many messages of a log are overwritten. For each of them NATS writes a
-	// file of up to 8 MiB anew, and the stream, which is that of all logs, stores nothing meanwhile.
+	// file of up to 8 MiB again, and the stream of all logs stores nothing until then.
 	maxOverwritten = 64
 )
 

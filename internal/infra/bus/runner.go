@@ -67,7 +67,7 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 				return full
 			}
 			none := fault.New(fault.Unavailable, "no executor has room; nothing was run, retry after a moment")
-			if last := r.b.lastFull.Load(); last != nil && time.Since(last.at) < 2*pause { // those that are full stay away
+			if last := r.b.lastFull.Load(); last != nil && time.Since(last.at) < 2*pause { // full executors do not answer
 				none.RetryAfter = last.retryAfter
 			}
 			return none

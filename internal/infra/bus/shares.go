@@ -177,7 +177,7 @@ func (s *shares) relieve() {
 }
 
 // trim purges an eighth of the stream, the oldest messages, while it has too many logs.
-// Whoever reads a log later finds it truncated, and the whole output in the record.
+// Later readers find the log truncated and the whole output in the record.
 func (s *shares) trim(ctx context.Context, state *jetstream.StreamState) {
 	if state.NumSubjects <= s.maxLogs {
 		return

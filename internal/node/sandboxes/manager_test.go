@@ -198,7 +198,7 @@ func TestCallsWaitForTheTakeOver(t *testing.T) {
 	}
 }
 
-// Who has no key waits for the take-over, which finds whether a valid key remains.
+// A caller without a key waits for the take-over, which checks whether a valid key remains.
 func TestPreviewsWaitForTheTakeOver(t *testing.T) {
 	t.Parallel()
 	id, gate := &atomic.Value{}, make(chan struct{})

@@ -73,7 +73,7 @@ func (m *Manager) discardUnmade(ctx context.Context, held []*sandbox.Sandbox) {
 			return nil
 		})
 	}
-	_ = g.Wait() // each is tried again by itself
+	_ = g.Wait() // each is retried separately
 }
 
 // Recovering returns how many sandboxes of an earlier process are still to be taken over.
@@ -83,7 +83,7 @@ func (m *Manager) Recovering() int {
 	return m.recovering
 }
 
-// finishRecovery takes over sandboxes and unlocks each. One that cannot be taken over does not
+// finishRecovery takes over sandboxes and unlocks each. A sandbox that cannot be taken over does not
 // keep the others, and the server, from their work. Once ctx ends the rest is left as it is.
 func (m *Manager) finishRecovery(ctx context.Context, entries []*entry) error {
 	callers := &callerCache{callers: m.cfg.Callers}

@@ -148,7 +148,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 		}
 	}
 	guest, err := h.live.Guest(ctx)
-	// It has just ended, or its file server has. Perhaps it can be started anew.
+	// It has just ended, or its file server has. Try to start it again.
 	if err != nil && (hasEnded(h.live) || m.checkFileServer(e, h.live)) {
 		h.Close()
 		if h, err = m.prepare(ctx, e, p); err != nil {

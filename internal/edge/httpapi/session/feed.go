@@ -262,12 +262,12 @@ func (f *feed) turn(ctx context.Context, now run.ID) error {
 	f.due, f.followed, f.pieces, f.ids, f.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := f.drain(ctx)
 	if err == nil && f.due == "" { // else another turn came before this one, which is told first
-		// All pieces are told of a turn whose beginning was, however far it is by now.
+		// Readers get all pieces of a turn if they got its first event.
 		err = f.h.Turns.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
 	}
 	f.pieces = false
 	f.mu.Lock()
-	clear(f.underWay) // what was not finished does not grow any more
+	clear(f.underWay) // unfinished items stop growing
 	f.mu.Unlock()
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (f *feed) drain(ctx context.Context) error {
 			return err
 		}
 		for i := range page {
-			e := new(page[i]) // what is kept of a page keeps no other event of it
+			e := new(page[i]) // a copy, so that one event does not keep its whole page in memory
 			if f.pieces && e.Run == f.followed && e.Shown != "" && !f.whole[e.Shown] {
 				return nil
 			}
@@ -300,7 +300,7 @@ func (f *feed) drain(ctx context.Context) error {
 	return nil
 }
 
-// note notes what was told of a turn. One that began after the feed is followed from its
+// note records an event of a turn. One that began after the feed is followed from its
 // beginning, however far it is by then.
 func (f *feed) note(e *session.Event) {
 	switch {

@@ -236,7 +236,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// passing has three events, the first two of them large, that nobody else keeps.
+// passing has three events, the first two of them large, without another reference.
 type passing struct {
 	recorded
 	first weak.Pointer[model.Item]
