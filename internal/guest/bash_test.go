@@ -53,7 +53,7 @@ func TestBashIntrospection(t *testing.T) {
 		{name: "options", code: "set -o; shopt; echo $- $SHELLOPTS $BASHOPTS\n"},
 		{name: "functions, aliases, traps, jobs, hash", code: "declare -F; alias; trap -p; jobs; hash; dirs; history | wc -l; enable -n; complete; bind -p 2>/dev/null | wc -l; echo end\n"},
 		{name: "descriptors", code: "ls -l /proc/$$/fd >out; sed 's/.* \\([0-9]* -> \\)/\\1/; s/[0-9]\\{3,\\}/N/' out\n"},
-		// But for file locks, which hold the run's mark, and SigQ, which counts signals of all the user's processes. Bash reads it by itself: while it
+		// But for file locks, which hold the run's mark, and SigQ, which counts signals of all the user's processes. Bash reads the file without a child: while it
 		// starts a process, it blocks signals for a moment.
 		{name: "limits and signals", code: "ulimit -a | grep -v '^file locks'; umask; while IFS= read -r line; do [[ $line =~ ^(Sig[^Q]|Shd|Cap|NoNew|Umask|Uid|Gid|Groups|Threads) ]] && echo \"$line\"; done </proc/$$/status; tr '\\0' ' ' </proc/$$/cmdline; cat /proc/$$/comm\n"},
 		{name: "line numbers in errors", code: "\n\n\necho $((1/0))\nunset -v BASHPID UID\nreadonly x=1\nx=2\n"},

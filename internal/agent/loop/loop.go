@@ -292,7 +292,7 @@ func (l *Loop) Delete(ctx context.Context, r *run.Run) error {
 		return err
 	}
 	l.forget(ctx, r.ID)
-	if r.Session == "" && r.Keep > 0 { // that of a run which is not kept went with its end
+	if r.Session == "" && r.Keep > 0 { // runs that are not kept lose it when they end
 		used, err := l.cfg.Store.HasSandbox(ctx, r.Tenant, r.Sandbox)
 		if err != nil {
 			l.cfg.Log.WarnContext(ctx, "the sandbox of a deleted run stays until it is idle for too long", "run", r.ID, "error", err)

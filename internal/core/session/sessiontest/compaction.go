@@ -79,7 +79,7 @@ func compaction(t *testing.T, s session.Store, runs run.Store) {
 	n.completed()
 	first := k.now().Events
 
-	n = turn("Once more") // what came before the turn is summarized
+	n = turn("Once more") // the turn begins with a summary of earlier ones
 	summary := n.summarized("They said hello.")
 	n.answered(again)
 	n.completed()

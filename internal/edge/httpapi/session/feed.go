@@ -300,7 +300,7 @@ func (f *feed) drain(ctx context.Context) error {
 	return nil
 }
 
-// note records an event of a turn. One that began after the feed is followed from its
+// note records an event of a turn. A turn that began after the feed is followed from its
 // beginning, however far it is by then.
 func (f *feed) note(e *session.Event) {
 	switch {
