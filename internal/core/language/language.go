@@ -89,6 +89,9 @@ type Context struct {
 	Flags []string
 	// Thread says that, while code runs, another thread hears of an interrupt, by SIGURG.
 	Thread bool
+	// Forks says that the interpreter forks while code runs, and that what it is forking
+	// can lose an interrupt. The interrupt is repeated then.
+	Forks bool
 	// NoNUL says that code cannot hold a NUL byte.
 	NoNUL bool
 	// Keyed says that the hook knows the run that it had last, so that a run under a key is

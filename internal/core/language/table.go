@@ -81,6 +81,6 @@ var table = []Language{
 			"FCEDIT CDPATH CHILD_MAX PROMPT_* INSIDE_EMACS EMACS TEXTDOMAIN* _",
 		// It has no last word: to look for one costs more than it could save.
 		Warm:    Warm{Hook: "warm.bash", Variable: "BASH_ENV", FD: 3, Script: true},
-		Context: Context{Hook: "context.bash", NoNUL: true},
+		Context: Context{Hook: "context.bash", Forks: true, NoNUL: true},
 	},
 }

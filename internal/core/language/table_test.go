@@ -77,7 +77,7 @@ func TestTable(t *testing.T) {
 			}
 			check(l.Import == nil || w.Hook != "" && l.Site, "modules are imported ahead by a hook in the folder of site packages")
 			c := l.Context
-			check(c.Hook != "" || c.Flags == nil && c.Parts == nil && !c.Thread && !c.NoNUL, "how contexts are is said, but no hook")
+			check(c.Hook != "" || c.Flags == nil && c.Parts == nil && !c.Thread && !c.Forks && !c.NoNUL, "how contexts are is said, but no hook")
 			if language.Get(l.Name).Title != l.Title || !language.Known(l.Name) {
 				t.Error("not found by its name")
 			}

@@ -96,7 +96,7 @@ func (c *Contexts) Collect(ctx context.Context, u *Use, id codecontext.ID, req c
 	if err != nil {
 		return nil, err
 	}
-	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now(), number: numberOf(req.Key)}
+	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now(), asked: s.asked, number: numberOf(req.Key)}
 	res, err := r.do(ctx, func(ctx context.Context) error { return r.collect(ctx, &p) })
 	keep = err == nil && res.Exit == nil
 	return res, err

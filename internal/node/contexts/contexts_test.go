@@ -173,6 +173,7 @@ func TestInterrupt(t *testing.T) {
 		{"bash", "keep=1; echo go; (sleep 100; echo no); echo no"},
 		{"bash", "keep=1; echo go; x=$( (sleep 100; echo no) ; echo no); echo no"},
 		{"bash", "keep=1; echo go; sleep 100 | (cat; sleep 100; echo no) | cat"},
+		{"bash", "keep=1; (trap '' INT; echo go; sleep 0.2; trap - INT; sleep 100; echo no); echo no"}, // loses the first
 	} {
 		t.Run(string(test.id), func(t *testing.T) {
 			r := newRig(t)

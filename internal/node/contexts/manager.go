@@ -74,9 +74,10 @@ type key struct {
 
 // state is what is known of a context besides its process.
 type state struct {
-	busy   bool        // guarded by Contexts.mu
-	cursor process.Seq // the rest belongs to the run
-	run    int64       // the last one's number
+	busy   bool          // guarded by Contexts.mu
+	asked  chan struct{} // guarded by Contexts.mu; gets a value when the run is to be interrupted
+	cursor process.Seq   // the rest belongs to the run
+	run    int64         // the last one's number
 }
 
 // New returns Contexts.
@@ -140,7 +141,7 @@ func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 		s = &state{run: time.Now().UnixMicro()} // above those of an earlier server
 		c.all[k] = s
 	}
-	s.busy = true
+	s.busy, s.asked = true, make(chan struct{}, 1)
 	return s, known, nil
 }
 
@@ -340,11 +341,22 @@ func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) err
 	c.mu.Lock()
 	of := c.busy[u.Sandbox]
 	starts := of != nil && of.starting[id] > 0
+	var asked chan struct{}
+	if s := c.all[key{u.Sandbox, id}]; s != nil && s.busy {
+		asked = s.asked
+	}
 	c.mu.Unlock()
 	if starts { // it runs no code, and SIGINT would end it
 		return nil
 	}
-	return nameUnknown(id, interrupt(ctx, u.Guest, id))
+	err := interrupt(ctx, u.Guest, id)
+	if err == nil {
+		select {
+		case asked <- struct{}{}:
+		default: // nothing runs, or the run repeats an interrupt already
+		}
+	}
+	return nameUnknown(id, err)
 }
 
 // interrupt does what Ctrl-C does. An interpreter that hears of it by another thread, such

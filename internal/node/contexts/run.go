@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,6 +23,10 @@ import (
 // obeyTime is how long an interrupted piece of code has to end. Then its interpreter
 // is ended, and has as long again.
 const obeyTime = 5 * time.Second
+
+// repeatPauses are the times before an interrupt is repeated, of which a program that ends
+// at the first has not much.
+var repeatPauses = []time.Duration{300 * time.Millisecond, 1200 * time.Millisecond}
 
 var (
 	errTimeout = errors.New("the time is over")
@@ -58,7 +63,7 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 			return nil, err
 		}
 	}
-	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now()}
+	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now(), asked: s.asked}
 	r.name()
 	res, err := r.do(ctx, r.converse)
 	keep = err == nil && res.Exit == nil
@@ -95,6 +100,7 @@ type run struct {
 	sink  codecontext.Sink
 	obey  time.Duration
 	began time.Time
+	asked <-chan struct{} // gets a value when the run was interrupted
 
 	number   int64   // of the run, as the interpreter is told
 	buffered *buffer // of what may be another run's; nil once it is known to be of this one
@@ -136,9 +142,14 @@ func (r *run) do(ctx context.Context, converse func(context.Context) error) (*co
 		<-work.Done()
 		watched <- err
 	})
+	var repeats sync.WaitGroup
+	if language.Get(r.id.Language()).Context.Forks {
+		repeats.Go(func() { r.repeat(work) })
+	}
 	err := converse(work)
+	end(errDone)
+	repeats.Wait() // or the next run could get its interrupt
 	if !unhook() {
-		end(errDone) // the watcher is not waited for when there is nothing left to watch
 		if failed := ignoreDone(<-watched); failed != nil && (err == nil || failed.Error() != err.Error()) {
 			err = errors.Join(err, failed)
 		}
@@ -219,6 +230,27 @@ func (r *run) interrupt(ctx context.Context) error {
 		}
 	}
 	return r.u.Guest.Kill(ctx, r.id.Process())
+}
+
+// repeat sends an interrupt that somebody asked for again. A shell that forks the parts of a
+// pipeline takes the first one at the end of the pipeline: a part that it forks after the
+// interrupt never gets it, and one that it is forking loses it as its traps are cleared.
+func (r *run) repeat(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-r.asked:
+	}
+	for _, pause := range repeatPauses {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if interrupt(ctx, r.u.Guest, r.id) != nil {
+			return // the run hears of it, too
+		}
+	}
 }
 
 // read takes what the interpreter says until the run is done, or the interpreter.
