@@ -128,7 +128,11 @@ func (a *cli) firstImage(ctx context.Context, cfg *config.Config, log *slog.Logg
 		if err != nil {
 			return err
 		}
-		if _, err := store.Get(cfg.Image); fault.KindOf(err) != fault.NotFound {
+		switch _, err := store.Get(cfg.Image); fault.KindOf(err) {
+		case fault.NotFound:
+		case fault.Invalid:
+			return &exit{exitUsage, notHere(cfg, store, err)}
+		default:
 			return err
 		}
 	}

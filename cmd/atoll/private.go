@@ -112,6 +112,12 @@ func (p *private) remove() error {
 	return errors.Join(os.RemoveAll(p.records), p.lock.Close())
 }
 
+// notHere says which image may be meant by a name that is none, such as python:3.10.
+func notHere(cfg *config.Config, images *image.Store, missing error) error {
+	aliases := image.Aliases{Store: images, Default: image.Default, Names: cfg.ImageAliases}
+	return aliases.NotHere(cfg.Image, missing)
+}
+
 // noImage says that there is nothing to make sandboxes from, and what else would
 // do.
 func noImage(cfg *config.Config, instead string) error {

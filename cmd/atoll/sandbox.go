@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -144,6 +145,7 @@ func (s *sandboxes) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer s.warnImages(list)
 			return s.showAll(list)
 		})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "of all sessions")
@@ -224,6 +226,7 @@ func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 		row(w, "name", sb.Name)
 		row(w, "session", sb.Session)
 		row(w, "image", imageOf(sb))
+		row(w, "warning", sb.ImageWarning)
 		row(w, "status", statusOf(sb))
 		row(w, "detail", sb.Detail)
 		row(w, "network", networkText(sb.Network))
@@ -244,6 +247,15 @@ func (s *sandboxes) showAll(list []sdk.Sandbox) error {
 		}
 		return []any{sb.Name, sb.Session, sb.SandboxID, imageOf(sb), statusOf(sb), when(sb.UsedAt), whenOr(endOf(sb), "-")}
 	})(list)
+}
+
+// warnImages says on stderr what of a list runs another version than was asked for.
+func (s *sandboxes) warnImages(list []sdk.Sandbox) {
+	for _, sb := range list {
+		if sb.ImageWarning != "" {
+			fmt.Fprintf(s.app.std.err, "atoll: sandbox %s: %s\n", sb.Name, sb.ImageWarning)
+		}
+	}
 }
 
 // imageOf is the image that a sandbox runs, and what it was asked for as.

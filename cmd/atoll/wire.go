@@ -35,8 +35,12 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	if err != nil {
 		return nil, err
 	}
-	if _, err := images.Get(cfg.Image); fault.KindOf(err) == fault.NotFound {
+	switch _, err := images.Get(cfg.Image); {
+	case err == nil:
+	case fault.KindOf(err) == fault.NotFound:
 		return nil, noImage(cfg, "have a server run the program with --base-url")
+	default:
+		return nil, notHere(cfg, images, err)
 	}
 	reg := prometheus.NewRegistry()
 	pool := cfg.Pool(config.ThisMachine())

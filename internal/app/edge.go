@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"golang.org/x/sys/unix"
 	"net/http"
 	"strings"
@@ -186,7 +185,7 @@ func (s *Server) checkImage(_ context.Context, name string) error {
 		return fault.New(fault.Invalid, "image %q has the packages of environments and goes with them: name the image below it, and packages", name)
 	}
 	if _, err := s.cfg.Images.Get(name); err != nil {
-		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q cannot be used: import it with 'atoll image import'; 'atoll image list' shows those there are", name))
+		return s.aliases.NotHere(name, err)
 	}
 	return nil
 }

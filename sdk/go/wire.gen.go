@@ -2073,6 +2073,9 @@ type ListedSandbox struct {
 
 	// Status In which state it is.
 	Status string `json:"status"`
+
+	// Warning What runs instead of the version that image asks for, and how to get that.
+	Warning string `json:"warning,omitempty"`
 }
 
 // MCPAnnotations MCPAnnotations are MCP's hints of what a tool does.
@@ -4363,6 +4366,9 @@ type Sandbox struct {
 	// ImageAlias What that image was asked for as, such as node:22; left out for the environment's image.
 	ImageAlias string `json:"image_alias,omitempty"`
 
+	// ImageWarning What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version.
+	ImageWarning string `json:"image_warning,omitempty"`
+
 	// Kept Of one that sleeps: where its memory is.
 	Kept string `json:"kept,omitempty"`
 
@@ -4431,6 +4437,9 @@ type SandboxCreateOutput struct {
 
 	// Sandbox The name of the sandbox.
 	Sandbox string `json:"sandbox"`
+
+	// Warning What runs instead of the image that was asked for, and how to get that.
+	Warning string `json:"warning,omitempty"`
 }
 
 // SandboxFile SandboxFile is what stands at a path in a sandbox.

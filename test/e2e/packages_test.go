@@ -112,6 +112,9 @@ func TestPackages(t *testing.T) {
 	}
 
 	// Another environment with the same is ready at once.
+	if r := s.Must(t, admin, http.MethodPatch, environment, object{"image": "python:3.10"}); r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), "atoll image import python:3.10") {
+		t.Errorf("an environment with a registry's name: %d: %s", r.Status, r.Body)
+	}
 	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/packers/environments", object{"name": "twin", "packages": packages}).Into(t, http.StatusCreated, nil)
 	installed(t, s, "/v1/admin/tenants/packers/environments/twin", "ready")
 	all := packageImages(t, s)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -275,6 +276,9 @@ func TestToolPools(t *testing.T) {
 	if got := s.tool("sandbox_create", object{"sandbox": "my_db"}, http.StatusOK); got["created"] != false {
 		t.Errorf("got %v", got)
 	}
+	if got := s.tool("sandbox_create", object{"sandbox": "old", "image": "python:3.10"}, http.StatusOK); !strings.Contains(fmt.Sprint(got["warning"]), "atoll image import python:3.10") {
+		t.Errorf("a later version than was asked for: %v", got)
+	}
 	s.refused("sandbox_create", object{"sandbox": "other", "image": "ruby:3"}, http.StatusBadRequest, "atoll image import")
 	s.tool("write_file", object{"path": "mine", "content": "mine"}, http.StatusOK)
 
@@ -298,6 +302,11 @@ func TestToolPools(t *testing.T) {
 		apart.refused("transfer", object{"from_sandbox": id, "from_path": "mine", "to_sandbox": "default", "to_path": "x"}, http.StatusBadRequest, "what an id looks like")
 	}
 	got := s.tool("sandbox_list", object{}, http.StatusOK)
+	all := got["sandboxes"].([]any)
+	if old := all[len(all)-1].(map[string]any); old["name"] != "old" || !strings.Contains(fmt.Sprint(old["warning"]), "Python 3.1") {
+		t.Errorf("the list has %v", old)
+	}
+	got["sandboxes"] = all[:len(all)-1]
 	want := []any{map[string]any{"name": "default", "image": atolltest.Image, "status": "running"}, map[string]any{"name": "my_db", "image": "python:3", "status": "running"}}
 	if a, b := marshal(t, got["sandboxes"]), marshal(t, want); a != b {
 		t.Errorf("got %s, want %s", a, b)

@@ -97,6 +97,7 @@ type SandboxCreateInput struct {
 type SandboxCreateOutput struct {
 	Sandbox string `json:"sandbox" required:"true"`
 	Created bool   `json:"created" required:"true" doc:"False when there was one of that name, which is as it was."`
+	Warning string `json:"warning,omitzero" doc:"What runs instead of the image that was asked for, and how to get that."`
 }
 
 // SandboxListInput is the input of sandbox_list.
@@ -109,9 +110,10 @@ type SandboxListOutput struct {
 
 // ListedSandbox is a sandbox of the session.
 type ListedSandbox struct {
-	Name   string `json:"name" required:"true"`
-	Image  string `json:"image" required:"true"`
-	Status string `json:"status" required:"true" enum:"running,sleeping"`
+	Name    string `json:"name" required:"true"`
+	Image   string `json:"image" required:"true"`
+	Status  string `json:"status" required:"true" enum:"running,sleeping"`
+	Warning string `json:"warning,omitzero"`
 }
 
 // TransferInput is the input of transfer.

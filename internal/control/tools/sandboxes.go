@@ -25,7 +25,7 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	if in.Image != nil {
 		spec.Image = *in.Image
 	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.RunImage() {
-		spec.Image = contractImage
+		spec.Image, spec.ImageAssumed = contractImage, true
 	}
 	sb, created, err := c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, *in.Sandbox, spec)
 	if err != nil {
@@ -33,7 +33,7 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	}
 	c.row.SetSandbox(sb)
 	c.row.Mounts = storage.Labels(sb.Mounts)
-	return &SandboxCreateOutput{Sandbox: *in.Sandbox, Created: created}, nil
+	return &SandboxCreateOutput{Sandbox: *in.Sandbox, Created: created, Warning: sb.ImageWarning}, nil
 }
 
 // contractImage is the contract's default. A call that names no image gets that
@@ -55,7 +55,7 @@ func sandboxList(ctx context.Context, c *call, _ *SandboxListInput) (*SandboxLis
 		if image == "" {
 			image = sb.Image
 		}
-		out.Sandboxes = append(out.Sandboxes, ListedSandbox{Name: sb.Name, Image: image, Status: string(status)})
+		out.Sandboxes = append(out.Sandboxes, ListedSandbox{Name: sb.Name, Image: image, Status: string(status), Warning: sb.ImageWarning})
 	}
 	return out, nil
 }

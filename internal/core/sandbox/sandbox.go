@@ -60,8 +60,11 @@ type Sandbox struct {
 
 	Image      string // name in the image store
 	ImageAlias string // what Image was asked for as; "" for the environment's image
-	Limits     runtime.Limits
-	Disk       int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
+	// ImageWarning says that Image has another version than ImageAlias asks for; "" if it
+	// does not.
+	ImageWarning string
+	Limits       runtime.Limits
+	Disk         int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
 	// Permissions are those it was made with, but for a network policy of its own.
 	// What of the network is open is never more than its environment allows now.
 	Permissions runtime.Permissions
@@ -131,7 +134,13 @@ func (s *Sandbox) Clone() *Sandbox {
 // Spec is what a caller may say of a sandbox that is to be made. The zero value
 // is the defaults.
 type Spec struct {
-	Image      string            // as asked for; "" for the environment's
+	Image string // as asked for; "" for the environment's
+	// ImageAssumed says that the caller named no image: it gets the environment's, under the
+	// name of Image.
+	ImageAssumed bool
+	// ImageExact refuses an image of another version than Image asks for. It is for callers
+	// that cannot be shown a warning.
+	ImageExact bool
 	Memory     int64             // bytes, at most the environment's; 0 for those
 	SleepAfter time.Duration     // without use; 0 for the server's default, negative for never
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows

@@ -173,7 +173,7 @@ func (d *Door) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) 
 	case id.Valid():
 		spec.Snapshot = id
 	case !slices.Contains(anyTemplate, in.Template):
-		spec.Image = in.Template
+		spec.Image, spec.ImageExact = in.Template, true // E2B's answers have no place for a warning
 	}
 	if spec.Network, err = in.Network.policy(in.Internet, c.Caller.Environment.Permissions.Network); err != nil {
 		return out, err

@@ -243,10 +243,10 @@ func TestEnvironmentsAreBounded(t *testing.T) {
 func TestWhatCannotBeHeldIsRefused(t *testing.T) {
 	e := start(t, folder(t), nil)
 	for what, change := range map[string]func(*execution.Job){
-		"atoll image import":   func(j *execution.Job) { j.Image = "nowhere" },
-		"not allowed":          func(j *execution.Job) { j.Image = "../default" },
-		"at least 64 MiB":      func(j *execution.Job) { j.Limits.Memory = 1 << 20 },
-		"has no interpreter":   func(j *execution.Job) { j.Language = "perl" },
+		"atoll image import": func(j *execution.Job) { j.Image = "nowhere" },
+		"not allowed":        func(j *execution.Job) { j.Image = "../default" },
+		"at least 64 MiB":    func(j *execution.Job) { j.Limits.Memory = 1 << 20 },
+		"has no interpreter for perl (it has: Python, Node.js, Bash)": func(j *execution.Job) { j.Language = "perl" },
 		"must be positive":     func(j *execution.Job) { j.Limits.CPU = 0 },
 		"below the memory lim": func(j *execution.Job) { j.Limits.Tmp = 1 << 40 },
 	} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/node/image/source"
 )
 
 // Aliases say which image of a store is meant by what callers call one, such as
@@ -40,40 +40,75 @@ func (a *Aliases) Named(ctx context.Context, image string) (string, error) {
 var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$`)
 
 // Resolve returns the name of an image of the store: of what the operator's table
-// says, or of that very name, or the default image where it has the language that
-// is asked for in that version or a later one, or what Provide has imported for
-// it. Nothing is fetched.
+// says, or of that very name, or the default image where it has the version of the language
+// that is asked for, or what was imported by that reference, or the default image where its
+// version is a later one: then Warning says so. Nothing is fetched.
 func (a *Aliases) Resolve(asked string) (string, error) {
+	name, _, err := a.find(asked)
+	return name, err
+}
+
+// find is Resolve. standIn says that the image found is another version than was asked for.
+func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 	if !reference.MatchString(asked) || unclean(asked) {
-		return "", fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
+		return "", false, fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
 	}
-	repository, tag := splitReference(asked)
 	for _, alias := range aliases(asked) {
 		if name, ok := a.Names[alias]; ok {
 			if _, err := a.Store.Get(name); err != nil {
-				return "", fault.Wrap(fault.Invalid, err, "image: "+strconv.Quote(asked)+" is the image "+strconv.Quote(name)+" in this server's image_aliases, which it does not have; have it imported with 'atoll image import --name "+name+" ...'")
+				return "", false, fault.Wrap(fault.Invalid, err, "image: "+strconv.Quote(asked)+" is the image "+strconv.Quote(name)+" in this server's image_aliases, which it does not have; have it imported with 'atoll image import --name "+name+" ...'")
 			}
-			return name, nil
+			return name, false, nil
 		}
 	}
 	if CheckName(asked) == nil && !Extended(asked) {
-		if _, err := a.Store.Get(asked); err == nil {
-			return asked, nil
-		} else if fault.KindOf(err) != fault.NotFound {
-			return "", err
+		if ok, err := a.has(asked); ok || err != nil {
+			return asked, false, err
 		}
 	}
-	if a.stands(repository, tag) {
-		return a.Default, nil
+	version := a.defaultVersion(asked)
+	if version == sameVersion {
+		return a.Default, false, nil
 	}
+	if name, err := a.imported(asked); name != "" || err != nil {
+		return name, false, err
+	}
+	if version == laterVersion {
+		return a.Default, true, nil
+	}
+	return "", false, a.unknown(asked)
+}
+
+// has reports whether the store has an image.
+func (a *Aliases) has(name string) (bool, error) {
+	_, err := a.Store.Get(name)
+	if fault.KindOf(err) == fault.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// imported is the image that was imported by a registry's reference; "" if none was.
+func (a *Aliases) imported(asked string) (string, error) {
 	if name, ok := pulledName(asked); ok && a.Pull != nil {
-		if _, err := a.Store.Get(name); err == nil {
-			return name, nil
-		} else if fault.KindOf(err) != fault.NotFound {
-			return "", err
+		if there, err := a.has(name); there || err != nil {
+			return name, err
 		}
 	}
-	return "", a.unknown(asked, repository, tag)
+	reference, err := source.Canonical(asked)
+	if err != nil {
+		return "", nil // nothing can be imported by it
+	}
+	all, err := a.Store.List()
+	if err != nil {
+		return "", err
+	}
+	for _, img := range all {
+		if img.importedBy(reference) {
+			return img.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // unclean reports whether a part of a name would be gone, or another, once its
@@ -107,47 +142,7 @@ func splitReference(asked string) (repository, tag string) {
 	return repository, tag
 }
 
-// stands reports whether the default image will do for a language's image.
-func (a *Aliases) stands(repository, tag string) bool {
-	l := language.ByRepository(repository)
-	if !language.Known(l.Name) {
-		return false
-	}
-	img, err := a.Store.Get(a.Default)
-	if err != nil {
-		return false
-	}
-	in, ok := img.Interpreter(l.Name)
-	if !ok {
-		return false
-	}
-	version, _, _ := strings.Cut(tag, "-") // such as 3.12-slim
-	if version == "latest" || version == "lts" || version == "slim" {
-		return true
-	}
-	want, ok := components(version)
-	have, known := components(in.Version)
-	if !ok || !known || slices.Compare(have, want) < 0 {
-		return false
-	}
-	return l.Major == 0 || have[0] == want[0] // Python 3 does not run Python 2
-}
-
-// components are the numbers of a version.
-func components(version string) ([]int, bool) {
-	var out []int
-	for part := range strings.SplitSeq(version, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 {
-			return nil, false
-		}
-		out = append(out, n)
-	}
-	return out, true
-}
-
-func (a *Aliases) unknown(asked, repository, tag string) error {
-	name := plainName(repository[strings.LastIndexByte(repository, '/')+1:] + "-" + tag)
+func (a *Aliases) unknown(asked string) error {
 	var there []string
 	if all, err := a.Store.List(); err == nil {
 		all = slices.DeleteFunc(all, func(img *Image) bool { return Extended(img.Name) })
@@ -156,8 +151,8 @@ func (a *Aliases) unknown(asked, repository, tag string) error {
 		}
 	}
 	slices.SortFunc(there, cmp.Compare[string])
-	return fault.New(fault.Invalid, "image: this server has no image %q; its operator can import it with 'atoll image import --name %s %s' and set image_aliases to {%q: %q}. There are: %s",
-		asked, name, asked, asked, name, strings.Join(there, ", "))
+	return fault.New(fault.Invalid, "image: this server has no image %q; its operator can import it with 'atoll image import %s'. Images here: %s",
+		asked, asked, strings.Join(there, ", "))
 }
 
 // plainName makes of text what an image can be called.

@@ -45,13 +45,13 @@ func TestWhatAnImageIsAskedForAs(t *testing.T) {
 		}
 	}
 	for asked, says := range map[string]string{
-		"node:26":                "atoll image import --name node-26 node:26",
+		"node:26":                "'atoll image import node:26'",
 		"node:24.22":             "no image",
 		"python:2.7":             "no image",
 		"python:4":               "no image",
 		"python:alpine":          "no image",
-		"r-base":                 `{"r-base": "r-base-latest"}`,
-		"alpine/git":             "--name git-latest alpine/git",
+		"r-base":                 "'atoll image import r-base'",
+		"alpine/git":             "'atoll image import alpine/git'",
 		"ghcr.io:5000/x/y":       "no image",
 		"gone:1":                 "--name missing",
 		"../etc":                 "no image",
@@ -63,6 +63,88 @@ func TestWhatAnImageIsAskedForAs(t *testing.T) {
 	} {
 		if got, err := aliases.Resolve(asked); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %q, %v", asked, got, err)
+		}
+	}
+}
+
+// languages is a store with the default image, and with images imported from a registry.
+func languages() *Aliases {
+	return &Aliases{
+		Store: shelf{
+			"default":     {Name: "default", Recipe: "r", Source: "debian:testing", Interpreters: []Interpreter{{Language: execution.Python, Version: "3.14.8"}, {Language: execution.Node, Version: "24.21.0"}}},
+			"python-3.11": {Name: "python-3.11", Source: "python:3.11", Interpreters: []Interpreter{{Language: execution.Python, Version: "3.11.9"}}},
+			"db":          {Name: "db", Source: "postgres:16", Interpreters: []Interpreter{{Language: execution.Bash, Version: "5.2"}}},
+		},
+		Default: "default",
+		Names:   map[string]string{"python:3.9": "default", "node:18": "db"},
+	}
+}
+
+func TestAnImageThatWasImportedComesBeforeALaterVersion(t *testing.T) {
+	aliases := languages()
+	for asked, want := range map[string]string{
+		"python:3.11": "python-3.11", "docker.io/library/python:3.11": "python-3.11", "postgres:16": "db", "docker.io/library/postgres:16": "db",
+		"python:3.14": "default", "python:3": "default", "python:3.10": "default", "python:3.11-slim": "default",
+	} {
+		if got, err := aliases.Resolve(asked); err != nil || got != want {
+			t.Errorf("%s: %q, %v, not %q", asked, got, err, want)
+		}
+	}
+	for _, asked := range []string{"postgres:17", "ubuntu:20.04", "debian:testing", "someone/python:3.10", "python:2"} {
+		if got, err := aliases.Resolve(asked); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %q, %v", asked, got, err)
+		}
+	}
+}
+
+func TestAnotherVersionThanWasAskedForIsSaid(t *testing.T) {
+	aliases := languages()
+	for asked, says := range map[string]string{
+		"python:3.10":        `runs this server's image "default" with Python 3.14.8. To get what was asked for, have the operator run 'atoll image import python:3.10'`,
+		"python:3.11-slim":   "with Python 3.14.8",
+		"node:18":            "which has no Node.js",
+		"node:20":            "with Node.js 24.21.0",
+		"python:3.9":         "with Python 3.14.8",
+		"python:3.14.8":      "",
+		"python:3.14-slim":   "",
+		"python":             "",
+		"node:lts":           "",
+		"python:3.14-alpine": "with Python 3.14.8 on another system than alpine",
+		"python:3.11":        "",
+		"postgres:16":        "",
+		"default":            "",
+	} {
+		name, err := aliases.Resolve(asked)
+		if err != nil {
+			t.Fatalf("%s: %v", asked, err)
+		}
+		if got := aliases.Warning(asked, name); (got == "") != (says == "") || !strings.Contains(got, says) {
+			t.Errorf("%s: %q, without %q", asked, got, says)
+		}
+		// The operator's table says what is meant.
+		exact := aliases.Exact(asked, name)
+		if refuse := says != "" && asked != "python:3.9" && asked != "node:18"; refuse != (fault.KindOf(exact) == fault.Invalid) {
+			t.Errorf("%s, exactly: %v", asked, exact)
+		}
+	}
+}
+
+func TestAnImageThatIsNotHereIsSaidToBeAnother(t *testing.T) {
+	aliases := languages()
+	for asked, says := range map[string]string{
+		"python:3.10": `the image "default" has Python 3.14.8, Node.js 24.21.0. Run 'atoll image import python:3.10'`,
+		"python:3.11": `is called "python-3.11" here`,
+		"python:3.14": `is called "default" here`,
+		"postgres:17": "run 'atoll image import postgres:17'",
+		"nowhere":     "import it with 'atoll image import'",
+		"../default":  "is not allowed",
+	} {
+		_, missing := aliases.Store.Get(asked)
+		if CheckName(asked) != nil {
+			missing = CheckName(asked)
+		}
+		if err := aliases.NotHere(asked, missing); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, without %q", asked, err, says)
 		}
 	}
 }

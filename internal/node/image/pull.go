@@ -71,19 +71,23 @@ func CheckPull(pattern string) error {
 	return nil
 }
 
-// Provide is Resolve for who is to have the image: with Pull, one that is missing
-// is imported, once for all who ask for it meanwhile.
+// Provide is Resolve for a caller that is to have the image: with Pull, an image that is
+// missing, or that another version would stand in for, is imported, once for all callers that
+// ask for it meanwhile.
 func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
-	name, err := a.Resolve(asked)
-	if err == nil || a.Pull == nil || fault.KindOf(err) != fault.Invalid || a.aliased(asked) {
-		return name, err
+	found, standIn, err := a.find(asked)
+	if err == nil && !standIn || a.Pull == nil || err != nil && fault.KindOf(err) != fault.Invalid || a.aliased(asked) {
+		return found, err
 	}
 	repository, parsed := source.Repository(asked)
 	name, ok := pulledName(asked)
 	if parsed != nil || !ok {
-		return "", err
+		return found, err
 	}
 	if !a.Pull.allows(repository) {
+		if standIn {
+			return found, nil
+		}
 		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("image: this server has no image %q, and image_pull_allow of its operator does not let it be pulled from %s", asked, repository))
 	}
 	if err := a.Pull.Room(); err != nil {

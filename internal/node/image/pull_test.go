@@ -20,6 +20,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -109,6 +110,38 @@ func TestAMissingImageIsPulledOnce(t *testing.T) {
 	}
 	if left := leftovers(t, store); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// python314 is the Probe of an image of Python 3.14.
+func python314(_ context.Context, _ runtime.Rootfs, _ []string) ([]byte, error) {
+	return []byte("3.14.8\n/usr/lib/python3/dist-packages\n"), nil
+}
+
+func TestAVersionIsPulledBeforeALaterOneStandsIn(t *testing.T) {
+	shop, store := openShop(t), open(t)
+	// The registry of Docker is not reached by tests: its image comes from another one.
+	elsewhere := func(ctx context.Context, o image.ImportOptions) (*image.Image, error) {
+		o.Source = "docker://" + shop.host + "/team/app:1"
+		return store.Import(ctx, o)
+	}
+	if _, err := store.Import(t.Context(), image.ImportOptions{Name: "default", Source: shop.host + "/team/app:2", Probe: python314}); err != nil {
+		t.Fatal(err)
+	}
+	a := &image.Aliases{Store: store, Default: "default", Pull: &image.Pull{Import: elsewhere, Allow: []string{"docker.io/library/node"}, Size: 1 << 20, Time: time.Minute, Room: func() error { return nil }}}
+	if got, err := a.Provide(t.Context(), "python:3.10"); err != nil || got != "default" || a.Warning("python:3.10", got) == "" {
+		t.Errorf("one that may not be pulled is %q, %v", got, err)
+	}
+	a.Pull.Allow = []string{"docker.io/library/*"}
+	got, err := a.Provide(t.Context(), "python:3.10")
+	if err != nil || got == "default" || !strings.HasPrefix(got, "python-3.10.") {
+		t.Errorf("one that may be pulled is %q, %v", got, err)
+	}
+	if again, err := a.Resolve("python:3.10"); err != nil || again != got {
+		t.Errorf("and then %q, %v", again, err)
+	}
+	if got, err := a.Provide(t.Context(), "python:3.14"); err != nil || got != "default" {
+		t.Errorf("the version of the default image is %q, %v", got, err)
 	}
 }
 

@@ -77,7 +77,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 				sb.Name, describeMounts(sb.Mounts))
 		}
 	}
-	if spec.Image != "" && spec.Image != sb.ImageAlias {
+	if spec.Image != "" && !spec.ImageAssumed && spec.Image != sb.ImageAlias {
 		image, err := m.cfg.Images.Resolve(spec.Image)
 		if err != nil {
 			return nil, false, err
@@ -90,6 +90,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 			return nil, false, fault.New(fault.Conflict,
 				"the sandbox %q exists with the image %q; use it as it is, destroy it first, or choose another name for one with %q", sb.Name, asked, spec.Image)
 		}
+		sb.ImageWarning = m.cfg.Images.Warning(spec.Image, sb.Image)
 	}
 	return sb, false, nil
 }
@@ -111,6 +112,9 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 		if err := m.applySnapshot(p, sb, from, spec); err != nil {
 			return nil, false, err
 		}
+	}
+	if err := m.compareImage(sb, spec); err != nil {
+		return nil, false, err
 	}
 	if err := m.cfg.Engine.Admit(recipeOf(sb)); err != nil {
 		return nil, false, err
@@ -170,7 +174,7 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	}
 	var image string
 	var err error
-	if spec.Image != "" && !m.isEnvironments(p, spec.Image) {
+	if spec.Image != "" && !spec.ImageAssumed && !m.isEnvironments(p, spec.Image) {
 		image, err = m.cfg.Images.Provide(ctx, spec.Image)
 	} else {
 		image, err = m.cfg.Images.Named(ctx, p.Environment.RunImage())
@@ -207,6 +211,19 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		}
 	}
 	return sb, nil
+}
+
+// compareImage notes on a sandbox that its image has another version than was asked for, or
+// refuses that.
+func (m *Manager) compareImage(sb *sandbox.Sandbox, spec *sandbox.Spec) error {
+	if sb.ImageAlias == "" || spec.ImageAssumed {
+		return nil
+	}
+	if spec.ImageExact {
+		return m.cfg.Images.Exact(sb.ImageAlias, sb.Image)
+	}
+	sb.ImageWarning = m.cfg.Images.Warning(sb.ImageAlias, sb.Image)
+	return nil
 }
 
 // isEnvironments reports whether what was asked for is the image of p's environment, which

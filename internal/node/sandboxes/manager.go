@@ -31,6 +31,10 @@ type Images interface {
 	// Named returns the name in the image store of an environment's image, which may be a
 	// reference to one with packages; it waits for these, for a while.
 	Named(ctx context.Context, image string) (string, error)
+	// Warning says that an image of the store has another version than was asked for; "" if
+	// it does not. Exact refuses such an image unless the operator has said that it is meant.
+	Warning(asked, name string) string
+	Exact(asked, name string) error
 }
 
 // Callers finds the holder of a key, working in an environment; a *tenant.Authority does.

@@ -6,6 +6,7 @@
 package warm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,6 +157,21 @@ func (m *Maker) kind(l execution.Language, preload bool) Key {
 	return Key{Image: m.cfg.Image.Name, Variant: m.cfg.Variant, Language: l, Preload: preload}
 }
 
+// noInterpreter says that the image cannot run a language, and what does.
+func (m *Maker) noInterpreter(l execution.Language) error {
+	has := "none"
+	if len(m.cfg.Image.Interpreters) > 0 {
+		var titles []string
+		for _, in := range m.cfg.Image.Interpreters {
+			titles = append(titles, language.Get(in.Language).Title)
+		}
+		has = strings.Join(titles, ", ")
+	}
+	title := cmp.Or(language.Get(l).Title, string(l))
+	return fault.New(fault.Invalid, "the image %q has no interpreter for %s (it has: %s); name a language that it has, or have the operator give the environment an image with %s: atoll env set TENANT NAME --image default",
+		m.cfg.Image.Name, title, has, title)
+}
+
 // template is the checkpoint that preloaded sandboxes of a language start from.
 type template struct {
 	mu   sync.Mutex
@@ -188,7 +205,7 @@ func (m *Maker) make(ctx context.Context, key Key, use pool.Use) (*Sandbox, erro
 	defer cancel()
 	interpreter, ok := m.cfg.Image.Interpreter(key.Language)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, key.Language)
+		return nil, m.noInterpreter(key.Language)
 	}
 	if !key.Preload {
 		return m.boot(ctx, key, interpreter, use != pool.Awaited)
@@ -215,7 +232,7 @@ func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, ho
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
 	defer cancel()
 	if _, ok := m.cfg.Image.Interpreter(language); !ok {
-		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, language)
+		return nil, m.noInterpreter(language)
 	}
 	inst, err := m.instance(key, id, func(spec runtime.Spec) (runtime.Instance, error) {
 		spec.Mounts = append(spec.Mounts, mounts...)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -117,7 +116,7 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	}
 	in, ok := s.maker.cfg.Image.Interpreter(p.Language)
 	if !ok {
-		return execution.Outcome{}, fault.New(fault.Invalid, "the image %q has no interpreter for %s", s.maker.cfg.Image.Name, p.Language)
+		return execution.Outcome{}, s.maker.noInterpreter(p.Language)
 	}
 	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 )
@@ -16,7 +15,7 @@ func (m *Maker) MakeShared(ctx context.Context, key Key) (*Sandbox, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
 	defer cancel()
 	if _, ok := m.cfg.Image.Interpreter(key.Language); !ok {
-		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, key.Language)
+		return nil, m.noInterpreter(key.Language)
 	}
 	inst, err := m.instance(key, runtime.NewID(), func(spec runtime.Spec) (runtime.Instance, error) {
 		spec.Shared = true

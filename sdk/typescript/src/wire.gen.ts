@@ -2151,6 +2151,8 @@ export interface components {
              * @enum {string}
              */
             status: "running" | "sleeping";
+            /** What runs instead of the version that image asks for, and how to get that. */
+            warning?: string;
         };
         /** MCPAnnotations are MCP's hints of what a tool does. */
         MCPAnnotations: {
@@ -4451,6 +4453,8 @@ export interface components {
             image: string;
             /** What that image was asked for as, such as node:22; left out for the environment's image. */
             image_alias?: string;
+            /** What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version. */
+            image_warning?: string;
             /**
              * Of one that sleeps: where its memory is.
              * @enum {string}
@@ -4524,6 +4528,8 @@ export interface components {
             created: boolean;
             /** The name of the sandbox. */
             sandbox: string;
+            /** What runs instead of the image that was asked for, and how to get that. */
+            warning?: string;
         };
         /** SandboxFile is what stands at a path in a sandbox. */
         SandboxFile: {

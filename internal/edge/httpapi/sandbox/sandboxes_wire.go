@@ -16,6 +16,7 @@ type Sandbox struct {
 	Session      string                         `json:"session" doc:"The session that it is in."`
 	Image        string                         `json:"image" doc:"The image that it runs."`
 	ImageAlias   string                         `json:"image_alias,omitzero" doc:"What that image was asked for as, such as node:22; left out for the environment's image."`
+	ImageWarning string                         `json:"image_warning,omitzero" doc:"What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version."`
 	Status       string                         `json:"status" enum:"running,sleeping,lost,destroyed"`
 	Detail       string                         `json:"detail,omitzero" doc:"More of the status: why it is lost, why it cannot sleep."`
 	Kept         string                         `json:"kept,omitzero" enum:"frozen,disk,stored" doc:"Of one that sleeps: where its memory is."`
@@ -83,7 +84,7 @@ type SandboxPorts struct {
 
 func sandboxOf(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
-		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Image, ImageAlias: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
+		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Image, ImageAlias: sb.ImageAlias, ImageWarning: sb.ImageWarning, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
 		Limits: environment.LimitsOf(sb.Limits), DiskSize: sb.Disk, Network: environment.PermissionsOf(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
 	}
 	if sb.SleepAfter >= 0 {

@@ -15,9 +15,10 @@ func TestSandboxOf(t *testing.T) {
 		sb   sandbox.Sandbox
 		want map[string]any
 	}{
-		"of an alias":       {sandbox.Sandbox{Image: "debian", ImageAlias: "node:22"}, map[string]any{"image": "debian", "image_alias": "node:22", "unused_until": nil}},
-		"of an environment": {sandbox.Sandbox{Image: "debian"}, map[string]any{"image": "debian", "image_alias": nil, "unused_until": nil}},
-		"asleep":            {sandbox.Sandbox{State: sandbox.Sleeping, UnusedUntil: &until}, map[string]any{"unused_until": "2026-01-02T02:04:05Z", "expires_at": nil}},
+		"of a later version": {sandbox.Sandbox{Image: "debian", ImageWarning: "why"}, map[string]any{"image_warning": "why", "unused_until": nil}},
+		"of an alias":        {sandbox.Sandbox{Image: "debian", ImageAlias: "node:22"}, map[string]any{"image": "debian", "image_alias": "node:22", "unused_until": nil}},
+		"of an environment":  {sandbox.Sandbox{Image: "debian"}, map[string]any{"image": "debian", "image_alias": nil, "unused_until": nil}},
+		"asleep":             {sandbox.Sandbox{State: sandbox.Sleeping, UnusedUntil: &until}, map[string]any{"unused_until": "2026-01-02T02:04:05Z", "expires_at": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := json.Marshal(sandboxOf(&c.sb))

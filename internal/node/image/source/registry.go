@@ -37,6 +37,16 @@ func Repository(reference string) (string, error) {
 	return ref.Context().Name(), nil
 }
 
+// Canonical returns a registry's reference whole, with its registry and its tag or digest: all
+// references of one image have the same.
+func Canonical(reference string) (string, error) {
+	ref, err := parse(reference)
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is no image's reference: %v", reference, err))
+	}
+	return ref.Name(), nil
+}
+
 // parse reads a registry's reference. It refuses a path that is not in its
 // canonical form.
 func parse(reference string, opts ...name.Option) (name.Reference, error) {

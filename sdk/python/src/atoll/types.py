@@ -1394,6 +1394,10 @@ class ListedSandbox(Record):
     """
     In which state it is.
     """
+    warning: str | None
+    """
+    What runs instead of the version that image asks for, and how to get that.
+    """
 
 
 class MCPAnnotations(Record):
@@ -2796,6 +2800,10 @@ class Sandbox(Record):
     """
     What that image was asked for as, such as node:22; left out for the environment's image.
     """
+    image_warning: str | None
+    """
+    What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version.
+    """
     kept: Literal["frozen", "disk", "stored"] | None
     """
     Of one that sleeps: where its memory is.
@@ -2839,6 +2847,10 @@ class SandboxCreateOutput(Record):
     sandbox: str
     """
     The name of the sandbox.
+    """
+    warning: str | None
+    """
+    What runs instead of the image that was asked for, and how to get that.
     """
 
 
