@@ -82,7 +82,9 @@ func (s *sandboxes) create() *cobra.Command {
 	var subPaths []string
 	var sleepAfter, timeout time.Duration
 	env := programEnv{app: s.app}
+	var limits sandboxSize
 	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", `  atoll sandbox create builder --image node:22 --sleep-after 10m
+  atoll sandbox create small --cpu 0.5 --memory 256MiB --disk 1GiB
   atoll sandbox create again --snapshot snap-0123456789abcdef`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			vars, err := env.values()
@@ -91,6 +93,9 @@ func (s *sandboxes) create() *cobra.Command {
 			}
 			in := sdk.NewSandbox{
 				Name: args[0], Session: &s.session, EnvVars: vars, SleepAfterMS: milliseconds(sleepAfter), TimeoutMS: milliseconds(timeout),
+			}
+			if err := limits.apply(&in); err != nil {
+				return err
 			}
 			if image != "" {
 				in.Image = &image
@@ -115,6 +120,7 @@ func (s *sandboxes) create() *cobra.Command {
 	flags.StringVar(&snapshot, "snapshot", "", "what it begins with, processes and all (nothing)")
 	flags.BoolVar(&filesOnly, "files-only", false, "begin with the snapshot's files alone")
 	env.addFlags(flags)
+	limits.addFlags(flags)
 	flags.StringArrayVar(&subPaths, "sub-path", nil, "what it is to see of a connection, /data/SLUG/PATH; may be repeated (all that the key may)")
 	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
 	flags.DurationVar(&timeout, "timeout", 0, "it is deleted after this time (as long as the plan allows)")
@@ -229,6 +235,9 @@ func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 		row(w, "warning", sb.ImageWarning)
 		row(w, "status", statusOf(sb))
 		row(w, "detail", sb.Detail)
+		row(w, "cpu", fmt.Sprintf("%g", sb.Limits.CPU))
+		row(w, "memory", bytesText(sb.Limits.Memory))
+		row(w, "disk", memoryBound(sb.DiskSize))
 		row(w, "network", networkText(sb.Network))
 		row(w, "mounts", strings.Join(sb.Mounts, ", "))
 		row(w, "created", when(sb.CreatedAt))
@@ -241,11 +250,11 @@ func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 }
 
 func (s *sandboxes) showAll(list []sdk.Sandbox) error {
-	return listing(&s.printer, []any{"NAME", "SESSION", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb sdk.Sandbox) []any {
+	return listing(&s.printer, []any{"NAME", "SESSION", "ID", "IMAGE", "CPU", "MEMORY", "DISK", "STATUS", "USED", "EXPIRES"}, func(sb sdk.Sandbox) []any {
 		if s.quiet {
 			return []any{sb.SandboxID} // a name is unique in its session alone
 		}
-		return []any{sb.Name, sb.Session, sb.SandboxID, imageOf(sb), statusOf(sb), when(sb.UsedAt), whenOr(endOf(sb), "-")}
+		return []any{sb.Name, sb.Session, sb.SandboxID, imageOf(sb), sb.Limits.CPU, bytesText(sb.Limits.Memory), memoryBound(sb.DiskSize), statusOf(sb), when(sb.UsedAt), whenOr(endOf(sb), "-")}
 	})(list)
 }
 

@@ -70,6 +70,31 @@ func newConsole(t *testing.T, s *atolltest.Server) *console {
 	return c
 }
 
+// TestSandboxCommandsTakeSizes: flags of create say how much a sandbox may use, and names of its
+// variables may be lowercase.
+func TestSandboxCommandsTakeSizes(t *testing.T) {
+	c := newConsole(t, shared(t))
+	if got := c.do("create", "small", "--cpu", "0.5", "--memory", "128MiB", "--disk", "16MiB", "--env", "lower_case=of the sandbox"); !strings.Contains(got, "128MiB") || !strings.Contains(got, "16MiB") {
+		t.Errorf("create: %q", got)
+	}
+	for _, args := range [][]string{{"show", "small"}, {"list"}} {
+		if got := c.do(args...); !strings.Contains(got, "0.5") || !strings.Contains(got, "128MiB") || !strings.Contains(got, "16MiB") {
+			t.Errorf("%s: %q", args, got)
+		}
+	}
+	if got := c.do("exec", "--env", "_another=of the process", "small", "--", "sh", "-c", `echo "$lower_case, $_another"`); got != "of the sandbox, of the process\n" {
+		t.Errorf("its variables: %q", got)
+	}
+	for _, bad := range []struct{ args, says string }{
+		{"--cpu 1000", "limits.cpu"}, {"--cpu 0", "limits.cpu"}, {"--memory 1TiB", "at most"}, {"--memory 1MiB", "memory"}, {"--disk 100TiB", "disk_size"}, {"--disk much", "is not a size"},
+		{"--env 1a=b", "not starting with a digit"}, {"--env PATH=x", "reserved"},
+	} {
+		if _, stderr, code := c.try(nil, append([]string{"create", "refused"}, strings.Fields(bad.args)...)...); code == 0 || !strings.Contains(stderr, bad.says) {
+			t.Errorf("%s: %d, %s", bad.args, code, stderr)
+		}
+	}
+}
+
 // TestSandboxCommands goes through what atoll sandbox can do with a sandbox.
 func TestSandboxCommands(t *testing.T) {
 	c := newConsole(t, shared(t))

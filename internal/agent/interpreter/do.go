@@ -129,6 +129,10 @@ func (m *call) find(ctx context.Context) (err error) {
 			return err
 		}
 		spec.Memory, spec.Network = m.options.Memory, m.options.Network
+		// A container of an earlier response keeps the memory that it was made with.
+		if sb, found := m.Sandboxes.Get(ctx, m.caller, container.Session, name); found == nil && container.Alive(sb) {
+			spec.Memory = 0
+		}
 		m.sb, _, err = m.Sandboxes.Ensure(ctx, m.caller, container.Session, name, spec)
 	}
 	if err != nil {

@@ -82,6 +82,15 @@ func (l Limits) Validate() error {
 	return nil
 }
 
+// ShrinkFiles makes the in-memory files a quarter of the memory each, and shm an eighth,
+// where together they do not fit in it.
+func (l *Limits) ShrinkFiles() {
+	if l.Root+l.Tmp+l.Shm < l.Memory {
+		return
+	}
+	l.Root, l.Tmp, l.Shm = min(l.Root, l.Memory/4), min(l.Tmp, l.Memory/4), min(l.Shm, l.Memory/8)
+}
+
 // Rootfs is what a sandbox sees as /, read-only beneath the overlay. Exactly
 // one of Image and Tree is set.
 type Rootfs struct {

@@ -131,6 +131,14 @@ func (s *Sandbox) Clone() *Sandbox {
 	return &c
 }
 
+// Size is what a sandbox may use of its machine, in what a caller can choose; 0 for what
+// sandboxes of its environment have.
+type Size struct {
+	CPU    float64 // cores
+	Memory int64   // bytes
+	Disk   int64   // bytes of its files
+}
+
 // Spec is what a caller may say of a sandbox that is to be made. The zero value
 // is the defaults.
 type Spec struct {
@@ -141,7 +149,7 @@ type Spec struct {
 	// ImageExact refuses an image of another version than Image asks for. It is for callers
 	// that cannot be shown a warning.
 	ImageExact bool
-	Memory     int64             // bytes, at most the environment's; 0 for those
+	Size                         // at most that of the environment's sandboxes
 	SleepAfter time.Duration     // without use; 0 for the server's default, negative for never
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
 	Env        map[string]string // variables of its programs

@@ -43,6 +43,7 @@ type Snapshot struct {
 	Session, Name     string
 	Image, ImageAlias string
 	Limits            runtime.Limits
+	DiskLimit         int64 // its Disk; 0 for no bound
 	Permissions       runtime.Permissions
 	Connected         bool
 	Mounts            []storage.Mount // that its memory knows of
@@ -59,7 +60,7 @@ type Snapshot struct {
 func SnapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
-		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, ImageAlias: sb.ImageAlias, Limits: sb.Limits,
+		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, ImageAlias: sb.ImageAlias, Limits: sb.Limits, DiskLimit: sb.Disk,
 		Permissions: sb.Permissions, Connected: sb.Connected, Mounts: slices.Clone(sb.Mounts), Env: maps.Clone(sb.Env), SleepAfter: sb.SleepAfter,
 	}
 }

@@ -239,17 +239,10 @@ func (c LimitsChange) apply(l *runtime.Limits) {
 // shrinkFiles makes what a new environment's files may take a quarter of its memory,
 // and an eighth for shm, where that was not given and the defaults do not fit.
 func (c LimitsChange) shrinkFiles(l *runtime.Limits) {
-	if l.Root+l.Tmp+l.Shm < l.Memory {
-		return
-	}
-	shrink := func(size *int64, given *int64, most int64) {
-		if given == nil {
-			*size = min(*size, most)
-		}
-	}
-	shrink(&l.Root, c.Root, l.Memory/4)
-	shrink(&l.Tmp, c.Tmp, l.Memory/4)
-	shrink(&l.Shm, c.Shm, l.Memory/8)
+	l.ShrinkFiles()
+	set(&l.Root, c.Root)
+	set(&l.Tmp, c.Tmp)
+	set(&l.Shm, c.Shm)
 }
 
 // Bounds of an environment's limits above which no machine goes; what one

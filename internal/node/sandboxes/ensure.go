@@ -67,6 +67,9 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 	case spec.Snapshot != "":
 		return nil, false, fault.New(fault.Conflict, "the sandbox %q exists; a snapshot is what a new one begins with: destroy it first, or choose another name", sb.Name)
 	}
+	if err := checkSize(sb, spec.Size); err != nil {
+		return nil, false, err
+	}
 	if spec.SubPaths != nil {
 		mounts, err := mountsOf(p, spec.SubPaths)
 		if err != nil {
@@ -193,10 +196,8 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		Permissions: p.Tenant.Permitted(p.Environment.Permissions), Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
-	if spec.Memory > 0 {
-		if err := setMemory(sb, spec.Memory); err != nil {
-			return nil, err
-		}
+	if err := setSize(sb, spec.Size); err != nil {
+		return nil, err
 	}
 	sb.Connected = !sb.Permissions.Network.Blocked()
 	if spec.SleepAfter == 0 {
@@ -234,16 +235,6 @@ func (m *Manager) isEnvironments(p *tenant.Principal, asked string) bool {
 	}
 	name, err := m.cfg.Images.Resolve(asked)
 	return err == nil && name == p.Environment.Image
-}
-
-// setMemory gives a sandbox less memory than its environment's have.
-func setMemory(sb *sandbox.Sandbox, bytes int64) error {
-	if most := sb.Limits.Memory; bytes > most {
-		return fault.New(fault.Invalid, "memory: sandboxes of this environment have %s, which is less than the %s that were asked for; leave it out, or have the operator raise the environment's limit",
-			runtime.FormatBytes(most), runtime.FormatBytes(bytes))
-	}
-	sb.Limits.Memory = bytes
-	return nil
 }
 
 // minBound is the smaller of two bounds of which 0 is none.

@@ -40,6 +40,9 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 	if spec.SleepAfter == 0 {
 		sb.SleepAfter = sn.SleepAfter
 	}
+	if spec.Disk == 0 && !spec.FilesOnly {
+		sb.Disk = minBound(sb.Disk, sn.DiskLimit)
+	}
 	if sb.Disk > 0 && sn.Stored.Disk > sb.Disk {
 		return fault.Limit("sandbox_disk", time.Time{}, "snapshot %s: its files take %s, and a sandbox can have %s of disk", sn.ID, runtime.FormatBytes(sn.Stored.Disk), runtime.FormatBytes(sb.Disk))
 	}
@@ -61,6 +64,9 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with another image than %q%s", sn.ID, spec.Image, instead)
 	case !was.Equal(now):
 		return fault.New(fault.Conflict, "the permissions of the environment %s are not those that the snapshot %s was made with%s", p.Environment.Name, sn.ID, instead)
+	}
+	if err := checkSnapshotSize(sn, spec.Size); err != nil {
+		return err
 	}
 	if err := p.Plan.Allows(&within); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 
 func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
 	spec := &sandbox.Spec{Env: wire.StringMap(in.EnvVars)}
-	if err := execution.CheckEnv(spec.Env); err != nil {
+	if err := execution.CheckSandboxEnv(spec.Env); err != nil {
 		return nil, err
 	}
 	if in.Image != nil {
@@ -76,6 +76,9 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
 	if spec.SubPaths, err = storage.ParseSubPaths(wire.Strings(in.SubPaths)); err != nil {
 		return nil, err
 	}
+	if spec.Size, err = in.size(); err != nil {
+		return nil, err
+	}
 	spec.FilesOnly = in.FilesOnly != nil && *in.FilesOnly
 	if in.Network != nil {
 		policy, err := in.Network.Over(caller.Environment.Permissions.Network)
@@ -85,6 +88,25 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
 		spec.Network = &policy
 	}
 	return spec, nil
+}
+
+// size reads what the sandbox is to use at most. 0 cores are refused here, since 0 is what is
+// left out.
+func (in *NewSandbox) size() (size sandbox.Size, err error) {
+	if l := in.Limits; l != nil {
+		if l.CPU != nil {
+			if size.CPU = *l.CPU; !(size.CPU > 0) {
+				return size, httpapi.Invalid("limits.cpu must be above 0 cores, not %g", size.CPU)
+			}
+		}
+		if l.Memory != nil {
+			size.Memory = *l.Memory
+		}
+	}
+	if in.DiskSize != nil {
+		size.Disk = *in.DiskSize
+	}
+	return size, nil
 }
 
 // millis reads a time in milliseconds that is at least least; 0 if it is left out.

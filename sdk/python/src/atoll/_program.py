@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from .params import NetworkChange
+    from .params import NetworkChange, SizeLimits
 
 
 class Program(TypedDict, total=False):
@@ -39,6 +39,10 @@ class SandboxSettings(TypedDict, total=False):
     timeout: float
     """When it is destroyed, from now."""
     env_vars: dict[str, str]
+    limits: SizeLimits
+    """How many cores and how much memory it has, at most those of its environment."""
+    disk_size: int
+    """Bytes that its files may have together."""
     network: NetworkChange
     environment: str
     snapshot: str

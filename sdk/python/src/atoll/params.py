@@ -1014,57 +1014,6 @@ class NewRefresh(TypedDict):
     """
 
 
-class NewSandbox(TypedDict):
-    """
-    NewSandbox is the body that makes a named sandbox.
-    """
-
-    env_vars: NotRequired[dict[str, Any] | None]
-    """
-    Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
-    """
-    environment: NotRequired[str | None]
-    """
-    The environment of the key, which is the only one that it may use.
-    """
-    files_only: NotRequired[bool | None]
-    """
-    It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used.
-    """
-    image: NotRequired[str | None]
-    """
-    Such as node:22; that of the key's environment if left out.
-    """
-    name: str
-    """
-    1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
-    """
-    network: NotRequired[NetworkChange]
-    """
-    Narrows what its environment's network allows.
-    """
-    session: NotRequired[str | None]
-    """
-    The pool that it belongs to.
-    """
-    sleep_after_ms: NotRequired[int | None]
-    """
-    Without use; -1 for never, the server's if left out.
-    """
-    snapshot: NotRequired[str | None]
-    """
-    The snapshot that it begins with, processes and all.
-    """
-    sub_paths: NotRequired[list[str] | None]
-    """
-    Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths.
-    """
-    timeout_ms: NotRequired[int | None]
-    """
-    Until it is destroyed; as long as the plan allows if left out.
-    """
-
-
 class NewTenant(TypedDict):
     """
     NewTenant is the body that makes a tenant.
@@ -1584,6 +1533,21 @@ class SignRequest(TypedDict):
     path: str
     """
     The file, from the home.
+    """
+
+
+class SizeLimits(TypedDict):
+    """
+    SizeLimits are the limits that a sandbox can have for itself.
+    """
+
+    cpu: NotRequired[float | None]
+    """
+    Cores, above 0.
+    """
+    memory: NotRequired[int | None]
+    """
+    Bytes. Sizes of files in memory shrink with it where they do not fit.
     """
 
 
@@ -2352,7 +2316,7 @@ class NewProcess(TypedDict):
     """
     env_vars: NotRequired[dict[str, Any] | None]
     """
-    Over those of the sandbox. Rules as in an execution's env_vars.
+    Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
     """
     stdin: NotRequired[bool | None]
     """
@@ -2373,6 +2337,65 @@ class NewProcess(TypedDict):
     working_dir: NotRequired[str | None]
     """
     The folder to start it in; the home if left out.
+    """
+
+
+class NewSandbox(TypedDict):
+    """
+    NewSandbox is the body that makes a named sandbox.
+    """
+
+    disk_size: NotRequired[int | None]
+    """
+    Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+    """
+    env_vars: NotRequired[dict[str, Any] | None]
+    """
+    Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
+    """
+    environment: NotRequired[str | None]
+    """
+    The environment of the key, which is the only one that it may use.
+    """
+    files_only: NotRequired[bool | None]
+    """
+    It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used.
+    """
+    image: NotRequired[str | None]
+    """
+    Such as node:22; that of the key's environment if left out.
+    """
+    limits: NotRequired[SizeLimits]
+    """
+    At most those of the key's environment, which it has if left out.
+    """
+    name: str
+    """
+    1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
+    """
+    network: NotRequired[NetworkChange]
+    """
+    Narrows what its environment's network allows.
+    """
+    session: NotRequired[str | None]
+    """
+    The pool that it belongs to.
+    """
+    sleep_after_ms: NotRequired[int | None]
+    """
+    Without use; -1 for never, the server's if left out.
+    """
+    snapshot: NotRequired[str | None]
+    """
+    The snapshot that it begins with, processes and all.
+    """
+    sub_paths: NotRequired[list[str] | None]
+    """
+    Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths.
+    """
+    timeout_ms: NotRequired[int | None]
+    """
+    Until it is destroyed; as long as the plan allows if left out.
     """
 
 

@@ -1,0 +1,183 @@
+package sandboxes_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// groupsOf counts the control groups that bound a sandbox to a size, which no other test
+// has. A group is called after the sandbox that its kernel was started for.
+func groupsOf(t *testing.T, size sandbox.Size) (groups int) {
+	t.Helper()
+	const headroom = 192 << 20 // at most: of the kernel, and for ending programs before it
+	bounds := map[string][2]bool{}
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // groups come and go
+		}
+		group := filepath.Base(filepath.Dir(path))
+		both := bounds[group]
+		switch d.Name() {
+		case "cpu.cfs_quota_us", "cpu.max":
+			both[0] = number(path) == int64(size.CPU*100_000)
+		case "memory.limit_in_bytes", "memory.max":
+			n := number(path)
+			both[1] = n >= size.Memory && n <= size.Memory+headroom
+		}
+		bounds[group] = both
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, both := range bounds {
+		if both[0] && both[1] {
+			groups++
+		}
+	}
+	return groups
+}
+
+// number is the first number of a file; -1 for none.
+func number(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return -1
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// TestASandboxHasItsOwnSize: what a caller chose is in force and on record, also after sleep,
+// in copies, and in what a snapshot's memory goes on in.
+func TestASandboxHasItsOwnSize(t *testing.T) {
+	t.Parallel()
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 256 << 20 })
+	p := m.caller("a", func(p *tenant.Principal) { p.Environment.Limits.CPU = 2 })
+	m.ensure(p, "s", "full", nil)
+	size := sandbox.Size{CPU: 0.37, Memory: 128 << 20, Disk: 24 << 20}
+	first := m.ensure(p, "s", "x", &sandbox.Spec{Size: size})
+	running := 0
+	has := func(what string, sb *sandbox.Sandbox) {
+		t.Helper()
+		m.shell(p, "s", sb.Name, "true") // wakes it
+		for _, sb := range []*sandbox.Sandbox{m.get(p, "s", sb.Name), find(t, m, p, sb.Name)} {
+			if got := (sandbox.Size{CPU: sb.Limits.CPU, Memory: sb.Limits.Memory, Disk: sb.Disk}); got != size {
+				t.Errorf("%s: on record it has %+v", what, got)
+			}
+		}
+		if groups := groupsOf(t, size); groups < running {
+			t.Errorf("%s: %d control groups have the size, and %d sandboxes run", what, groups, running)
+		}
+	}
+	running = 1
+	has("made", first)
+	m.sleep(p, "s", "x")
+	has("woken", first)
+	forks, err := m.Fork(t.Context(), p, "s", "x", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running = 2
+	has("a copy", forks[0])
+	sn := m.snapshot(p, "s", "x")
+	running = 3
+	has("restored", m.of(p, "restored", sn, false))
+	running = 4
+	has("restored, as it is asked for", m.ensure(p, "s", "again", &sandbox.Spec{Snapshot: sn.ID, Size: size}))
+	if files := m.of(p, "files", sn, true); files.Limits != p.Environment.Limits || files.Disk != 256<<20 {
+		t.Errorf("a new one with its files has %+v, %d", files.Limits, files.Disk)
+	}
+	m.restart()
+	has("after a restart", first)
+
+	for _, copied := range []string{"x", forks[0].Name, "restored"} {
+		h, err := m.Use(t.Context(), p, "s", copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, exit, err := run(t.Context(), h, `exec python3 -c "
+import time
+a = bytearray(200 << 20)
+time.sleep(60)"`)
+		if err != nil || exit.Code != 137 || !exit.OutOfMemory {
+			t.Errorf("%s: 200 MiB in 128 MiB: %+v, %v", copied, exit, err)
+		}
+		h.Close()
+	}
+	refused(t, "more than its disk", m.wrote(p, "x", "exec 3>f; "+write), fault.Exhausted, "24 MiB")
+	m.shell(p, "s", "full", `python3 -c "bytearray(200 << 20)" && head -c 40M /dev/zero >f`)
+}
+
+// find is a sandbox as lists have it.
+func find(t *testing.T, m *machine, p *tenant.Principal, name string) *sandbox.Sandbox {
+	t.Helper()
+	all, err := m.List(t.Context(), p, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sb := range all {
+		if sb.Name == name {
+			return sb
+		}
+	}
+	t.Fatalf("no list has %s", name)
+	return nil
+}
+
+func TestSizesHaveBounds(t *testing.T) {
+	t.Parallel()
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 64 << 20 })
+	p := m.caller("a", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "p", MaxSandboxMemory: 200 << 20} })
+	for _, c := range []struct {
+		size sandbox.Size
+		kind fault.Kind
+		says string
+	}{
+		{sandbox.Size{CPU: 1.5}, fault.Invalid, "limits.cpu: sandboxes of this environment have at most 1 cores"},
+		{sandbox.Size{CPU: -1}, fault.Invalid, "limits.cpu must be above 0"},
+		{sandbox.Size{Memory: 1 << 30}, fault.Invalid, "limits.memory: sandboxes of this environment have at most 512 MiB, and 1 GiB were asked for"},
+		{sandbox.Size{Memory: 1 << 20}, fault.Invalid, "memory must be at least 64 MiB"},
+		{sandbox.Size{Memory: -1}, fault.Invalid, "memory must be at least 64 MiB"},
+		{sandbox.Size{Disk: 65 << 20}, fault.Exhausted, "disk_size: a sandbox can have at most 64 MiB of disk"},
+		{sandbox.Size{Disk: 5}, fault.Invalid, "disk_size must be at least 1 MiB"},
+	} {
+		_, _, err := m.Ensure(t.Context(), p, "s", "x", &sandbox.Spec{Size: c.size})
+		refused(t, "too much", err, c.kind, c.says)
+		if _, err := m.Get(t.Context(), p, "s", "x"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("a refused one: %v", err)
+		}
+	}
+	small := &sandbox.Spec{Size: sandbox.Size{Memory: 100 << 20}}
+	if sb := m.ensure(p, "s", "x", small); sb.Limits.Root+sb.Limits.Tmp+sb.Limits.Shm >= sb.Limits.Memory {
+		t.Errorf("files in memory do not fit: %+v", sb.Limits)
+	}
+	m.ensure(p, "s", "x", nil)
+	m.ensure(p, "s", "x", small)
+	_, _, err := m.Ensure(t.Context(), p, "s", "x", &sandbox.Spec{Size: sandbox.Size{Memory: 128 << 20}})
+	refused(t, "another size of one that exists", err, fault.Conflict, `exists with limits.memory of 100 MiB, not 128 MiB`)
+	m.ensure(p, "s", "y", small) // a plan of 200 MiB has room for two of 100
+	_, _, err = m.Ensure(t.Context(), p, "s", "z", &sandbox.Spec{Size: sandbox.Size{Memory: 64 << 20}})
+	refused(t, "a third", err, fault.Exhausted, "sandbox memory limit")
+
+	if err := m.Destroy(t.Context(), p, "s", "y"); err != nil {
+		t.Fatal(err)
+	}
+	m.shell(p, "s", "x", "true")
+	sn := m.snapshot(p, "s", "x")
+	_, _, err = m.Ensure(t.Context(), p, "s", "y", &sandbox.Spec{Snapshot: sn.ID, Size: sandbox.Size{Memory: 128 << 20}})
+	refused(t, "another size than a snapshot's memory", err, fault.Conflict, "has the memory of a sandbox with 100 MiB, not 128 MiB")
+}
