@@ -41,7 +41,10 @@ var ReservedEnv = []string{
 	"HOME", "HOSTNAME", "IFS", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "USER",
 }
 
-var envKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+var (
+	envKey        = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	sandboxEnvKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
 
 // Request asks for one execution. Policy.Check is what makes its promises true.
 type Request struct {
@@ -152,13 +155,22 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	return nil
 }
 
-// CheckEnv reports the first variable that breaks a rule, in order of name. Too many are
-// refused before any is looked at: a body can have half a million.
-func CheckEnv(env map[string]string) error {
+// CheckEnv reports the first variable that breaks a rule, in order of name. It refuses
+// too many before it looks at any: a body can have half a million.
+func CheckEnv(env map[string]string) error { return checkEnv(env, checkEnvKey) }
+
+// CheckSandboxEnv is CheckEnv for the variables of a named sandbox and its processes, whose
+// names may be any that a shell can set.
+func CheckSandboxEnv(env map[string]string) error { return checkEnv(env, checkSandboxEnvKey) }
+
+func checkEnv(env map[string]string, checkKey func(string) error) error {
 	if len(env) > MaxEnvVars {
 		return checkEnvSize(nil, env, "")
 	}
 	for _, key := range slices.Sorted(maps.Keys(env)) {
+		if err := checkKey(key); err != nil {
+			return err
+		}
 		if err := checkEnvVar(key, env[key]); err != nil {
 			return err
 		}
@@ -166,13 +178,25 @@ func CheckEnv(env map[string]string) error {
 	return checkEnvSize(nil, env, "")
 }
 
+func checkEnvKey(key string) error {
+	if len(key) > MaxEnvKey || !envKey.MatchString(key) {
+		return invalid("env_vars name %s must be 1 to %d uppercase letters, digits and underscores, starting with a letter", show(key), MaxEnvKey)
+	}
+	return nil
+}
+
+func checkSandboxEnvKey(key string) error {
+	if len(key) > MaxEnvKey || !sandboxEnvKey.MatchString(key) {
+		return invalid("env_vars name %s must be 1 to %d ASCII letters, digits and underscores, not starting with a digit", show(key), MaxEnvKey)
+	}
+	return nil
+}
+
 func checkEnvVar(key, value string) error {
 	switch {
-	case len(key) < 1 || len(key) > MaxEnvKey || !envKey.MatchString(key):
-		return invalid("env_vars name %s must be 1 to %d uppercase letters, digits and underscores, starting with a letter", show(key), MaxEnvKey)
 	case slices.Contains(ReservedEnv, key):
 		return invalid("env_vars name %q is reserved: the system sets it", key)
-	case strings.HasPrefix(key, EnvPrefix):
+	case strings.HasPrefix(strings.ToUpper(key), EnvPrefix):
 		return invalid("env_vars name %q is reserved: names starting with %s belong to the platform", key, EnvPrefix)
 	case utf8.RuneCountInString(value) > MaxEnvValue:
 		return invalid("env_vars value of %q must be at most %d characters", key, MaxEnvValue)

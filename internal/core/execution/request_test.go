@@ -132,6 +132,37 @@ func TestCheckBounds(t *testing.T) {
 	}
 }
 
+func TestCheckSandboxEnv(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{"http_proxy", ""},
+		{"Mixed_1", ""},
+		{"_leading", ""},
+		{"UPPER", ""},
+		{strings.Repeat("a", MaxEnvKey), ""},
+		{strings.Repeat("a", MaxEnvKey+1), "1 to 128 ASCII letters"},
+		{"", "1 to 128 ASCII letters"},
+		{"1a", "not starting with a digit"},
+		{"a-b", "ASCII letters"},
+		{"a=b", "ASCII letters"},
+		{"a\n", "ASCII letters"},
+		{"ä", "ASCII letters"},
+		{"PATH", "reserved"},
+		{"ATOLL_X", "belong to the platform"},
+		{"atoll_x", "belong to the platform"},
+	} {
+		err := CheckSandboxEnv(map[string]string{c.name: "v"})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q: %v", c.name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || fault.KindOf(err) != fault.Invalid):
+			t.Errorf("%q: %v, want %q", c.name, err, c.want)
+		}
+	}
+	if err := CheckSandboxEnv(entries(51, "v")); err == nil || !strings.Contains(err.Error(), "at most 50") {
+		t.Errorf("51 variables: %v", err)
+	}
+}
+
 func TestCheckCountsTheEnvironmentsVariables(t *testing.T) {
 	p := Policy{MaxTimeout: time.Hour, Env: map[string]string{"A": "environment", "B": "environment"}}
 	r := valid()

@@ -219,7 +219,7 @@ func (in *StartRequest) spec(ctx context.Context) (spec process.Spec, err error)
 			return spec, httpapi.Invalid("cmd, args and cwd must not contain a NUL character")
 		}
 	}
-	if err := execution.CheckEnv(config.Envs); err != nil {
+	if err := execution.CheckSandboxEnv(config.Envs); err != nil {
 		return spec, err
 	}
 	for name, value := range config.Envs {

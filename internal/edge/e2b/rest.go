@@ -166,7 +166,7 @@ func (d *Door) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) 
 		}
 		spec.Env[privateEnv] = "true"
 	}
-	if err := execution.CheckEnv(spec.Env); err != nil {
+	if err := execution.CheckSandboxEnv(spec.Env); err != nil {
 		return out, err
 	}
 	switch id := sandbox.SnapshotID(in.Template); {

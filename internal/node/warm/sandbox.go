@@ -80,15 +80,17 @@ func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Com
 	}
 }
 
-// environ lists variables as a process has them. Names in a request or environment are
-// upper-case, and curl, among others, reads http_proxy only: a proxy's variable is there
-// in both cases.
+// environ lists variables as a process has them. Names in an execution or environment are
+// uppercase, and curl, among others, reads http_proxy only: environ adds a proxy's variable in
+// lowercase unless there is one.
 func environ(env map[string]string) []string {
 	all := maps.Clone(env)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"} {
 		lower := strings.ToLower(name)
-		if value, ok := env[name]; ok && env[lower] == "" {
-			all[lower] = value
+		if value, ok := env[name]; ok {
+			if _, own := env[lower]; !own {
+				all[lower] = value
+			}
 		}
 	}
 	list := make([]string, 0, len(all))

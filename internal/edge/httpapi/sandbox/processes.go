@@ -167,7 +167,7 @@ func (in *NewProcess) domain() (spec process.Spec, err error) {
 			return spec, httpapi.Invalid("command, argv and working_dir must not contain a NUL character")
 		}
 	}
-	if err := execution.CheckEnv(wire.StringMap(in.EnvVars)); err != nil {
+	if err := execution.CheckSandboxEnv(wire.StringMap(in.EnvVars)); err != nil {
 		return spec, err
 	}
 	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
