@@ -2725,7 +2725,7 @@ type NewProcess struct {
 	// Command For bash, or sh where there is none. Instead of argv.
 	Command *string `json:"command,omitempty"`
 
-	// EnvVars Over those of the sandbox. Rules as in an execution's env_vars.
+	// EnvVars Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Stdin Whether it can be written to.
@@ -2767,7 +2767,10 @@ type NewRefresh struct {
 
 // NewSandbox NewSandbox is the body that makes a named sandbox.
 type NewSandbox struct {
-	// EnvVars Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
+	// DiskSize Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+	DiskSize *int64 `json:"disk_size,omitempty"`
+
+	// EnvVars Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Environment The environment of the key, which is the only one that it may use.
@@ -2778,6 +2781,9 @@ type NewSandbox struct {
 
 	// Image Such as node:22; that of the key's environment if left out.
 	Image *string `json:"image,omitempty"`
+
+	// Limits SizeLimits are the limits that a sandbox can have for itself.
+	Limits *SizeLimits `json:"limits,omitempty"`
 
 	// Name 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
 	Name string `json:"name"`
@@ -5115,6 +5121,15 @@ type SignedURL struct {
 
 	// URL Relative to the server: put the address of the server before it.
 	URL string `json:"url"`
+}
+
+// SizeLimits SizeLimits are the limits that a sandbox can have for itself.
+type SizeLimits struct {
+	// CPU Cores, above 0.
+	CPU *float64 `json:"cpu,omitempty"`
+
+	// Memory Bytes. Sizes of files in memory shrink with it where they do not fit.
+	Memory *int64 `json:"memory,omitempty"`
 }
 
 // Skill Skill is a folder of instructions and files that agents may use.

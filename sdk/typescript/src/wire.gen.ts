@@ -2768,7 +2768,7 @@ export interface components {
             argv?: string[] | null;
             /** For bash, or sh where there is none. Instead of argv. */
             command?: string | null;
-            /** Over those of the sandbox. Rules as in an execution's env_vars. */
+            /** Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore. */
             env_vars?: {
                 [key: string]: string;
             } | null;
@@ -2812,7 +2812,12 @@ export interface components {
         };
         /** NewSandbox is the body that makes a named sandbox. */
         NewSandbox: {
-            /** Variables of its programs, over those of environment and key. Rules as in an execution's env_vars. */
+            /**
+             * Format: int64
+             * Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+             */
+            disk_size?: number | null;
+            /** Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore. */
             env_vars?: {
                 [key: string]: string;
             } | null;
@@ -2825,6 +2830,8 @@ export interface components {
             files_only?: boolean | null;
             /** Such as node:22; that of the key's environment if left out. */
             image?: string | null;
+            /** At most those of the key's environment, which it has if left out. */
+            limits?: components["schemas"]["SizeLimits"];
             /** 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session. */
             name: string;
             /** Narrows what its environment's network allows. */
@@ -5250,6 +5257,19 @@ export interface components {
             /** Relative to the server: put the address of the server before it. */
             url: string;
         };
+        /** SizeLimits are the limits that a sandbox can have for itself. */
+        SizeLimits: {
+            /**
+             * Format: double
+             * Cores, above 0.
+             */
+            cpu?: number | null;
+            /**
+             * Format: int64
+             * Bytes. Sizes of files in memory shrink with it where they do not fit.
+             */
+            memory?: number | null;
+        };
         /** Skill is a folder of instructions and files that agents may use. */
         Skill: {
             /**
@@ -6703,6 +6723,8 @@ export type ShellOutput = components['schemas']['ShellOutput'];
 export type SignRequest = components['schemas']['SignRequest'];
 /** SignedURL reads or writes one file without a key. */
 export type SignedUrl = components['schemas']['SignedURL'];
+/** SizeLimits are the limits that a sandbox can have for itself. */
+export type SizeLimits = components['schemas']['SizeLimits'];
 /** Skill is a folder of instructions and files that agents may use. */
 export type Skill = components['schemas']['Skill'];
 /** SkillFile is a file of a skill. */
