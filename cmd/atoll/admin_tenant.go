@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -85,22 +87,36 @@ run code.`,
   atoll tenant events acme`, adminKeyFile, map[string]completer{"NAME": tenantNames})
 
 	var make *tenantFlags
-	create := r.command("create NAME", "Make a tenant", "  atoll tenant create acme --plan pro --audit-days 90", cobra.ExactArgs(1),
+	var environment string
+	create := r.command("create NAME", "Make a tenant with an environment", `  atoll tenant create acme --plan pro --audit-days 90
+  atoll tenant create acme --env reports`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			change, err := make.change(sdk.CapOverrides{})
 			if err != nil {
 				return err
 			}
-			t, err := c.CreateTenant(ctx, sdk.NewTenant{
+			in := sdk.NewTenant{
 				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, MonthlyCost: change.MonthlyCost, AuditDays: change.AuditDays,
 				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, KeyIsolationEnabled: change.KeyIsolationEnabled, Caps: change.Caps,
-			})
+			}
+			if environment != "" {
+				in.Environment = &environment
+			}
+			t, err := c.CreateTenant(ctx, in)
 			if err != nil {
 				return err
 			}
-			return r.showTenant(t)
+			if err := r.showTenant(t); err != nil || r.json {
+				return err
+			}
+			server, err := r.find()
+			if err != nil {
+				return err
+			}
+			return nextAfterTenant(a.std.err, server.url, t)
 		})
 	make = addTenantFlags(create)
+	create.Flags().StringVar(&environment, "env", tenant.DefaultName, "name of the environment to make with it; empty for none")
 
 	var change *tenantFlags
 	set := r.command("set NAME", "Change a tenant; what is not given stays", `  atoll tenant set acme --plan enterprise --budget 0
@@ -162,7 +178,23 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 		row(w, "audit rows kept", strconv.FormatInt(t.AuditDays, 10)+" days")
 		row(w, "redaction off", strings.Join(t.RedactionOff, ", "))
 		row(w, "created", when(t.CreatedAt))
+		if t.Environment != nil {
+			row(w, "environment", t.Environment.Name)
+		}
 	})
+}
+
+// nextAfterTenant says how to run a program for a new tenant.
+func nextAfterTenant(w io.Writer, server string, t sdk.Tenant) error {
+	environment := "ENV"
+	next := "Next, create a key and run a program with it:\n"
+	if t.Environment == nil {
+		next = "Next, create an environment and a key, and run a program with it:\n  atoll env create " + t.Name + " ENV\n"
+	} else {
+		environment = t.Environment.Name
+	}
+	_, err := fmt.Fprintf(w, "\n%[1]s  atoll key create %[2]s first --env %[3]s --out %[2]s.key\n  atoll run hello.py --base-url %[4]s --key-file %[2]s.key\n", next, t.Name, environment, server)
+	return err
 }
 
 func state(t sdk.Tenant) string {

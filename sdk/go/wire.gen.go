@@ -1853,6 +1853,15 @@ type FilesystemPermissions struct {
 	WritablePaths []string `json:"writable_paths"`
 }
 
+// FirstEnvironment FirstEnvironment is the environment that was made with a tenant.
+type FirstEnvironment struct {
+	// ID env_ and 16 hexadecimal digits.
+	ID string `json:"id"`
+
+	// Name Its name.
+	Name string `json:"name"`
+}
+
 // GlobInput GlobInput is the input of glob.
 type GlobInput struct {
 	// Cwd The folder to begin in; the home if left out.
@@ -2895,6 +2904,9 @@ type NewTenant struct {
 
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
+
+	// Environment Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out.
+	Environment *string `json:"environment,omitempty"`
 
 	// KeyIsolationEnabled Whether its environments may have isolation key.
 	KeyIsolationEnabled *bool `json:"key_isolation_enabled,omitempty"`
@@ -5316,6 +5328,9 @@ type Tenant struct {
 
 	// DisabledAt Since when its keys are refused; null if they are not.
 	DisabledAt *time.Time `json:"disabled_at"`
+
+	// Environment FirstEnvironment is the environment that was made with a tenant.
+	Environment *FirstEnvironment `json:"environment,omitempty"`
 
 	// ID ten_ and 16 hexadecimal digits.
 	ID string `json:"id"`

@@ -37,8 +37,8 @@ type LimitsChange struct {
 }
 
 // CreateEnvironment makes an environment: with the image named default and the
-// server's limits unless c says otherwise.
-func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+// server's limits unless c says otherwise. It is noted as a PolicyEvent by actor.
+func (a *Admin) CreateEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
 	t, err := a.store.Tenant(ctx, tenant)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
 		return Environment{}, err
 	}
-	if err := a.store.CreateEnvironment(ctx, e); err != nil {
+	if err := a.store.CreateEnvironment(ctx, e, e.made(actor)); err != nil {
 		return Environment{}, err
 	}
 	if err := a.install(ctx, &e); err != nil {
@@ -66,7 +66,7 @@ const MaxOwnEnvironments = 1000
 
 // CreateOwnEnvironment is CreateEnvironment for a tenant that makes one itself: it
 // has the contract's defaults, and so a network.
-func (a *Admin) CreateOwnEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+func (a *Admin) CreateOwnEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	if c.Permissions.Profile == nil {
 		c.Permissions.Profile = new(StandardUse)
 	}
@@ -77,7 +77,7 @@ func (a *Admin) CreateOwnEnvironment(ctx context.Context, tenant, name string, c
 	if len(all) >= MaxOwnEnvironments {
 		return Environment{}, fault.Limit("environments", time.Time{}, "this tenant has %d environments, which is the limit; delete some first", len(all))
 	}
-	return a.CreateEnvironment(ctx, tenant, name, c)
+	return a.CreateEnvironment(ctx, actor, tenant, name, c)
 }
 
 // Limits are those of an environment that says nothing.
@@ -127,14 +127,21 @@ func (a *Admin) Environments(ctx context.Context, tenant string) ([]Environment,
 	return a.store.Environments(ctx, t.ID)
 }
 
-// DeleteEnvironment removes an environment that no living key is bound to.
-func (a *Admin) DeleteEnvironment(ctx context.Context, tenant, idOrName string) error {
+// made tells that an environment was made.
+func (e *Environment) made(actor string) PolicyEvent {
+	return PolicyEvent{Tenant: e.Tenant, Actor: actor, Field: "environment/" + e.Name, New: e.Image, CreatedAt: now()}
+}
+
+// DeleteEnvironment removes an environment that no living key is bound to. It is noted as a
+// PolicyEvent by actor.
+func (a *Admin) DeleteEnvironment(ctx context.Context, actor, tenant, idOrName string) error {
 	defer a.changing()()
 	e, err := a.Environment(ctx, tenant, idOrName)
 	if err != nil {
 		return err
 	}
-	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID)
+	deleted := PolicyEvent{Tenant: e.Tenant, Actor: actor, Field: "environment/" + e.Name, Old: e.Image, CreatedAt: now()}
+	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID, deleted)
 }
 
 // MaxEnvironmentTimeout is the most that an environment's own bound on a run can

@@ -3,6 +3,7 @@ package tenant
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -27,8 +28,9 @@ type KeyChange struct {
 }
 
 // CreateKey makes a key for an environment of a tenant, "" for a key that only
-// administers. The second result is the key itself, which nothing shows again.
-func (a *Admin) CreateKey(ctx context.Context, tenant, environment, name string, c KeyChange) (Key, string, error) {
+// administers. The second result is the key itself, which nothing shows again. The key is noted
+// as a PolicyEvent by actor.
+func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name string, c KeyChange) (Key, string, error) {
 	defer a.changing()()
 	t, err := a.store.Tenant(ctx, tenant)
 	if err != nil {
@@ -54,7 +56,8 @@ func (a *Admin) CreateKey(ctx context.Context, tenant, environment, name string,
 	if err := a.changeKey(ctx, t, &k, c); err != nil {
 		return Key{}, "", err
 	}
-	if err := a.store.CreateKey(ctx, k); err != nil {
+	made := PolicyEvent{Tenant: t.ID, Actor: actor, Field: "key/" + k.Name, New: scopesText(k.Scopes), CreatedAt: k.CreatedAt}
+	if err := a.store.CreateKey(ctx, k, made); err != nil {
 		return Key{}, "", err
 	}
 	kept, err := a.store.Key(ctx, t.ID, k.ID)
@@ -110,17 +113,30 @@ func (a *Admin) Keys(ctx context.Context, tenant string) ([]Key, error) {
 }
 
 // RevokeKey ends a key: here at once, in other processes within ten seconds.
-// What it has started goes on.
-func (a *Admin) RevokeKey(ctx context.Context, tenant, idOrName string) (Key, error) {
+// What it has started goes on. It is noted as a PolicyEvent by actor, unless it was revoked before.
+func (a *Admin) RevokeKey(ctx context.Context, actor, tenant, idOrName string) (Key, error) {
 	defer a.changing()()
 	k, err := a.Key(ctx, tenant, idOrName)
 	if err != nil {
 		return Key{}, err
 	}
-	if err := a.store.RevokeKey(ctx, k.Tenant, k.ID); err != nil {
+	if k.RevokedAt != nil {
+		return k, nil
+	}
+	revoked := PolicyEvent{Tenant: k.Tenant, Actor: actor, Field: "key/" + k.Name, Old: scopesText(k.Scopes), New: "revoked", CreatedAt: now()}
+	if err := a.store.RevokeKey(ctx, k.Tenant, k.ID, revoked); err != nil {
 		return Key{}, err
 	}
 	return a.store.Key(ctx, k.Tenant, k.ID)
+}
+
+// scopesText is how events tell what a key may be used for.
+func scopesText(scopes []Scope) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ",")
 }
 
 func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) error {

@@ -18,7 +18,7 @@ func TestKeyBounds(t *testing.T) {
 	w.environment("acme", "e")
 	w.tenant("other", tenant.TenantChange{})
 	foreign := w.environment("other", "theirs")
-	k, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{})
+	k, key, err := w.CreateKey(ctx, "", "acme", "e", "k", tenant.KeyChange{})
 	w.must(err)
 	if !strings.HasPrefix(key, "sk-atoll-") || len(key) != 49 || k.Hash != tenant.HashKey(key) || k.Hint != key[45:] || k.ExpiresAt != nil || len(k.Scopes) != len(tenant.DefaultScopes) {
 		t.Errorf("got %+v %s", k, key)
@@ -49,7 +49,7 @@ func TestKeyBounds(t *testing.T) {
 		{"secret of a bad form", "e", tenant.KeyChange{WebhookSecret: ptr("whsec_" + strings.Repeat("!", 16))}, "base64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, shown, err := w.CreateKey(ctx, "acme", c.environment, "new", c.change)
+			_, shown, err := w.CreateKey(ctx, "", "acme", c.environment, "new", c.change)
 			refused(t, err, fault.Invalid, c.says)
 			if shown != "" {
 				t.Error("a refused key was shown")
@@ -76,12 +76,12 @@ func TestKeyBounds(t *testing.T) {
 	if err != nil || plain.ExpiresAt != nil || plain.WebhookURL != "" || plain.WebhookSecret != "" {
 		t.Errorf("got %+v %v", plain, err)
 	}
-	gone, err := w.RevokeKey(ctx, "acme", "renamed")
+	gone, err := w.RevokeKey(ctx, "", "acme", "renamed")
 	w.must(err)
 	if gone.RevokedAt == nil {
 		t.Errorf("got %+v", gone)
 	}
-	_, err = w.RevokeKey(ctx, "acme", "renamed") // again is no error
+	_, err = w.RevokeKey(ctx, "", "acme", "renamed") // again is no error
 	w.must(err)
 	_, err = w.ChangeKey(ctx, "acme", "renamed", tenant.KeyChange{Name: ptr("k")})
 	refused(t, err, fault.Conflict, "revoked")
@@ -93,7 +93,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	w.tenant("a", tenant.TenantChange{})
 	w.tenant("b", tenant.TenantChange{})
 	e := w.environment("a", "e")
-	k, _, err := w.CreateKey(ctx, "a", e.ID, "k", tenant.KeyChange{})
+	k, _, err := w.CreateKey(ctx, "", "a", e.ID, "k", tenant.KeyChange{})
 	w.must(err)
 	_, err = w.PutTemplate(ctx, "key_1", "a", "support", tenant.InternalOnly)
 	w.must(err)
@@ -102,14 +102,14 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 		refused(t, err, fault.NotFound, "")
 		_, err = w.ChangeEnvironment(ctx, "b", id, tenant.EnvironmentChange{})
 		refused(t, err, fault.NotFound, "")
-		refused(t, w.DeleteEnvironment(ctx, "b", id), fault.NotFound, "")
+		refused(t, w.DeleteEnvironment(ctx, "", "b", id), fault.NotFound, "")
 	}
 	for _, id := range []string{k.ID, k.Name} {
 		_, err := w.Key(ctx, "b", id)
 		refused(t, err, fault.NotFound, "")
 		_, err = w.ChangeKey(ctx, "b", id, tenant.KeyChange{})
 		refused(t, err, fault.NotFound, "")
-		_, err = w.RevokeKey(ctx, "b", id)
+		_, err = w.RevokeKey(ctx, "", "b", id)
 		refused(t, err, fault.NotFound, "")
 	}
 	_, err = w.Template(ctx, "b", "support")
@@ -176,7 +176,7 @@ func TestEnvironmentBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := w.ChangeEnvironment(ctx, "acme", "e", c.change)
 			refused(t, err, fault.Invalid, c.says)
-			_, err = w.CreateEnvironment(ctx, "acme", "new", c.change)
+			_, err = w.CreateEnvironment(ctx, "", "acme", "new", c.change)
 			refused(t, err, fault.Invalid, c.says)
 		})
 	}
@@ -197,12 +197,12 @@ func TestEnvironmentBounds(t *testing.T) {
 		t.Errorf("got %d variables, %v (%v)", len(back.Env), back.Secrets, err)
 	}
 
-	k, _, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{})
+	k, _, err := w.CreateKey(ctx, "", "acme", "e", "k", tenant.KeyChange{})
 	w.must(err)
-	refused(t, w.DeleteEnvironment(ctx, "acme", "e"), fault.Conflict, "")
-	_, err = w.RevokeKey(ctx, "acme", k.ID)
+	refused(t, w.DeleteEnvironment(ctx, "", "acme", "e"), fault.Conflict, "")
+	_, err = w.RevokeKey(ctx, "", "acme", k.ID)
 	w.must(err)
-	w.must(w.DeleteEnvironment(ctx, "acme", "e"))
+	w.must(w.DeleteEnvironment(ctx, "", "acme", "e"))
 	_, err = w.Environment(ctx, "acme", "e")
 	refused(t, err, fault.NotFound, "")
 }
@@ -212,11 +212,11 @@ func TestEnvironmentBounds(t *testing.T) {
 func TestMemoryAlone(t *testing.T) {
 	w := open(t)
 	w.tenant("acme", tenant.TenantChange{})
-	e, err := w.CreateEnvironment(t.Context(), "acme", "small", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(8 << 20))}})
+	e, err := w.CreateEnvironment(t.Context(), "", "acme", "small", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(8 << 20))}})
 	if l := e.Limits; err != nil || l.Root != 32<<20 || l.Tmp != 8<<20 || l.Shm != 16<<20 {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	_, err = w.CreateEnvironment(t.Context(), "acme", "none", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(120 << 20))}})
+	_, err = w.CreateEnvironment(t.Context(), "", "acme", "none", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(120 << 20))}})
 	refused(t, err, fault.Invalid, "must stay below the memory limit")
 }
 
@@ -304,11 +304,11 @@ func TestPlans(t *testing.T) {
 
 	// What is above a plan is refused, whichever comes later.
 	w.tenant("acme", tenant.TenantChange{Plan: ptr("team")})
-	_, err = w.CreateEnvironment(ctx, "acme", "big", tenant.EnvironmentChange{Limits: tenant.LimitsChange{CPU: ptr(2.5)}})
+	_, err = w.CreateEnvironment(ctx, "", "acme", "big", tenant.EnvironmentChange{Limits: tenant.LimitsChange{CPU: ptr(2.5)}})
 	refused(t, err, fault.Exhausted, "cpu of 2.5 exceeds the team plan's maximum of 2")
-	_, err = w.CreateEnvironment(ctx, "acme", "big", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(2 << 30))}})
+	_, err = w.CreateEnvironment(ctx, "", "acme", "big", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(2 << 30))}})
 	refused(t, err, fault.Exhausted, "memory of 2 GiB exceeds the team plan's maximum of 1 GiB")
-	_, err = w.CreateEnvironment(ctx, "acme", "fits", tenant.EnvironmentChange{Limits: tenant.LimitsChange{CPU: ptr(2.0)}})
+	_, err = w.CreateEnvironment(ctx, "", "acme", "fits", tenant.EnvironmentChange{Limits: tenant.LimitsChange{CPU: ptr(2.0)}})
 	w.must(err)
 	_, err = w.ChangeTenant(ctx, "key_1", "acme", tenant.TenantChange{Plan: ptr("free")})
 	refused(t, err, fault.Exhausted, "environment fits: cpu of 2 exceeds the free plan's maximum of 1")

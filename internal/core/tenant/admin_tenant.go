@@ -48,6 +48,59 @@ type CapOverrides struct{ TenantDaily, AgentHourly *int64 }
 // PolicyEvents by actor.
 func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantChange) (Tenant, error) {
 	defer a.changing()()
+	t, err := a.newTenant(ctx, name, c)
+	if err != nil {
+		return Tenant{}, err
+	}
+	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
+		return Tenant{}, err
+	}
+	return a.store.Tenant(ctx, t.ID)
+}
+
+// CreateTenantWithEnvironment makes a tenant and its first environment: with the image named
+// default, and the server's limits as far as the tenant's plan allows them.
+func (a *Admin) CreateTenantWithEnvironment(ctx context.Context, actor, name, environment string, c TenantChange) (Tenant, Environment, error) {
+	defer a.changing()()
+	t, err := a.newTenant(ctx, name, c)
+	if err != nil {
+		return Tenant{}, Environment{}, err
+	}
+	e, err := a.firstEnvironment(ctx, t, environment)
+	if err != nil {
+		return Tenant{}, Environment{}, err
+	}
+	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
+		return Tenant{}, Environment{}, err
+	}
+	if err := a.store.CreateEnvironment(ctx, e, e.made(actor)); err != nil {
+		return Tenant{}, Environment{}, err
+	}
+	if t, err = a.store.Tenant(ctx, t.ID); err != nil {
+		return Tenant{}, Environment{}, err
+	}
+	e, err = a.store.Environment(ctx, t.ID, e.ID)
+	return t, e, err
+}
+
+// firstEnvironment is the environment that a new tenant begins with.
+func (a *Admin) firstEnvironment(ctx context.Context, t Tenant, name string) (Environment, error) {
+	plan, err := a.store.Plan(ctx, t.Plan)
+	if err != nil {
+		return Environment{}, err
+	}
+	e := Environment{ID: NewID("env"), Tenant: t.ID, Limits: a.cfg.Limits, CreatedAt: now()}
+	if plan.MaxCPU > 0 {
+		e.Limits.CPU = min(e.Limits.CPU, plan.MaxCPU)
+	}
+	if plan.MaxMemory > 0 {
+		e.Limits.Memory = min(e.Limits.Memory, plan.MaxMemory)
+	}
+	return e, a.changeEnvironment(ctx, t, &e, EnvironmentChange{Name: &name, Image: new("default")})
+}
+
+// newTenant is a tenant that is yet to be stored.
+func (a *Admin) newTenant(ctx context.Context, name string, c TenantChange) (Tenant, error) {
 	if err := checkName("tenant", name); err != nil {
 		return Tenant{}, err
 	}
@@ -56,13 +109,7 @@ func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantCh
 	if err := a.checkTenant(ctx, "", c); err != nil {
 		return Tenant{}, err
 	}
-	if err := c.apply(&t); err != nil {
-		return Tenant{}, err
-	}
-	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
-		return Tenant{}, err
-	}
-	return a.store.Tenant(ctx, t.ID)
+	return t, c.apply(&t)
 }
 
 // Tenant returns a tenant by its id or name.

@@ -79,7 +79,7 @@ func (w *world) tenant(name string, c tenant.TenantChange) tenant.Tenant {
 
 func (w *world) environment(in, name string) tenant.Environment {
 	w.t.Helper()
-	e, err := w.CreateEnvironment(w.t.Context(), in, name, tenant.EnvironmentChange{})
+	e, err := w.CreateEnvironment(w.t.Context(), "", in, name, tenant.EnvironmentChange{})
 	w.must(err)
 	return e
 }
@@ -104,11 +104,11 @@ func TestNames(t *testing.T) {
 	for _, name := range badNames {
 		_, err := w.CreateTenant(ctx, "key_1", name, tenant.TenantChange{})
 		refused(t, err, fault.Invalid, "tenant name")
-		_, err = w.CreateEnvironment(ctx, "acme", name, tenant.EnvironmentChange{})
+		_, err = w.CreateEnvironment(ctx, "", "acme", name, tenant.EnvironmentChange{})
 		refused(t, err, fault.Invalid, "environment name")
 		_, err = w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Name: &name})
 		refused(t, err, fault.Invalid, "environment name")
-		_, _, err = w.CreateKey(ctx, "acme", e.ID, name, tenant.KeyChange{})
+		_, _, err = w.CreateKey(ctx, "", "acme", e.ID, name, tenant.KeyChange{})
 		refused(t, err, fault.Invalid, "key name")
 		_, err = w.PutPlan(ctx, "key_1", tenant.Plan{Name: name, MaxOutput: 1 << 20})
 		refused(t, err, fault.Invalid, "plan name")
@@ -120,7 +120,7 @@ func TestNames(t *testing.T) {
 	}
 	_, err := w.CreateTenant(ctx, "key_1", "acme", tenant.TenantChange{})
 	refused(t, err, fault.Conflict, "")
-	_, err = w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{})
+	_, err = w.CreateEnvironment(ctx, "", "acme", "e", tenant.EnvironmentChange{})
 	refused(t, err, fault.Conflict, "")
 }
 

@@ -156,9 +156,9 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 	acme := w.tenant("acme", tenant.TenantChange{})
 	e := w.environment("acme", "e")
 	hour := time.Now().Add(time.Hour)
-	_, living, err := w.CreateKey(t.Context(), "acme", e.ID, "living", tenant.KeyChange{ExpiresAt: &hour})
+	_, living, err := w.CreateKey(t.Context(), "", "acme", e.ID, "living", tenant.KeyChange{ExpiresAt: &hour})
 	w.must(err)
-	_, revoked, err := w.CreateKey(t.Context(), "acme", e.Name, "revoked", tenant.KeyChange{})
+	_, revoked, err := w.CreateKey(t.Context(), "", "acme", e.Name, "revoked", tenant.KeyChange{})
 	w.must(err)
 	lives := func(key string) error {
 		p, err := w.authority.Authenticate(t.Context(), key)
@@ -172,7 +172,7 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 	var expires string
 	for life := 500 * time.Millisecond; ; life *= 2 { // longer, where making a key takes that long
 		soon := time.Now().Add(life)
-		_, expires, err = w.CreateKey(t.Context(), "acme", e.Name, fmt.Sprintf("expires-%d", life), tenant.KeyChange{ExpiresAt: &soon})
+		_, expires, err = w.CreateKey(t.Context(), "", "acme", e.Name, fmt.Sprintf("expires-%d", life), tenant.KeyChange{ExpiresAt: &soon})
 		if err == nil {
 			err = lives(expires)
 		}
@@ -183,7 +183,7 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = w.RevokeKey(t.Context(), "acme", "revoked")
+	_, err = w.RevokeKey(t.Context(), "", "acme", "revoked")
 	w.must(err)
 	same := func(key string) {
 		t.Helper()
@@ -269,9 +269,9 @@ func TestVariablesAreMergedOnce(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	w.tenant("acme", tenant.TenantChange{})
-	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "a"}, Secrets: map[string]string{"S": "a secret"}}})
+	_, err := w.CreateEnvironment(ctx, "", "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "a"}, Secrets: map[string]string{"S": "a secret"}}})
 	w.must(err)
-	_, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{})
+	_, key, err := w.CreateKey(ctx, "", "acme", "e", "k", tenant.KeyChange{})
 	w.must(err)
 	variables := func() map[string]string {
 		p, err := w.authority.Authenticate(ctx, key)
@@ -298,11 +298,11 @@ func TestKeyVariablesWin(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	w.tenant("acme", tenant.TenantChange{})
-	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
+	_, err := w.CreateEnvironment(ctx, "", "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
 		Env: map[string]string{"A": "environment", "B": "environment"}, Secrets: map[string]string{"S": "environment-secret", "T": "another-secret"},
 	}})
 	w.must(err)
-	k, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{Variables: tenant.VariablesChange{
+	k, key, err := w.CreateKey(ctx, "", "acme", "e", "k", tenant.KeyChange{Variables: tenant.VariablesChange{
 		Env: map[string]string{"B": "key", "S": "plain now"}, Secrets: map[string]string{"K": "key-secret"},
 	}})
 	w.must(err)

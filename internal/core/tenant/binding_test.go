@@ -21,12 +21,12 @@ func TestBoundSecrets(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	w.tenant("acme", tenant.TenantChange{})
-	e, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
+	e, err := w.CreateEnvironment(ctx, "", "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
 		Secrets: map[string]string{"S": "environment-secret", "T": "another-secret", "FREE": "a-free-secret"},
 		Hosts:   map[string][]string{"S": {"api.example.com"}, "T": {"*.example.com", "b.test"}},
 	}})
 	w.must(err)
-	_, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{Variables: tenant.VariablesChange{
+	_, key, err := w.CreateKey(ctx, "", "acme", "e", "k", tenant.KeyChange{Variables: tenant.VariablesChange{
 		Secrets: map[string]string{"T": "key-secret"}, Hosts: map[string][]string{"T": {"key.test"}},
 	}})
 	w.must(err)
@@ -87,7 +87,7 @@ func TestBindingsExplain(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	w.tenant("acme", tenant.TenantChange{})
-	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
+	_, err := w.CreateEnvironment(ctx, "", "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
 		Env: map[string]string{"PLAIN": "12345678"}, Secrets: map[string]string{"S": "12345678", "LINES": "1234\n5678", "ACCENTS": "ä2345678"},
 	}})
 	w.must(err)

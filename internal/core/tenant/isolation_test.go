@@ -13,7 +13,7 @@ func TestIsolation(t *testing.T) {
 	ctx := t.Context()
 	key := tenant.EnvironmentChange{Isolation: ptr(execution.IsolationKey)}
 	make := func(name string, c tenant.EnvironmentChange) (tenant.Environment, error) {
-		return w.CreateEnvironment(ctx, "acme", name, c)
+		return w.CreateEnvironment(ctx, "", "acme", name, c)
 	}
 	w.tenant("acme", tenant.TenantChange{})
 	_, err := make("one", key)

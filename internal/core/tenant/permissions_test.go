@@ -18,12 +18,12 @@ func TestPermissionsOfAnEnvironment(t *testing.T) {
 	a, err := w.CreateTenant(ctx, "", "rules", tenant.TenantChange{})
 	w.must(err)
 
-	_, err = w.CreateOwnEnvironment(ctx, a.ID, "refused", tenant.EnvironmentChange{})
+	_, err = w.CreateOwnEnvironment(ctx, "", a.ID, "refused", tenant.EnvironmentChange{})
 	if fault.KindOf(err) != fault.Forbidden || !strings.Contains(err.Error(), "atoll tenant set rules --network") {
 		t.Errorf("the contract's default without a network: %v", err)
 	}
 	off, on := false, true
-	e, err := w.CreateOwnEnvironment(ctx, a.ID, "offline", tenant.EnvironmentChange{Permissions: tenant.PermissionsChange{Network: &off}})
+	e, err := w.CreateOwnEnvironment(ctx, "", a.ID, "offline", tenant.EnvironmentChange{Permissions: tenant.PermissionsChange{Network: &off}})
 	w.must(err)
 	if !e.Permissions.Network.Blocked() || len(e.Permissions.Filesystem.Writable) != 2 || e.Permissions.Process.MaxProcesses != 20 || e.Profile != "standard" {
 		t.Errorf("got %+v", e)
@@ -100,14 +100,14 @@ func TestOwnEnvironmentsAreBounded(t *testing.T) {
 		w.must(w.db.Tenants().CreateEnvironment(ctx, tenant.Environment{ID: tenant.NewID("env"), Tenant: a.ID, Name: fmt.Sprintf("e%d", i), Image: "default", Limits: runtime.DefaultLimits(), CreatedAt: time.Now()}))
 	}
 	off := tenant.EnvironmentChange{Permissions: tenant.PermissionsChange{Network: new(false)}}
-	_, err = w.CreateOwnEnvironment(ctx, a.ID, "more", off)
+	_, err = w.CreateOwnEnvironment(ctx, "", a.ID, "more", off)
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != "environments" {
 		t.Errorf("one more: %v", err)
 	}
-	w.must(w.DeleteEnvironment(ctx, a.ID, "e7"))
-	_, err = w.CreateOwnEnvironment(ctx, a.ID, "more", off)
+	w.must(w.DeleteEnvironment(ctx, "", a.ID, "e7"))
+	_, err = w.CreateOwnEnvironment(ctx, "", a.ID, "more", off)
 	w.must(err)
-	_, err = w.CreateEnvironment(ctx, a.ID, "by the operator", off)
+	_, err = w.CreateEnvironment(ctx, "", a.ID, "by the operator", off)
 	if fault.KindOf(err) == fault.Exhausted {
 		t.Errorf("its operator is refused: %v", err)
 	}

@@ -62,15 +62,15 @@ func TestEnter(t *testing.T) {
 	for _, name := range []string{"acme", "other"} {
 		w.tenant(name, tenant.TenantChange{})
 		for _, e := range []string{"e", name + "-e"} {
-			_, err := w.CreateEnvironment(ctx, name, e, tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"OF": e}}})
+			_, err := w.CreateEnvironment(ctx, "", name, e, tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"OF": e}}})
 			w.must(err)
 		}
 	}
 	theirs, err := w.Environment(ctx, "other", "e")
 	w.must(err)
-	wide, _, err := w.CreateKey(ctx, "acme", "e", "wide", tenant.KeyChange{Scopes: &[]tenant.Scope{tenant.ScopeExecute, tenant.ScopeEnvironments}})
+	wide, _, err := w.CreateKey(ctx, "", "acme", "e", "wide", tenant.KeyChange{Scopes: &[]tenant.Scope{tenant.ScopeExecute, tenant.ScopeEnvironments}})
 	w.must(err)
-	narrow, _, err := w.CreateKey(ctx, "acme", "e", "narrow", tenant.KeyChange{})
+	narrow, _, err := w.CreateKey(ctx, "", "acme", "e", "narrow", tenant.KeyChange{})
 	w.must(err)
 	for _, c := range []struct {
 		key tenant.Key

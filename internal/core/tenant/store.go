@@ -26,11 +26,12 @@ type Store interface {
 	// DeletePlan is a Conflict while tenants have the plan or when it is built in.
 	DeletePlan(ctx context.Context, name string, events ...PolicyEvent) error
 
-	CreateEnvironment(ctx context.Context, e Environment) error
+	// CreateEnvironment and DeleteEnvironment append events in the same transaction.
+	CreateEnvironment(ctx context.Context, e Environment, events ...PolicyEvent) error
 	UpdateEnvironment(ctx context.Context, e Environment) error
 	Environment(ctx context.Context, tenant ID, idOrName string) (Environment, error)
 	Environments(ctx context.Context, tenant ID) ([]Environment, error)
-	DeleteEnvironment(ctx context.Context, tenant ID, id string) error // a Conflict while living keys are bound to it
+	DeleteEnvironment(ctx context.Context, tenant ID, id string, events ...PolicyEvent) error // a Conflict while living keys are bound to it
 
 	// CreateKey and RevokeKey append events in the same transaction.
 	CreateKey(ctx context.Context, k Key, events ...PolicyEvent) error

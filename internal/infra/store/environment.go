@@ -58,7 +58,7 @@ func (s *tenants) scanEnvironment(sc scanner) (tenant.Environment, error) {
 	return s.openEnvironment(&r)
 }
 
-func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) error {
+func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment, events ...tenant.PolicyEvent) error {
 	row, err := s.sealEnvironment(e)
 	if err != nil {
 		return s.db.write.wrap("create an environment", err)
@@ -71,8 +71,10 @@ func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) e
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, environmentTable.insert, values...)
-		return err
+		if _, err = t.exec(ctx, environmentTable.insert, values...); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
 	})
 	return s.db.write.named("create an environment", err, "environment", e.Name)
 }
@@ -103,7 +105,7 @@ func (s *tenants) Environments(ctx context.Context, id tenant.ID) ([]tenant.Envi
 
 // DeleteEnvironment revokes the expired keys that are bound to it as well, so
 // that a later expiry cannot bring one back without its environment.
-func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id string) error {
+func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id string, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		if err := t.row(ctx, `SELECT id FROM environments WHERE id = ? AND tenant = ?`+lockRow(t.pool), id, tenantID).Scan(&id); err != nil {
 			return err
@@ -129,8 +131,10 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 		if _, err := t.exec(ctx, `UPDATE sandboxes SET bereft = TRUE WHERE tenant = ? AND environment = ? AND state <> 'destroyed'`, tenantID, id); err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, `DELETE FROM environments WHERE id = ?`, id)
-		return err
+		if _, err = t.exec(ctx, `DELETE FROM environments WHERE id = ?`, id); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
 	})
 	return s.db.write.found("delete an environment", err, "no such environment")
 }

@@ -1909,6 +1909,13 @@ export interface components {
             /** Where programs may write as far as their user may; / is everywhere. */
             writable_paths: string[];
         };
+        /** FirstEnvironment is the environment that was made with a tenant. */
+        FirstEnvironment: {
+            /** env_ and 16 hexadecimal digits. */
+            id: string;
+            /** Its name. */
+            name: string;
+        };
         /** GlobInput is the input of glob. */
         GlobInput: {
             /**
@@ -2944,6 +2951,8 @@ export interface components {
             caps?: components["schemas"]["CapOverrides"];
             /** Whether its keys are refused. */
             disabled?: boolean | null;
+            /** Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out. */
+            environment?: string | null;
             /** Whether its environments may have isolation key. */
             key_isolation_enabled?: boolean | null;
             /**
@@ -5459,6 +5468,8 @@ export interface components {
              * Since when its keys are refused; null if they are not.
              */
             disabled_at: string | null;
+            /** Only in the answer to creating it: the environment that was created with it. */
+            environment?: components["schemas"]["FirstEnvironment"];
             /** ten_ and 16 hexadecimal digits. */
             id: string;
             /** Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own. */
@@ -6389,6 +6400,8 @@ export type FilesListResponse = components['schemas']['FilesListResponse'];
 export type FilesystemChange = components['schemas']['FilesystemChange'];
 /** FilesystemPermissions are what programs may read and write. */
 export type FilesystemPermissions = components['schemas']['FilesystemPermissions'];
+/** FirstEnvironment is the environment that was made with a tenant. */
+export type FirstEnvironment = components['schemas']['FirstEnvironment'];
 /** GlobInput is the input of glob. */
 export type GlobInput = components['schemas']['GlobInput'];
 /** GlobOutput is what glob returns. */

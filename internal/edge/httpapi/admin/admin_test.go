@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +106,18 @@ func TestAdministration(t *testing.T) {
 	s.Must(200, "PATCH", "/v1/admin/tenants/acme", `{"tier":"regulated"}`)
 	s.Must(409, "PATCH", "/v1/admin/tenants/acme", `{"sandbox_enabled":true}`)
 	events := s.Must(200, "GET", "/v1/admin/tenants/acme/policy-events", "")["data"].([]any)
-	if last := events[len(events)-1].(map[string]any); len(events) != 17 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
+	for _, want := range []map[string]any{
+		{"field": "environment/e", "old": "", "new": "default"}, {"field": "environment/e", "old": "default", "new": ""},
+		{"field": "key/k", "old": "", "new": "execute,read,sandboxes,tools"}, {"field": "key/k", "old": "read", "new": "revoked"},
+	} {
+		if !slices.ContainsFunc(events, func(e any) bool {
+			got := e.(map[string]any)
+			return got["field"] == want["field"] && got["old"] == want["old"] && got["new"] == want["new"] && strings.HasPrefix(got["actor"].(string), "key_")
+		}) {
+			t.Errorf("no event %v", want)
+		}
+	}
+	if last := events[len(events)-1].(map[string]any); len(events) != 21 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
 		t.Errorf("got %v", events)
 	}
 	usage := s.Must(200, "GET", "/v1/admin/tenants/acme/usage", "")

@@ -18,7 +18,7 @@ func (h *Handlers) createEnvironment(c *httpapi.Call, in *EnvironmentChange) (ou
 	if err != nil {
 		return out, err
 	}
-	e, err := h.Tenants.CreateEnvironment(c.Context(), name, *in.Name, change)
+	e, err := h.Tenants.CreateEnvironment(c.Context(), c.Caller.Key.ID, name, *in.Name, change)
 	return h.withBuild(c, e, err)
 }
 
@@ -53,4 +53,12 @@ func (h *Handlers) withBuild(c *httpapi.Call, e tenant.Environment, err error) (
 	b, err := h.Tenants.PackageBuild(c.Context(), &e)
 	out.PackageBuild = environment.PackageBuildOf(b)
 	return out, err
+}
+
+func (h *Handlers) deleteEnvironment(c *httpapi.Call) error {
+	name, environment, err := inTenant(c, "environment")
+	if err != nil {
+		return err
+	}
+	return h.Tenants.DeleteEnvironment(c.Context(), c.Caller.Key.ID, name, environment)
 }

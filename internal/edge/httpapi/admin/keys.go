@@ -20,7 +20,7 @@ func (h *Handlers) createKey(c *httpapi.Call, in *NewKey) (out Key, err error) {
 			return out, httpapi.Invalid("environment: the tenant has no such environment")
 		}
 	}
-	k, secret, err := h.Tenants.CreateKey(c.Context(), name, environment, *in.Name, change)
+	k, secret, err := h.Tenants.CreateKey(c.Context(), c.Caller.Key.ID, name, environment, *in.Name, change)
 	if err != nil {
 		return out, err
 	}
@@ -39,5 +39,14 @@ func (h *Handlers) changeKey(c *httpapi.Call, in *KeyChange) (out Key, err error
 		return out, err
 	}
 	k, err := h.Tenants.ChangeKey(c.Context(), name, key, change)
+	return keyOf(k), err
+}
+
+func (h *Handlers) revokeKey(c *httpapi.Call) (out Key, err error) {
+	name, key, err := inTenant(c, "key")
+	if err != nil {
+		return out, err
+	}
+	k, err := h.Tenants.RevokeKey(c.Context(), c.Caller.Key.ID, name, key)
 	return keyOf(k), err
 }

@@ -23,6 +23,8 @@ type Tenant struct {
 	KeyIsolation   bool         `json:"key_isolation_enabled" doc:"Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own."`
 	CreatedAt      time.Time    `json:"created_at"`
 	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
+
+	Environment *FirstEnvironment `json:"environment,omitzero" doc:"Only in the answer to creating it: the environment that was created with it."`
 }
 
 // CapOverrides are a tenant's own caps.
@@ -47,9 +49,16 @@ type TenantChange struct {
 	Disabled       *bool         `json:"disabled,omitzero" doc:"Whether its keys are refused."`
 }
 
+// FirstEnvironment is the environment that was made with a tenant.
+type FirstEnvironment struct {
+	ID   string `json:"id" doc:"env_ and 16 hexadecimal digits."`
+	Name string `json:"name"`
+}
+
 // NewTenant is the body that makes a tenant.
 type NewTenant struct {
-	Name *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit."`
+	Name        *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit."`
+	Environment *string `json:"environment,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out."`
 	TenantChange
 }
 

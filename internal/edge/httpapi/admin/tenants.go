@@ -14,8 +14,14 @@ func (h *Handlers) listTenants(c *httpapi.Call) (out httpapi.Page[Tenant], err e
 }
 
 func (h *Handlers) createTenant(c *httpapi.Call, in *NewTenant) (out Tenant, err error) {
-	t, err := h.Tenants.CreateTenant(c.Context(), c.Caller.Key.ID, *in.Name, in.TenantChange.domain())
-	return tenantOf(t), err
+	if in.Environment == nil {
+		t, err := h.Tenants.CreateTenant(c.Context(), c.Caller.Key.ID, *in.Name, in.TenantChange.domain())
+		return tenantOf(t), err
+	}
+	t, e, err := h.Tenants.CreateTenantWithEnvironment(c.Context(), c.Caller.Key.ID, *in.Name, *in.Environment, in.TenantChange.domain())
+	out = tenantOf(t)
+	out.Environment = &FirstEnvironment{e.ID, e.Name}
+	return out, err
 }
 
 func (h *Handlers) getTenant(c *httpapi.Call) (out Tenant, err error) {

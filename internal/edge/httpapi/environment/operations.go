@@ -87,7 +87,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewOwnEnvironment) (out OwnEnviro
 	if change.Template == nil {
 		change.Template = new("")
 	}
-	e, err := h.Tenants.CreateOwnEnvironment(c.Context(), c.Caller.Tenant.ID, nameOf(*in.Name), change)
+	e, err := h.Tenants.CreateOwnEnvironment(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, nameOf(*in.Name), change)
 	return h.render(c, e, err)
 }
 
@@ -137,5 +137,5 @@ func (h *Handlers) delete(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	return h.Tenants.DeleteEnvironment(c.Context(), c.Caller.Tenant.ID, e.ID)
+	return h.Tenants.DeleteEnvironment(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, e.ID)
 }

@@ -1031,6 +1031,10 @@ class NewTenant(TypedDict):
     """
     Whether its keys are refused.
     """
+    environment: NotRequired[str | None]
+    """
+    Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out.
+    """
     key_isolation_enabled: NotRequired[bool | None]
     """
     Whether its environments may have isolation key.

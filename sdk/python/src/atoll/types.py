@@ -1188,6 +1188,22 @@ class FilesystemPermissions(Record):
     """
 
 
+class FirstEnvironment(Record):
+    """
+    FirstEnvironment is the environment that was made with a tenant.
+    """
+
+    __slots__ = ()
+    id: str
+    """
+    env_ and 16 hexadecimal digits.
+    """
+    name: str
+    """
+    Its name.
+    """
+
+
 class GlobOutput(Record):
     """
     GlobOutput is what glob returns.
@@ -3572,6 +3588,10 @@ class Tenant(Record):
     tier: Literal["standard", "regulated"]
     """
     standard, or regulated, whose agents may do less.
+    """
+    environment: FirstEnvironment | None
+    """
+    Only in the answer to creating it: the environment that was created with it.
     """
 
 
