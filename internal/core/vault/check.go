@@ -132,8 +132,9 @@ func CheckURL(path, text string) error {
 }
 
 // ServerIdentity is the same for all ways to write the URL of one MCP server: scheme and host
-// in small letters, without the port that goes without saying, without dots and a last slash
-// in the path. Queries are compared as they are.
+// in small letters, without the port that goes without saying and a last slash in the path.
+// The rest of the path and the query are compared as they are: a host that serves several
+// parties tells them apart by the path that it is sent, dots and empty segments included.
 func ServerIdentity(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
@@ -143,7 +144,7 @@ func ServerIdentity(text string) (string, error) {
 	if port := u.Port(); port != "" && (scheme != "https" || port != "443") && (scheme != "http" || port != "80") {
 		host = net.JoinHostPort(host, port)
 	}
-	out := "server/" + scheme + "://" + host + strings.TrimRight(u.JoinPath().EscapedPath(), "/")
+	out := "server/" + scheme + "://" + host + strings.TrimSuffix(u.EscapedPath(), "/")
 	if u.RawQuery != "" {
 		out += "?" + u.RawQuery
 	}
