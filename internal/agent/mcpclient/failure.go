@@ -16,7 +16,24 @@ import (
 )
 
 // ErrRejected is in the chain of errors of servers that do not take the credentials.
-var ErrRejected = errors.New("the server does not take the credentials")
+var ErrRejected = errors.New("it does not take the credentials")
+
+// Other kinds of failures, in the chains of their errors.
+var (
+	errAnswered = errors.New("it answers with an error")
+	errAway     = errors.New("it cannot be reached, or does not speak MCP")
+)
+
+// Kind says what kind of failure an error is, without the words of the server that failed:
+// they are no instructions for a model.
+func Kind(err error) string {
+	for _, kind := range []error{ErrRejected, errSlow, errAnswered, errAway} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return "its list of tools cannot be used"
+}
 
 // maxMessage bounds what is passed on of a server's own words, in characters.
 const maxMessage = 500
@@ -27,11 +44,19 @@ func (p *peer) failure(ctx context.Context, err error, s *seen) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errSlow) {
 		return cause
 	}
-	why := p.why(ctx, err, s)
-	if s.status.Load() == http.StatusUnauthorized && ctx.Err() == nil {
-		return fault.Wrap(fault.Unavailable, ErrRejected, why)
+	return fault.Wrap(fault.Unavailable, p.kind(ctx, err, s), p.why(ctx, err, s))
+}
+
+func (p *peer) kind(ctx context.Context, err error, s *seen) error {
+	switch {
+	case ctx.Err() != nil:
+		return errSlow
+	case s.status.Load() == http.StatusUnauthorized:
+		return ErrRejected
+	case s.status.Load() >= 300 || answered(err) != nil:
+		return errAnswered
 	}
-	return fault.Wrap(fault.Unavailable, nil, why)
+	return errAway
 }
 
 func (p *peer) why(ctx context.Context, err error, s *seen) string {

@@ -91,7 +91,7 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 	}
 	for i := range remotes {
 		if down[i] != nil {
-			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + "."})
+			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + "."}, fmt.Sprintf("the MCP server %q could not list its tools: %s.", servers[i].Label, mcpclient.Kind(down[i])))
 			continue
 		}
 		if listed[i] {

@@ -388,10 +388,11 @@ func tellWarnings(q *Request) (out []Told) {
 	return out
 }
 
-// Warn adds a warning to what a run is asked, and tells the model.
-func (q *Request) Warn(w Warning) {
+// Warn adds a warning to what a run is asked, and tells the model in the words of told. A
+// warning's message is for people: it may quote a server, whose words are no instructions.
+func (q *Request) Warn(w Warning, told string) {
 	q.Warnings = append(q.Warnings, w)
-	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + w.Message + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
+	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + told + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
 }
 
 func kindOf(it *model.Item) ToldKind {
