@@ -23,6 +23,7 @@ type redteamFlags struct {
 	timeout  time.Duration
 	parallel int
 	force    bool
+	listen   string
 }
 
 type reportFormat string
@@ -35,9 +36,12 @@ done by the tenants redteam and redteam-victim, within the bounds of their own p
 and what a run makes is removed at its end, also after Ctrl-C. The tenants
 themselves stay, disabled.
 
-A case passes, fails with evidence, or is skipped where the server's configuration
-switches off what it attacks. --run takes groups, ids and globs, separated by
-commas; --list shows them.`
+Cases about agents bring their own model, MCP servers and pages, which the server
+must reach: on loopback where it is on this machine, else at --listen.
+
+A case passes, fails with evidence, or is skipped: where the server's configuration
+switches off what it attacks, or as "not run: needs …" with what the case lacks.
+--run takes groups, ids and globs, separated by commas; --list shows them.`
 
 func (a *cli) redteamCommand() *cobra.Command {
 	t := target{app: a, local: adminKeyFile}
@@ -68,7 +72,11 @@ func (a *cli) redteamCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return t.explain(a.redteam(ctx, e, f, cases))
+				o := redteam.Options{URL: e.url, Key: strings.TrimSpace(e.key), Cases: cases, Parallel: f.parallel, Force: f.force, Listen: f.listen, Data: t.dataOf(e)}
+				if o.Program, err = os.Executable(); err != nil {
+					return err
+				}
+				return t.explain(a.redteam(ctx, o, f))
 			})(cmd, nil)
 		},
 	}
@@ -81,6 +89,7 @@ func (a *cli) redteamCommand() *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long the run may take")
 	flags.IntVar(&f.parallel, "parallel", 3, "cases at a time, 1 to 4")
 	flags.BoolVar(&f.force, "force", false, "go on where another run seems to be under way")
+	flags.StringVar(&f.listen, "listen", "", "HOST:PORT at which the server reaches this command's model, MCP servers and pages (loopback for a server there)")
 	flags.StringVar(&t.baseURL, "url", "", "the same as --base-url")
 	t.addFlags(flags)
 	for name, values := range map[string]func() []string{"run": caseNames, "format": func() []string { return texts(reportFormats) }} {
@@ -119,7 +128,7 @@ func (a *cli) listCases(cases []redteam.Case, format reportFormat) error {
 
 // redteam runs cases. Their lines are written as they end where stdout is not for a
 // report that programs read.
-func (a *cli) redteam(ctx context.Context, e endpoint, f redteamFlags, cases []redteam.Case) (err error) {
+func (a *cli) redteam(ctx context.Context, o redteam.Options, f redteamFlags) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run did not end within %v", f.timeout))
 	defer cancel()
 	out, lines := a.std.out, a.std.out
@@ -137,10 +146,8 @@ func (a *cli) redteam(ctx context.Context, e endpoint, f redteamFlags, cases []r
 	} else if f.format != "text" {
 		lines = io.Discard
 	}
-	report, err := redteam.Run(ctx, redteam.Options{
-		URL: e.url, Key: strings.TrimSpace(e.key), Cases: cases, Parallel: f.parallel, Force: f.force,
-		Each: func(r redteam.Result) { fmt.Fprintln(lines, r.Line()) },
-	})
+	o.Each = func(r redteam.Result) { fmt.Fprintln(lines, r.Line()) }
+	report, err := redteam.Run(ctx, o)
 	if report == nil {
 		return err
 	}

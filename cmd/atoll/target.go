@@ -137,6 +137,19 @@ func (t *target) find() (endpoint, error) {
 	return endpoint{base, key}, nil
 }
 
+// dataOf is the data folder of a server of this machine that can be read, "" for any other.
+func (t *target) dataOf(e endpoint) string {
+	cfg, err := config.Load(t.sources())
+	if err != nil {
+		return ""
+	}
+	here, err := localserver.Find(cfg.DataDir)
+	if err != nil || !sameServer(e.url, here.URL) {
+		return ""
+	}
+	return cfg.DataDir
+}
+
 // sources are the settings of this machine's server, as far as flags name them.
 func (t *target) sources() config.Sources {
 	s := config.Sources{File: t.config, Getenv: t.app.getenv, Flags: map[string]string{}, DataDir: t.app.runningDataDir}

@@ -33,7 +33,7 @@ var plan = map[string]any{
 	"max_cpu": 1, "max_memory": sandboxMemory, "concurrency": 2 * maxParallel, "max_timeout": 60, "streaming": true, "async": true,
 	"max_output": 4 * mib, "max_threads": 20, "max_thread_size": 16 * mib,
 	"max_sandboxes": 8, "max_sandbox_memory": 6 * sandboxMemory, "max_sandbox_disk": 64 * mib, "max_sandbox_life": 3600,
-	"max_snapshots": 2, "max_snapshot_size": 1024 * mib,
+	"max_snapshots": 2, "max_snapshot_size": 1024 * mib, "key_isolation": true,
 }
 
 // victimPlan is the plan of the victim: as plan, with less of what the exhaustion cases
@@ -51,6 +51,9 @@ const (
 	envNet    = "redteam-net"    // any address and name, but for the floor
 	envRules  = "redteam-rules"  // one name, which does not exist
 	envSecret = "redteam-secret" // with the secrets of the redaction cases
+	envKeyed  = "redteam-keyed"  // whose executions share kernels
+	envRoot   = "redteam-root"   // whose programs run as root
+	envSilent = "redteam-silent" // whose profile has no network
 )
 
 // arena is what cases share: the server, two tenants, and sandboxes.
@@ -67,6 +70,7 @@ type arena struct {
 	victim   caller
 
 	names   sync.Mutex        // held by cases that make things of the victim's names
+	spend   sync.Mutex        // held by cases in which the victim asks a model
 	ids     map[string]string // of the two tenants, by name
 	secrets map[string]string // of envSecret, by name
 
@@ -80,6 +84,21 @@ type arena struct {
 	near    held[string]  // the path of a file that attacks on others aim at
 	spec    held[spec]    // what the server says it can do
 	planted held[string]  // what later programs saw of what was planted
+	lure    held[*lure]   // the attacker's own server
+	acting  held[actor]   // the attacker's own model
+	keyed   held[caller]  // of envKeyed
+	rooted  held[sandbox] // of envRoot
+	silent  held[caller]  // of envSilent
+
+	ends   sync.Mutex
+	undone []func(context.Context) error // what close does first
+}
+
+// later has close do something at the end of the run.
+func (a *arena) later(do func(context.Context) error) {
+	a.ends.Lock()
+	defer a.ends.Unlock()
+	a.undone = append(a.undone, do)
 }
 
 // held is a value that the first case that needs it makes.
@@ -152,6 +171,9 @@ func (a *arena) setUp(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.sweepModels(ctx); err != nil {
+		return err
+	}
 	var err error
 	if a.plain, err = a.room(ctx, attackerTenant, envPlain, nil); err != nil {
 		return err
@@ -162,6 +184,13 @@ func (a *arena) setUp(ctx context.Context) error {
 	network := map[string]any{"permissions": map[string]any{"network": map[string]any{"enabled": true, "unrestricted": true, "blocked_ports": []int{8443}}}}
 	a.net, err = a.room(ctx, attackerTenant, envNet, network)
 	return err
+}
+
+// withRights adds what the policy of a tenant allows: the victim's allows neither root nor shared kernels.
+func withRights(name string, body map[string]any) map[string]any {
+	attacker := name == attackerTenant
+	maps.Copy(body, map[string]any{"network_enabled": true, "root_enabled": attacker, "key_isolation_enabled": attacker})
+	return body
 }
 
 // tenantRecord is what a run needs of a tenant.
@@ -181,7 +210,7 @@ func (a *arena) openTenant(ctx context.Context, name string) error {
 	}
 	var t tenantRecord
 	if got.Status == http.StatusNotFound {
-		if err := a.admin.must(ctx, http.MethodPost, "/v1/admin/tenants", map[string]any{"name": name, "plan": plans[name], "network_enabled": true}, &t); err != nil {
+		if err := a.admin.must(ctx, http.MethodPost, "/v1/admin/tenants", withRights(name, map[string]any{"name": name, "plan": plans[name]}), &t); err != nil {
 			return err
 		}
 		a.ids[name] = t.ID
@@ -203,7 +232,7 @@ func (a *arena) openTenant(ctx context.Context, name string) error {
 		}
 	}
 	a.ids[name] = t.ID
-	if err := a.admin.must(ctx, http.MethodPatch, at, map[string]any{"plan": plans[name], "network_enabled": true, "disabled": false}, nil); err != nil {
+	if err := a.admin.must(ctx, http.MethodPatch, at, withRights(name, map[string]any{"plan": plans[name], "disabled": false}), nil); err != nil {
 		return err
 	}
 	return a.sweep(ctx, name)
@@ -306,6 +335,11 @@ func (a *arena) close(ctx context.Context) error {
 	for _, name := range plans {
 		errs = append(errs, gone(ctx, a.admin, "/v1/admin/plans/"+name))
 	}
+	a.ends.Lock()
+	defer a.ends.Unlock()
+	for _, do := range slices.Backward(a.undone) {
+		errs = append(errs, do(ctx))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what the run made: %w", err)
 	}
@@ -322,11 +356,12 @@ func (a *arena) sweep(ctx context.Context, tenant string) error {
 	}
 	var errs []error
 	for _, env := range envs {
-		c, err := a.key(ctx, tenant, env.ID, "execute", "read", "sandboxes")
+		c, err := a.key(ctx, tenant, env.ID, "execute", "read", "sandboxes", "environments")
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
+		errs = append(errs, emptyAgents(ctx, c))
 		errs = append(errs, empty(ctx, c, "/v1/sandboxes", "sandbox_id"), empty(ctx, c, "/v1/snapshots", "snapshot_id"), empty(ctx, c, "/v1/threads", "thread_id"))
 	}
 	keys, err := listed[keyRecord](ctx, a.admin, at+"/keys")
@@ -338,6 +373,21 @@ func (a *arena) sweep(ctx context.Context, tenant string) error {
 	}
 	for _, env := range envs {
 		errs = append(errs, gone(ctx, a.admin, at+"/environments/"+env.ID))
+	}
+	return errors.Join(errs...)
+}
+
+// sweepModels removes the models of an earlier run that was killed.
+func (a *arena) sweepModels(ctx context.Context) error {
+	models, err := listed[struct {
+		Name    string
+		Tenants []string
+	}](ctx, a.admin, "/v1/admin/models")
+	errs := []error{err}
+	for _, m := range models {
+		if strings.HasPrefix(m.Name, modelPrefix) && slices.Contains(m.Tenants, a.ids[attackerTenant]) {
+			errs = append(errs, gone(ctx, a.admin, "/v1/admin/models/"+m.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

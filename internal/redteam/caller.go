@@ -60,6 +60,11 @@ func (c caller) once(ctx context.Context, method, path string, in any, headers .
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
+	return c.send(r)
+}
+
+// send makes a request as it is, and reads its answer.
+func (c caller) send(r *http.Request) (*answer, error) {
 	res, err := c.http.Do(r)
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func (c caller) once(ctx context.Context, method, path string, in any, headers .
 	defer res.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
 	return &answer{Status: res.StatusCode, Header: res.Header, Body: raw}, nil
 }

@@ -97,7 +97,9 @@ func clip(text string) string {
 // Cases returns all cases, sorted by group and in each group by how they are listed.
 func Cases() []Case {
 	return slices.Concat(escapeCases(), persistenceCases(), egressCases(), tenancyCases(), scopeCases(), redactionCases(), fileCases(), archiveCases(),
-		webhookCases(), inputCases(), mcpCases(), terminalCases(), previewCases(), exhaustionCases(), auditCases())
+		webhookCases(), inputCases(), mcpCases(), terminalCases(), previewCases(), exhaustionCases(), auditCases(),
+		policyCases(), confirmCases(), handoffCases(), budgetCases(), costCases(), fetchCases(), mcpClientCases(), vaultCases(),
+		webChannelCases(), skillCases(), isolationCases(), rootCases(), idempotencyCases(), jsonCases())
 }
 
 // Match returns the cases that a pattern selects: a whole ID, a group, or a glob as
@@ -138,6 +140,14 @@ type Options struct {
 	Parallel int
 	// Force goes on where an earlier run seems to be under way.
 	Force bool
+	// Listen is the host and port at which the server reaches the attacker's own server: ""
+	// for loopback if the server is there, else for none.
+	Listen string
+	// Data is the server's data folder, which cases search for what should not be in it: ""
+	// where it is not on this machine.
+	Data string
+	// Program is the file of the atoll command, which cases attack as a server does.
+	Program string
 	// Each is called with each result, one at a time.
 	Each func(Result)
 }

@@ -21,6 +21,8 @@ func (a *arena) model(ctx context.Context, name string) (remove func() error, er
 // foreignResponse gives the victim a response by a model that cannot be reached, and
 // attacks that. The model is there for as long as the case.
 func foreignResponse(ctx context.Context, a *arena) (err error) {
+	a.spend.Lock()
+	defer a.spend.Unlock()
 	model := "redteam-" + a.run
 	remove, err := a.model(ctx, model)
 	if err != nil {

@@ -154,9 +154,16 @@ func judge(out output, attempts int) error {
 }
 
 // program returns the run of a case that is a Python program of attempts in the shared
-// sandbox without a network.
+// sandbox without a network, or where the context says.
 func program(attempts int, code string) func(context.Context, *arena) error {
 	return func(ctx context.Context, a *arena) error {
+		if run, ok := ctx.Value(runnerKey{}).(runner); ok {
+			out, err := run(ctx, prelude+code)
+			if err != nil {
+				return err
+			}
+			return judge(out, attempts)
+		}
 		s, err := a.theBox(ctx)
 		if err != nil {
 			return err

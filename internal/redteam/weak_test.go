@@ -23,9 +23,26 @@ const weakOutput = "GOT everything\nGOT files x\nGOT start x\nGOT processes x\nG
 // the secrets in it that the server was given.
 type weakServer struct {
 	document []byte
+	agents   weakAgents
 
 	mu      sync.Mutex
-	secrets string // all, a line each
+	secrets string            // all, a line each
+	repeats map[string]string // what requests with an Idempotency-Key were answered
+}
+
+// repeat answers each request with a key as the first one, but those that race.
+func (s *weakServer) repeat(w http.ResponseWriter, key, body string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.repeats[key]; before != "" && !strings.Contains(body, "raced") {
+		w.Header().Set(replayed, "true")
+		return before
+	}
+	if s.repeats == nil {
+		s.repeats = map[string]string{}
+	}
+	s.repeats[key] = preyText + " first " + token(8)
+	return s.repeats[key]
 }
 
 func weak(t *testing.T) *httptest.Server {
@@ -34,7 +51,7 @@ func weak(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(&weakServer{document: document})
+	s := httptest.NewServer(&weakServer{document: document, agents: weakAgents{agents: map[string]map[string]any{}, sessions: map[string]*weakSession{}}})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -53,6 +70,10 @@ func (s *weakServer) learn(body []byte) string {
 
 func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if len(body) > mib { // whatever it is
+		_, _ = io.WriteString(w, "{}")
+		return
+	}
 	secrets := s.learn(body)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Trace-Id", "trc_00000000000000000000000000000001")
@@ -62,6 +83,10 @@ func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Mcp-Session-Id", "session-"+token(8))
+	if answer, ok := s.agents.serve(r, body); ok {
+		_ = json.NewEncoder(w).Encode(answer)
+		return
+	}
 	answer := map[string]any{}
 	switch {
 	case r.Header.Get("Upgrade") == "websocket":
@@ -92,11 +117,15 @@ func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch code := string(body); {
 		case strings.Contains(code, "random.getrandbits"):
 			stdout = "1 2 3 4 5"
+		case strings.Contains(code, "CLOCK_BOOTTIME"):
+			stdout = "began 1"
+		case r.Header.Get(idempotencyHeader) != "":
+			stdout = s.repeat(w, r.Header.Get(idempotencyHeader), code)
 		case strings.Contains(code, "'jwt'"):
 			stdout = "jwt abc\ndone\n"
 		}
 		answer = map[string]any{
-			"id": "ten_1", "data": []any{}, "success": true, "stdout": stdout, "exit_code": 0,
+			"id": "ten_1", "data": []any{}, "success": true, "stdout": stdout, "exit_code": 0, "isolation": "key",
 			"sandboxes":  []any{map[string]any{"name": preySandbox}},
 			"sandbox_id": "sb-0000000000000001", "process_id": "p-1", "context_id": "c-1", "snapshot_id": "snap-0000000000000001",
 			"url": "http://8000-1-aaaa.localhost/", "ticket": "tkt-atoll-" + token(20),

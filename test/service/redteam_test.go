@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,12 +42,23 @@ func redteam(t *testing.T, s *atolltest.Server, args ...string) (report struct {
 	return report
 }
 
-// TestRedteam attacks a server with all cases, and looks what is left of it.
+// TestRedteam attacks a server that has all there is to attack with all cases, and looks what is
+// left of it.
 func TestRedteam(t *testing.T) {
-	s := shared(t)
+	port, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := port.Addr().String() // which the attacker has as its index of packages, too
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := atolltest.Start(t, atolltest.Options{Env: append([]string{
+		"ATOLL_POOL_SIZE=2", "ATOLL_CLOUDFLARE=on", "ATOLL_E2B=on", "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1", "ATOLL_PIP_INDEX=http://" + listen + "/simple",
+	}, searchSettings...)})
 	before := s.Metrics(t).Sum("atoll_sandboxes")
 	began := time.Now()
-	report := redteam(t, s)
+	report := redteam(t, s, "--listen", listen, "--data-dir", s.Data)
 	for _, c := range report.Cases {
 		switch c.Verdict {
 		case "FAIL":
