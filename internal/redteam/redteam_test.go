@@ -103,6 +103,36 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
+// TestNotRun checks that a case whose model the server cannot reach says what it needs, and
+// does not count as passed.
+func TestNotRun(t *testing.T) {
+	reached := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reached = true
+		if strings.HasSuffix(r.URL.Path, "/admin/models") {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = io.WriteString(w, `{"error":"base_url must not lead to a private address"}`)
+	}))
+	defer s.Close()
+	for url, want := range map[string]string{"http://192.0.2.1": "not run: needs an address", s.URL: "not run: needs model_allow"} {
+		a, err := newArena(t.Context(), Options{URL: url, Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := try(t.Context(), a, Case{ID: "policy/denied", run: policyDenied})
+		if r.Verdict != Skip || !strings.HasPrefix(r.Evidence, want) {
+			t.Errorf("%s: %s", url, r.Line())
+		}
+		for _, do := range a.undone {
+			_ = do(t.Context())
+		}
+	}
+	if !reached {
+		t.Error("the server was not asked")
+	}
+}
+
 // TestBusy checks that a second run does not disturb the first.
 func TestBusy(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
