@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // lure is a server of the attacker's: the model that agents ask, the MCP servers that they
@@ -114,7 +113,7 @@ func (l *lure) answer(w http.ResponseWriter, r *http.Request, at string) {
 	case "mcp":
 		l.mcp(w, r, rest, body)
 	case "to": // wherever the query says
-		http.Redirect(w, r, r.URL.Query().Get("url"), http.StatusFound) //nolint:gosec // to lead astray is its purpose
+		http.Redirect(w, r, r.URL.Query().Get("url"), http.StatusFound)
 	case "simple", "files":
 		l.index(w, r, first, strings.Trim(rest, "/"))
 	default:
@@ -150,19 +149,4 @@ func (l *lure) heard(word string, allowed func(hit) bool) error {
 		}
 	}
 	return nil
-}
-
-// until waits for something that other requests bring about.
-func until(ctx context.Context, what string, done func() (bool, error)) error {
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w", what, context.Cause(ctx))
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
