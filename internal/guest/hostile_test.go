@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -296,9 +297,25 @@ func TestKill(t *testing.T) {
 
 // One run's end leaves the others alone, and takes all of its own along.
 func TestRunsSideBySide(t *testing.T) {
+	for name, rules := range map[string]runtime.ProcessPolicy{
+		"no rules": {}, "blocked": {BlockedCommands: []string{"dd"}}, "processes": {MaxProcesses: 30}, "root": {Root: true},
+	} {
+		t.Run(name, func(t *testing.T) { sideBySide(t, rules, func(*guest.RunSpec) {}) })
+	}
+	// What no vfork starts has the user's id before process 1 could give it a mark.
+	t.Run("forked", func(t *testing.T) {
+		sideBySide(t, runtime.ProcessPolicy{}, func(r *guest.RunSpec) { r.Limits.OpenFiles = 0 })
+	})
+}
+
+func sideBySide(t *testing.T, rules runtime.ProcessPolicy, change func(*guest.RunSpec)) {
 	g, c := start(t)
+	if err := c.Confine(t.Context(), runtime.Permissions{Process: rules}); err != nil {
+		t.Fatal(err)
+	}
 	long := bash(t, "")
 	long.Files, long.Argv = nil, []string{"bash", "-c", "echo begun; until [ -e /tmp/go ]; do sleep 0.01; done; echo long"}
+	change(&long)
 	short := long
 	short.Argv = []string{"bash", "-c", "setsid -f env -i setsid sleep 66; (sleep 64 &); setsid bash -c 'sleep 65; true' & sleep 60"}
 	short.Timeout = 300 * time.Millisecond

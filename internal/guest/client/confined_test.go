@@ -3,6 +3,7 @@ package client_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
@@ -108,5 +109,74 @@ func TestTheSupervisorStandsBack(t *testing.T) {
 	bare := clienttest.New(t, func(spec *runtime.Spec) { spec.Mounts = spec.Mounts[1:] })
 	if err := bare.Cue(t.Context()); err == nil || !strings.Contains(err.Error(), client.Mountpoint) {
 		t.Errorf("without a folder to meet in: %v", err)
+	}
+}
+
+// detached leaves session and parent behind, and has a name that no other process has.
+const detached = "setsid -f sleep 731; setsid setsid -f sleep 731; sleep 9"
+
+// ruled are rules under which programs are started in different ways.
+var ruled = map[string]runtime.ProcessPolicy{
+	"no rules": {}, "blocked": {BlockedCommands: []string{"dd"}}, "processes": {MaxProcesses: 30}, "root": {Root: true}, "root, counting": {Root: true, MaxProcesses: 30},
+}
+
+// TestDetachedProcessesEndWithTheirCommand: a command that times out takes along what has
+// called setsid, whatever rules it is under.
+func TestDetachedProcessesEndWithTheirCommand(t *testing.T) {
+	for name, rules := range ruled {
+		t.Run(name, func(t *testing.T) {
+			c := confined(t, runtime.Permissions{Process: rules})
+			spec := shell(detached)
+			spec.Timeout = time.Second
+			o, err := c.Run(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end := all(t, o); !end.TimedOut {
+				t.Errorf("the command got %+v", end)
+			}
+			if got := run(t, c, "pgrep -fc '^sleep 731'").out[process.Stdout]; got != "0\n" {
+				t.Errorf("there are left: %s", got)
+			}
+		})
+	}
+}
+
+// TestDetachedProcessesEndWithTheirRun is the same for programs that process 1 starts, beside
+// another one, which goes on.
+func TestDetachedProcessesEndWithTheirRun(t *testing.T) {
+	for name, rules := range ruled {
+		t.Run(name, func(t *testing.T) {
+			s := clienttest.New(t, func(spec *runtime.Spec) { spec.Traces = rules.Traced() })
+			if err := s.Guest.Confine(t.Context(), runtime.Permissions{Process: rules}); err != nil {
+				t.Fatal(err)
+			}
+			bash := func(code string, timeout time.Duration) (string, guest.Result) {
+				var out strings.Builder
+				spec := guest.RunSpec{Timeout: timeout, OutputLimit: 1 << 10, Command: guest.Command{
+					Language: "bash", Path: "/bin/bash", Argv: []string{"bash", "-c", code}, Env: clienttest.Env, Dir: runtime.Home,
+					Limits: guest.Limits{OpenFiles: 100, Processes: 100},
+				}}
+				r, err := s.Guest.Run(t.Context(), spec, func(_ guest.Stream, p []byte) { out.Write(p) })
+				if err != nil {
+					t.Error(err)
+				}
+				return out.String(), r
+			}
+			other := make(chan string, 1)
+			go func() {
+				said, _ := bash("until [ -e go ]; do sleep 0.05; done; echo went on", 30*time.Second)
+				other <- said
+			}()
+			if _, r := bash(detached, time.Second); !r.TimedOut {
+				t.Errorf("the run got %+v", r)
+			}
+			if said, _ := bash("pgrep -fc '^sleep 731'; touch go", 30*time.Second); said != "0\n" {
+				t.Errorf("there are left: %s", said)
+			}
+			if said := <-other; said != "went on\n" {
+				t.Errorf("the other run said %q", said)
+			}
+		})
 	}
 }

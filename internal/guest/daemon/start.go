@@ -85,8 +85,7 @@ func (a *daemon) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p.mark = a.marks.Next()
-	err = a.fork(u, cmd, files, q.Terminal != nil, q.OpenFiles, p.mark)
+	p.mark, err = a.fork(u, cmd, files, q.Terminal != nil, q.OpenFiles)
 	files.close()
 	if err != nil {
 		u.discard()
@@ -108,16 +107,17 @@ func validID(id string) bool {
 	return id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
-// fork makes the process.
-func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, openFiles int, mark uint64) error {
+// fork makes the process, and returns its mark.
+func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, openFiles int) (mark uint64, err error) {
 	if !confine.Needed(&a.rules) && !terminal && openFiles > 0 {
 		n := uint64(openFiles)
+		mark = a.marks.Next()
 		pid, pidfd, ok, err := vfork.Start(&vfork.Program{
 			Path: cmd.Path, Argv: cmd.Argv, Env: cmd.Env, Dir: cmd.Dir, Files: files, UID: wire.UID, GID: wire.GID, OpenFiles: unix.Rlimit{Cur: n, Max: n}, FileLocks: mark,
 		})
 		if ok {
 			u.pid, u.fds[endOf] = pid, pidfd
-			return unstarted(cmd.Path, err)
+			return mark, unstarted(cmd.Path, err)
 		}
 	}
 	attr := &syscall.ProcAttr{
@@ -128,7 +128,7 @@ func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, op
 			PidFD:      &u.fds[endOf],
 		},
 	}
-	err := a.marks.During(mark, func() (err error) {
+	mark, err = a.marks.During(func() (err error) {
 		if confine.Needed(&a.rules) {
 			var s confine.Started
 			s, err = confine.Start(&a.rules, cmd, attr)
@@ -153,10 +153,10 @@ func (a *daemon) fork(u *pump, cmd *wire.Command, files files, terminal bool, op
 		// The soft limit it has had from its beginning; this keeps it from raising it.
 		n := uint64(openFiles)
 		if err := unix.Prlimit(u.pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil && err != unix.ESRCH {
-			return step("limit the open files of", cmd.Path, err)
+			return mark, step("limit the open files of", cmd.Path, err)
 		}
 	}
-	return unstarted(cmd.Path, err)
+	return mark, unstarted(cmd.Path, err)
 }
 
 // programErrors are those of execve(2) that are about the program itself.

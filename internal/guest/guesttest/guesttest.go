@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/confine"
 )
 
 // RootVariable names another root filesystem than the host's for the tests.
@@ -99,6 +100,7 @@ func Start(t testing.TB) *Guest {
 	// A link, not a copy: a process forked while this one still had a copy open
 	// for writing would keep it from being executed.
 	must(t, os.Link(Binary(t), filepath.Join(hooks, "atoll-guest")))
+	must(t, os.Link(Binary(t), filepath.Join(hooks, filepath.Base(confine.Self))))
 
 	g := &Guest{Channel: runtime.Channel{ToGuest: fifo(t, dir, "to"), FromGuest: fifo(t, dir, "from")}}
 	base := os.Getenv(RootVariable)

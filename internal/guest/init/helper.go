@@ -14,7 +14,7 @@ import (
 // needs it.
 func (s *supervisor) launch(c *wire.Command, attr *syscall.ProcAttr, p *process) error {
 	started, err := confine.Start(&s.rules, c, attr)
-	p.pid, p.note = started.PID, started.Note
+	p.pid, p.note, p.tracer = started.PID, started.Note, started.Tracer
 	return err
 }
 

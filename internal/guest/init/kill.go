@@ -28,16 +28,16 @@ func (s *supervisor) kill(id, signal uint64) error {
 	return errNoRun
 }
 
-// nextMark is the mark of a process that is about to start, 0 for none. In namespaces of its
-// own a program needs none.
-func (s *supervisor) nextMark() uint64 {
+// commandMarks gives processes that are about to start their marks, nil for none. In namespaces
+// of its own a program needs none.
+func (s *supervisor) commandMarks() *proctree.Marks {
 	if s.own != nil {
-		return 0
+		return nil
 	}
 	if s.marks == nil {
 		s.marks = proctree.OpenMarks()
 	}
-	return s.marks.Next()
+	return s.marks
 }
 
 // end ends a run with everything it has started. Alone in the sandbox it takes

@@ -19,6 +19,7 @@ type process struct {
 	stdout int
 	stderr int
 	note   int    // says which rule was broken, -1 where nothing traces it
+	tracer int    // its process id, 0 for none
 	mark   uint64 // of all that descends from it, 0 for none: see proctree.Marks
 
 	forked bool // its parent is the fork server
@@ -147,10 +148,13 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 		files[to] = uintptr(fd)
 	}
 	p := process{pidfd: -1, note: -1, stdout: o[0], stderr: e[0]}
-	mark := s.nextMark()
+	marks := s.commandMarks()
 	outside := s.own == nil || uid == 0 // of namespaces of programs
 	if outside && !confine.Needed(&s.rules) && s.limits.OpenFiles != 0 {
-		n := s.limits.OpenFiles
+		n, mark := s.limits.OpenFiles, uint64(0)
+		if marks != nil {
+			mark = marks.Next()
+		}
 		v := &vfork.Program{Path: c.Path, Argv: c.Argv, Env: env, Dir: c.Dir, UID: uid, GID: uid, OpenFiles: unix.Rlimit{Cur: n, Max: n}, FileLocks: mark}
 		for _, fd := range files {
 			v.Files = append(v.Files, int(fd)) // -1 stays what it is
@@ -171,21 +175,29 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 			PidFD:      &p.pidfd,
 		},
 	}
-	switch {
-	case confine.Needed(&s.rules):
-		err = s.launch(c, attr, &p)
-	case !outside:
-		p.pid, err = s.own.fork(c.Path, c.Argv, attr)
-	default:
-		p.pid, err = forkExec(c.Path, c.Argv, attr)
+	fork := func() (err error) {
+		switch {
+		case confine.Needed(&s.rules):
+			err = s.launch(c, attr, &p)
+		case !outside:
+			p.pid, err = s.own.fork(c.Path, c.Argv, attr)
+		default:
+			p.pid, err = forkExec(c.Path, c.Argv, attr)
+		}
+		return err
+	}
+	if marks == nil {
+		err = fork()
+	} else { // it has its mark from its beginning: once it is another user's it can be given none
+		p.mark, err = marks.During(fork)
 	}
 	if err != nil {
 		unix.Close(o[0])
 		unix.Close(e[0])
 		return process{}, step("start "+c.Path, err)
 	}
-	if mark != 0 {
-		p.mark = s.marks.Set(p.pid, mark)
+	if p.tracer > 0 && marks != nil {
+		marks.Unmark(p.tracer) // it reports what its command did, also after a kill
 	}
 	return p, nil
 }

@@ -52,7 +52,7 @@ func marked(variable string) (pids []string) {
 // mark. A process of another command survives.
 func TestKillFindsAMark(t *testing.T) {
 	marks := OpenMarks()
-	begin := func(mark uint64, variable string) *exec.Cmd {
+	begin := func(variable string) (*exec.Cmd, uint64) {
 		cmd := exec.Command("bash", "-c", "setsid setsid -f sleep 60; echo; sleep 60")
 		cmd.Env = append(os.Environ(), variable)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -60,18 +60,19 @@ func TestKillFindsAMark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := marks.During(mark, cmd.Start); err != nil {
+		mark, err := marks.During(cmd.Start)
+		if err != nil {
 			t.Fatal(err)
 		}
 		bufio.NewReader(out).ReadByte()
-		return cmd
-	}
-	first, second := marks.Next(), marks.Next()
-	if first == 0 || first == second {
-		t.Fatalf("the marks are %d and %d", first, second)
+		return cmd, mark
 	}
 	stays, goes := fmt.Sprint("ATOLL_MARK_TEST=stays", os.Getpid()), fmt.Sprint("ATOLL_MARK_TEST=goes", os.Getpid())
-	other, cmd := begin(first, stays), begin(second, goes)
+	other, first := begin(stays)
+	cmd, second := begin(goes)
+	if first == 0 || first == second || markOf(os.Getpid()) == second {
+		t.Fatalf("the marks are %d and %d, and this process has %d", first, second, markOf(os.Getpid()))
+	}
 	Kill(cmd.Process.Pid, second)
 	cmd.Wait()
 	atolltest.Until(t, 5*time.Second, "none is left of the command", func() bool { return len(marked(goes)) == 0 })

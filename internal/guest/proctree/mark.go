@@ -37,6 +37,10 @@ func OpenMarks() *Marks {
 func (m *Marks) Next() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.another()
+}
+
+func (m *Marks) another() uint64 {
 	if m.next == 0 {
 		return 0
 	}
@@ -44,32 +48,38 @@ func (m *Marks) Next() uint64 {
 	return m.next
 }
 
-// Set gives a process that has just started a mark, and returns it; 0 without the
-// capability SYS_RESOURCE.
-func (m *Marks) Set(pid int, mark uint64) uint64 {
-	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil) != nil {
-		return 0
-	}
-	return mark
-}
-
-// During calls fork while what this process starts gets a mark.
-func (m *Marks) During(mark uint64, fork func() error) error {
-	if mark == 0 {
-		return fork()
-	}
+// During calls fork while what this process starts gets a mark, which it returns; 0 for
+// none. A mark that Next has returned may be too high by now for a process that cannot
+// raise its limit.
+func (m *Marks) During(fork func() error) (mark uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil) == nil {
-		// Without SYS_RESOURCE the limit stays: Kill spares its caller.
-		defer unix.Prlimit(0, unix.RLIMIT_LOCKS, &m.own, nil) //nolint:errcheck // see above
+	if mark = m.another(); mark == 0 {
+		return 0, fork()
 	}
-	return fork()
+	if unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil) != nil {
+		return 0, fork()
+	}
+	defer m.unmark(0)
+	return mark, fork()
 }
 
 // Unmark takes the mark from a process that outlives its command.
 func (m *Marks) Unmark(pid int) {
-	_ = unix.Prlimit(pid, unix.RLIMIT_LOCKS, &m.own, nil) // it may have ended
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unmark(pid)
+}
+
+// unmark gives a process, 0 for this one, the limit that this one began with. Only
+// SYS_RESOURCE can raise a limit: without it the process gets a mark of no command.
+// The process may have ended.
+func (m *Marks) unmark(pid int) {
+	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &m.own, nil) != unix.EPERM {
+		return
+	}
+	mark := m.another()
+	_ = unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark}, nil)
 }
 
 // markOf is the mark of a process, or its limit of file locks without one.
