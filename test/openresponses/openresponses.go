@@ -90,7 +90,7 @@ func Check(schema string, value any) error {
 var ours = []string{
 	"sandbox_results", "share_file", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch",
 	"code_interpreter_call", "search_results", "fetch_url_results", "web_search_call",
-	"mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response",
+	"mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response", "custom_tool_call", "custom_tool_call_output",
 }
 
 // oursIncluded are what requests include that only our contract has.
@@ -98,7 +98,7 @@ var oursIncluded = []any{"code_interpreter_call.outputs", "web_search_call.actio
 
 // oursEvent reports whether only our contract has a type of events.
 func oursEvent(kind string) bool {
-	for _, family := range []string{"response.code_interpreter_call", "response.web_search_call.", "response.mcp_call", "response.mcp_list_tools.", "response.reasoning.search_", "response.reasoning.fetch_url_"} {
+	for _, family := range []string{"response.code_interpreter_call", "response.web_search_call.", "response.mcp_call", "response.mcp_list_tools.", "response.reasoning.search_", "response.reasoning.fetch_url_", "response.custom_tool_call_input."} {
 		if strings.HasPrefix(kind, family) {
 			return true
 		}

@@ -35,13 +35,13 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 		said   string
 		did    []string
 	}{
-		{"openai_client.py", "text create stream background functions conversation structured parts reasoning files refused async", []string{
+		{"openai_client.py", "text create stream background functions custom conversation structured parts reasoning files refused async", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
 		{"perplexity_client.py", "create stream background functions conversation files refused async", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"agents_client.py", "run stream conversation sandbox files hosted structured background", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"agents_client.py", "run stream custom conversation sandbox files hosted structured background", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
 		{"langchain_client.py", "invoke stream tools conversation files hosted structured background async", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
 		{"openai.mjs", "text create stream background poll files functions conversation structured", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
@@ -144,6 +144,11 @@ func clever(t *testing.T) *httptest.Server {
 			return scriptedmodel.Ask("call_1", "web_search", string(arguments)), err == nil
 		case "json":
 			return scriptedmodel.Say(formatted(r.Body)), true
+		case "patch":
+			return scriptedmodel.Turn{
+				Blocks: []scriptedmodel.Block{{Call: &scriptedmodel.Call{ID: "call_1", Name: "apply_patch", Arguments: []string{"+", rest}, Custom: true}}},
+				Usage:  &model.Usage{Input: 10, CacheWrite: 3, Output: 5},
+			}, true
 		case "both":
 			call := func(id, city string) scriptedmodel.Block {
 				return scriptedmodel.Block{Call: &scriptedmodel.Call{ID: id, Name: "get_weather", Arguments: []string{`{"ci`, `ty": "`, city + `"}`}}}
@@ -215,7 +220,7 @@ func recalled(body map[string]any) string {
 		switch item["type"] {
 		case "function_call":
 			out = append(out, fmt.Sprintf("call: %s", item["name"]))
-		case "function_call_output":
+		case "function_call_output", "custom_tool_call_output":
 			out = append(out, fmt.Sprintf("result: %s", item["output"]))
 		case "reasoning":
 			out = append(out, fmt.Sprintf("reasoning: %s", item["encrypted_content"]))

@@ -55,7 +55,7 @@ func conversation(body map[string]any) (said, results string) {
 	items, _ := body["input"].([]any)
 	for _, it := range items {
 		switch it := it.(map[string]any); {
-		case it["type"] == "function_call_output":
+		case it["type"] == "function_call_output", it["type"] == "custom_tool_call_output":
 			results += fmt.Sprint(it["output"])
 		case it["role"] == "user":
 			parts, _ := it["content"].([]any)

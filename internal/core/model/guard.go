@@ -158,7 +158,7 @@ func (a *answering) take(d *Delta) error {
 		b.bytes += len(d.Text)
 	case CallEnded:
 		b.ended = true
-		d.Call.ID, d.Call.Name = b.call.ID, b.call.Name
+		d.Call.ID, d.Call.Name, d.Call.Custom = b.call.ID, b.call.Name, b.call.Custom
 		// What no fragment has told counts here.
 		if a.bytes += max(0, len(d.Call.Arguments)-b.bytes); a.bytes > a.bounds.Bytes {
 			return Errorf(Broken, "the model's answer has more than %d bytes", a.bounds.Bytes)

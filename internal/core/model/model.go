@@ -100,7 +100,8 @@ const (
 type Call struct {
 	ID        string
 	Name      string
-	Arguments string // as the model wrote them: JSON if it did well
+	Arguments string // as the model wrote them: JSON if it did well, and text for a Custom call
+	Custom    bool   `json:",omitzero"` // of a tool that takes free text
 	State     State  // some providers sign calls
 }
 
@@ -133,7 +134,24 @@ type Tool struct {
 	Description string
 	Parameters  []byte // JSON schema of an object; nil for no parameters
 	Strict      bool   // the provider makes arguments keep to the schema
+	// Custom is set for a tool that takes free text, which has no Parameters.
+	Custom *FreeText `json:",omitzero"`
 }
+
+// FreeText says which text a custom tool takes. The zero FreeText allows any.
+type FreeText struct {
+	Syntax  Syntax `json:",omitzero"`
+	Grammar string `json:",omitzero"` // of that syntax
+}
+
+// Syntax is a language for grammars.
+type Syntax string
+
+// Syntaxes.
+const (
+	SyntaxLark  Syntax = "lark"
+	SyntaxRegex Syntax = "regex"
+)
 
 // ToolChoice says whether tools are called.
 type ToolChoice struct {

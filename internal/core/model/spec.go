@@ -40,12 +40,15 @@ const (
 	ParallelTools    Capability = "parallel_tools"
 	CanReason        Capability = "reasoning"
 	StructuredOutput Capability = "structured_output"
+	// CustomTools is for models whose provider takes tools with free text. Others get a
+	// function in place of such a tool.
+	CustomTools Capability = "custom_tools"
 )
 
 // Capabilities lists every capability; DefaultCapabilities what a model is taken to be
 // able to do where nothing is said.
 var (
-	Capabilities        = []Capability{Vision, Files, Tools, ParallelTools, CanReason, StructuredOutput}
+	Capabilities        = []Capability{Vision, Files, Tools, ParallelTools, CanReason, StructuredOutput, CustomTools}
 	DefaultCapabilities = []Capability{Tools, ParallelTools, StructuredOutput}
 )
 

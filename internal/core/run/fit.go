@@ -186,7 +186,11 @@ func (s *State) estimate(v View) int64 {
 }
 
 func toolTokens(t *model.Tool) int64 {
-	return int64(len(t.Description)+len(t.Parameters))/bytesPerToken + itemTokens
+	bytes := len(t.Description) + len(t.Parameters)
+	if t.Custom != nil {
+		bytes += len(t.Custom.Grammar)
+	}
+	return int64(bytes)/bytesPerToken + itemTokens
 }
 
 func tokens(it *model.Item) int64 {

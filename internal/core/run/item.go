@@ -76,6 +76,8 @@ func (it *Item) prefix() string {
 		return "msg_"
 	case it.Reasoning != nil:
 		return "rs_"
+	case it.Call != nil && it.Call.Custom:
+		return "ctc_"
 	case it.Call != nil:
 		return "fc_"
 	case it.Code != nil:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/agent/model/anthropic"
+	"github.com/atoll-run/atoll/internal/agent/model/freetext"
 	"github.com/atoll-run/atoll/internal/agent/model/openai"
 	"github.com/atoll-run/atoll/internal/core/model"
 )
@@ -23,6 +24,9 @@ func Open(r model.Record, rt http.RoundTripper, b model.Bounds) (model.Model, er
 		m = anthropic.New(r, rt)
 	default:
 		return nil, fmt.Errorf("model %s: there is no provider %q", r.ID, r.Provider)
+	}
+	if !r.Can(model.CustomTools) || r.Provider == model.Anthropic { // whose protocol has no such tools
+		m = freetext.New(m)
 	}
 	return model.Guard(m, r.Spec, b), nil
 }

@@ -105,6 +105,10 @@ type chatCall struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"` // text; some send the object itself
 	} `json:"function"`
+	Custom struct { // in place of Function
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"custom"`
 	ExtraContent json.RawMessage `json:"extra_content"` // Gemini's signature of the thought before it
 }
 
@@ -227,6 +231,10 @@ func contentText(raw json.RawMessage) string {
 // toolCall takes a fragment. Which call it belongs to says its index; without one, or
 // where a server counts every call as the first, a new id begins a call.
 func (a *chatAnswer) toolCall(f *chatCall) {
+	custom := f.Custom.Name != "" || len(f.Custom.Input) > 0
+	if custom {
+		f.Function.Name, f.Function.Arguments = f.Custom.Name, f.Custom.Input
+	}
 	var g *growing
 	for _, c := range slices.Backward(a.calls) {
 		same := f.Index == nil || *f.Index == c.index
@@ -245,7 +253,7 @@ func (a *chatAnswer) toolCall(f *chatCall) {
 	at := chatCalls + slices.Index(a.calls, g)
 	if !g.begun && f.Function.Name != "" {
 		g.begun, g.given = true, f.ID
-		if g.call = (model.Call{ID: f.ID, Name: f.Function.Name}); f.ID == "" {
+		if g.call = (model.Call{ID: f.ID, Name: f.Function.Name, Custom: custom}); f.ID == "" {
 			g.call.ID = "call_" + rand.Text()
 		}
 		a.send(model.Delta{Kind: model.CallBegun, Index: at, Call: g.call})
@@ -273,7 +281,7 @@ func (a *chatAnswer) end() {
 		a.send(model.Delta{Kind: model.ThoughtEnded, Index: chatThought, State: model.State{Origin: a.rec.Origin(), ID: a.field}})
 	}
 	for i, g := range a.calls {
-		if g.call.Arguments = g.arguments.String(); strings.TrimSpace(g.call.Arguments) == "" {
+		if g.call.Arguments = g.arguments.String(); !g.call.Custom && strings.TrimSpace(g.call.Arguments) == "" {
 			g.call.Arguments = "{}"
 		}
 		a.send(model.Delta{Kind: model.CallEnded, Index: chatCalls + i, Call: g.call})

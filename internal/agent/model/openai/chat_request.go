@@ -68,6 +68,10 @@ func (c *Chat) official() bool {
 
 func (c *Chat) tools(r *model.Request, out *sdk.ChatCompletionNewParams) error {
 	for _, t := range r.Tools {
+		if t.Custom != nil {
+			out.Tools = append(out.Tools, sdk.ChatCompletionToolUnionParam{OfCustom: chatCustomTool(&t)})
+			continue
+		}
 		s, err := schema(t.Parameters)
 		if err != nil {
 			return err
@@ -90,6 +94,10 @@ func (c *Chat) tools(r *model.Request, out *sdk.ChatCompletionNewParams) error {
 	switch r.ToolChoice.Mode {
 	case "", model.ToolAuto:
 	case model.ToolNamed:
+		if isCustom(r) {
+			out.ToolChoice.OfCustomToolChoice = &sdk.ChatCompletionNamedToolChoiceCustomParam{Custom: sdk.ChatCompletionNamedToolChoiceCustomCustomParam{Name: r.ToolChoice.Name}}
+			break
+		}
 		out.ToolChoice.OfFunctionToolChoice = &sdk.ChatCompletionNamedToolChoiceParam{Function: sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: r.ToolChoice.Name}}
 	default:
 		out.ToolChoice.OfAuto = param.NewOpt(string(r.ToolChoice.Mode))
@@ -147,6 +155,9 @@ func (c *Chat) messages(r *model.Request) ([]sdk.ChatCompletionMessageParamUnion
 			if i > turn && it.Reasoning.State.Origin == c.rec.Origin() && it.Reasoning.State.ID != "" {
 				thought = it.Reasoning
 			}
+		case it.Call != nil && it.Call.Custom:
+			m := assistant()
+			m.ToolCalls = append(m.ToolCalls, chatCustomCall(it.Call))
 		case it.Call != nil:
 			call := &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: it.Call.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: it.Call.Name, Arguments: valid(it.Call.Arguments)},

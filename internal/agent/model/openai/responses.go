@@ -82,6 +82,7 @@ type outputItem struct {
 	CallID    string `json:"call_id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
+	Input     string `json:"input"`
 	Encrypted string `json:"encrypted_content"`
 	Content   []struct {
 		Type    string `json:"type"`
@@ -135,6 +136,7 @@ func (a *answer) send(d model.Delta) {
 var texts = map[string]model.DeltaKind{
 	"response.output_text.delta": model.Said, "response.refusal.delta": model.Refused, "response.reasoning_summary_text.delta": model.Summarized,
 	"response.reasoning_text.delta": model.Thinking, "response.function_call_arguments.delta": model.CallArguments,
+	"response.custom_tool_call_input.delta": model.CallArguments,
 }
 
 func (a *answer) take(data []byte) error {
@@ -207,16 +209,8 @@ func (a *answer) text(kind model.DeltaKind, at int, text string) error {
 
 func (a *answer) item(at int, item *outputItem, done bool) {
 	switch item.Type {
-	case "function_call":
-		g := a.calls[at]
-		if g == nil {
-			g = &growing{call: model.Call{ID: item.CallID, Name: item.Name}, begun: true}
-			a.calls[at] = g
-			a.send(model.Delta{Kind: model.CallBegun, Index: at, Call: g.call})
-		}
-		if done {
-			a.endCall(at, g, item.Arguments)
-		}
+	case "function_call", "custom_tool_call":
+		a.call(at, item, done)
 	case "reasoning":
 		if done {
 			a.send(model.Delta{Kind: model.ThoughtEnded, Index: at, State: model.State{Origin: a.rec.Origin(), ID: item.ID, Data: item.Encrypted}})
@@ -240,6 +234,18 @@ func (a *answer) item(at int, item *outputItem, done bool) {
 	}
 }
 
+func (a *answer) call(at int, item *outputItem, done bool) {
+	g := a.calls[at]
+	if g == nil {
+		g = &growing{call: model.Call{ID: item.CallID, Name: item.Name, Custom: item.Type == "custom_tool_call"}, begun: true}
+		a.calls[at] = g
+		a.send(model.Delta{Kind: model.CallBegun, Index: at, Call: g.call})
+	}
+	if done {
+		a.endCall(at, g, item.Arguments+item.Input) // a call has one of them
+	}
+}
+
 // endCall ends a call, once. The whole arguments win over the fragments.
 func (a *answer) endCall(at int, g *growing, whole string) {
 	if !g.begun {
@@ -249,7 +255,7 @@ func (a *answer) endCall(at int, g *growing, whole string) {
 	if g.call.Arguments = whole; whole == "" {
 		g.call.Arguments = g.arguments.String()
 	}
-	if strings.TrimSpace(g.call.Arguments) == "" {
+	if !g.call.Custom && strings.TrimSpace(g.call.Arguments) == "" {
 		g.call.Arguments = "{}"
 	}
 	a.send(model.Delta{Kind: model.CallEnded, Index: at, Call: g.call})

@@ -51,7 +51,12 @@ func (m *Responses) params(r *model.Request) (out sdk.ResponseNewParams, err err
 	if err := responseTools(r, &out); err != nil {
 		return out, err
 	}
+	custom := customCalls(r.Items)
 	for i := range r.Items {
+		if res := r.Items[i].Result; res != nil && custom[res.CallID] {
+			out.Input.OfInputItemList = append(out.Input.OfInputItemList, customResult(res))
+			continue
+		}
 		if it, ok := m.input(&r.Items[i]); ok {
 			out.Input.OfInputItemList = append(out.Input.OfInputItemList, it)
 		}
@@ -61,6 +66,10 @@ func (m *Responses) params(r *model.Request) (out sdk.ResponseNewParams, err err
 
 func responseTools(r *model.Request, out *sdk.ResponseNewParams) error {
 	for _, t := range r.Tools {
+		if t.Custom != nil {
+			out.Tools = append(out.Tools, sdk.ToolUnionParam{OfCustom: customTool(&t)})
+			continue
+		}
 		s, err := schema(t.Parameters)
 		if err != nil {
 			return err
@@ -80,6 +89,10 @@ func responseTools(r *model.Request, out *sdk.ResponseNewParams) error {
 	switch r.ToolChoice.Mode {
 	case "", model.ToolAuto:
 	case model.ToolNamed:
+		if isCustom(r) {
+			out.ToolChoice.OfCustomTool = &sdk.ToolChoiceCustomParam{Name: r.ToolChoice.Name}
+			break
+		}
 		out.ToolChoice.OfFunctionTool = &sdk.ToolChoiceFunctionParam{Name: r.ToolChoice.Name}
 	default:
 		out.ToolChoice.OfToolChoiceMode = param.NewOpt(sdk.ToolChoiceOptions(r.ToolChoice.Mode))
@@ -90,6 +103,8 @@ func responseTools(r *model.Request, out *sdk.ResponseNewParams) error {
 // input is an item of a conversation; none for reasoning of another model.
 func (m *Responses) input(it *model.Item) (out sdk.ResponseInputItemUnionParam, ok bool) {
 	switch {
+	case it.Call != nil && it.Call.Custom:
+		return sdk.ResponseInputItemParamOfCustomToolCall(it.Call.ID, it.Call.Arguments, it.Call.Name), true
 	case it.Call != nil:
 		return sdk.ResponseInputItemParamOfFunctionCall(valid(it.Call.Arguments), it.Call.ID, it.Call.Name), true
 	case it.Result != nil:

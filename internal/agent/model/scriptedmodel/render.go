@@ -84,17 +84,28 @@ func (t *Turn) responses(in Request) []string {
 		case b.Call != nil:
 			group := calls(t.Blocks[at:])
 			item := func(i int, status, arguments string) object {
+				if group[i].Custom {
+					return object{"type": "custom_tool_call", "id": fmt.Sprintf("item_%d", at+i), "call_id": group[i].ID, "name": group[i].Name, "input": arguments, "status": status}
+				}
 				return object{"type": "function_call", "id": fmt.Sprintf("item_%d", at+i), "call_id": group[i].ID, "name": group[i].Name, "arguments": arguments, "status": status}
 			}
 			for i := range group {
 				add("response.output_item.added", object{"output_index": at + i, "item": item(i, "in_progress", "")})
 			}
 			for _, f := range fragments(group, t.Interleave) {
-				add("response.function_call_arguments.delta", object{"item_id": fmt.Sprintf("item_%d", at+f.call), "output_index": at + f.call, "delta": f.text})
+				kind := "response.function_call_arguments.delta"
+				if group[f.call].Custom {
+					kind = "response.custom_tool_call_input.delta"
+				}
+				add(kind, object{"item_id": fmt.Sprintf("item_%d", at+f.call), "output_index": at + f.call, "delta": f.text})
 			}
 			for i, c := range group {
 				whole := strings.Join(c.Arguments, "")
-				add("response.function_call_arguments.done", object{"item_id": fmt.Sprintf("item_%d", at+i), "output_index": at + i, "arguments": whole})
+				if c.Custom {
+					add("response.custom_tool_call_input.done", object{"item_id": fmt.Sprintf("item_%d", at+i), "output_index": at + i, "input": whole})
+				} else {
+					add("response.function_call_arguments.done", object{"item_id": fmt.Sprintf("item_%d", at+i), "output_index": at + i, "arguments": whole})
+				}
 				add("response.output_item.done", object{"output_index": at + i, "item": item(i, "completed", whole)})
 			}
 			at += len(group) - 1
@@ -176,10 +187,18 @@ func (t *Turn) chat(in Request) []string {
 		case b.Call != nil:
 			group := calls(t.Blocks[at:])
 			for i, c := range group {
-				chunk(object{"tool_calls": []any{object{"index": before + i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil)
+				if c.Custom {
+					chunk(object{"tool_calls": []any{object{"index": before + i, "id": c.ID, "type": "custom", "custom": object{"name": c.Name, "input": ""}}}}, nil)
+				} else {
+					chunk(object{"tool_calls": []any{object{"index": before + i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil)
+				}
 			}
 			for _, f := range fragments(group, t.Interleave) {
-				chunk(object{"tool_calls": []any{object{"index": before + f.call, "function": object{"arguments": f.text}}}}, nil)
+				if group[f.call].Custom {
+					chunk(object{"tool_calls": []any{object{"index": before + f.call, "custom": object{"input": f.text}}}}, nil)
+				} else {
+					chunk(object{"tool_calls": []any{object{"index": before + f.call, "function": object{"arguments": f.text}}}}, nil)
+				}
 			}
 			before += len(group)
 			at += len(group) - 1

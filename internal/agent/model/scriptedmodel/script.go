@@ -67,6 +67,8 @@ type Block struct {
 type Call struct {
 	ID, Name  string
 	Arguments []string // fragments, cut anywhere
+	// Custom is a call of a tool with free text, which the Messages protocol has not.
+	Custom bool
 }
 
 // Refusal is an error of a provider, in the form of its protocol.
@@ -82,7 +84,7 @@ func Say(text string) Turn {
 
 // Ask is a turn of one tool call.
 func Ask(id, name, arguments string) Turn {
-	return Turn{Blocks: []Block{{Call: &Call{id, name, []string{arguments}}}}, Usage: &model.Usage{Input: 10, Output: 5}}
+	return Turn{Blocks: []Block{{Call: &Call{ID: id, Name: name, Arguments: []string{arguments}}}}, Usage: &model.Usage{Input: 10, Output: 5}}
 }
 
 // stop is why the answer ended.

@@ -46,7 +46,7 @@ type ModelChange struct {
 	Prices       *ModelPrices `json:"prices,omitzero" doc:"Replaces them all."`
 	Context      *int         `json:"context,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that a request and its answer may have together, if known."`
 	MaxOutput    *int         `json:"max_output,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that an answer may have, if known."`
-	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first."`
+	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first."`
 	AllTenants   *bool        `json:"all_tenants,omitzero" doc:"true if neither this nor tenants nor plans is there at first."`
 	Tenants      *[]string    `json:"tenants,omitzero" maxItems:"1000" doc:"Ids or names of the tenants that may use it; then all_tenants is false."`
 	Plans        *[]string    `json:"plans,omitzero" maxItems:"100" doc:"Names of the plans whose tenants may use it, too; then all_tenants is false."`

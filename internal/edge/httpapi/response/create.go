@@ -178,7 +178,7 @@ func checkCalls(q *run.Request) error {
 			open[it.Call.ID] = true
 		case it.Result != nil:
 			if _, ok := open[it.Result.CallID]; !ok {
-				return invalid("input has a function_call_output with call_id %q, and no function_call", it.Result.CallID)
+				return invalid("input has a function_call_output or custom_tool_call_output with call_id %q, and no call with it; add the call before it", it.Result.CallID)
 			}
 			open[it.Result.CallID] = false
 		}
@@ -188,7 +188,7 @@ func checkCalls(q *run.Request) error {
 	}
 	for id, lacks := range open {
 		if lacks {
-			return invalid("input has no function_call_output for call_id %q", id)
+			return invalid("input has no %s for call_id %q; add one", outputType(q.Input, id), id)
 		}
 	}
 	return nil

@@ -104,6 +104,8 @@ func (s *stream) began(e *run.ItemEvent) error {
 	switch {
 	case it.Message != nil:
 		shown.Content = &ResponseContent{Parts: []ResponsePart{}}
+	case it.Call != nil && it.Call.Custom:
+		shown.Input = new("")
 	case it.Call != nil:
 		shown.Arguments = new("")
 	}
@@ -138,7 +140,7 @@ func (s *stream) delta(d *run.Delta) error {
 			return s.writes(it, at, d.Text)
 		}
 		it.text = append(it.text, d.Text...)
-		return s.send(&ResponseEvent{Type: "response.function_call_arguments.delta", ItemID: it.id, OutputIndex: at, Delta: &d.Text})
+		return s.send(&ResponseEvent{Type: argumentsDelta(it.kind), ItemID: it.id, OutputIndex: at, Delta: &d.Text})
 	case model.SummaryEnded:
 		return s.closePart(it, at)
 	case model.Cited:
@@ -263,7 +265,7 @@ func (s *stream) done(e *run.ItemEvent) error {
 		return err
 	}
 	if it.Call != nil {
-		if err := s.send(&ResponseEvent{Type: "response.function_call_arguments.done", ItemID: o.id, OutputIndex: &e.Index, Arguments: &it.Call.Arguments}); err != nil {
+		if err := s.send(argumentsDone(it.Call, o.id, &e.Index)); err != nil {
 			return err
 		}
 	}

@@ -202,7 +202,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	input := s.Request.Input[len(s.Request.Input)-set.InputItems:]
 	all := make([]ResponseItem, 0, len(input)+len(set.Approvals))
 	for i := range input {
-		all = append(all, h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set))
+		all = append(all, h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set, isCustomResult(s.Request.Input, &input[i])))
 	}
 	for i, a := range set.Approvals {
 		all = append(all, a.shown(string(r.ID[len("run_"):]), i))
@@ -227,16 +227,25 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	return page, nil
 }
 
-// input is an item of a request as clients see it.
-func (v *renderer) input(it *model.Item, name string, set *Settings) ResponseItem {
+// input is an item of a request as clients see it. custom says that a result is of a custom
+// tool's call.
+func (v *renderer) input(it *model.Item, name string, set *Settings, custom bool) ResponseItem {
 	switch {
 	case it.Message != nil:
 		parts := partsOf(it.Message.Parts, it.Message.Role)
 		return ResponseItem{Type: "message", ID: "msg_" + name, Status: "completed", Role: string(it.Message.Role), Content: &ResponseContent{Parts: parts}}
 	case it.Call != nil:
-		return ResponseItem{Type: "function_call", ID: "fc_" + name, Status: "completed", CallID: it.Call.ID, Name: it.Call.Name, Arguments: &it.Call.Arguments}
+		out := ResponseItem{ID: "fc_" + name, Status: "completed"}
+		if it.Call.Custom {
+			out.ID = "ctc_" + name
+		}
+		showCall(&out, it.Call)
+		return out
 	case it.Result != nil:
 		output, _ := json.Marshal(partsOf(it.Result.Parts, model.User)) // of text and bytes: never fails
+		if custom {
+			return ResponseItem{Type: customOutput, ID: "ctco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
+		}
 		return ResponseItem{Type: "function_call_output", ID: "fco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
 	}
 	out := ResponseItem{ID: "rs_" + name, Status: "completed"}

@@ -116,7 +116,7 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 }
 
 // itemKinds are the items that a request may have.
-const itemKinds = "message, function_call, function_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response, item_reference"
+const itemKinds = "message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response, item_reference"
 
 func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 	switch kind, _ := kindOf(text); kind {
@@ -135,6 +135,10 @@ func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 		}
 		parts, err := parseContent(path+".output", in.Output, model.User)
 		return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
+	case "custom_tool_call":
+		return parseCustomCall(path, text)
+	case "custom_tool_call_output":
+		return parseCustomOutput(path, text)
 	case "reasoning":
 		return p.reasoning(path, text)
 	default:

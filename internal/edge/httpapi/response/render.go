@@ -115,7 +115,7 @@ func errorCode(r run.Reason) string {
 func usageOf(s *run.State) *ResponseUsage {
 	u := &ResponseUsage{
 		InputTokens: s.Usage.Input, OutputTokens: s.Usage.Output, TotalTokens: s.Usage.Input + s.Usage.Output, EstimatedTokens: s.Usage.Estimated,
-		InputTokensDetails:  ResponseInputDetails{s.Usage.CacheRead, s.Usage.CacheRead, s.Usage.CacheWrite},
+		InputTokensDetails:  ResponseInputDetails{s.Usage.CacheRead, s.Usage.CacheWrite, s.Usage.CacheRead, s.Usage.CacheWrite},
 		OutputTokensDetails: ResponseOutputDetails{s.Usage.Reasoning},
 		Cost: ResponseCost{
 			"USD", s.Cost.Input.Dollars(), s.Cost.Output.Dollars(), s.Cost.CacheRead.Dollars(), s.Cost.CacheWrite.Dollars(),
@@ -157,7 +157,7 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 	case it.Reasoning != nil:
 		return out, v.reasoning(out, it.Reasoning, set)
 	case it.Call != nil:
-		out.Type, out.CallID, out.Name, out.Arguments = "function_call", it.Call.ID, it.Call.Name, &it.Call.Arguments
+		showCall(out, it.Call)
 	case it.Code != nil:
 		out.Type, out.CallID, out.ContainerID, out.Language, out.Code = "sandbox_results", it.Code.CallID, text(it.Code.Sandbox), it.Code.Language, &it.Code.Code
 		results := make([]ResponseSandboxResult, len(it.Code.Results))

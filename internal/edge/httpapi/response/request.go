@@ -39,6 +39,7 @@ type CreateResponse struct {
 	ContextManagement  []ContextManagement `json:"context_management,omitzero" doc:"How a long conversation is kept within what the model reads."`
 	PromptCacheKey     *string             `json:"prompt_cache_key,omitzero" doc:"Which requests share the provider's cache."`
 	SafetyIdentifier   *string             `json:"safety_identifier,omitzero" doc:"Shown in the response; the provider does not get it."`
+	ClientMetadata     map[string]string   `json:"client_metadata,omitzero" doc:"Accepted for clients that send it, such as Codex. Atoll neither stores it nor sends it to the provider."`
 	User               *string             `json:"user,omitzero" doc:"Taken for clients that send it, and not used."`
 	ServiceTier        *string             `json:"service_tier,omitzero" enum:"auto,default" doc:"Which tier of the provider is used: there is one."`
 

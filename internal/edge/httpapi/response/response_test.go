@@ -110,7 +110,8 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 			}
 			return call("add", `{"a": 1}`)
 		},
-		"all": func(q model.Request) []model.Delta { return say(conversation(q)) },
+		"patching": patching,
+		"all":      func(q model.Request) []model.Delta { return say(conversation(q)) },
 		"tools": func(q model.Request) []model.Delta {
 			var names []string
 			for _, tool := range q.Tools {

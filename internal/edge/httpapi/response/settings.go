@@ -27,6 +27,8 @@ const (
 	maxMetadata     = 16
 	maxMetadataKey  = 64  // characters
 	maxMetadataText = 512 // characters
+	maxClientPairs  = 64
+	maxClientBytes  = 64 << 10
 	maxCacheKey     = 64
 	minOutputTokens = 16
 	defaultSteps    = 100
@@ -143,6 +145,13 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			}
 			q.Tools = append(q.Tools, *t)
 			s.Tools = append(s.Tools, shown)
+		case customTool:
+			t, shown, err := parseCustom(path, text)
+			if err != nil {
+				return err
+			}
+			q.Tools = append(q.Tools, *t)
+			s.Tools = append(s.Tools, shown)
 		case "mcp":
 			shown, err := p.parseMCP(path, text)
 			if err != nil {
@@ -151,7 +160,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			s.Tools = append(s.Tools, shown)
 		default:
 			if !isWebTool(kind) {
-				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, mcp, web_search, fetch_url and people_search", path, kind)
+				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
 			}
 			if why := p.off(kind); why != nil && in.lenient {
 				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."}, why.Error()+".")
@@ -275,14 +284,14 @@ func (c *Choice) parse(q *run.Request) error {
 	case kind == "mcp" && c.ServerLabel != nil && c.Name != nil:
 		q.Choice.Name = mcptool.Name(*c.ServerLabel, *c.Name)
 		return nil
-	case kind == "function" && c.Name != nil:
+	case (kind == "function" || kind == customTool) && c.Name != nil:
 		q.Choice.Name = *c.Name
 	case slices.Contains(openAISearches, kind):
 		q.Choice.Name = web.SearchName
 	case isWebTool(kind), kind == interpreter.Name:
 		q.Choice.Name = kind
 	default:
-		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a tool of the web`)
+		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "custom", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a tool of the web`)
 	}
 	return checkChoice(q)
 }
@@ -312,7 +321,7 @@ func parseAllowed(c *Choice, q *run.Request) error {
 		}
 		before := len(allowed)
 		for _, t := range q.Tools {
-			if *only.Type == "function" && t.Handler == "" && only.Name != nil && t.Name == *only.Name || t.Handler != "" && (t.Handler == *only.Type || t.Name == *only.Type) {
+			if *only.Type == clientType(&t) && t.Handler == "" && only.Name != nil && t.Name == *only.Name || t.Handler != "" && (t.Handler == *only.Type || t.Name == *only.Type) {
 				allowed = append(allowed, t)
 			}
 		}
@@ -424,6 +433,18 @@ func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
 	return nil
 }
 
+// checkClientMetadata bounds what a client says of itself.
+func checkClientMetadata(given map[string]string) error {
+	size := 0
+	for key, value := range given {
+		size += len(key) + len(value)
+	}
+	if len(given) > maxClientPairs || size > maxClientBytes {
+		return invalid("client_metadata must have at most %d pairs and %d bytes; it has %d and %d", maxClientPairs, maxClientBytes, len(given), size)
+	}
+	return nil
+}
+
 func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
 	for i, m := range in.ContextManagement {
 		q.Compact = &run.Compact{}
@@ -444,6 +465,9 @@ func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
 		default:
 			return invalid("include has %q; there are reasoning.encrypted_content, %s and %s", what, includeOutputs, withSources)
 		}
+	}
+	if err := checkClientMetadata(in.ClientMetadata); err != nil {
+		return err
 	}
 	if len(in.Metadata) > maxMetadata {
 		return invalid("metadata must have at most %d pairs", maxMetadata)

@@ -92,6 +92,7 @@ type ResponseUsage struct {
 // ResponseInputDetails are the input's tokens by where they came from.
 type ResponseInputDetails struct {
 	CachedTokens int64 `json:"cached_tokens" required:"true" doc:"Tokens that were read from the provider's cache, as OpenAI's clients read them."`
+	CacheWrites  int64 `json:"cache_write_tokens" required:"true" doc:"Tokens that were written to the provider's cache, as OpenAI's clients read them."`
 	CacheRead    int64 `json:"cache_read_input_tokens" required:"true" doc:"Tokens that were read from the provider's cache."`
 	CacheWrite   int64 `json:"cache_creation_input_tokens" required:"true" doc:"Tokens that were written to the provider's cache."`
 }
@@ -120,7 +121,7 @@ type ResponseInvoked struct {
 
 // ResponseItem is an item of the output; which fields it has depends on its type.
 type ResponseItem struct {
-	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file,code_interpreter_call,search_results,fetch_url_results,web_search_call,mcp_list_tools,mcp_call,mcp_approval_request,mcp_approval_response"`
+	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,custom_tool_call,custom_tool_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file,code_interpreter_call,search_results,fetch_url_results,web_search_call,mcp_list_tools,mcp_call,mcp_approval_request,mcp_approval_response"`
 	ID     string `json:"id,omitzero"`
 	Status string `json:"status,omitzero"`
 
@@ -133,6 +134,7 @@ type ResponseItem struct {
 	CallID    string         `json:"call_id,omitzero" doc:"The id by which a call and its output belong together."`
 	Name      string         `json:"name,omitzero"`
 	Arguments *string        `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
+	Input     *string        `json:"input,omitzero" doc:"Of custom_tool_call: the text that the model gives the tool."`
 	Output    jsontext.Value `json:"output,omitzero" doc:"What came of it."`
 
 	ContainerID *string        `json:"container_id,omitzero" doc:"The container that it is in."`
@@ -248,6 +250,7 @@ type ResponseEvent struct {
 	Text         *string           `json:"text,omitzero"`
 	Refusal      *string           `json:"refusal,omitzero" doc:"What the model said when it refused."`
 	Arguments    *string           `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
+	Input        *string           `json:"input,omitzero" doc:"The text that the model gives a custom tool."`
 	Code         *string           `json:"code,omitzero" doc:"The code that the model has written, or what went wrong."`
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero" doc:"Always empty: they are not supported."`
 	Error        *ResponseError    `json:"error,omitzero" doc:"Why it failed; null if it did not."`

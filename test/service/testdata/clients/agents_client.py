@@ -7,7 +7,7 @@ import os
 import httpx
 import openai
 import pydantic
-from agents import Agent, CodeInterpreterTool, ModelBehaviorError, ModelSettings, ModelTracing, OpenAIResponsesModel, Runner, WebSearchTool, function_tool
+from agents import Agent, CodeInterpreterTool, CustomTool, ModelBehaviorError, ModelSettings, ModelTracing, OpenAIResponsesModel, Runner, WebSearchTool, function_tool
 
 CLIENT = openai.AsyncOpenAI(base_url=os.environ["ATOLL_URL"] + "/v1", api_key=os.environ["ATOLL_KEY"])
 MODEL = OpenAIResponsesModel("clever", CLIENT)
@@ -49,6 +49,19 @@ async def stream():
             said += event.data.delta
     assert kinds == ["tool_call_item", "tool_call_output_item", "message_output_item"], kinds
     assert said == result.final_output and "rain in Oslo" in said, said
+
+
+async def custom():
+    """A tool with free text: the framework runs it, and sends its output back."""
+    def apply(_context, text):
+        return f"applied {text}"
+
+    tool = CustomTool(name="apply_patch", description="Edits files.", on_invoke_tool=apply, format={"type": "grammar", "syntax": "regex", "definition": ".+"})
+    agent = Agent(name="patcher", model=MODEL, tools=[tool])
+    assert "applied +a<b>" in (await Runner.run(agent, "patch a<b>")).final_output
+    streamed = Runner.run_streamed(agent, "patch a<b>")
+    kinds = [e.item.type async for e in streamed.stream_events() if e.type == "run_item_stream_event"]
+    assert kinds == ["tool_call_item", "tool_call_output_item", "message_output_item"] and "applied +a<b>" in streamed.final_output, kinds
 
 
 async def conversation():
@@ -132,7 +145,7 @@ async def background():
 
 
 async def main():
-    for part in (run, stream, conversation, sandbox, files, hosted, structured, background):
+    for part in (run, stream, custom, conversation, sandbox, files, hosted, structured, background):
         await part()
         print(part.__name__)
 

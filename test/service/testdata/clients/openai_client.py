@@ -126,6 +126,28 @@ def functions(client):
     assert again.output_text == "well", again
 
 
+def custom(client):
+    """A tool whose input is free text, with a grammar."""
+    tool = {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}}
+    r = client.responses.create(model="clever", input="patch a<b>", tools=[tool], extra_body={"client_metadata": {"x-codex-installation-id": "1"}})
+    call = item(r, "custom_tool_call")
+    assert call.input == "+a<b>" and call.name == "apply_patch" and r.tools[0].format.definition == "start: /.+/", r
+    assert r.usage.input_tokens_details.cache_write_tokens == 3, r.usage
+    output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "patched"}
+    end = client.responses.create(model="clever", input=[output], tools=[tool], previous_response_id=r.id)
+    assert "patched" in end.output_text, end
+    whole = [{"role": "user", "content": "patch a<b>"}, *r.output, output]
+    end = client.responses.create(model="clever", input=whole, tools=[tool], store=False)
+    assert "patched" in end.output_text, end
+    typed, done = "", ""
+    for e in client.responses.create(model="clever", input="patch a<b>", tools=[tool], tool_choice={"type": "custom", "name": "apply_patch"}, stream=True):
+        if e.type == "response.custom_tool_call_input.delta":
+            typed += e.delta
+        elif e.type == "response.custom_tool_call_input.done":
+            done = e.input
+    assert typed == done == "+a<b>", (typed, done)
+
+
 def conversation(client):
     first = client.responses.create(model="clever", input="run open('f', 'w').write('kept')", tools=SANDBOX)
     second = client.responses.create(model="clever", input="run print(open('f').read())", tools=SANDBOX, previous_response_id=first.id)
@@ -226,7 +248,7 @@ async def asynchronous():
 
 
 with openai.OpenAI(base_url=URL, api_key=KEY) as client:
-    for part in (text, create, stream, background, functions, conversation, structured, parts, reasoning, files, refused):
+    for part in (text, create, stream, background, functions, custom, conversation, structured, parts, reasoning, files, refused):
         part(client)
         print(part.__name__)
 asyncio.run(asynchronous())

@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"slices"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// isCustom reports whether the tool that a request's choice names takes free text.
+func isCustom(r *model.Request) bool {
+	return slices.ContainsFunc(r.Tools, func(t model.Tool) bool { return t.Custom != nil && t.Name == r.ToolChoice.Name })
+}
+
+// customCalls has the ids of a conversation's custom calls, whose results have a type of
+// their own.
+func customCalls(items []model.Item) map[string]bool {
+	var out map[string]bool
+	for i := range items {
+		c := items[i].Call
+		switch {
+		case c == nil:
+		case c.Custom:
+			if out == nil {
+				out = map[string]bool{}
+			}
+			out[c.ID] = true
+		default: // of a provider that gave the id twice
+			delete(out, c.ID)
+		}
+	}
+	return out
+}
+
+func customTool(t *model.Tool) *responses.CustomToolParam {
+	out := &responses.CustomToolParam{Name: t.Name}
+	if t.Description != "" {
+		out.Description = param.NewOpt(t.Description)
+	}
+	if t.Custom.Grammar != "" {
+		out.Format.OfGrammar = &shared.CustomToolInputFormatGrammarParam{Definition: t.Custom.Grammar, Syntax: string(t.Custom.Syntax)}
+	}
+	return out
+}
+
+// customResult is the result of a custom call. The types of its parts are those of other
+// results; the SDK gives the list a type of its own.
+func customResult(r *model.Result) responses.ResponseInputItemUnionParam {
+	out := &responses.ResponseCustomToolCallOutputParam{CallID: r.CallID}
+	same := result(r).OfFunctionCallOutput.Output
+	out.Output.OfString = same.OfString
+	if same.OfResponseFunctionCallOutputItemArray != nil {
+		out.Output = param.Override[responses.ResponseCustomToolCallOutputOutputUnionParam](same.OfResponseFunctionCallOutputItemArray)
+	}
+	return responses.ResponseInputItemUnionParam{OfCustomToolCallOutput: out}
+}
+
+func chatCustomTool(t *model.Tool) *sdk.ChatCompletionCustomToolParam {
+	out := &sdk.ChatCompletionCustomToolParam{Custom: sdk.ChatCompletionCustomToolCustomParam{Name: t.Name}}
+	if t.Description != "" {
+		out.Custom.Description = param.NewOpt(t.Description)
+	}
+	if t.Custom.Grammar != "" {
+		out.Custom.Format.OfGrammar = &sdk.ChatCompletionCustomToolCustomFormatGrammarParam{
+			Grammar: sdk.ChatCompletionCustomToolCustomFormatGrammarGrammarParam{Definition: t.Custom.Grammar, Syntax: string(t.Custom.Syntax)},
+		}
+	}
+	return out
+}
+
+func chatCustomCall(c *model.Call) sdk.ChatCompletionMessageToolCallUnionParam {
+	return sdk.ChatCompletionMessageToolCallUnionParam{OfCustom: &sdk.ChatCompletionMessageCustomToolCallParam{
+		ID: c.ID, Custom: sdk.ChatCompletionMessageCustomToolCallCustomParam{Name: c.Name, Input: c.Arguments},
+	}}
+}
