@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -78,7 +79,9 @@ type chat struct {
 
 var (
 	errInterrupted = errors.New("Ctrl-C")
+	errLeave       = errors.New("the user leaves")
 	errRefused     = errors.New("the server has refused it")
+	errBusy        = errors.New("the server cannot take it now")
 )
 
 func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
@@ -105,7 +108,7 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	}
 	fmt.Fprintf(t.err, "[%s] /help lists the commands\n", session)
 	err := t.talk(ctx)
-	if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
+	if errors.Is(err, errLeave) || errors.Is(err, errInterrupted) {
 		fmt.Fprintf(t.err, "[to go on: atoll chat --session %s]\n", session)
 		return nil
 	}
@@ -143,7 +146,7 @@ func (t *chat) talk(ctx context.Context) error {
 			waits = before[1:]
 		}
 		switch {
-		case errors.Is(err, errNotReceived): // a server that has restarted: the user is asked again
+		case errors.Is(err, errNotReceived), errors.Is(err, errBusy): // the user is asked again
 			waits = before
 		case err != nil && !errors.Is(err, errRefused):
 			return err
@@ -167,7 +170,7 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 	}
 	if strings.HasPrefix(line, "/") {
 		err := t.command(ctx, line)
-		if err != nil && !errors.Is(err, io.EOF) {
+		if err != nil && !errors.Is(err, errLeave) {
 			fmt.Fprintf(t.err, "atoll: %v\n", err) // the conversation continues
 			err = nil
 		}
@@ -221,16 +224,20 @@ func (t *chat) answer(ctx context.Context, w sdk.WaitingCall) ([]sdk.WaitingCall
 	return t.send(ctx, in)
 }
 
-// ask reads a line; remember keeps it in the history. It returns io.EOF at the end of stdin.
+// ask reads a line; remember keeps it in the history. It returns errLeave at the end of stdin.
 func (t *chat) ask(ctx context.Context, prompt string, remember bool) (string, error) {
 	if t.editor != nil {
-		return t.editor.read(ctx, prompt, remember)
+		line, err := t.editor.read(ctx, prompt, remember)
+		if errors.Is(err, io.EOF) {
+			err = errLeave
+		}
+		return line, err
 	}
 	for {
 		select {
 		case line, ok := <-t.lines:
 			if !ok {
-				return "", cmp.Or(t.unread, io.EOF)
+				return "", cmp.Or(t.unread, errLeave)
 			}
 			return line, nil
 		case <-t.signals:
@@ -265,8 +272,11 @@ func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingC
 	for {
 		select {
 		case e := <-over:
-			if refused, ok := errors.AsType[*sdk.Error](e.err); ok && refused.Status < 500 {
+			if refused, ok := errors.AsType[*sdk.Error](e.err); ok && (refused.Status < 500 || refused.Status == http.StatusServiceUnavailable) {
 				fmt.Fprintf(t.err, "atoll: %s\n", cutLine(e.err.Error()))
+				if refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests {
+					return nil, errBusy
+				}
 				return nil, errRefused
 			}
 			if errors.Is(e.err, errNotReceived) {

@@ -15,13 +15,13 @@ type chatCommand struct {
 
 type chatCommandList []chatCommand
 
-// chatCommands are the commands of 'atoll chat'. Leaving is the error io.EOF.
+// chatCommands are the commands of 'atoll chat'. Leaving is errLeave.
 func chatCommands() chatCommandList {
 	return chatCommandList{
 		{"/help", "", "show this list", func(t *chat, _ context.Context, _ string) error { return t.help() }},
 		{"/files", "[FOLDER]", "list the files that the agent shared, or save them to FOLDER", (*chat).files},
 		{"/session", "", "show the session's id, status and cost", func(t *chat, ctx context.Context, _ string) error { return t.about(ctx) }},
-		{"/exit", "", "leave; --session continues later (also /quit)", func(*chat, context.Context, string) error { return io.EOF }},
+		{"/exit", "", "leave; --session continues later (also /quit)", func(*chat, context.Context, string) error { return errLeave }},
 	}
 }
 

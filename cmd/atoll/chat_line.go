@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -111,32 +112,36 @@ func (r *keyReader) Read(p []byte) (int, error) {
 type lineHistory struct {
 	path   string // "" to keep nothing
 	lines  []string
+	added  []string // since it was opened
 	paused bool
 }
 
 // openHistory reads a history; a file that cannot be read counts as empty.
 func openHistory(path string) *lineHistory {
-	h := &lineHistory{path: path}
+	return &lineHistory{path: path, lines: readHistory(path)}
+}
+
+func readHistory(path string) (lines []string) {
 	f, err := os.Open(path)
 	if err != nil {
-		return h
+		return nil
 	}
 	defer f.Close()
 	in := bufio.NewScanner(io.LimitReader(f, 1<<20))
 	for in.Scan() {
-		h.lines = append(h.lines, in.Text())
+		lines = append(lines, in.Text())
 	}
-	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
-	return h
+	return newest(lines)
 }
+
+func newest(lines []string) []string { return lines[max(0, len(lines)-maxHistory):] }
 
 // Add appends a line unless it is empty or repeats the one before.
 func (h *lineHistory) Add(line string) {
 	if h.paused || strings.TrimSpace(line) == "" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
 		return
 	}
-	h.lines = append(h.lines, line)
-	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
+	h.lines, h.added = newest(append(h.lines, line)), newest(append(h.added, line))
 }
 
 // Len is the number of lines.
@@ -145,15 +150,33 @@ func (h *lineHistory) Len() int { return len(h.lines) }
 // At returns the line i before the newest.
 func (h *lineHistory) At(i int) string { return h.lines[len(h.lines)-1-i] }
 
-// save writes the history, readable by the user alone, since messages can hold secrets.
+// save adds the new lines to the file, readable by the user alone, since messages can hold
+// secrets. Another chat may have added lines since: they stay.
 func (h *lineHistory) save() error {
-	if h.path == "" || len(h.lines) == 0 {
+	if h.path == "" || len(h.added) == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(h.path, []byte(strings.Join(h.lines, "\n")+"\n"), 0o600)
+	lock, err := os.OpenFile(h.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	lines := newest(append(readHistory(h.path), h.added...))
+	whole := h.path + ".new" // a full disk costs the new lines alone
+	if err := os.WriteFile(whole, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return errors.Join(err, os.Remove(whole))
+	}
+	if err := os.Rename(whole, h.path); err != nil {
+		return err
+	}
+	h.added = nil
+	return nil
 }
 
 // historyPath is the file that keeps the history of 'atoll chat', "" without a home folder.

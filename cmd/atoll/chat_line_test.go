@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,5 +99,35 @@ func TestLineEditor(t *testing.T) {
 	}
 	if got := strings.Join(openHistory(path).lines, "|"); got != "hello|world|hello!|/files /tmp|after it" {
 		t.Errorf("the history: %q", got)
+	}
+}
+
+// TestHistoryOfTwoChats: each of two chats adds its lines to what the other has saved.
+func TestHistoryOfTwoChats(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chat_history")
+	old := openHistory(path)
+	old.Add("old")
+	if err := old.save(); err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for i := range 8 {
+		h := openHistory(path)
+		h.Add(fmt.Sprint("line ", i))
+		done.Go(func() {
+			if err := h.save(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	lines := openHistory(path).lines
+	slices.Sort(lines)
+	if got := strings.Join(lines, "|"); got != "line 0|line 1|line 2|line 3|line 4|line 5|line 6|line 7|old" {
+		t.Errorf("the history: %q", got)
+	}
+	again := openHistory(path)
+	if err := again.save(); err != nil || len(openHistory(path).lines) != 9 {
+		t.Errorf("a chat without lines leaves %q, %v", openHistory(path).lines, err)
 	}
 }

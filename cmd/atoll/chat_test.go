@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
@@ -144,5 +147,100 @@ func TestChatWithoutScreen(t *testing.T) {
 	a := &cli{std: stdio{in: program, out: io.Discard, err: &said}, getenv: func(string) string { return "" }}
 	if err := a.chat(t.Context(), sdk.New(server.URL, "x"), "sess_1"); err != nil || strings.Contains(said.String(), "> ") {
 		t.Errorf("%v, %q", err, said.String())
+	}
+}
+
+// TestChatOutlivesABusyServer: a 503, a 429 and a connection that ends in the middle of a command
+// are shown, and the conversation goes on with the call that waits.
+func TestChatOutlivesABusyServer(t *testing.T) {
+	const id = "sess_0123456789abcdef0123456789abcdef"
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/v1/sessions/"+id); {
+		case path == "":
+			fmt.Fprint(w, `{"id":"`+id+`","status":"requires_action"}`)
+		case path == "/files":
+			panic(http.ErrAbortHandler)
+		case path == "/events" && r.Method == http.MethodPost:
+			if sent++; sent <= 2 {
+				w.WriteHeader([]int{http.StatusServiceUnavailable, http.StatusTooManyRequests}[sent-1])
+				fmt.Fprint(w, `{"error":"busy","message":"come back later"}`)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"id\":\"evt_1\",\"turn_id\":\"turn_1\",\"type\":\"status\",\"stop_reason\":{\"type\":\"end_turn\"}}\n\n")
+		case path == "/events":
+			fmt.Fprint(w, `{"data":[{"id":"evt_0","type":"status","stop_reason":{"type":"requires_action","requires_action":[{"tool_use_id":"evt_9","name":"run_code","needs":"tool_confirmation"}]}}]}`)
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	defer server.Close()
+	noRetries := map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}
+	got := atoll(t, "y\ny\ny\n/files\nHi.\n", noRetries, "chat", "--session", id, "--base-url", server.URL)
+	if got.code != 0 || strings.Count(got.err, "come back later") != 2 || !strings.Contains(got.err, "to go on: atoll chat") || sent != 4 {
+		t.Errorf("%d messages were sent, %+v", sent, got)
+	}
+}
+
+// TestReconnectPauses: streams that break before they bring anything are asked for less and less
+// often, and not for ever.
+func TestReconnectPauses(t *testing.T) {
+	shown := &turnShown{pieces: map[string]string{}, seen: "evt_1"}
+	shown.noteOutage()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	var pauses []time.Duration
+	for range 7 {
+		shown.noteOutage() // the stream breaks again
+		pauses = append(pauses, shown.outage.pause)
+		if err := shown.outage.wait(ctx, io.ErrUnexpectedEOF); !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(pauses); got != "[250ms 500ms 1s 2s 4s 5s 5s]" {
+		t.Errorf("the pauses are %s", got)
+	}
+	shown.outage.began = time.Now().Add(-maxReconnect - time.Second)
+	if err := shown.outage.wait(ctx, io.ErrUnexpectedEOF); !errors.Is(err, errGaveUp) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("after %s: %v", maxReconnect, err)
+	}
+	for _, hear := range []func(){func() { shown.seen = "evt_2" }, func() { shown.pieces["i"] = "Hello" }} {
+		hear()
+		if shown.noteOutage(); shown.outage.pause != firstPause || time.Since(shown.outage.began) > maxReconnect {
+			t.Errorf("after something came, the outage is %+v", shown.outage)
+		}
+		shown.outage.pause = maxPause
+	}
+}
+
+// TestBrokenStreamsAreAskedForSlowly has a server whose streams all break: atoll reads the events
+// once for each stream, with a pause between two.
+func TestBrokenStreamsAreAskedForSlowly(t *testing.T) {
+	const id = "sess_0123456789abcdef0123456789abcdef"
+	var streams atomic.Int32
+	var posted atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/v1/sessions/"+id); {
+		case path == "/events" && r.Method == http.MethodGet && !posted.Load():
+			fmt.Fprint(w, `{"data":[]}`)
+		case path == "/events" && r.Method == http.MethodGet:
+			fmt.Fprint(w, `{"data":[{"id":"evt_2","type":"message","role":"user","content":"Hi."}]}`)
+		case path == "/events/stream" && streams.Add(1) == 4:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"id\":\"evt_3\",\"turn_id\":\"turn_1\",\"type\":\"status\",\"stop_reason\":{\"type\":\"end_turn\"}}\n\n")
+		case path == "/events/stream" && streams.Load() == 3:
+			w.WriteHeader(http.StatusServiceUnavailable) // it restarts
+		default:
+			posted.Store(posted.Load() || r.Method == http.MethodPost)
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer server.Close()
+	begun := time.Now()
+	got := atoll(t, "", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "session", "send", id, "Hi.", "--base-url", server.URL)
+	if least := firstPause + 2*firstPause; got.code != 0 || time.Since(begun) < least || strings.Count(got.err, "connection lost") != 1 {
+		t.Errorf("after %s: %+v", time.Since(begun), got)
 	}
 }

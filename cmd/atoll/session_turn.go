@@ -128,6 +128,7 @@ type turnShown struct {
 	turnID  string            // of the turn that is shown, "" before its first event
 	pieces  map[string]string // text shown of messages that have not arrived whole, by item
 	came    map[string]string // text of those that came by the present connection
+	outage  outage
 }
 
 // turnEnd is how a turn ended.
@@ -158,10 +159,10 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 			t.seen = newest[0].ID
 		}
 	}
-	t.turnID, t.pieces = "", map[string]string{}
+	t.turnID, t.pieces, t.outage = "", map[string]string{}, outage{}
 	c := t.c.With(sdk.WithReconnect(false)) // show has to know when pieces come again
 	end, err := t.show(c.StreamSession(ctx, t.session, in))
-	for err != nil && broke(ctx, err) {
+	for err != nil && t.broke(ctx, err) {
 		if err = t.reconnect(ctx, in, err); err == nil {
 			end, err = t.show(c.FollowSession(ctx, t.session, t.seen, true))
 		}
@@ -170,16 +171,65 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 	return end, err
 }
 
-// maxReconnect is how long a turn waits for a server that does not answer.
+// maxReconnect is how long a turn waits for a server that does not answer, or whose streams
+// break before they bring anything.
 const maxReconnect = 2 * time.Minute
 
-// broke reports whether a stream ended because the server could not be reached.
-func broke(ctx context.Context, err error) bool {
+// outage is the time since a turn last heard something.
+type outage struct {
+	began time.Time // zero while the connection works
+	pause time.Duration
+	heard string // id of the newest event when it began
+	text  int    // bytes of the pieces that were shown then
+}
+
+// broke reports whether a stream ended because the server could not be reached. A 503 means
+// that nothing was started: it ends a turn that has not begun.
+func (t *turnShown) broke(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, errGaveUp) || errors.Is(err, errNotReceived) {
 		return false
 	}
 	refused, ok := errors.AsType[*sdk.Error](err)
-	return !ok || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
+	switch {
+	case !ok:
+		return true
+	case refused.Status == http.StatusServiceUnavailable:
+		return !t.outage.began.IsZero() // it was asked to follow the turn
+	}
+	return refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
+}
+
+// noteOutage begins an outage, or goes on with one during which nothing has come.
+func (t *turnShown) noteOutage() {
+	text := 0
+	for _, piece := range t.pieces {
+		text += len(piece)
+	}
+	if o := &t.outage; o.began.IsZero() || o.heard != t.seen || o.text != text {
+		*o = outage{began: time.Now(), pause: firstPause, heard: t.seen, text: text}
+	}
+}
+
+// Pauses between two attempts to reach the server.
+const (
+	firstPause = 250 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// wait waits before the next attempt, longer each time.
+func (o *outage) wait(ctx context.Context, cause error) error {
+	if time.Since(o.began) > maxReconnect {
+		return fmt.Errorf("%w within %s: %w", errGaveUp, maxReconnect, cause)
+	}
+	timer := time.NewTimer(o.pause)
+	defer timer.Stop()
+	o.pause = min(2*o.pause, maxPause)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 var (
@@ -193,9 +243,16 @@ func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause
 	if t.midLine { // stdout stays as it is: the text continues there
 		fmt.Fprintln(t.err)
 	}
-	fmt.Fprintf(t.err, "[connection lost (%s); reconnecting]\n", cutLine(cause.Error()))
-	deadline := time.Now().Add(maxReconnect)
-	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	again := !t.outage.began.IsZero()
+	t.noteOutage()
+	if again = again && t.outage.pause > firstPause; again { // the last stream brought nothing
+		if err := t.outage.wait(ctx, cause); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(t.err, "[connection lost (%s); reconnecting]\n", cutLine(cause.Error()))
+	}
+	for {
 		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"50"}}, 50)
 		switch refused, ok := errors.AsType[*sdk.Error](err); {
 		case err == nil && t.turnID == "" && !t.received(newest, in):
@@ -204,13 +261,9 @@ func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause
 			return nil
 		case ok && refused.Status < 500:
 			return err
-		case time.Now().After(deadline):
-			return fmt.Errorf("%w within %s: %w", errGaveUp, maxReconnect, err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+		if err := t.outage.wait(ctx, err); err != nil {
+			return err
 		}
 	}
 }
