@@ -25,6 +25,7 @@ type tenantFlags struct {
 	redactionOff        []string
 	auditDays           int64
 	dailyCap, hourlyCap string
+	auditText           bool
 }
 
 func addTenantFlags(cmd *cobra.Command) *tenantFlags {
@@ -40,6 +41,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
 	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no bound")
 	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
+	flags.BoolVar(&f.auditText, "audit-text", false, "whether 'atoll activity' shows the beginning of code and commands, redacted, and not their hashes alone")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
 	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
 	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent a UTC hour, likewise")
@@ -51,7 +53,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
 	c := sdk.TenantChange{
 		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
-		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), MonthlyCost: ifGiven(f.cmd, "budget-usd", &f.costBudget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
+		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), MonthlyCost: ifGiven(f.cmd, "budget-usd", &f.costBudget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays), AuditText: ifGiven(f.cmd, "audit-text", &f.auditText),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
 		NetworkEnabled: ifGiven(f.cmd, "network", &f.network), RootEnabled: ifGiven(f.cmd, "root", &f.root),
 		KeyIsolationEnabled: ifGiven(f.cmd, "key-isolation", &f.keyIsolation),
@@ -96,7 +98,7 @@ run code.`,
 				return err
 			}
 			in := sdk.NewTenant{
-				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, MonthlyCost: change.MonthlyCost, AuditDays: change.AuditDays,
+				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, MonthlyCost: change.MonthlyCost, AuditDays: change.AuditDays, AuditText: change.AuditText,
 				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, KeyIsolationEnabled: change.KeyIsolationEnabled, Caps: change.Caps,
 			}
 			if environment != "" {
@@ -176,6 +178,7 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 		row(w, "budget in USD", budget(t.MonthlyCost))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
 		row(w, "audit rows kept", strconv.FormatInt(t.AuditDays, 10)+" days")
+		row(w, "texts in the activity", onOff(t.AuditText))
 		row(w, "redaction off", strings.Join(t.RedactionOff, ", "))
 		row(w, "created", when(t.CreatedAt))
 		if t.Environment != nil {

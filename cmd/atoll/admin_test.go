@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
@@ -66,7 +67,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 				CheckSecret:  func(string) error { return nil },
 				Reach:        func(context.Context, *storage.Connection) error { return nil },
 			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Caps: breakers, Executions: w.Gateway, Webhooks: again{},
+			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers, Executions: w.Gateway, Webhooks: again{},
 			Models: catalogOf(t, w.DB.Models(), tenants),
 		},
 	}

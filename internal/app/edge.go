@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
@@ -99,10 +100,12 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: s.keepOutputs()}
+	active := &activity.Handlers{Store: s.db.Activity(), Names: s.tenants}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    s.responses(),
 		Usage:        used,
+		Activity:     active,
 		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(s.db.Tenants(), s.authority), Sessions: s.db.Sessions(), Sandboxes: s.directory},
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: s.executeCode, Tools: s.tools, MCP: mcp},
@@ -116,7 +119,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Files:        &fileapi.Handlers{Files: s.files},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
-			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: s.caps,
+			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Activity: active, Caps: s.caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}

@@ -55,6 +55,7 @@ func (s *Server) openSandboxes(context.Context) error {
 	s.directory = directory.New(directory.Config{
 		Local: s.sandboxes, Executor: s.id, Peers: s.peers(), Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Prices: s.prices(),
 		Refusals: s.refusals, Recordable: s.trail.Check,
+		Text: func(p *tenant.Principal, command string) (string, error) { return s.gateway.Text(p, command) },
 	})
 	return s.cfg.Registry.Register(s.sandboxes)
 }

@@ -159,6 +159,7 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 		Mounts: storage.Labels(m.sb.Mounts), Metadata: map[string]string{"run": string(m.Run.ID)},
 	}
 	row.SetSandbox(m.sb)
+	row.SetOrigin(m.Run.Origin(m.Request, Name))
 	res, err := m.run(ctx, u, all)
 	if errors.Is(err, codecontext.ErrDetached) {
 		return nil, context.Cause(ctx)

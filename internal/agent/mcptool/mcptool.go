@@ -157,6 +157,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Command:  []byte(c.Tool.RemoteName + "\n" + c.Call.Arguments),
 		Metadata: map[string]string{"run": string(c.Run.ID), "server_label": c.Tool.Server, "tool": c.Tool.RemoteName},
 	}
+	row.SetOrigin(c.Run.Origin(c.Request, c.Call.Name))
 	if host := to.Target.Host(); host != "" {
 		row.Hosts = []string{host}
 	}

@@ -204,7 +204,7 @@ func (h *Pool) callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error
 	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {
 		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
 	}
-	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, Skills: sandboxtool.Folders(c.Request)}
+	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, By: c.Run.Origin(c.Request, c.Call.Name), Skills: sandboxtool.Folders(c.Request)}
 	h.giveWeb(c, by)
 	if followed(c) {
 		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}

@@ -128,7 +128,7 @@ func (n Named) Keep(ctx context.Context, k Keeper, p *tenant.Principal, c *loop.
 	}
 	req.TraceID = traceID
 	e, err := k.Keep(ctx, p, req, gateway.Call{
-		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: keyOf(c),
+		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: keyOf(c), By: c.Run.Origin(c.Request, c.Call.Name),
 	}, r, secrets)
 	if err != nil {
 		return nil, err

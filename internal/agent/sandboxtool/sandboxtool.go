@@ -166,6 +166,8 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Web:            s.Ledger != nil && len(s.Services) > 0 && p.May(tenant.ScopeTools) && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
 		Held:           c.Run.Session != "",
+		By:             c.Run.Origin(c.Request, c.Call.Name),
+		Shown:          shown(c),
 		Skills:         Folders(c.Request),
 		Files:          c.Request.Copies,
 		IdempotencyKey: keyOf(c),
@@ -183,6 +185,14 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	out.Windows = e.Windows
 	return out, s.anew(ctx, c, e, out)
+}
+
+// shown is what the activity shows of a call that does not run the model's code.
+func shown(c *loop.Call) string {
+	if c.Call.Name == RunCode {
+		return ""
+	}
+	return c.Call.Name + " " + c.Call.Arguments
 }
 
 // goneBefore is what the model, and who reads the events of a session, is told where the

@@ -129,7 +129,7 @@ func (w *Web) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err != nil {
 		return refused(ctx, c, err)
 	}
-	by := web.Caller{Principal: &p, TraceID: execution.NewTraceID(), Session: c.Run.Sandbox, Held: c.Run.Session != ""}
+	by := web.Caller{Principal: &p, TraceID: execution.NewTraceID(), Session: c.Run.Sandbox, By: c.Run.Origin(c.Request, c.Tool.Name), Held: c.Run.Session != ""}
 	if c.Tool.Name == web.FetchName {
 		return w.fetch(ctx, c, by, a.URLs)
 	}

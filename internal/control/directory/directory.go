@@ -40,6 +40,8 @@ type Config struct {
 	// Recordable says why no call of a caller may be added to the audit trail; nil for no
 	// bound.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
+	// Text is what the activity of a caller's tenant shows of a command; nil for nothing.
+	Text func(p *tenant.Principal, command string) (string, error)
 }
 
 // Refusals takes the audit rows of calls with which no sandbox was asked to do

@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,7 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 	defer cancel()
 	row := audit.Row{
 		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
-		Source: c.Source, Agent: c.Agent, SessionID: c.Session, CodeSHA256: sha256.Sum256(c.Command),
+		Source: c.Source, Agent: c.Agent, SessionID: c.Session, Turn: c.Turn, Sandbox: c.Metadata["sandbox_id"], Thread: c.Thread, CodeSHA256: sha256.Sum256(c.Command),
 		ExitStatus: c.Status, ExitCode: c.ExitCode, FailureReason: c.Reason, DurationMS: time.Since(c.Began).Milliseconds(),
 		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
 		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
@@ -32,17 +33,32 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 	entry := usage.Entry{
 		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: moment(),
 	}
+	if c.Turn != "" && c.Agent != "" {
+		entry.Agent, entry.Session = c.Agent, c.Session
+	}
 	entry.Credits = d.cfg.Prices.Credits(entry)
 	var err error
 	if c.Refused {
 		err = d.cfg.Refusals.Append(ctx, row)
 	} else {
+		row.Credits = entry.Credits
+		row.Text, err = d.text(p, c.Command)
+	}
+	if err == nil && !c.Refused {
 		err = d.cfg.Store.Record(ctx, row, entry)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
 	}
 	return nil
+}
+
+// text is what the activity shows of a command.
+func (d *Directory) text(p *tenant.Principal, command []byte) (string, error) {
+	if d.cfg.Text == nil {
+		return "", nil
+	}
+	return d.cfg.Text(p, strings.ToValidUTF8(string(command), "\ufffd"))
 }
 
 // lastMoment is the last moment returned, in microseconds since 1970.

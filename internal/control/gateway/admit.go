@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -50,6 +51,9 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	}
 	e := newExecution(p, req, c, sum)
 	e.Mounts = storage.Labels(mounts)
+	if e.Text, err = g.Text(p, cmp.Or(c.Shown, req.Code)); err != nil {
+		return nil, err
+	}
 	admission := execution.Admission{
 		Concurrency: p.Plan.Concurrency,
 		Cause:       &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionConcurrency},
@@ -172,6 +176,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 		Delivery:    c.Delivery,
 		Agent:       c.Agent,
 		Turn:        c.Turn,
+		By:          c.By,
 		Run:         c.Run,
 		Thread:      req.Thread,
 		Language:    req.Language,
@@ -241,6 +246,8 @@ func (g *Gateway) trail(ctx context.Context, p *tenant.Principal, req execution.
 		CodeSHA256: sum, ExitCode: -1, Metadata: req.Metadata,
 		Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
 	}
+	Attribute(&row, c.By)
+	row.Thread = req.Thread
 	switch fault.KindOf(refused) {
 	case fault.Exhausted:
 		row.ExitStatus = audit.CapExceeded

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -67,9 +68,11 @@ func (g *Gateway) conclude(ctx context.Context, r execution.Result, quiet bool) 
 
 // consequences are what follows from the end of e, which r told of.
 func (g *Gateway) consequences(e *execution.Execution, r execution.Result, quiet bool) execution.Consequences {
+	row, entry := auditRow(e, &r.Traffic), g.entry(e, r)
+	row.Credits = entry.Credits
 	return execution.Consequences{
-		Audit:   auditRow(e, &r.Traffic),
-		Usage:   g.entry(e, r),
+		Audit:   row,
+		Usage:   entry,
 		Webhook: !quiet && e.Delivery == execution.Async && e.Webhook.URL != "",
 	}
 }
@@ -111,6 +114,8 @@ func auditRow(e *execution.Execution, t *execution.Traffic) audit.Row {
 		OutboundHosts:   t.Outbound(),
 		Metadata:        e.Metadata,
 	}
+	row.Thread = e.Thread
+	Attribute(&row, e.By)
 	if e.NotStarted && e.Status == execution.Failed {
 		row.ExitStatus = audit.Provisioning
 	}
@@ -123,11 +128,25 @@ func auditRow(e *execution.Execution, t *execution.Traffic) audit.Row {
 	return row
 }
 
+// Attribute has a row say whose work a model's tool call is.
+func Attribute(row *audit.Row, o execution.Origin) {
+	if o.Turn == "" {
+		return
+	}
+	row.Agent, row.SessionID, row.Turn = o.Agent, o.Session, o.Turn
+	about := map[string]string{"tool": o.Tool}
+	maps.Copy(about, row.Metadata)
+	row.Metadata = about
+}
+
 // entry is what e used, and its price.
 func (g *Gateway) entry(e *execution.Execution, r execution.Result) usage.Entry {
 	entry := usage.Entry{
 		TraceID: e.TraceID, Tenant: e.Tenant, Key: e.Key, Source: string(e.Source),
 		CPU: e.CPU, Memory: e.Memory, At: e.CompletedAt,
+	}
+	if entry.Agent = e.Agent; e.By.Agent != "" {
+		entry.Agent, entry.Session = e.By.Agent, e.By.Session
 	}
 	if e.NotStarted {
 		return entry

@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/atoll-run/atoll/internal/core/tenant"
+import (
+	"github.com/atoll-run/atoll/internal/core/activity"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
 
 // Cover covers in a text of others, such as pages of the web, what would be covered in the
 // output of a caller's programs: the caller's secrets, and what the tenant's rules find.
@@ -10,4 +13,17 @@ func (g *Gateway) Cover(p *tenant.Principal, text string) (string, error) {
 		return "", err
 	}
 	return string(set.Bytes([]byte(text))), nil
+}
+
+// Text returns what the activity of a tenant shows of code or a command: nothing, unless the
+// tenant keeps texts; then its beginning, with the same covered as in the output of programs.
+func (g *Gateway) Text(p *tenant.Principal, code string) (string, error) {
+	if !p.Tenant.AuditText || code == "" {
+		return "", nil
+	}
+	covered, err := g.Cover(p, code)
+	if err != nil {
+		return "", err
+	}
+	return activity.Shorten(covered), nil
 }

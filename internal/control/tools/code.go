@@ -17,7 +17,7 @@ func executeCode(ctx context.Context, c *call, in *CodeInput) (*CodeOutput, erro
 	c.recorded = true // the gateway leaves a row
 	input := Input{
 		TraceID: c.by.TraceID, Code: *in.Code, Language: *in.Language,
-		Agent: cmp.Or(c.by.Agent, c.by.Principal.Key.Name), Turn: c.by.Session, Template: cmp.Or(c.by.Template, tenant.DefaultName), Skills: c.by.Skills, Web: c.by.Web,
+		Agent: cmp.Or(c.by.Agent, c.by.Principal.Key.Name), Turn: c.by.Session, Template: cmp.Or(c.by.Template, tenant.DefaultName), Skills: c.by.Skills, Web: c.by.Web, By: c.by.By,
 	}
 	if in.Timeout != nil {
 		seconds, err := integer("timeout", in.Timeout, 1, maxWhole/int64(time.Second))

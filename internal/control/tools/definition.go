@@ -37,8 +37,9 @@ type Annotations struct {
 // Caller is on whose behalf a tool is called.
 type Caller struct {
 	Principal *tenant.Principal
-	Session   string // names the pool of sandboxes; for execute_code the turn
-	TraceID   string // of this call
+	Session   string           // names the pool of sandboxes; for execute_code the turn
+	TraceID   string           // of this call
+	By        execution.Origin // of a model's call, for the audit trail
 	// Agent and Template are for execute_code, whose caps and policy they choose:
 	// so the edge says them and never a model. Empty for the key's name, and the
 	// template named "default".

@@ -69,7 +69,7 @@ func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, er
 	if err := policy.Check(req); err != nil {
 		return nil, err
 	}
-	e, err := runner.Execute(ctx, p, req, gateway.Call{Source: execution.SourceAPI, Delivery: execution.Inline})
+	e, err := runner.Execute(ctx, p, req, gateway.Call{Source: execution.SourceAPI, Delivery: execution.Inline, By: c.by.By})
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,9 @@ func (s *Set) Share(ctx context.Context, by *Caller, tool, name string, fc *file
 }
 
 func (s *Set) callOf(by *Caller, tool string) *call {
-	return &call{set: s, by: by, row: sandbox.Call{TraceID: by.TraceID, Source: tool, Session: by.Session, Agent: by.Agent, Began: time.Now()}}
+	c := &call{set: s, by: by, row: sandbox.Call{TraceID: by.TraceID, Source: tool, Session: by.Session, Agent: by.Agent, Began: time.Now()}}
+	c.row.SetOrigin(by.By)
+	return c
 }
 
 // subject is what the audit trail has the digest of: what a call is about.

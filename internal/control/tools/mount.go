@@ -146,6 +146,7 @@ func (c *call) mount(ctx context.Context, h sandbox.Handle, m *session.Mount) er
 	}
 	row := sandbox.Call{TraceID: execution.NewTraceID(), Source: "mount", Session: c.by.Session, Agent: c.by.Agent, Began: time.Now(), Command: []byte(cmp.Or(m.URL, m.Path)), Mounts: storage.Labels(h.Sandbox().Mounts)}
 	row.SetSandbox(h.Sandbox())
+	row.SetOrigin(c.by.By)
 	var err error
 	switch {
 	case m.File != "":

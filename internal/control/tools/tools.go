@@ -55,6 +55,7 @@ type Input struct {
 	Template string               // of the agent; it must have opted in
 	Skills   []execution.SkillRef // whose folders the sandbox has
 	Web      *execution.WebAccess // as in Caller, but for the token
+	By       execution.Origin     // of a model's call
 }
 
 // Result is what an agent is told.
@@ -126,7 +127,7 @@ func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (
 	}
 
 	c := gateway.Call{
-		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network, Skills: in.Skills,
+		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network, Skills: in.Skills, By: in.By,
 	}
 	if in.Web != nil {
 		c.Web, c.WebLeft, c.Held = true, in.Web.Left, in.Web.Held
@@ -248,10 +249,12 @@ func refused(in Input, err error, took time.Duration) *Result {
 
 // trail leaves the row of a call that was refused here.
 func (t *ExecuteCode) trail(ctx context.Context, p *tenant.Principal, in Input, out *Result) {
-	t.cfg.Runner.Refused(ctx, audit.Row{
+	row := audit.Row{
 		TraceID: in.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
 		Source: string(execution.SourceExecuteCode), Agent: in.Agent, SessionID: in.Turn, Language: string(in.Language),
 		CodeSHA256: sha256.Sum256([]byte(in.Code)), ExitStatus: out.ExitStatus, ExitCode: out.ExitCode, FailureReason: out.Message,
 		DurationMS: out.Duration.Milliseconds(), Metadata: in.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
-	})
+	}
+	gateway.Attribute(&row, in.By)
+	t.cfg.Runner.Refused(ctx, row)
 }

@@ -6,6 +6,8 @@ package audit
 import (
 	"slices"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // ExitStatus is how a call ended.
@@ -44,7 +46,10 @@ type Row struct {
 	Environment   string
 	Source        string // of the execution
 	Agent         string
-	SessionID     string // the turn or session the call belonged to
+	SessionID     string // the session that the call belonged to; of execute_code, the turn
+	Turn          string // the turn of an agent's session, or the response; empty for calls of no model
+	Sandbox       string // id of the named sandbox; empty for none
+	Thread        string // whose home directory it had; empty for none
 	Language      string
 	CodeSHA256    [32]byte
 	ExitStatus    ExitStatus
@@ -58,6 +63,11 @@ type Row struct {
 	OutboundHosts                    []string
 	Mounts                           []string // what of which storage it saw
 	Metadata                         map[string]string
-	Retention                        time.Duration // whole days
-	CreatedAt                        time.Time     // of the row, by the store's clock, in UTC to the microsecond
+	Credits                          float64     // what it was charged
+	Cost                             usage.Money // likewise, in US dollars
+	// Text is the beginning of what was run, redacted, where the tenant keeps it. The store has it
+	// beside the row, encrypted; it is no part of the digest. Lists do not return it.
+	Text      string
+	Retention time.Duration // whole days
+	CreatedAt time.Time     // of the row, by the store's clock, in UTC to the microsecond
 }

@@ -70,6 +70,7 @@ type Filter struct {
 	Key           string
 	Agent         string
 	SessionID     string
+	Turn          string
 	Source        string
 	ExitStatus    ExitStatus
 	TraceID       string

@@ -115,7 +115,7 @@ func (r *Report) rows(s Covered, now time.Time) {
 		row, there := s.Left[i]
 		sum := row.Digest()
 		switch {
-		case there && bytes.Equal(sum[:], s.Digests[i]):
+		case there && bytes.Equal(sum[:], s.Digests[i]) && row.attributionHolds():
 			r.Rows++
 			r.time(s, row)
 		case there:

@@ -77,6 +77,8 @@ func (s Status) Final() bool { return s != Queued && s != InProgress }
 
 // Request is what a run was asked.
 type Request struct {
+	// Agent is the id of the agent that is asked; "" for a response.
+	Agent string `json:",omitzero"`
 	// Models are asked in this order: the next one when one fails for good.
 	Models       []string
 	Instructions string

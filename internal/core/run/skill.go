@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
@@ -107,11 +106,10 @@ type aside struct {
 // aside adds a line to the ledger and a row to the audit trail.
 func (t *Trace) aside(r *Run, e *Entry, a aside) {
 	t.chargeModel(r, e, a.model, &a.usage, &a.cost)
-	about := map[string]string{"run": string(r.ID), "model": a.model, "answer_sha256": hex.EncodeToString(a.said[:])}
-	spent(about, &a.usage, &a.cost)
-	maps.Copy(about, a.about)
-	t.Rows = append(t.Rows, audit.Row{
-		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
-		CodeSHA256: a.said, ExitStatus: audit.OK, Metadata: about,
-	})
+	row := r.row(&Request{Agent: t.agent})
+	row.Source, row.CodeSHA256, row.ExitStatus = TrailSource, a.said, audit.OK
+	row.Metadata = map[string]string{"run": string(r.ID), "model": a.model, "answer_sha256": hex.EncodeToString(a.said[:])}
+	spent(&row, &a.usage, &a.cost)
+	maps.Copy(row.Metadata, a.about)
+	t.Rows = append(t.Rows, row)
 }

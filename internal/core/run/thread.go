@@ -149,6 +149,7 @@ func (s *State) of() (session, thread string) {
 // tools of the agent before have its files.
 func (m *Move) Onto(q *Request) {
 	to := m.Request
+	q.Agent = to.Agent
 	q.Models, q.Instructions, q.Tools, q.Remotes, q.Skills, q.NoWeb = to.Models, to.Instructions, to.Tools, to.Remotes, to.Skills, to.NoWeb
 	q.Copies, q.PlaceFiles = to.Copies, q.PlaceFiles || to.PlaceFiles
 	q.Choice, q.Parallel, q.Reasoning, q.Temperature, q.TopP, q.Stop = to.Choice, to.Parallel, to.Reasoning, to.Temperature, to.TopP, to.Stop

@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -21,26 +20,26 @@ const TrailSource = "model"
 // trail returns the audit row of the model call whose outcome an entry has. It has
 // digests and counts, and no text of the conversation but an error's.
 func (s *State) trail(r *Run, e *Entry) audit.Row {
-	row := audit.Row{
-		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
-		CodeSHA256: digest(s.ModelRequest()), DurationMS: e.At.Sub(s.askedAt).Milliseconds(), ExitStatus: audit.OK,
-		Metadata: map[string]string{"run": string(r.ID), "model": s.asked.Model, "step": strconv.Itoa(s.asked.Step), "try": strconv.Itoa(s.asked.Try)},
-	}
+	row := r.row(s.Request)
+	row.Source, row.CodeSHA256, row.DurationMS, row.ExitStatus = TrailSource, digest(s.ModelRequest()), e.At.Sub(s.askedAt).Milliseconds(), audit.OK
+	row.Metadata = map[string]string{"run": string(r.ID), "model": s.asked.Model, "step": strconv.Itoa(s.asked.Step), "try": strconv.Itoa(s.asked.Try)}
 	if f := e.Failed; f != nil {
 		row.ExitStatus, row.FailureReason = audit.Error, f.Message
 		if f.Usage != (model.Usage{}) {
-			spent(row.Metadata, &f.Usage, &f.Cost)
+			spent(&row, &f.Usage, &f.Cost)
 		}
 		return row
 	}
-	spent(row.Metadata, &e.Answered.Answer.Usage, &e.Answered.Cost)
+	spent(&row, &e.Answered.Answer.Usage, &e.Answered.Cost)
 	answer := digest(e.Answered.Answer.Items)
 	row.Metadata["answer_sha256"] = hex.EncodeToString(answer[:])
 	return row
 }
 
-// spent adds to the metadata of a row what an answer came to.
-func spent(about map[string]string, u *model.Usage, c *model.Cost) {
+// spent adds to a row what an answer came to.
+func spent(row *audit.Row, u *model.Usage, c *model.Cost) {
+	row.Cost = c.Total
+	about := row.Metadata
 	about["input_tokens"], about["output_tokens"] = strconv.FormatInt(u.Input, 10), strconv.FormatInt(u.Output, 10)
 	about["cost_usd"] = c.Total.String()
 	if u.Estimated > 0 {
@@ -51,8 +50,9 @@ func spent(about map[string]string, u *model.Usage, c *model.Cost) {
 // ConfirmationSource is the source of audit rows of decisions over calls.
 const ConfirmationSource = "confirmation"
 
-// AnswerRows returns the audit rows of the decisions among answers.
-func AnswerRows(t tenant.ID, environment, sandbox string, answers []Answer) (rows []audit.Row) {
+// AnswerRows returns the audit rows of the decisions among answers. of says whose calls they
+// are about.
+func AnswerRows(of audit.Row, answers []Answer) (rows []audit.Row) {
 	for i := range answers {
 		a := &answers[i]
 		if a.Decision == nil {
@@ -65,10 +65,10 @@ func AnswerRows(t tenant.ID, environment, sandbox string, answers []Answer) (row
 		case a.Decision.Approve:
 			decided = "approved"
 		}
-		rows = append(rows, audit.Row{
-			TraceID: execution.NewTraceID(), Tenant: t, Key: a.Decision.Key, Environment: environment, Source: ConfirmationSource, SessionID: sandbox,
-			CodeSHA256: digest(a.Call), ExitStatus: audit.OK, Metadata: map[string]string{"tool": a.Tool, "event": strconv.FormatInt(a.Of, 10), "decision": decided},
-		})
+		row := of
+		row.TraceID, row.Key, row.Source, row.CodeSHA256, row.ExitStatus = execution.NewTraceID(), a.Decision.Key, ConfirmationSource, digest(a.Call), audit.OK
+		row.Metadata = map[string]string{"tool": a.Tool, "event": strconv.FormatInt(a.Of, 10), "decision": decided}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -90,6 +90,8 @@ type Trace struct {
 	Thread  string // of the session that Told is of; "" for its own events
 	Told    []Told
 	Kept    *Kept // of a thread that waits for the client from then on
+
+	agent string // that the run is asked of
 }
 
 // Add adds what another entry leaves.
@@ -104,6 +106,9 @@ func (t *Trace) Add(o Trace) {
 func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
 	c.ID = fmt.Sprintf("%s/%d/%d", r.ID, e.Seq, len(t.Charges))
 	c.Tenant, c.Key, c.At = r.Tenant, r.Key, e.At
+	if r.Session != "" {
+		c.Agent, c.Session = t.agent, r.Session
+	}
 	t.Charges = append(t.Charges, c)
 }
 
@@ -111,15 +116,18 @@ func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
 func (t *Trace) chargeModel(r *Run, e *Entry, name string, u *model.Usage, c *model.Cost) {
 	t.charge(r, e, usage.Charge{
 		Kind: usage.Model, Name: name, Calls: 1, Cost: c.Total,
-		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
+		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning, Estimated: u.Estimated},
 	})
 }
 
 // Record adds an entry, as Apply does, and returns what it leaves.
 func (s *State) Record(r *Run, e *Entry) (Trace, error) {
-	var t Trace
+	t := Trace{agent: s.Request.agent()}
+	if e.Begun != nil {
+		t.agent = e.Begun.agent()
+	}
 	if e.Begun != nil && e.Begun.Turn != nil { // threads hear of answers that were given to a turn
-		t.Rows = AnswerRows(r.Tenant, r.Environment, r.Sandbox, e.Begun.Turn.Answers)
+		t.Rows = AnswerRows(r.row(e.Begun), e.Begun.Turn.Answers)
 	}
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
 		t.Rows = append(t.Rows, s.trail(r, e))

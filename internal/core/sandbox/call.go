@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
@@ -15,6 +16,8 @@ type Call struct {
 	Source  string // what was called, such as "shell" or "write_file"
 	Session string
 	Agent   string
+	Turn    string // of a model's call: the turn of an agent's session, or the response
+	Thread  string
 	// What was asked for, such as a command or a path: its digest is kept.
 	Command  []byte
 	Status   audit.ExitStatus
@@ -31,6 +34,14 @@ type Call struct {
 
 // SetSandbox notes which sandbox a call is about.
 func (c *Call) SetSandbox(sb *Sandbox) { c.Annotate("sandbox_id", string(sb.ID)) }
+
+// SetOrigin notes whose work the call is, if a model asked for it.
+func (c *Call) SetOrigin(o execution.Origin) {
+	if o.Turn == "" {
+		return
+	}
+	c.Agent, c.Session, c.Turn = o.Agent, o.Session, o.Turn
+}
 
 // Annotate notes something of a call in its Metadata.
 func (c *Call) Annotate(name, value string) {

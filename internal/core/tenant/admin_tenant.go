@@ -32,6 +32,7 @@ type TenantChange struct {
 	MonthlyCost    *float64
 	RedactionOff   *[]string
 	AuditDays      *int
+	AuditText      *bool
 	Caps           *CapOverrides // both at once
 	NetworkEnabled *bool
 	RootEnabled    *bool
@@ -223,6 +224,7 @@ func (c TenantChange) apply(t *Tenant) error {
 	set(&t.MonthlyCredits, c.MonthlyCredits)
 	set(&t.MonthlyCost, c.MonthlyCost)
 	set(&t.AuditDays, c.AuditDays)
+	set(&t.AuditText, c.AuditText)
 	set(&t.NetworkEnabled, c.NetworkEnabled)
 	set(&t.RootEnabled, c.RootEnabled)
 	set(&t.KeyIsolationEnabled, c.KeyIsolationEnabled)
@@ -273,6 +275,7 @@ func (t *Tenant) policy() [][2]string {
 		{"monthly_cost", strconv.FormatFloat(t.MonthlyCost, 'f', -1, 64)},
 		{"redaction_off", strings.Join(t.RedactionOff, ",")},
 		{"audit_days", strconv.Itoa(t.AuditDays)},
+		{"audit_text", strconv.FormatBool(t.AuditText)},
 		{"caps.tenant_daily", limit(t.DailyCap)},
 		{"caps.agent_hourly", limit(t.HourlyCap)},
 		{"disabled", strconv.FormatBool(t.DisabledAt != nil)},

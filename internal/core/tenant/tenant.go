@@ -50,6 +50,7 @@ type Tenant struct {
 	MonthlyCost    float64  // likewise, of what runs cost in US dollars
 	RedactionOff   []string // redaction rules that do not apply to it
 	AuditDays      int      // days its audit rows are kept, 1 to 180
+	AuditText      bool     // whether the activity shows code and commands, redacted, and not their hashes alone
 	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
 	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
 	NetworkEnabled bool     // whether its environments may have a network

@@ -12,12 +12,15 @@ import (
 type Charge struct {
 	ID          string // unique in the tenant's ledger: the run, the entry of its log, and a number
 	Tenant, Key string
-	Kind        Kind
-	Name        string // of the model or the tool; "" for a window
-	Calls       int64
-	Tokens      Tokens
-	Cost        Money
-	At          time.Time
+	// Agent and Session are the ids of the agent that worked, and of its session; "" for a
+	// response.
+	Agent, Session string
+	Kind           Kind
+	Name           string // of the model or the tool; "" for a window
+	Calls          int64
+	Tokens         Tokens
+	Cost           Money
+	At             time.Time
 }
 
 // Kind says what a Charge is for. In a Day it is the Source.
@@ -31,8 +34,17 @@ const (
 )
 
 // Tokens are those of a model's answers. CacheRead and CacheWrite are parts of Input,
-// Reasoning is one of Output.
-type Tokens struct{ Input, CacheRead, CacheWrite, Output, Reasoning int64 }
+// Reasoning is one of Output. Estimated are those of Input and Output that the provider did not
+// count.
+type Tokens struct{ Input, CacheRead, CacheWrite, Output, Reasoning, Estimated int64 }
+
+// Plus is what both come to.
+func (t Tokens) Plus(o Tokens) Tokens {
+	return Tokens{
+		Input: t.Input + o.Input, CacheRead: t.CacheRead + o.CacheRead, CacheWrite: t.CacheWrite + o.CacheWrite,
+		Output: t.Output + o.Output, Reasoning: t.Reasoning + o.Reasoning, Estimated: t.Estimated + o.Estimated,
+	}
+}
 
 // DimensionCost names the monthly budget in money in a refusal.
 const DimensionCost = "monthly_cost"

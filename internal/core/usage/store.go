@@ -11,6 +11,9 @@ type Store interface {
 	// Summary adds up a tenant's entries in [since, before), by day in UTC. A day
 	// that is only partly in it counts as a whole when Purge has been at it.
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
+	// Groups adds up what agents used in the days of [since, before) in UTC, by agent, or by
+	// agent and session: at most MaxGroups, the most expensive first.
+	Groups(ctx context.Context, f GroupFilter) ([]Group, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
 	// MonthCost is what a tenant's runs have cost in that month.
@@ -56,3 +59,22 @@ type Day struct {
 	Tokens     Tokens
 	Cost       Money
 }
+
+// Group is what an agent used, or one of its sessions.
+type Group struct {
+	Agent   string
+	Session string // "" of all sessions, or of none
+	Day            // without a Date, Source and Name
+}
+
+// GroupFilter says which groups there are.
+type GroupFilter struct {
+	Tenant        string
+	Sessions      bool   // by session, too
+	Agent         string // "" for all
+	Session       string // "" for all
+	Since, Before time.Time
+}
+
+// MaxGroups is how many groups Groups returns at most.
+const MaxGroups = 1000

@@ -9,6 +9,8 @@ type Entry struct {
 	Tenant   string
 	Key      string
 	Source   string
+	Agent    string  // that worked; "" for none
+	Session  string  // of the agent; "" for none
 	Seconds  float64 // wall clock, in a sandbox
 	CPU      float64 // cores the sandbox had
 	Memory   int64   // bytes the sandbox had

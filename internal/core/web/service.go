@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -65,6 +66,7 @@ func (s *Service) Services() (names []string) {
 type Caller struct {
 	Principal               *tenant.Principal
 	TraceID, Session, Agent string
+	By                      execution.Origin // of a model's call
 	// Reserve holds what a call of a service costs until release is called, or refuses it; nil
 	// for calls that are paid for otherwise.
 	Reserve func(ctx context.Context, service string) (release func(), err error)
@@ -178,6 +180,7 @@ func off(name, setting string) error {
 // call does something for a caller that is within its bounds, and records it.
 func (s *Service) call(ctx context.Context, by Caller, row sandbox.Call, do func(context.Context, *sandbox.Call) error) error {
 	row.TraceID, row.Session, row.Agent, row.Began = by.TraceID, by.Session, by.Agent, time.Now()
+	row.SetOrigin(by.By)
 	if by.Reserve != nil {
 		release, err := by.Reserve(ctx, row.Source)
 		if err != nil {

@@ -24,6 +24,7 @@ type admit struct {
 	e      *execution.Execution
 	a      execution.Admission
 	secret []byte // of the webhook, sealed
+	text   []byte // of the activity, sealed
 
 	earlier *execution.Execution
 	state   string // of the thread
@@ -35,7 +36,7 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 	if err := checkMap(e.Metadata); err != nil {
 		return nil, err
 	}
-	t := &admit{store: s, e: e, a: a, secret: s.db.sealText(e.Webhook.Secret, webhookPlace(e.TraceID))}
+	t := &admit{store: s, e: e, a: a, secret: s.db.sealText(e.Webhook.Secret, webhookPlace(e.TraceID)), text: s.db.sealActivity(e.Tenant, e.TraceID, e.Text)}
 	if err := s.db.writer.write(ctx, t); err != nil {
 		return nil, s.db.write.wrap("admit", err)
 	}
@@ -255,6 +256,9 @@ func (t *admit) record(ctx context.Context, b *batch) error {
 			e.Tenant, key, e.Metadata[key], micros(t.created), e.TraceID); err != nil {
 			return err
 		}
+	}
+	if err := keepText(ctx, b, e.Tenant, e.TraceID, t.text); err != nil {
+		return err
 	}
 	if t.a.IdempotencyKey != "" {
 		if err := b.later(ctx, `INSERT INTO idempotency_keys (tenant, key, body, trace_id, created_at) VALUES (?, ?, ?, ?, atoll_now())

@@ -61,6 +61,7 @@ func insertAudit(ctx context.Context, b *batch, r audit.Row, at time.Time) error
 		}
 	}
 	r.CreatedAt = at
+	r = r.Committed()
 	values, err := auditTable.values(insert, &r)
 	if err != nil {
 		return err
@@ -92,6 +93,11 @@ var auditTable = newTable("audit_rows",
 	col("outbound_hosts", fixed, func(r *audit.Row) any { return listAt(&r.OutboundHosts) }),
 	col("metadata", fixed, func(r *audit.Row) any { return mapAt(&r.Metadata) }),
 	col("mounts", fixed, func(r *audit.Row) any { return listAt(&r.Mounts) }),
+	col("turn", fixed, func(r *audit.Row) any { return &r.Turn }),
+	col("sandbox", fixed, func(r *audit.Row) any { return &r.Sandbox }),
+	col("thread", fixed, func(r *audit.Row) any { return &r.Thread }),
+	col("credits", fixed, func(r *audit.Row) any { return &r.Credits }),
+	col("cost", fixed, func(r *audit.Row) any { return &r.Cost }),
 	// A retention that is not given is the tenant's.
 	column[audit.Row]{
 		name: "retention_days", in: fixed, at: func(r *audit.Row) any { return daysAt(&r.Retention) },
@@ -105,6 +111,12 @@ var auditTable = newTable("audit_rows",
 
 func scanAudit(s scanner) (r audit.Row, err error) { return r, auditTable.scan(s, &r) }
 
+// scanBare reads a row as it is shown.
+func scanBare(s scanner) (audit.Row, error) {
+	r, err := scanAudit(s)
+	return r.Bare(), err
+}
+
 // List is ordered by time and then id: the ids of a tenant grow with time but
 // for calls at the same moment.
 func (s *auditStore) List(ctx context.Context, f audit.Filter) ([]audit.Row, string, error) {
@@ -116,7 +128,7 @@ func (s *auditStore) List(ctx context.Context, f audit.Filter) ([]audit.Row, str
 		return nil, "", s.db.read.wrap("list audit rows", err)
 	}
 	rows, err := q.rows(ctx, s.db.read)
-	page, err := collect(rows, err, scanAudit)
+	page, err := collect(rows, err, scanBare)
 	if err != nil {
 		return nil, "", s.db.read.wrap("list audit rows", err)
 	}
@@ -146,6 +158,7 @@ func (s *auditStore) listQuery(f audit.Filter) (*selection, error) {
 	if f.SessionID != "" {
 		q.add(` AND session_id = ? AND session_id <> ''`, f.SessionID)
 	}
+	q.partial("turn", f.Turn)
 	if len(f.CodeSHA256) > 0 {
 		q.add(` AND code_sha256 = ?`, f.CodeSHA256)
 	}
@@ -194,7 +207,7 @@ func (s *auditStore) Export(ctx context.Context, tenant string, since, before ti
 		for {
 			rows, err := s.db.read.rows(ctx, `SELECT `+auditTable.selected+` FROM audit_rows
 				WHERE tenant = ? AND (created_at, id) > (?, ?) AND created_at < ? ORDER BY created_at, id LIMIT ?`, tenant, at, id, end, exportPage)
-			page, err := collect(rows, err, scanAudit)
+			page, err := collect(rows, err, scanBare)
 			if err != nil {
 				yield(audit.Row{}, s.db.read.wrap("export audit rows", err))
 				return
@@ -244,7 +257,8 @@ func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
 			}
 		}
 		n = len(ids)
-		return nil
+		_, err = t.exec(ctx, `DELETE FROM activity_texts WHERE (tenant, trace_id) IN (SELECT tenant, trace_id FROM activity_texts WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`, micros(now), most)
+		return err
 	})
 	return n, s.db.write.wrap("purge audit rows", err)
 }

@@ -15,6 +15,7 @@ type call struct {
 	Row   audit.Row
 	Entry usage.Entry // without a TraceID: none
 	At    time.Time   // of the row; zero for the database's clock
+	text  []byte      // of Row, sealed
 }
 
 func (t *call) locks() []int64 { return nil }
@@ -23,6 +24,9 @@ func (t *call) owner() string  { return t.Row.Tenant }
 
 func (t *call) do(ctx context.Context, b *batch) error {
 	if err := insertAudit(ctx, b, t.Row, t.At); err != nil {
+		return err
+	}
+	if err := keepText(ctx, b, t.Row.Tenant, t.Row.TraceID, t.text); err != nil {
 		return err
 	}
 	if t.Entry.TraceID == "" {
@@ -41,14 +45,14 @@ func (t *call) check() error {
 		return err
 	}
 	return checkText([]any{
-		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, r.FailureReason,
+		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Turn, r.Sandbox, r.Thread, r.Language, r.FailureReason,
 		e.TraceID, e.Tenant, e.Key, e.Source,
 	})
 }
 
 func (s *sandboxStore) Record(ctx context.Context, row audit.Row, e usage.Entry) error {
 	const step = "record a call"
-	c := &call{Row: storableRow(row), Entry: e}
+	c := &call{Row: storableRow(row), Entry: e, text: s.db.sealActivity(row.Tenant, row.TraceID, storable(row.Text))}
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -58,7 +62,7 @@ func (s *sandboxStore) Record(ctx context.Context, row audit.Row, e usage.Entry)
 // storableRow is storable for all that a row of a call says: what was done is on
 // record whatever its names are.
 func storableRow(r audit.Row) audit.Row {
-	for _, text := range []*string{&r.TraceID, &r.Source, &r.Agent, &r.SessionID, &r.Language, &r.FailureReason} {
+	for _, text := range []*string{&r.TraceID, &r.Source, &r.Agent, &r.SessionID, &r.Turn, &r.Sandbox, &r.Thread, &r.Language, &r.FailureReason} {
 		*text = storable(*text)
 	}
 	r.OutboundHosts, r.Mounts = slices.Clone(r.OutboundHosts), slices.Clone(r.Mounts)

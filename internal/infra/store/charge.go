@@ -35,9 +35,9 @@ type chargeSum struct {
 func addCharge(ctx context.Context, b *batch, c usage.Charge) error {
 	c.Name = storable(c.Name)
 	t := c.Tokens
-	if err := b.later(ctx, `INSERT INTO charges (tenant, at, id, key_id, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.Tenant, micros(c.At), c.ID, c.Key, string(c.Kind), c.Name, c.Calls, t.Input, t.CacheRead, t.CacheWrite, t.Output, t.Reasoning, int64(c.Cost)); err != nil {
+	if err := b.later(ctx, `INSERT INTO charges (tenant, at, id, key_id, agent, session, kind, name, calls, input, cache_read, cache_write, output, reasoning, estimated, cost)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Tenant, micros(c.At), c.ID, c.Key, c.Agent, c.Session, string(c.Kind), c.Name, c.Calls, t.Input, t.CacheRead, t.CacheWrite, t.Output, t.Reasoning, t.Estimated, int64(c.Cost)); err != nil {
 		return err
 	}
 	b.spend(&c)
@@ -53,8 +53,11 @@ func addCharge(ctx context.Context, b *batch, c usage.Charge) error {
 	sum.entries++
 	sum.Calls += c.Calls
 	sum.Cost = sum.Cost.Plus(c.Cost)
-	s := &sum.Tokens
-	*s = usage.Tokens{Input: s.Input + t.Input, CacheRead: s.CacheRead + t.CacheRead, CacheWrite: s.CacheWrite + t.CacheWrite, Output: s.Output + t.Output, Reasoning: s.Reasoning + t.Reasoning}
+	sum.Tokens = sum.Tokens.Plus(t)
+	if c.Agent != "" {
+		of := b.agentSum(agentDay{c.Tenant, key.day, c.Agent, c.Session})
+		of.Tokens, of.Cost = of.Tokens.Plus(t), of.Cost.Plus(c.Cost)
+	}
 	return nil
 }
 
@@ -62,13 +65,13 @@ func addCharge(ctx context.Context, b *batch, c usage.Charge) error {
 func addChargeDays(ctx context.Context, b *batch) error {
 	for _, d := range slices.SortedFunc(maps.Keys(b.charged), chargeDay.compare) {
 		u := b.charged[d]
-		if err := b.later(ctx, `INSERT INTO charge_days AS d (tenant, day, kind, name, entries, calls, input, cache_read, cache_write, output, reasoning, cost)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		if err := b.later(ctx, `INSERT INTO charge_days AS d (tenant, day, kind, name, entries, calls, input, cache_read, cache_write, output, reasoning, estimated, cost)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, day, kind, name) DO UPDATE SET entries = d.entries + excluded.entries, calls = d.calls + excluded.calls, input = d.input + excluded.input,
 				cache_read = d.cache_read + excluded.cache_read, cache_write = d.cache_write + excluded.cache_write, output = d.output + excluded.output,
-				reasoning = d.reasoning + excluded.reasoning,
+				reasoning = d.reasoning + excluded.reasoning, estimated = d.estimated + excluded.estimated,
 				cost = CASE WHEN d.cost > 9223372036854775807 - excluded.cost THEN 9223372036854775807 ELSE d.cost + excluded.cost END`,
-			d.tenant, d.day, string(d.kind), d.name, u.entries, u.Calls, u.Tokens.Input, u.Tokens.CacheRead, u.Tokens.CacheWrite, u.Tokens.Output, u.Tokens.Reasoning, int64(u.Cost)); err != nil {
+			d.tenant, d.day, string(d.kind), d.name, u.entries, u.Calls, u.Tokens.Input, u.Tokens.CacheRead, u.Tokens.CacheWrite, u.Tokens.Output, u.Tokens.Reasoning, u.Tokens.Estimated, int64(u.Cost)); err != nil {
 			return err
 		}
 	}
@@ -87,14 +90,14 @@ func addSpent(ctx context.Context, b *batch) error {
 }
 
 const (
-	sumChargeDays = `SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost / 1000000, cost % 1000000
+	sumChargeDays = `SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, estimated, cost / 1000000, cost % 1000000
 		FROM charge_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2, 3`
 	// sumChargePart takes the sums of the whole day when the ledger does not have all of it
 	// any more, as sumPart does. Money is summed up in two parts, which do not overflow.
 	sumChargePart = `SELECT at - at % 86400000000, kind, name, CAST(sum(calls) AS BIGINT), CAST(sum(input) AS BIGINT), CAST(sum(cache_read) AS BIGINT), CAST(sum(cache_write) AS BIGINT),
-			CAST(sum(output) AS BIGINT), CAST(sum(reasoning) AS BIGINT), CAST(sum(cost / 1000000) AS BIGINT), CAST(sum(cost % 1000000) AS BIGINT)
+			CAST(sum(output) AS BIGINT), CAST(sum(reasoning) AS BIGINT), CAST(sum(estimated) AS BIGINT), CAST(sum(cost / 1000000) AS BIGINT), CAST(sum(cost % 1000000) AS BIGINT)
 		FROM charges WHERE tenant = ? AND at >= ? AND at < ? AND ` + chargesAreThere + ` GROUP BY 1, 2, 3
-		UNION ALL SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost / 1000000, cost % 1000000
+		UNION ALL SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, estimated, cost / 1000000, cost % 1000000
 		FROM charge_days WHERE tenant = ? AND day = ? AND NOT ` + chargesAreThere + ` ORDER BY 1, 2, 3`
 	chargesAreThere = `(SELECT count(*) FROM charges WHERE tenant = ? AND at >= ? AND at < ?) =
 		(SELECT coalesce(sum(entries), 0) FROM charge_days WHERE tenant = ? AND day = ?)`
@@ -103,7 +106,7 @@ const (
 func scanChargeDay(sc scanner) (d usage.Day, err error) {
 	var date, whole, rest int64
 	t := &d.Tokens
-	err = sc.Scan(&date, &d.Source, &d.Name, &d.Calls, &t.Input, &t.CacheRead, &t.CacheWrite, &t.Output, &t.Reasoning, &whole, &rest)
+	err = sc.Scan(&date, &d.Source, &d.Name, &d.Calls, &t.Input, &t.CacheRead, &t.CacheWrite, &t.Output, &t.Reasoning, &t.Estimated, &whole, &rest)
 	d.Date, d.Cost = instant(date), joined(whole, rest)
 	return d, err
 }

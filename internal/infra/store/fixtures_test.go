@@ -9,5 +9,8 @@ func init() {
 	checks[42] = `SELECT count(*) FROM idempotent_objects WHERE object = 'sb_42'`
 	fixtures[46] = `UPDATE snapshots SET disk_limit = 46 WHERE id = 'snap-0123456789abcdef'`
 	checks[46] = `SELECT count(*) FROM snapshots WHERE disk_limit = 46`
+	fixtures[48] = `INSERT INTO activity_texts (tenant, trace_id, text, expires_at) VALUES ('ten_1', 'trc_1', 'sealed', 1700000000000002)`
+	checks[48] = `SELECT count(*) FROM activity_texts x JOIN audit_rows r ON r.trace_id = x.trace_id JOIN executions e ON e.by_turn = '' JOIN tenants t ON NOT t.audit_text
+		JOIN charge_days d ON d.estimated = 0 WHERE r.turn = '' AND r.sandbox = '' AND r.thread = '' AND r.credits = 0 AND r.cost = 0`
 	checks[40] = `SELECT count(*) FROM tokens WHERE id = 'tok_9_1' AND rights = '["approve"]'`
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -254,7 +255,7 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 			task.err, err = whyNot(ctx, b, v.Tenant, string(v.ID))
 			return err
 		}
-		for _, row := range run.AnswerRows(v.Tenant, v.Environment, v.Sandbox, answers) {
+		for _, row := range run.AnswerRows(audit.Row{Tenant: v.Tenant, Environment: v.Environment, Agent: string(v.Agent), SessionID: string(v.ID)}, answers) {
 			if err := insertAudit(ctx, b, storableRow(row), time.Time{}); err != nil {
 				return err
 			}

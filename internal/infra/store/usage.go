@@ -56,16 +56,25 @@ func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
 		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At)); err != nil {
 		return err
 	}
+	if u.Agent != "" {
+		of := b.agentSum(agentDay{u.Tenant, micros(u.At.UTC().Truncate(day)), u.Agent, u.Session})
+		of.add(&u)
+	}
 	sum := b.sum(dayOf(u.Tenant, u.At, u.Source))
 	sum.entries++
-	sum.Calls += int64(u.Calls())
-	sum.Sessions += int64(u.Sessions)
-	sum.Seconds += u.Seconds
-	sum.CPUSeconds += u.Seconds * u.CPU
-	sum.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
-	sum.BytesOut += u.BytesOut
-	sum.Credits += u.Credits
+	sum.add(&u)
 	return nil
+}
+
+// add adds an entry of the ledger.
+func (s *daySum) add(u *usage.Entry) {
+	s.Calls += int64(u.Calls())
+	s.Sessions += int64(u.Sessions)
+	s.Seconds += u.Seconds
+	s.CPUSeconds += u.Seconds * u.CPU
+	s.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
+	s.BytesOut += u.BytesOut
+	s.Credits += u.Credits
 }
 
 // compare orders sums as every transaction changes them.

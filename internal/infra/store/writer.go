@@ -60,6 +60,7 @@ type batch struct {
 	running map[string]int       // executions per tenant, as far as they were counted
 	used    map[usageDay]*daySum // to be added at the end
 	charged map[chargeDay]*chargeSum
+	agents  map[agentDay]*daySum
 	spent   map[string]usage.Money // by tokens, to be added at the end
 	kept    map[string]int64       // bytes per tenant without those in used, as far as they were asked for
 	now     time.Time              // by the database's clock, once it was asked for
@@ -272,6 +273,9 @@ func (b *batch) do(ctx context.Context, work []*pending) error {
 		}
 	}
 	if err := addDays(ctx, b); err != nil {
+		return err
+	}
+	if err := addAgentDays(ctx, b); err != nil {
 		return err
 	}
 	if err := addChargeDays(ctx, b); err != nil {

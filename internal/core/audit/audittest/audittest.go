@@ -103,6 +103,7 @@ func traces(rows []audit.Row) []string {
 func testRow(t *testing.T, o Opened) {
 	want := audit.Row{
 		TraceID: "trc_1", Tenant: "a", Key: "key_1", Environment: "env_1", Source: "execute_code", Agent: "agent", SessionID: "turn", Language: "bash",
+		Turn: "turn_1", Sandbox: "sb-1", Thread: "th_1", Credits: 0.125, Cost: 1 << 40,
 		CodeSHA256: sha256.Sum256([]byte("x")), ExitStatus: audit.Provisioning, ExitCode: -1, FailureReason: "no sandbox", DurationMS: 12345,
 		StdoutBytes: 1 << 40, StderrBytes: 7, StdoutTruncated: true, StderrTruncated: true, PeakMemory: 1 << 33,
 		OutboundHosts: []string{"a.example", "b.example"}, Metadata: map[string]string{"k": "v", "ü": "\"x\""}, Retention: audit.MaxRetention,

@@ -16,7 +16,7 @@ func testTenants(t *testing.T, s tenant.Store) {
 	daily, hourly, disabled := int64(0), int64(7), now().Add(time.Hour)
 	full := tenant.Tenant{
 		ID: tenant.NewID("ten"), Name: "zebra", Plan: "free", SandboxEnabled: true, Tier: tenant.Standard, MonthlyCredits: 12.5,
-		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true, RootEnabled: true, KeyIsolationEnabled: true,
+		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, AuditText: true, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true, RootEnabled: true, KeyIsolationEnabled: true,
 	}
 	must(t, s.CreateTenant(ctx, full))
 	plain := Tenant(t, s, "ant")

@@ -24,7 +24,7 @@ func charge(t *testing.T, o Opened, tenant string, c ...usage.Charge) {
 
 func testCharges(t *testing.T, o Opened) {
 	answer := func(at time.Time) usage.Charge {
-		return usage.Charge{Kind: usage.Model, Name: "acme/large", Calls: 1, Cost: 500, At: at, Tokens: usage.Tokens{Input: 10, CacheRead: 4, CacheWrite: 3, Output: 5, Reasoning: 2}}
+		return usage.Charge{Kind: usage.Model, Name: "acme/large", Calls: 1, Cost: 500, At: at, Tokens: usage.Tokens{Input: 10, CacheRead: 4, CacheWrite: 3, Output: 5, Reasoning: 2, Estimated: 1}}
 	}
 	tool := usage.Charge{Kind: usage.Tool, Name: "sandbox", Calls: 2, At: monday}
 	window := usage.Charge{Kind: usage.Window, Calls: 1, Cost: 30, At: monday}
@@ -33,7 +33,7 @@ func testCharges(t *testing.T, o Opened) {
 	record(t, o, usage.Entry{Tenant: "a", Source: "execute", Credits: 1, At: monday})
 	of := func(day, n int) usage.Day {
 		k := int64(n)
-		return usage.Day{Date: monday.AddDate(0, 0, day), Source: "model", Name: "acme/large", Calls: k, Cost: usage.Money(500).Times(n), Tokens: usage.Tokens{Input: 10 * k, CacheRead: 4 * k, CacheWrite: 3 * k, Output: 5 * k, Reasoning: 2 * k}}
+		return usage.Day{Date: monday.AddDate(0, 0, day), Source: "model", Name: "acme/large", Calls: k, Cost: usage.Money(500).Times(n), Tokens: usage.Tokens{Input: 10 * k, CacheRead: 4 * k, CacheWrite: 3 * k, Output: 5 * k, Reasoning: 2 * k, Estimated: k}}
 	}
 	first := []usage.Day{
 		{Date: monday, Source: "execute", Calls: 1, Credits: 1}, of(0, 2),
@@ -102,5 +102,41 @@ func testBudget(t *testing.T, o Opened) {
 	}
 	if err := o.Store.CheckCost(t.Context(), "another", usage.MoneyOf(1e6), usage.MoneyOf(1e6)); err != nil {
 		t.Errorf("a tenant without a budget: %v", err)
+	}
+}
+
+// testGroups: what agents used is summed up by agent, and by session, with charges and entries.
+func testGroups(t *testing.T, o Opened) {
+	of := func(agent, session string, at time.Time, cost usage.Money) usage.Charge {
+		return usage.Charge{Kind: usage.Model, Name: "m", Calls: 1, Agent: agent, Session: session, At: at, Cost: cost, Tokens: usage.Tokens{Input: 2, Output: 3, Estimated: 5}}
+	}
+	const big = 1_000_000_000_000
+	charge(t, o, "a", of("agt_1", "sess_1", monday, big), of("agt_1", "sess_2", monday.AddDate(0, 0, 1), 2*big), of("agt_2", "sess_3", monday, 5*big), of("", "", monday, 9*big))
+	charge(t, o, "b", of("agt_1", "sess_1", monday, big))
+	record(t, o, usage.Entry{Tenant: "a", Source: "response", Agent: "agt_1", Session: "sess_1", Seconds: 4, CPU: 2, Credits: 1.5, Sessions: 1, At: monday.Add(time.Hour)})
+	tokens := func(n int64) usage.Tokens { return usage.Tokens{Input: 2 * n, Output: 3 * n, Estimated: 5 * n} }
+	ran := usage.Day{Calls: 1, Sessions: 1, Seconds: 4, CPUSeconds: 8, Credits: 1.5}
+	one := ran
+	one.Tokens, one.Cost = tokens(1), big
+	both := ran
+	both.Tokens, both.Cost = tokens(2), 3*big
+	second, third := usage.Day{Tokens: tokens(1), Cost: 2 * big}, usage.Day{Tokens: tokens(1), Cost: 5 * big}
+	week := usage.GroupFilter{Tenant: "a", Since: monday.Add(time.Hour), Before: monday.AddDate(0, 0, 7)} // days count whole
+	for what, test := range map[string]struct {
+		change func(*usage.GroupFilter)
+		want   []usage.Group
+	}{
+		"agents":     {func(*usage.GroupFilter) {}, []usage.Group{{"agt_2", "", third}, {"agt_1", "", both}}},
+		"sessions":   {func(f *usage.GroupFilter) { f.Sessions = true }, []usage.Group{{"agt_2", "sess_3", third}, {"agt_1", "sess_2", second}, {"agt_1", "sess_1", one}}},
+		"of one":     {func(f *usage.GroupFilter) { f.Sessions, f.Agent = true, "agt_2" }, []usage.Group{{"agt_2", "sess_3", third}}},
+		"one itself": {func(f *usage.GroupFilter) { f.Sessions, f.Session = true, "sess_1" }, []usage.Group{{"agt_1", "sess_1", one}}},
+		"a day":      {func(f *usage.GroupFilter) { f.Before = monday.Add(2 * time.Hour) }, []usage.Group{{"agt_2", "", third}, {"agt_1", "", one}}},
+		"another":    {func(f *usage.GroupFilter) { f.Tenant = "c" }, nil},
+	} {
+		f := week
+		test.change(&f)
+		if got, err := o.Store.Groups(t.Context(), f); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: got  %+v, %v\nwant %+v", what, got, err, test.want)
+		}
 	}
 }

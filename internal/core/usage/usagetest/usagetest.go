@@ -36,6 +36,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"counts the calls of a trace", testCalls},
 		{"what is old goes, its sums stay", testPurge},
 		{"charges", testCharges},
+		{"groups", testGroups},
 		{"a budget in money", testBudget},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })

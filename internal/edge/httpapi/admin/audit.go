@@ -26,7 +26,7 @@ var exampleHash = strings.Repeat("0123456789abcdef", 4)
 // auditParams are the parameters that select audit rows.
 func auditParams(span []httpapi.Param) []httpapi.Param {
 	return append(append([]httpapi.Param{
-		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent", Doc: "The agent that called."}, {Name: "session_id", Doc: "The turn."},
+		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent", Doc: "The agent that called."}, {Name: "session_id", Doc: "The session; of execute_code, the turn."}, {Name: "turn_id", Doc: "The turn of an agent's session, or the response."},
 		{Name: "source", Doc: "What was called: execute, execute_code, a tool, or what was done with a named sandbox."},
 		{Name: "exit_status", Doc: "How it ended.", Enum: []string{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
 		{Name: "trace_id", Doc: "Names the request or execution."}, {Name: "executed_code_hash", Doc: "SHA-256 of the code, command or path, in hexadecimal digits.", Pattern: "^[0-9a-f]{64}$"},
@@ -40,7 +40,7 @@ func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err e
 		return out, err
 	}
 	f := audit.Filter{
-		Tenant: t.ID, Agent: c.Text("agent"), SessionID: c.Text("session_id"), Source: c.Text("source"),
+		Tenant: t.ID, Agent: c.Text("agent"), SessionID: c.Text("session_id"), Turn: c.Text("turn_id"), Source: c.Text("source"),
 		ExitStatus: audit.ExitStatus(c.Text("exit_status")), TraceID: c.Text("trace_id"), Cursor: c.Text("page"), Limit: int(c.Int("limit")),
 	}
 	if f.Since, f.Before, err = c.Span(); err != nil {

@@ -15,8 +15,11 @@ type AuditRow struct {
 	Key             string            `json:"key_id" doc:"The key or token that called."`
 	Environment     string            `json:"environment_id" doc:"The environment that it runs in."`
 	Source          string            `json:"source" doc:"What was called: execute, execute_code, a tool, or what was done with a named sandbox."`
-	Agent           string            `json:"agent_id" doc:"The agent that called, as the caller names it; empty if none."`
-	SessionID       string            `json:"session_id" doc:"The turn that it belonged to."`
+	Agent           string            `json:"agent_id" doc:"The agent that worked; of execute_code, as the caller names it. Empty for none."`
+	SessionID       string            `json:"session_id" doc:"The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name."`
+	TurnID          string            `json:"turn_id" doc:"The turn of an agent's session, or the response; empty for calls of no model."`
+	SandboxID       string            `json:"sandbox_id" doc:"The named sandbox; empty for none."`
+	ThreadID        string            `json:"thread_id" doc:"The thread whose home directory it had; empty for none."`
 	Language        string            `json:"language"`
 	CodeSHA256      string            `json:"executed_code_hash" doc:"SHA-256 of the code, in hexadecimal."`
 	ExitStatus      string            `json:"exit_status" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled" doc:"How it ended."`
@@ -27,6 +30,8 @@ type AuditRow struct {
 	StderrBytes     int64             `json:"stderr_bytes" doc:"Bytes that were written to standard error."`
 	StdoutTruncated bool              `json:"stdout_truncated" doc:"Whether standard output had more than is kept."`
 	StderrTruncated bool              `json:"stderr_truncated" doc:"Whether standard error had more than is kept."`
+	Credits         float64           `json:"credits" doc:"What it was charged, in credits."`
+	CostUSD         float64           `json:"cost_usd" doc:"What the model cost, in US dollars."`
 	PeakMemory      int64             `json:"peak_memory_bytes" doc:"Bytes of memory that it used at most at one time."`
 	OutboundHosts   []string          `json:"outbound_hosts" doc:"Hosts that were contacted over the network."`
 	Mounts          []string          `json:"mounts" doc:"What it saw of which connection: slug/path, then :ro or :rw."`
@@ -38,7 +43,7 @@ type AuditRow struct {
 func rowOf(r audit.Row) AuditRow {
 	out := AuditRow{
 		ID: r.ID, TraceID: r.TraceID, Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: r.Source,
-		Agent: r.Agent, SessionID: r.SessionID, Language: r.Language, CodeSHA256: hex.EncodeToString(r.CodeSHA256[:]),
+		Agent: r.Agent, SessionID: r.SessionID, TurnID: r.Turn, SandboxID: r.Sandbox, ThreadID: r.Thread, Credits: r.Credits, CostUSD: r.Cost.Dollars(), Language: r.Language, CodeSHA256: hex.EncodeToString(r.CodeSHA256[:]),
 		ExitStatus: string(r.ExitStatus), ExitCode: r.ExitCode, FailureReason: r.FailureReason, DurationMS: r.DurationMS,
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		PeakMemory: r.PeakMemory, OutboundHosts: append([]string{}, r.OutboundHosts...), Mounts: append([]string{}, r.Mounts...), Metadata: r.Metadata,

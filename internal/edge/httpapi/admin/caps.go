@@ -4,6 +4,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
@@ -40,6 +41,14 @@ func (h *Handlers) redeliver(c *httpapi.Call) (out Redelivery, err error) {
 		return out, err
 	}
 	return Redelivery{traceID, string(execution.WebhookPending)}, nil
+}
+
+func (h *Handlers) tenantActivity(c *httpapi.Call) (out httpapi.Page[activity.Activity], err error) {
+	t, err := h.tenantOf(c)
+	if err != nil {
+		return out, err
+	}
+	return h.Activity.Of(c, t.ID)
 }
 
 func (h *Handlers) tenantUsage(c *httpapi.Call) (out *usage.Usage, err error) {

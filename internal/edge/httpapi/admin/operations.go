@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
@@ -27,6 +28,7 @@ type Handlers struct {
 	Trail      AuditReader
 	Verifier   AuditVerifier
 	Usage      *usage.Handlers
+	Activity   *activity.Handlers
 	Caps       CapKeeper
 	Executions ExecutionGetter
 	Webhooks   Redeliverer
@@ -147,7 +149,8 @@ func (h *Handlers) table() []operation {
 		{get, tenant1 + "/audit/export", "exportAudit", "Export audit rows as NDJSON, oldest first", "One JSON object a line, in the order of their ids. An export that breaks off has its connection cut, so that half of it does not look whole.", span, nil, httpapi.Answer{Status: http.StatusOK, Doc: "OK", Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: AuditRow{}}}}, httpapi.Writes(h.exportAudit)},
 		{get, trails, "listTrails", "List tenants that have an audit trail, also those that are not on record any more", "Rows outlive what they tell of, so a tenant that was removed from the records by hand is listed too. Use the id with `/v1/admin/tenants/{tenant}/audit`.", list, nil, ok(httpapi.Page[AuditTrail]{}), httpapi.Returns(h.listTrails)},
 		{post, tenant1 + "/audit/verify", "verifyAudit", "Seal the rows that are not sealed yet, and check the whole trail", "It recomputes the hash of every row and seal. The answer is 200 also when something was changed: `ok` is false then, and `problems` lists where. Give the `head` of an earlier report as `known` to find rows that were cut off at the end.", nil, AuditCheck{Known: &AuditMark{Number: 12, Hash: exampleHash}}, ok(AuditReport{}), httpapi.Takes(h.verifyAudit)},
-		{get, tenant1 + "/usage", "getTenantUsage", "Show what a tenant has used", "As `GET /v1/usage` shows it to the tenant: by day and interface, model or tool, with the state of the month's budgets.", span, nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
+		{get, tenant1 + "/activity", "listTenantActivity", "List who ran what in a tenant, newest first", "As `GET /v1/activity` lists it to the tenant.", activity.Params(), nil, ok(httpapi.Page[activity.Activity]{}), httpapi.Returns(h.tenantActivity)},
+		{get, tenant1 + "/usage", "getTenantUsage", "Show what a tenant has used", "As `GET /v1/usage` shows it to the tenant: by day and interface, model or tool, with the state of the month's budgets.", usage.Params(), nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
 
 		{get, environments, "listEnvironments", "List a tenant's environments", "The environments of one tenant, with variables and without the values of secrets.", list, nil, ok(httpapi.Page[Environment]{}), lists(t.Environments, func(e tenant.Environment) string { return e.ID }, environmentOf)},
 		{post, environments, "createEnvironment", "Create an environment", "What is left out is the server's configuration. Above the tenant's plan the answer is 429 and names the bound. Packages are installed in the background: `packages` says how far that is.", nil, EnvironmentChange{

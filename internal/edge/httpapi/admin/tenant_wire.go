@@ -17,6 +17,7 @@ type Tenant struct {
 	MonthlyCost    float64      `json:"monthly_cost" doc:"Budget of a calendar month (UTC) for what responses cost, in US dollars; 0 for none."`
 	RedactionOff   []string     `json:"redaction_off" doc:"Redaction rules that do not apply."`
 	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
+	AuditText      bool         `json:"audit_text" doc:"Whether the activity shows the beginning of code and commands, redacted. While this is false, it has their hashes alone."`
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
 	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
 	RootEnabled    bool         `json:"root_enabled" doc:"Whether its environments may run programs as root of their sandbox. While this is false, those that do run them as the ordinary user, in sandboxes that are made from then on."`
@@ -42,6 +43,7 @@ type TenantChange struct {
 	MonthlyCost    *float64      `json:"monthly_cost,omitzero" minimum:"0" maximum:"1000000000" doc:"US dollars; 0 for no budget."`
 	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
 	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180" doc:"How many days audit rows are kept, 1 to 180; rows that exist keep theirs."`
+	AuditText      *bool         `json:"audit_text,omitzero" doc:"Whether the activity shows the beginning of code and commands, redacted; from the next call on."`
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
 	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
 	RootEnabled    *bool         `json:"root_enabled,omitzero" doc:"Whether its environments may run programs as root of their sandbox."`
@@ -65,7 +67,7 @@ type NewTenant struct {
 func (c TenantChange) domain() tenant.TenantChange {
 	out := tenant.TenantChange{
 		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits, MonthlyCost: c.MonthlyCost,
-		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled, RootEnabled: c.RootEnabled,
+		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, AuditText: c.AuditText, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled, RootEnabled: c.RootEnabled,
 		KeyIsolationEnabled: c.KeyIsolation,
 	}
 	if c.Tier != nil {
@@ -81,7 +83,7 @@ func (c TenantChange) domain() tenant.TenantChange {
 func tenantOf(t tenant.Tenant) Tenant {
 	return Tenant{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits, MonthlyCost: t.MonthlyCost,
-		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
+		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays, AuditText: t.AuditText,
 		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
 		KeyIsolation: t.KeyIsolationEnabled,
 	}

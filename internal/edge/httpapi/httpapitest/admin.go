@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
@@ -102,7 +103,7 @@ func NewAdmin(t *testing.T) *AdminServer {
 				CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
 				Reach: func(context.Context, *storage.Connection) error { return nil },
 			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Caps: breakers,
+			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers,
 			Executions: w.Gateway, Webhooks: out, Models: out.models(w.DB.Models(), tenants),
 		}
 		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models}

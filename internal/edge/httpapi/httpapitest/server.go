@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -77,7 +78,8 @@ func New(t testing.TB, change ...func(*Setup)) *Server {
 				}
 				return nil
 			}},
-			Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour},
+			Usage:    &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour},
+			Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: w.DB.Tenants()})},
 		},
 	}
 	for _, f := range change {

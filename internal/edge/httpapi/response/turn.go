@@ -18,7 +18,8 @@ import (
 
 // Turn is what a session's turn is asked for.
 type Turn struct {
-	Of *session.Session
+	Of    *session.Session
+	Agent string // id of the agent that is asked
 	// In is what a response would be asked for, without the conversation before it. Without
 	// Input, the turn goes on with Answers.
 	In      *CreateResponse
@@ -113,6 +114,7 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, t *Turn) 
 	t.In.lenient, t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = true, t.NoWeb, t.Tools, t.Servers, t.Vaults
 	r, q, err := h.prepare(ctx, caller, t.In)
 	if err == nil {
+		q.Agent = t.Agent
 		if q.NoWeb, q.Stop, q.Compact = t.NoWeb, t.Stop, t.Compact; t.RetryFor != nil {
 			q.RetryFor = t.RetryFor
 		}

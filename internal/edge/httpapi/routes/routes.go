@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
@@ -41,6 +42,7 @@ type Handlers struct {
 	Vaults       *vault.Handlers
 	Files        *file.Handlers
 	Usage        *usage.Handlers
+	Activity     *activity.Handlers
 	Tokens       *token.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -86,6 +88,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
 	}
+	if h.Activity != nil {
+		table = append(table, h.Activity.Operations()...)
+	}
 	if h.Tokens != nil {
 		table = append(table, h.Tokens.Operations()...)
 	}
@@ -124,7 +129,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Activity: &activity.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

@@ -121,7 +121,7 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 		copies = session.Copies(s.About.Mounts)
 	}
 	return &response.Turn{
-		In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, RetryFor: retryFor(d), Compact: compactOf(d), Govern: func(q *run.Request) error {
+		Agent: string(p.agent.ID), In: q, Tools: pool, Servers: r.programs(caller, s), Vaults: s.Vaults, NoWeb: r.offline(), Stop: d.Model.Stop, RetryFor: retryFor(d), Compact: compactOf(d), Govern: func(q *run.Request) error {
 			skills.Apply(q)
 			q.Copies = copies
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {

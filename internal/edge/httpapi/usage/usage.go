@@ -14,6 +14,7 @@ import (
 // Ledger is what tenants have used.
 type Ledger interface {
 	Summary(ctx context.Context, tenantID tenant.ID, since, before time.Time) ([]usage.Day, error)
+	Groups(ctx context.Context, f usage.GroupFilter) ([]usage.Group, error)
 	Month(ctx context.Context, tenantID tenant.ID) (credits float64, err error)
 	MonthCost(ctx context.Context, tenantID tenant.ID) (usage.Money, error)
 	Kept(ctx context.Context, tenantID tenant.ID, keep time.Duration) (usage.Kept, error)
@@ -29,13 +30,35 @@ type Handlers struct {
 func (h *Handlers) Operations() []httpapi.Operation {
 	return []httpapi.Operation{{
 		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "What the tenant has used", Description: "Days are of UTC. `since` and `before` bound them. The figures are those of the ledger, which budgets are counted by.", Scope: tenant.ScopeRead,
-		Params: []httpapi.Param{
-			{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
-			{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
-		},
+		Params:  Params(),
 		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
 		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return h.Of(c, c.Caller.Tenant, c.Caller.Plan) }),
 	}}
+}
+
+// Params bound what is shown.
+func Params() []httpapi.Param {
+	return []httpapi.Param{
+		{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
+		{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
+		{Name: "group_by", Enum: []string{"agent", "session"}, Doc: "Adds groups: what each agent used, or each session of an agent."},
+		{Name: "agent", Doc: "With group_by: of this agent alone.", Max: 128},
+		{Name: "session_id", Doc: "With group_by: of this session alone.", Max: 256},
+	}
+}
+
+// groups are what the query of c asks for; nil for none.
+func (h *Handlers) groups(c *httpapi.Call, of tenant.ID, since, before time.Time) ([]UsageGroup, error) {
+	if !c.Has("group_by") {
+		if c.Has("agent") || c.Has("session_id") {
+			return nil, httpapi.Invalid("agent and session_id choose groups: add group_by=agent or group_by=session")
+		}
+		return nil, nil
+	}
+	all, err := h.Ledger.Groups(c.Context(), usage.GroupFilter{
+		Tenant: of, Sessions: c.Text("group_by") == "session", Agent: c.Text("agent"), Session: c.Text("session_id"), Since: since, Before: before,
+	})
+	return httpapi.Each(all, func(g usage.Group) UsageGroup { return UsageGroup{g.Agent, g.Session, amounts(g.Day)} }), err
 }
 
 // maxRange is the longest time that one summary covers.
@@ -63,6 +86,10 @@ func (h *Handlers) Of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, 
 	if err != nil {
 		return nil, err
 	}
+	groups, err := h.groups(c, t.ID, since, before)
+	if err != nil {
+		return nil, err
+	}
 	used, err := h.Ledger.Month(c.Context(), t.ID)
 	if err != nil {
 		return nil, err
@@ -76,7 +103,7 @@ func (h *Handlers) Of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, 
 		return nil, err
 	}
 	body := &Usage{
-		Since: since, Before: before, Days: make([]UsageDay, len(days)),
+		Since: since, Before: before, Days: make([]UsageDay, len(days)), Groups: groups,
 		Month:   UsageMonth{Credits: used, Cost: cost.Dollars(), ResetsAt: month.AddDate(0, 1, 0)},
 		Outputs: outputs(kept, p),
 	}
@@ -103,7 +130,7 @@ func (h *Handlers) Of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, 
 func amounts(d usage.Day) UsageAmounts {
 	return UsageAmounts{
 		d.Calls, d.Sessions, d.Seconds, d.CPUSeconds, d.GiBSeconds, d.BytesOut, d.Credits,
-		d.Tokens.Input, d.Tokens.CacheRead, d.Tokens.CacheWrite, d.Tokens.Output, d.Tokens.Reasoning, d.Cost.Dollars(),
+		d.Tokens.Input, d.Tokens.CacheRead, d.Tokens.CacheWrite, d.Tokens.Output, d.Tokens.Reasoning, d.Tokens.Estimated, d.Cost.Dollars(),
 	}
 }
 
@@ -125,6 +152,7 @@ func (a *UsageAmounts) add(b UsageAmounts) {
 	a.CacheWriteTokens += b.CacheWriteTokens
 	a.OutputTokens += b.OutputTokens
 	a.ReasoningTokens += b.ReasoningTokens
+	a.EstimatedTokens += b.EstimatedTokens
 }
 
 func outputs(k usage.Kept, p tenant.Plan) UsageOutputs {
