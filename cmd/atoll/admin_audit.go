@@ -303,23 +303,42 @@ func (a *cli) usageCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("usage", "Show what tenants have used",
 		`What was used, by day in UTC and interface, and the state of the monthly budget.`,
 		`  atoll usage show acme
+  atoll usage show acme --by agent
   atoll usage show acme --since 2026-01-01 --json`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	var s *span
+	var by, agent, session string
 	show := r.command("show TENANT", "Show what a tenant has used, this month if no other time is given", "", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			q := url.Values{}
-			if err := s.add(q); err != nil {
+			if err := cmp.Or(s.add(q), filter(q, map[string]string{"group_by": by, "agent": agent, "session_id": session}, nil)); err != nil {
 				return err
 			}
 			u, err := c.Usage(ctx, args[0], q)
 			if err != nil {
 				return err
 			}
+			if by != "" {
+				return r.print(u, func(w io.Writer) { showGroups(w, &u) })
+			}
 			return r.print(u, func(w io.Writer) { showUsage(w, &u) })
 		})
 	s = addSpan(show)
+	show.Flags().StringVar(&by, "by", "", "agent or session: show what each of them used")
+	show.Flags().StringVar(&agent, "agent", "", "with --by: of this agent alone")
+	show.Flags().StringVar(&session, "session", "", "with --by: of this session alone")
 	cmd.AddCommand(show)
 	return cmd
+}
+
+// showGroups shows what agents used, or their sessions.
+func showGroups(w io.Writer, u *sdk.Usage) {
+	row(w, "AGENT", "SESSION", "CALLS", "SECONDS", "CREDITS", "INPUT", "OUTPUT", "ESTIMATED", "COST USD")
+	if u.Groups == nil {
+		return
+	}
+	for _, g := range *u.Groups {
+		row(w, g.AgentID, g.SessionID, g.Calls, fixed(g.Seconds), credits(g.Credits), g.InputTokens, g.OutputTokens, g.EstimatedTokens, money(g.Cost))
+	}
 }
 
 func showUsage(w io.Writer, u *sdk.Usage) {
@@ -340,12 +359,12 @@ func showUsage(w io.Writer, u *sdk.Usage) {
 	amounts("total", "", &u.Totals)
 	if len(charged) > 0 {
 		fmt.Fprintln(w)
-		row(w, "DAY", "SOURCE", "NAME", "CALLS", "INPUT", "CACHE READ", "CACHE WRITE", "OUTPUT", "REASONING", "COST USD")
+		row(w, "DAY", "SOURCE", "NAME", "CALLS", "INPUT", "CACHE READ", "CACHE WRITE", "OUTPUT", "REASONING", "ESTIMATED", "COST USD")
 		for _, d := range charged {
-			row(w, d.Date, d.Source, d.Name, d.Calls, d.InputTokens, d.CacheReadTokens, d.CacheWriteTokens, d.OutputTokens, d.ReasoningTokens, money(d.Cost))
+			row(w, d.Date, d.Source, d.Name, d.Calls, d.InputTokens, d.CacheReadTokens, d.CacheWriteTokens, d.OutputTokens, d.ReasoningTokens, d.EstimatedTokens, money(d.Cost))
 		}
 		t := &u.Totals
-		row(w, "total", "", "", "", t.InputTokens, t.CacheReadTokens, t.CacheWriteTokens, t.OutputTokens, t.ReasoningTokens, money(t.Cost))
+		row(w, "total", "", "", "", t.InputTokens, t.CacheReadTokens, t.CacheWriteTokens, t.OutputTokens, t.ReasoningTokens, t.EstimatedTokens, money(t.Cost))
 	}
 	budget, costs := "no budget", "no budget"
 	if u.Month.Budget != nil {

@@ -261,6 +261,11 @@ func TestAdminCommands(t *testing.T) {
 		t.Errorf("got %q", told)
 	}
 	o.says("usage show acme", "execute 2 2", "of 50.0000", "kept outputs: 6 B, of 500GiB")
+	o.says("usage show acme --by agent", "AGENT SESSION CALLS")
+	o.says("activity --tenant acme --since 24h --status ok", "WHEN WHO WHAT WHERE STATUS", "k execute", "e ok")
+	if _, told := o.run(1, "activity", "--tenant", "acme", "--kind", "sleep"); !strings.Contains(told, "kind") {
+		t.Errorf("got %q", told)
+	}
 	o.says("webhook redeliver acme "+req.TraceID, "pending")
 	o.says("key revoke acme k", "state revoked")
 	o.says("env delete acme e", "deleted e")

@@ -15,7 +15,7 @@ import (
 func (a *cli) adminCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(), a.modelCommand(), a.agentCommand(), a.skillCommand(), a.vaultCommand(), a.sessionCommand(),
-		a.capsCommand(), a.auditCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(), a.snapshotCommand(),
+		a.capsCommand(), a.auditCommand(), a.activityCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(), a.snapshotCommand(),
 	}
 }
 

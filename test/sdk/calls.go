@@ -156,6 +156,12 @@ var runCalls = map[string]call{
 		return nil, c.DeleteFile(ctx, a.text("file_id"))
 	},
 	"usage.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.OwnUsage(ctx, a.query("since", "before"))
+		return c.OwnUsage(ctx, a.query("since", "before", "group_by", "agent", "session_id"))
+	},
+	"activity.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return data(c.Activity(ctx, a.query(activityFilters...), 0))
 	},
 }
+
+// activityFilters are the parameters of a list of who ran what.
+var activityFilters = []string{"since", "before", "key", "agent", "session_id", "turn_id", "environment", "sandbox_id", "thread_id", "kind", "source", "status", "executed_code_hash"}

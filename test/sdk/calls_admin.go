@@ -138,7 +138,10 @@ var adminCalls = map[string]call{
 		return data(c.PolicyEvents(ctx, a.text("tenant")))
 	},
 	"admin.usage.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.Usage(ctx, a.text("tenant"), a.query("since", "before"))
+		return c.Usage(ctx, a.text("tenant"), a.query("since", "before", "group_by", "agent", "session_id"))
+	},
+	"admin.activity.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return data(c.TenantActivity(ctx, a.text("tenant"), a.query(activityFilters...), 0))
 	},
 	"admin.webhooks.redeliver": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Redeliver(ctx, a.text("tenant"), a.text("trace_id"))

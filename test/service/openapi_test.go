@@ -96,6 +96,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{post, "/v1/sandbox/execute#respond-async", o("code", "import time; time.sleep(60)"), 202, "trace_id"}, {post, "/v1/executions/{trace_id}/cancel", nil, 200, ""},
 		{del, "/v1/executions/{trace_id}", nil, 204, ""},
 		{get, "/v1/usage", nil, 200, ""},
+		{get, "/v1/activity?limit=2", nil, 200, ""},
 		{post, "/v1/tokens", o("operations", []string{"runProgram"}, "origins", []string{"https://app.example.com"}, "max_executions", 3), 201, "id"}, {get, "/v1/tokens", nil, 200, ""}, {del, "/v1/tokens/{id}", nil, 204, ""},
 
 		{put, "/v1/threads/talk/files/a/b", []byte("text"), 200, ""}, {get, "/v1/threads/talk/files/a/b", nil, 200, ""}, {get, "/v1/threads", nil, 200, ""},
@@ -214,7 +215,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{get, tenant + "/connections/team/grants", nil, 200, ""}, {del, tenant + "/connections/team/grants/{id}", nil, 204, ""}, {del, tenant + "/connections/team", nil, 204, ""},
 		{del, tenant + "/environments/main", nil, 204, ""},
 		{put, tenant + "/model-keys/declared", o("key", "sk-own"), 200, ""}, {get, tenant + "/model-keys", nil, 200, ""}, {del, tenant + "/model-keys/declared", nil, 204, ""},
-		{get, tenant + "/policy-events", nil, 200, ""}, {get, tenant + "/usage", nil, 200, ""},
+		{get, tenant + "/policy-events", nil, 200, ""}, {get, tenant + "/usage", nil, 200, ""}, {get, tenant + "/activity", nil, 200, ""},
 		{get, "/v1/admin/tenants/described/audit", nil, 200, ""}, {get, "/v1/admin/tenants/described/audit/export", nil, 200, ""}, {post, "/v1/admin/tenants/described/audit/verify", nil, 200, ""},
 	}...)
 	client := &http.Client{Transport: openapitest.Transport{Base: &http.Transport{}}}

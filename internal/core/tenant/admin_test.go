@@ -214,6 +214,7 @@ key_1 key_isolation_enabled:  -> false
 key_1 monthly_credits:  -> 0
 key_1 monthly_cost:  -> 0
 key_1 audit_days:  -> 30
+key_1 audit_text:  -> false
 key_1 caps.tenant_daily:  -> server
 key_1 caps.agent_hourly:  -> server
 key_1 disabled:  -> false

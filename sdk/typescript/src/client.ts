@@ -4,7 +4,7 @@ import { Containers } from "./resources/containers.js";
 import { Contexts } from "./resources/contexts.js";
 import { Executions, type ExecuteOptions } from "./resources/executions.js";
 import { Files } from "./resources/files.js";
-import { Environments, ModelKeys, Models, Tokens, Usages, Web } from "./resources/own.js";
+import { Activities, Environments, ModelKeys, Models, Tokens, Usages, Web } from "./resources/own.js";
 import { Responses } from "./resources/responses.js";
 import { Sandboxes, Snapshots } from "./resources/sandboxes.js";
 import { Sessions } from "./resources/sessions.js";
@@ -42,6 +42,7 @@ export class Atoll {
   readonly modelKeys: ModelKeys;
   readonly tokens: Tokens;
   readonly usage: Usages;
+  readonly activity: Activities;
   readonly web: Web;
   readonly admin: Admin;
   private readonly transport: Transport;
@@ -67,6 +68,7 @@ export class Atoll {
     this.modelKeys = new ModelKeys(t);
     this.tokens = new Tokens(t);
     this.usage = new Usages(t);
+    this.activity = new Activities(t);
     this.web = new Web(t);
     this.admin = new Admin(t);
   }

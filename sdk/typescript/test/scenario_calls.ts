@@ -284,6 +284,7 @@ export const calls: Record<string, Call> = {
   "model_keys.put": of("model", (c, id, r, o) => c.modelKeys.put(id, r, o)),
   "model_keys.delete": of("model", (c, id, _, o) => c.modelKeys.delete(id, o)),
   "usage.get": (c, a, o) => c.usage.get(a, o),
+  "activity.list": (c, a, o) => items(c.activity.list(a, o)),
   "web.search": (c, a, o) => c.web.search(a as never, o),
   "web.fetch": (c, a, o) => c.web.fetch(a as never, o),
 
@@ -318,6 +319,7 @@ export const calls: Record<string, Call> = {
   "admin.model_keys.delete": ofTenant("model", (c, t, m, _, o) => c.admin.modelKeys.delete(t, m, o)),
   "admin.policy_events.list": of("tenant", (c, t, q, o) => items(c.admin.policyEvents.list(t, q, o))),
   "admin.usage.get": of("tenant", (c, t, q, o) => c.admin.usage.get(t, q, o)),
+  "admin.activity.list": of("tenant", (c, t, q, o) => items(c.admin.activity.list(t, q, o))),
   "admin.webhooks.redeliver": (c, a, o) => c.admin.webhooks.redeliver(a.tenant, a.trace_id, o),
   "admin.plans.put": of("plan", (c, n, r, o) => c.admin.plans.put(n, r, o)),
   "admin.plans.list": (c, a, o) => items(c.admin.plans.list(a, o)),

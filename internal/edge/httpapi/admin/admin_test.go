@@ -117,7 +117,7 @@ func TestAdministration(t *testing.T) {
 			t.Errorf("no event %v", want)
 		}
 	}
-	if last := events[len(events)-1].(map[string]any); len(events) != 21 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
+	if last := events[len(events)-1].(map[string]any); len(events) != 22 || last["field"] != "sandbox_enabled" || !strings.HasPrefix(last["actor"].(string), "key_") {
 		t.Errorf("got %v", events)
 	}
 	usage := s.Must(200, "GET", "/v1/admin/tenants/acme/usage", "")

@@ -23,6 +23,8 @@ func tags() []*huma.Tag {
 		{Name: "web", Description: "Searches of the web and for people, which the server makes for its callers."},
 		{Name: "tokens", Description: "Short-lived tokens for web pages, which can do less than the key that makes them."},
 		{Name: "usage", Description: "What the tenant used, and its price."},
+		{Name: "activity", Description: "Who ran what, where, with what result and cost."},
+		{Name: "approvals", Description: "Tool calls that wait for a decision."},
 		{Name: "admin", Description: "Tenants, keys, plans and everything else that an operator sets. It needs a key with the scope `admin`."},
 		{Name: "operations", Description: "Probes and metrics of the server. They need no key."},
 	}

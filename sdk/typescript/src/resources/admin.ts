@@ -1,12 +1,12 @@
 import type { PageQuery } from "../list.js";
 import { p, Resource, type CallOptions } from "../transport.js";
 import type {
-  AuditCheck, AuditReport, AuditRow, AuditTrail, Caps, CapsChange, Model, ModelChange, ModelKey, ModelTest, ModelTrial, NewModel, NewModelKey, NewTenant,
+  Activity, AuditCheck, AuditReport, AuditRow, AuditTrail, Caps, CapsChange, Model, ModelChange, ModelKey, ModelTest, ModelTrial, NewModel, NewModelKey, NewTenant,
   Orphans, Plan, PlanBounds, PolicyEvent, Redelivery, Template, TemplateChange, Tenant, TenantChange, Usage,
 } from "../wire.gen.js";
 import { AdminConnections, AdminEnvironments, AdminGrants, AdminKeys } from "./admin_tenant.js";
 import { tagged } from "./executions.js";
-import type { UsageQuery } from "./own.js";
+import type { ActivityQuery, SpanQuery, UsageQuery } from "./own.js";
 
 /** What an operator does, with a key of the scope admin. */
 export class Admin extends Resource {
@@ -19,6 +19,7 @@ export class Admin extends Resource {
   readonly modelKeys = new AdminModelKeys(this.t);
   readonly policyEvents = new AdminPolicyEvents(this.t);
   readonly usage = new AdminUsage(this.t);
+  readonly activity = new AdminActivity(this.t);
   readonly webhooks = new AdminWebhooks(this.t);
   readonly plans = new AdminPlans(this.t);
   readonly caps = new AdminCaps(this.t);
@@ -118,6 +119,12 @@ export class AdminModels extends Resource {
   test = (model: string, request: ModelTest = {}, o?: CallOptions) => this.t.post<ModelTrial>(p`/v1/admin/models/${model}/test`, request, o);
 }
 
+/** Who ran what in a tenant. */
+export class AdminActivity extends Resource {
+  /** Lists entries, newest first. */
+  list = (tenant: string, query?: ActivityQuery, o?: CallOptions) => this.t.list<Activity>(p`/v1/admin/tenants/${tenant}/activity`, query, o);
+}
+
 /** What is on the machine and in no record. */
 export class AdminOrphans extends Resource {
   /** Lists sandboxes on the machine that have no record. */
@@ -131,6 +138,7 @@ export interface AuditQuery extends PageQuery {
   key?: string;
   agent?: string;
   session_id?: string;
+  turn_id?: string;
   source?: string;
   exit_status?: string;
   trace_id?: string;
@@ -145,7 +153,7 @@ export class AdminAudit extends Resource {
   /** Lists audit rows, newest first. */
   list = (tenant: string, query?: AuditQuery, o?: CallOptions) => this.t.list<AuditRow>(p`/v1/admin/tenants/${tenant}/audit`, tagged(query), o);
   /** All rows, as NDJSON. */
-  export = (tenant: string, query?: UsageQuery, o?: CallOptions) => this.t.download(p`/v1/admin/tenants/${tenant}/audit/export`, o, query);
+  export = (tenant: string, query?: SpanQuery, o?: CallOptions) => this.t.download(p`/v1/admin/tenants/${tenant}/audit/export`, o, query);
   /** Seals what is not sealed yet, and checks the whole trail. */
   verify = (tenant: string, check: AuditCheck = {}, o?: CallOptions) => this.t.post<AuditReport>(p`/v1/admin/tenants/${tenant}/audit/verify`, check, o);
   /** Lists the tenants that have an audit trail. */

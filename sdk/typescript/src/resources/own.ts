@@ -1,7 +1,7 @@
 import type { PageQuery } from "../list.js";
 import { p, Resource, type CallOptions } from "../transport.js";
 import type {
-  FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, NewToken, Token, Usage,
+  Activity, FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, NewToken, Token, Usage,
 } from "../wire.gen.js";
 
 /** The tenant's environments. */
@@ -82,10 +82,43 @@ export class ModelKeys extends Resource {
 }
 
 /** The time that is asked for. */
-export interface UsageQuery {
+export interface SpanQuery {
   /** RFC 3339; the month so far if left out. */
   since?: string;
   before?: string;
+}
+
+/** What use is shown. */
+export interface UsageQuery extends SpanQuery {
+  /** Adds groups: what each agent used, or each session of an agent. */
+  group_by?: "agent" | "session";
+  agent?: string;
+  session_id?: string;
+}
+
+/** Which entries of the activity are listed. */
+export interface ActivityQuery extends PageQuery, SpanQuery {
+  /** Id or name of the key. */
+  key?: string;
+  agent?: string;
+  session_id?: string;
+  turn_id?: string;
+  /** Id or name of the environment. */
+  environment?: string;
+  sandbox_id?: string;
+  thread_id?: string;
+  kind?: string;
+  source?: string;
+  status?: string;
+  executed_code_hash?: string;
+}
+
+/** Who ran what. */
+export class Activities extends Resource {
+  /** Lists what the tenant's keys, agents and sessions ran, newest first. */
+  list(query?: ActivityQuery, o?: CallOptions) {
+    return this.t.list<Activity>("/v1/activity", query, o);
+  }
 }
 
 /** What the tenant used. */

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .. import types
+from .._filters import activity_query
 from .._request import LONG_TIMEOUT, NDJSON
 from .resource import AsyncPager, AsyncResource
 from .storage import AsyncStorage
@@ -21,6 +22,7 @@ AUDIT_FILTERS = (
     "key",
     "agent",
     "session_id",
+    "turn_id",
     "source",
     "exit_status",
     "trace_id",
@@ -51,9 +53,23 @@ class AsyncTenants(AsyncResource):
         """Changes a tenant's plan, budget, or state."""
         return await self._one(types.Tenant, "PATCH", TENANT, tenant, body=change)
 
-    async def usage(self, tenant: str, *, since: str | None = None, before: str | None = None) -> types.Usage:
+    async def usage(
+        self,
+        tenant: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        group_by: str | None = None,
+        agent: str | None = None,
+        session_id: str | None = None,
+    ) -> types.Usage:
         """Returns what a tenant used."""
-        return await self._one(types.Usage, "GET", TENANT + "/usage", tenant, query={"since": since, "before": before})
+        query = {"since": since, "before": before, "group_by": group_by, "agent": agent, "session_id": session_id}
+        return await self._one(types.Usage, "GET", TENANT + "/usage", tenant, query=query)
+
+    def activity(self, tenant: str, **filters: Any) -> AsyncPager[types.Activity]:
+        """Lists who ran what in a tenant, newest first."""
+        return self._list(types.Activity, TENANT + "/activity", tenant, query=activity_query(filters))
 
     def policy_events(self, tenant: str, *, limit: int | None = None) -> AsyncPager[types.PolicyEvent]:
         """Lists what was changed of a tenant's rules."""

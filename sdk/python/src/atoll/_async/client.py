@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import AsyncEnvironments, AsyncModels, AsyncTokens, AsyncUsage, AsyncWeb
+    from .account import AsyncActivity, AsyncEnvironments, AsyncModels, AsyncTokens, AsyncUsage, AsyncWeb
     from .admin import AsyncAdmin
     from .agents import AsyncAgents, AsyncSkills, AsyncVaults
     from .containers import AsyncContainers
@@ -196,6 +196,13 @@ class AsyncAtoll:
         from .account import AsyncUsage
 
         return AsyncUsage(self._transport)
+
+    @cached_property
+    def activity(self) -> AsyncActivity:
+        """Who ran what."""
+        from .account import AsyncActivity
+
+        return AsyncActivity(self._transport)
 
     @cached_property
     def web(self) -> AsyncWeb:

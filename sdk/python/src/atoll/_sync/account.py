@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import types
+from .._filters import activity_query
 from .._request import LONG_TIMEOUT
 from .resource import Pager, Resource
 
@@ -82,9 +83,27 @@ class Tokens(Resource):
 class Usage(Resource):
     """What the tenant used."""
 
-    def get(self, *, since: str | None = None, before: str | None = None) -> types.Usage:
+    def get(
+        self,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        group_by: str | None = None,
+        agent: str | None = None,
+        session_id: str | None = None,
+    ) -> types.Usage:
         """Returns what was used between two times; this month if nothing is said."""
-        return self._one(types.Usage, "GET", "/v1/usage", query={"since": since, "before": before})
+        query = {"since": since, "before": before, "group_by": group_by, "agent": agent, "session_id": session_id}
+        return self._one(types.Usage, "GET", "/v1/usage", query=query)
+
+
+class Activity(Resource):
+    """Who ran what."""
+
+    def list(self, **filters: Any) -> Pager[types.Activity]:
+        """Lists what the tenant's keys, agents and sessions ran, newest first. filters are those
+        of the operation, such as since, agent, session_id, kind and status."""
+        return self._list(types.Activity, "/v1/activity", query=activity_query(filters))
 
 
 class Web(Resource):

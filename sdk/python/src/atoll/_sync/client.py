@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import Environments, Models, Tokens, Usage, Web
+    from .account import Activity, Environments, Models, Tokens, Usage, Web
     from .admin import Admin
     from .agents import Agents, Skills, Vaults
     from .containers import Containers
@@ -197,6 +197,13 @@ class Atoll:
         from .account import Usage
 
         return Usage(self._transport)
+
+    @cached_property
+    def activity(self) -> Activity:
+        """Who ran what."""
+        from .account import Activity
+
+        return Activity(self._transport)
 
     @cached_property
     def web(self) -> Web:
