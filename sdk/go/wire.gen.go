@@ -17,6 +17,84 @@ type AcceptedResponse struct {
 	TraceID string `json:"trace_id"`
 }
 
+// Activity Activity is a call that ran, was refused, or still runs.
+type Activity struct {
+	// AgentID The agent that worked; of execute_code, as the caller names it. Empty for none.
+	AgentID string `json:"agent_id"`
+
+	// At When it ended; when it began, while it runs.
+	At time.Time `json:"at"`
+
+	// CostUsd What the model cost, in US dollars. Prices of tools and windows are in usage.
+	CostUsd float64 `json:"cost_usd"`
+
+	// Credits What it was charged, in credits.
+	Credits float64 `json:"credits"`
+
+	// DurationMS How long it took, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
+
+	// EnvironmentID Where it ran.
+	EnvironmentID string `json:"environment_id"`
+
+	// EnvironmentName Its name; empty once it is deleted.
+	EnvironmentName string `json:"environment_name"`
+
+	// ExecutedCodeHash SHA-256 of the code, command, path or request to a model, in hexadecimal digits.
+	ExecutedCodeHash string `json:"executed_code_hash"`
+
+	// ExitCode The exit code of the program; 128+n when signal n ended it. 0 while it runs.
+	ExitCode int64 `json:"exit_code"`
+
+	// FailureReason Why it failed or was refused; empty if it did not.
+	FailureReason string `json:"failure_reason"`
+
+	// KeyID The key or token that called; of an agent's work, the one that began the turn.
+	KeyID string `json:"key_id"`
+
+	// KeyName The name of the key, or of the key that made the token; empty once it is deleted.
+	KeyName string `json:"key_name"`
+
+	// Kind What was done.
+	Kind string `json:"kind"`
+
+	// Language The language of the code.
+	Language string `json:"language"`
+
+	// Metadata What else is on record of the call.
+	Metadata map[string]string `json:"metadata"`
+
+	// OutboundHosts Hosts that it contacted, and what the network policy refused.
+	OutboundHosts []string `json:"outbound_hosts"`
+
+	// SandboxID The named sandbox; empty for none.
+	SandboxID string `json:"sandbox_id"`
+
+	// SessionID The agent's session; of a response, its container; of other calls, the session or turn that they name.
+	SessionID string `json:"session_id"`
+
+	// Source What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process.
+	Source string `json:"source"`
+
+	// Status How it ended.
+	Status string `json:"status"`
+
+	// Text The first 4 KiB of the code or command, redacted. null unless the tenant keeps texts (audit_text).
+	Text *string `json:"text"`
+
+	// ThreadID The thread whose home directory it had; empty for none.
+	ThreadID string `json:"thread_id"`
+
+	// Tool The tool that a model called; empty for calls of no model.
+	Tool string `json:"tool"`
+
+	// TraceID Names the request or execution.
+	TraceID string `json:"trace_id"`
+
+	// TurnID The turn of the agent's session, or the response; empty for calls of no model.
+	TurnID string `json:"turn_id"`
+}
+
 // Agent Agent is a version of an agent.
 type Agent struct {
 	// ArchivedAt When it was archived; null while it is in use.
@@ -355,11 +433,17 @@ type AuditReport struct {
 
 // AuditRow AuditRow is one call in the audit trail.
 type AuditRow struct {
-	// AgentID The agent that called, as the caller names it; empty if none.
+	// AgentID The agent that worked; of execute_code, as the caller names it. Empty for none.
 	AgentID string `json:"agent_id"`
+
+	// CostUsd What the model cost, in US dollars.
+	CostUsd float64 `json:"cost_usd"`
 
 	// CreatedAt When the row was written.
 	CreatedAt time.Time `json:"created_at"`
+
+	// Credits What it was charged, in credits.
+	Credits float64 `json:"credits"`
 
 	// DurationMS How long it took, in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
@@ -403,7 +487,10 @@ type AuditRow struct {
 	// RetentionDays How many days the row is kept.
 	RetentionDays int64 `json:"retention_days"`
 
-	// SessionID The turn that it belonged to.
+	// SandboxID The named sandbox; empty for none.
+	SandboxID string `json:"sandbox_id"`
+
+	// SessionID The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name.
 	SessionID string `json:"session_id"`
 
 	// Source What was called: execute, execute_code, a tool, or what was done with a named sandbox.
@@ -424,8 +511,14 @@ type AuditRow struct {
 	// TenantID The id of the tenant.
 	TenantID string `json:"tenant_id"`
 
+	// ThreadID The thread whose home directory it had; empty for none.
+	ThreadID string `json:"thread_id"`
+
 	// TraceID Names the request or execution in records and logs.
 	TraceID string `json:"trace_id"`
+
+	// TurnID The turn of an agent's session, or the response; empty for calls of no model.
+	TurnID string `json:"turn_id"`
 }
 
 // AuditTrail AuditTrail is a tenant that has audit rows or seals.
@@ -2899,6 +2992,9 @@ type NewTenant struct {
 	// AuditDays How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
 	AuditDays *int64 `json:"audit_days,omitempty"`
 
+	// AuditText Whether the activity shows the beginning of code and commands, redacted; from the next call on.
+	AuditText *bool `json:"audit_text,omitempty"`
+
 	// Caps CapOverrides are a tenant's own caps.
 	Caps *CapOverrides `json:"caps,omitempty"`
 
@@ -3126,6 +3222,15 @@ type PackagesChange struct {
 
 	// Pip Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2.
 	Pip *[]string `json:"pip,omitempty"`
+}
+
+// PageActivity Page is a part of a list.
+type PageActivity struct {
+	// Data The list itself.
+	Data []Activity `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
 }
 
 // PageAgent Page is a part of a list.
@@ -5320,6 +5425,9 @@ type Tenant struct {
 	// AuditDays Days that audit rows are kept.
 	AuditDays int64 `json:"audit_days"`
 
+	// AuditText Whether the activity shows the beginning of code and commands, redacted. While this is false, it has their hashes alone.
+	AuditText bool `json:"audit_text"`
+
 	// Caps CapOverrides are a tenant's own caps.
 	Caps CapOverrides `json:"caps"`
 
@@ -5370,6 +5478,9 @@ type Tenant struct {
 type TenantChange struct {
 	// AuditDays How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
 	AuditDays *int64 `json:"audit_days,omitempty"`
+
+	// AuditText Whether the activity shows the beginning of code and commands, redacted; from the next call on.
+	AuditText *bool `json:"audit_text,omitempty"`
 
 	// Caps CapOverrides are a tenant's own caps.
 	Caps *CapOverrides `json:"caps,omitempty"`
@@ -5752,6 +5863,9 @@ type Usage struct {
 	// Days One entry for each day with use, in UTC.
 	Days []UsageDay `json:"days"`
 
+	// Groups With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole.
+	Groups *[]UsageGroup `json:"groups,omitempty"`
+
 	// Month UsageMonth is the state of a tenant's budgets.
 	Month UsageMonth `json:"month"`
 
@@ -5787,6 +5901,9 @@ type UsageAmounts struct {
 
 	// Credits What was charged, in credits.
 	Credits float64 `json:"credits"`
+
+	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	EstimatedTokens int64 `json:"estimated_tokens"`
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
 	GIBSeconds float64 `json:"gib_seconds"`
@@ -5833,6 +5950,9 @@ type UsageDay struct {
 	// Date In UTC.
 	Date string `json:"date"`
 
+	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	EstimatedTokens int64 `json:"estimated_tokens"`
+
 	// GIBSeconds Seconds times the GiB of memory that it had.
 	GIBSeconds float64 `json:"gib_seconds"`
 
@@ -5856,6 +5976,57 @@ type UsageDay struct {
 
 	// Source The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response.
 	Source string `json:"source"`
+}
+
+// UsageGroup UsageGroup is what an agent used, or one of its sessions.
+type UsageGroup struct {
+	// AgentID The id of the agent; of execute_code, as the caller names it.
+	AgentID string `json:"agent_id"`
+
+	// BytesOut To the network.
+	BytesOut int64 `json:"bytes_out"`
+
+	// CacheReadTokens Of the input: read from the provider's cache.
+	CacheReadTokens int64 `json:"cache_read_tokens"`
+
+	// CacheWriteTokens Of the input: written to it.
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+
+	// Calls How many calls were made.
+	Calls int64 `json:"calls"`
+
+	// Cost US dollars.
+	Cost float64 `json:"cost"`
+
+	// CPUSeconds Seconds times the cores that the sandbox had.
+	CPUSeconds float64 `json:"cpu_seconds"`
+
+	// Credits What was charged, in credits.
+	Credits float64 `json:"credits"`
+
+	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	EstimatedTokens int64 `json:"estimated_tokens"`
+
+	// GIBSeconds Seconds times the GiB of memory that it had.
+	GIBSeconds float64 `json:"gib_seconds"`
+
+	// InputTokens With those of the caches.
+	InputTokens int64 `json:"input_tokens"`
+
+	// OutputTokens With those of reasoning.
+	OutputTokens int64 `json:"output_tokens"`
+
+	// ReasoningTokens Of the output.
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+
+	// Seconds Wall clock, in a sandbox.
+	Seconds float64 `json:"seconds"`
+
+	// SessionID The id of the session; empty with group_by agent, and for what was used in no session.
+	SessionID string `json:"session_id"`
+
+	// Sessions Sandboxes that were started.
+	Sessions int64 `json:"sessions"`
 }
 
 // UsageMonth UsageMonth is the state of a tenant's budgets.

@@ -17,6 +17,82 @@ export interface components {
             /** Names the execution, for GET /v1/executions/{trace_id}. */
             trace_id: string;
         };
+        /** Activity is a call that ran, was refused, or still runs. */
+        Activity: {
+            /** The agent that worked; of execute_code, as the caller names it. Empty for none. */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * When it ended; when it began, while it runs.
+             */
+            at: string;
+            /**
+             * Format: double
+             * What the model cost, in US dollars. Prices of tools and windows are in usage.
+             */
+            cost_usd: number;
+            /**
+             * Format: double
+             * What it was charged, in credits.
+             */
+            credits: number;
+            /**
+             * Format: int64
+             * How long it took, in milliseconds.
+             */
+            duration_ms: number;
+            /** Where it ran. */
+            environment_id: string;
+            /** Its name; empty once it is deleted. */
+            environment_name: string;
+            /** SHA-256 of the code, command, path or request to a model, in hexadecimal digits. */
+            executed_code_hash: string;
+            /**
+             * Format: int64
+             * The exit code of the program; 128+n when signal n ended it. 0 while it runs.
+             */
+            exit_code: number;
+            /** Why it failed or was refused; empty if it did not. */
+            failure_reason: string;
+            /** The key or token that called; of an agent's work, the one that began the turn. */
+            key_id: string;
+            /** The name of the key, or of the key that made the token; empty once it is deleted. */
+            key_name: string;
+            /**
+             * What was done.
+             * @enum {string}
+             */
+            kind: "code" | "command" | "file" | "sandbox" | "model" | "web" | "mcp" | "confirmation" | "other";
+            /** The language of the code. */
+            language: string;
+            /** What else is on record of the call. */
+            metadata: {
+                [key: string]: string;
+            };
+            /** Hosts that it contacted, and what the network policy refused. */
+            outbound_hosts: string[];
+            /** The named sandbox; empty for none. */
+            sandbox_id: string;
+            /** The agent's session; of a response, its container; of other calls, the session or turn that they name. */
+            session_id: string;
+            /** What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process. */
+            source: string;
+            /**
+             * How it ended.
+             * @enum {string}
+             */
+            status: "running" | "ok" | "error" | "timeout" | "oom" | "cap_exceeded" | "provisioning" | "cancelled";
+            /** The first 4 KiB of the code or command, redacted. null unless the tenant keeps texts (audit_text). */
+            text: string | null;
+            /** The thread whose home directory it had; empty for none. */
+            thread_id: string;
+            /** The tool that a model called; empty for calls of no model. */
+            tool: string;
+            /** Names the request or execution. */
+            trace_id: string;
+            /** The turn of the agent's session, or the response; empty for calls of no model. */
+            turn_id: string;
+        };
         /** Agent is a version of an agent. */
         Agent: {
             /**
@@ -364,13 +440,23 @@ export interface components {
         };
         /** AuditRow is one call in the audit trail. */
         AuditRow: {
-            /** The agent that called, as the caller names it; empty if none. */
+            /** The agent that worked; of execute_code, as the caller names it. Empty for none. */
             agent_id: string;
+            /**
+             * Format: double
+             * What the model cost, in US dollars.
+             */
+            cost_usd: number;
             /**
              * Format: date-time
              * When the row was written.
              */
             created_at: string;
+            /**
+             * Format: double
+             * What it was charged, in credits.
+             */
+            credits: number;
             /**
              * Format: int64
              * How long it took, in milliseconds.
@@ -419,7 +505,9 @@ export interface components {
              * How many days the row is kept.
              */
             retention_days: number;
-            /** The turn that it belonged to. */
+            /** The named sandbox; empty for none. */
+            sandbox_id: string;
+            /** The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name. */
             session_id: string;
             /** What was called: execute, execute_code, a tool, or what was done with a named sandbox. */
             source: string;
@@ -439,8 +527,12 @@ export interface components {
             stdout_truncated: boolean;
             /** The id of the tenant. */
             tenant_id: string;
+            /** The thread whose home directory it had; empty for none. */
+            thread_id: string;
             /** Names the request or execution in records and logs. */
             trace_id: string;
+            /** The turn of an agent's session, or the response; empty for calls of no model. */
+            turn_id: string;
         };
         /** AuditTrail is a tenant that has audit rows or seals. */
         AuditTrail: {
@@ -2947,6 +3039,8 @@ export interface components {
              * How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
              */
             audit_days?: number | null;
+            /** Whether the activity shows the beginning of code and commands, redacted; from the next call on. */
+            audit_text?: boolean | null;
             /** Replaces both: one that is left out is the server's. */
             caps?: components["schemas"]["CapOverrides"];
             /** Whether its keys are refused. */
@@ -3161,6 +3255,13 @@ export interface components {
             npm?: string[] | null;
             /** Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2. */
             pip?: string[] | null;
+        };
+        /** Page is a part of a list. */
+        PageActivity: {
+            /** The list itself. */
+            data: components["schemas"]["Activity"][];
+            /** Give it as page to get the next part; null at the end. */
+            next_page: string | null;
         };
         /** Page is a part of a list. */
         PageAgent: {
@@ -5456,6 +5557,8 @@ export interface components {
              * Days that audit rows are kept.
              */
             audit_days: number;
+            /** Whether the activity shows the beginning of code and commands, redacted. While this is false, it has their hashes alone. */
+            audit_text: boolean;
             /** Caps of execute_code; null for the server's. */
             caps: components["schemas"]["CapOverrides"];
             /**
@@ -5509,6 +5612,8 @@ export interface components {
              * How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
              */
             audit_days?: number | null;
+            /** Whether the activity shows the beginning of code and commands, redacted; from the next call on. */
+            audit_text?: boolean | null;
             /** Replaces both: one that is left out is the server's. */
             caps?: components["schemas"]["CapOverrides"];
             /** Whether its keys are refused. */
@@ -5915,6 +6020,8 @@ export interface components {
             before: string;
             /** One entry for each day with use, in UTC. */
             days: components["schemas"]["UsageDay"][];
+            /** With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole. */
+            groups?: components["schemas"]["UsageGroup"][];
             /** The current calendar month in UTC. */
             month: components["schemas"]["UsageMonth"];
             /** What ended executions and responses keep now. */
@@ -5964,6 +6071,11 @@ export interface components {
              * What was charged, in credits.
              */
             credits: number;
+            /**
+             * Format: int64
+             * Of the input and output: counted by Atoll, because the provider did not say.
+             */
+            estimated_tokens: number;
             /**
              * Format: double
              * Seconds times the GiB of memory that it had.
@@ -6038,6 +6150,11 @@ export interface components {
              */
             date: string;
             /**
+             * Format: int64
+             * Of the input and output: counted by Atoll, because the provider did not say.
+             */
+            estimated_tokens: number;
+            /**
              * Format: double
              * Seconds times the GiB of memory that it had.
              */
@@ -6071,6 +6188,83 @@ export interface components {
             sessions: number;
             /** The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response. */
             source: string;
+        };
+        /** UsageGroup is what an agent used, or one of its sessions. */
+        UsageGroup: {
+            /** The id of the agent; of execute_code, as the caller names it. */
+            agent_id: string;
+            /**
+             * Format: int64
+             * To the network.
+             */
+            bytes_out: number;
+            /**
+             * Format: int64
+             * Of the input: read from the provider's cache.
+             */
+            cache_read_tokens: number;
+            /**
+             * Format: int64
+             * Of the input: written to it.
+             */
+            cache_write_tokens: number;
+            /**
+             * Format: int64
+             * How many calls were made.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * US dollars.
+             */
+            cost: number;
+            /**
+             * Format: double
+             * Seconds times the cores that the sandbox had.
+             */
+            cpu_seconds: number;
+            /**
+             * Format: double
+             * What was charged, in credits.
+             */
+            credits: number;
+            /**
+             * Format: int64
+             * Of the input and output: counted by Atoll, because the provider did not say.
+             */
+            estimated_tokens: number;
+            /**
+             * Format: double
+             * Seconds times the GiB of memory that it had.
+             */
+            gib_seconds: number;
+            /**
+             * Format: int64
+             * With those of the caches.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * With those of reasoning.
+             */
+            output_tokens: number;
+            /**
+             * Format: int64
+             * Of the output.
+             */
+            reasoning_tokens: number;
+            /**
+             * Format: double
+             * Wall clock, in a sandbox.
+             */
+            seconds: number;
+            /** The id of the session; empty with group_by agent, and for what was used in no session. */
+            session_id: string;
+            /**
+             * Format: int64
+             * Sandboxes that were started.
+             */
+            sessions: number;
         };
         /** UsageMonth is the state of a tenant's budgets. */
         UsageMonth: {
@@ -6232,6 +6426,8 @@ export interface components {
 }
 /** AcceptedResponse says that an execution goes on without its caller. */
 export type AcceptedResponse = components['schemas']['AcceptedResponse'];
+/** Activity is a call that ran, was refused, or still runs. */
+export type Activity = components['schemas']['Activity'];
 /** Agent is a version of an agent. */
 export type Agent = components['schemas']['Agent'];
 /** AgentChange makes another version; what is left out stays. */
@@ -6523,6 +6719,8 @@ export type Packages = components['schemas']['Packages'];
 /** PackagesChange is what can be changed of Packages; what is left out stays. */
 export type PackagesChange = components['schemas']['PackagesChange'];
 /** Page is a part of a list. */
+export type PageActivity = components['schemas']['PageActivity'];
+/** Page is a part of a list. */
 export type PageAgent = components['schemas']['PageAgent'];
 /** Page is a part of a list. */
 export type PageAuditRow = components['schemas']['PageAuditRow'];
@@ -6806,6 +7004,8 @@ export type Usage = components['schemas']['Usage'];
 export type UsageAmounts = components['schemas']['UsageAmounts'];
 /** UsageDay is what was used on one day by one interface, of one model or of one tool. */
 export type UsageDay = components['schemas']['UsageDay'];
+/** UsageGroup is what an agent used, or one of its sessions. */
+export type UsageGroup = components['schemas']['UsageGroup'];
 /** UsageMonth is the state of a tenant's budgets. */
 export type UsageMonth = components['schemas']['UsageMonth'];
 /** UsageOutputs is what a tenant's ended executions and responses keep. */

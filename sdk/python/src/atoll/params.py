@@ -1023,6 +1023,10 @@ class NewTenant(TypedDict):
     """
     How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
     """
+    audit_text: NotRequired[bool | None]
+    """
+    Whether the activity shows the beginning of code and commands, redacted; from the next call on.
+    """
     caps: NotRequired[CapOverrides]
     """
     Replaces both: one that is left out is the server's.
@@ -1589,6 +1593,10 @@ class TenantChange(TypedDict):
     audit_days: NotRequired[int | None]
     """
     How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
+    """
+    audit_text: NotRequired[bool | None]
+    """
+    Whether the activity shows the beginning of code and commands, redacted; from the next call on.
     """
     caps: NotRequired[CapOverrides]
     """

@@ -24,6 +24,114 @@ class AcceptedResponse(Record):
     """
 
 
+class Activity(Record):
+    """
+    Activity is a call that ran, was refused, or still runs.
+    """
+
+    __slots__ = ()
+    agent_id: str
+    """
+    The agent that worked; of execute_code, as the caller names it. Empty for none.
+    """
+    at: datetime
+    """
+    When it ended; when it began, while it runs.
+    """
+    cost_usd: float
+    """
+    What the model cost, in US dollars. Prices of tools and windows are in usage.
+    """
+    credits: float
+    """
+    What it was charged, in credits.
+    """
+    duration_ms: int
+    """
+    How long it took, in milliseconds.
+    """
+    environment_id: str
+    """
+    Where it ran.
+    """
+    environment_name: str
+    """
+    Its name; empty once it is deleted.
+    """
+    executed_code_hash: str
+    """
+    SHA-256 of the code, command, path or request to a model, in hexadecimal digits.
+    """
+    exit_code: int
+    """
+    The exit code of the program; 128+n when signal n ended it. 0 while it runs.
+    """
+    failure_reason: str
+    """
+    Why it failed or was refused; empty if it did not.
+    """
+    key_id: str
+    """
+    The key or token that called; of an agent's work, the one that began the turn.
+    """
+    key_name: str
+    """
+    The name of the key, or of the key that made the token; empty once it is deleted.
+    """
+    kind: Literal["code", "command", "file", "sandbox", "model", "web", "mcp", "confirmation", "other"]
+    """
+    What was done.
+    """
+    language: str
+    """
+    The language of the code.
+    """
+    metadata: dict[str, str]
+    """
+    What else is on record of the call.
+    """
+    outbound_hosts: list[str]
+    """
+    Hosts that it contacted, and what the network policy refused.
+    """
+    sandbox_id: str
+    """
+    The named sandbox; empty for none.
+    """
+    session_id: str
+    """
+    The agent's session; of a response, its container; of other calls, the session or turn that they name.
+    """
+    source: str
+    """
+    What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process.
+    """
+    status: Literal["running", "ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"]
+    """
+    How it ended.
+    """
+    text: str | None
+    """
+    The first 4 KiB of the code or command, redacted. null unless the tenant keeps texts (audit_text).
+    """
+    thread_id: str
+    """
+    The thread whose home directory it had; empty for none.
+    """
+    tool: str
+    """
+    The tool that a model called; empty for calls of no model.
+    """
+    trace_id: str
+    """
+    Names the request or execution.
+    """
+    turn_id: str
+    """
+    The turn of the agent's session, or the response; empty for calls of no model.
+    """
+
+
 class AgentCompaction(Record):
     """
     AgentCompaction says when a conversation is summarized.
@@ -332,11 +440,19 @@ class AuditRow(Record):
     __slots__ = ()
     agent_id: str
     """
-    The agent that called, as the caller names it; empty if none.
+    The agent that worked; of execute_code, as the caller names it. Empty for none.
+    """
+    cost_usd: float
+    """
+    What the model cost, in US dollars.
     """
     created_at: datetime
     """
     When the row was written.
+    """
+    credits: float
+    """
+    What it was charged, in credits.
     """
     duration_ms: int
     """
@@ -394,9 +510,13 @@ class AuditRow(Record):
     """
     How many days the row is kept.
     """
+    sandbox_id: str
+    """
+    The named sandbox; empty for none.
+    """
     session_id: str
     """
-    The turn that it belonged to.
+    The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name.
     """
     source: str
     """
@@ -422,9 +542,17 @@ class AuditRow(Record):
     """
     The id of the tenant.
     """
+    thread_id: str
+    """
+    The thread whose home directory it had; empty for none.
+    """
     trace_id: str
     """
     Names the request or execution in records and logs.
+    """
+    turn_id: str
+    """
+    The turn of an agent's session, or the response; empty for calls of no model.
     """
 
 
@@ -1881,6 +2009,22 @@ class Packages(Record):
     pip: list[str]
     """
     Packages of Python.
+    """
+
+
+class PageActivity(Record):
+    """
+    Page is a part of a list.
+    """
+
+    __slots__ = ()
+    data: list[Activity]
+    """
+    The list itself.
+    """
+    next_page: str | None
+    """
+    Give it as page to get the next part; null at the end.
     """
 
 
@@ -3533,6 +3677,10 @@ class Tenant(Record):
     """
     Days that audit rows are kept.
     """
+    audit_text: bool
+    """
+    Whether the activity shows the beginning of code and commands, redacted. While this is false, it has their hashes alone.
+    """
     caps: CapOverrides
     """
     Caps of execute_code; null for the server's.
@@ -3961,6 +4109,10 @@ class UsageAmounts(Record):
     """
     What was charged, in credits.
     """
+    estimated_tokens: int
+    """
+    Of the input and output: counted by Atoll, because the provider did not say.
+    """
     gib_seconds: float
     """
     Seconds times the GiB of memory that it had.
@@ -4025,6 +4177,10 @@ class UsageDay(Record):
     """
     In UTC.
     """
+    estimated_tokens: int
+    """
+    Of the input and output: counted by Atoll, because the provider did not say.
+    """
     gib_seconds: float
     """
     Seconds times the GiB of memory that it had.
@@ -4056,6 +4212,78 @@ class UsageDay(Record):
     source: str
     """
     The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response.
+    """
+
+
+class UsageGroup(Record):
+    """
+    UsageGroup is what an agent used, or one of its sessions.
+    """
+
+    __slots__ = ()
+    agent_id: str
+    """
+    The id of the agent; of execute_code, as the caller names it.
+    """
+    bytes_out: int
+    """
+    To the network.
+    """
+    cache_read_tokens: int
+    """
+    Of the input: read from the provider's cache.
+    """
+    cache_write_tokens: int
+    """
+    Of the input: written to it.
+    """
+    calls: int
+    """
+    How many calls were made.
+    """
+    cost: float
+    """
+    US dollars.
+    """
+    cpu_seconds: float
+    """
+    Seconds times the cores that the sandbox had.
+    """
+    credits: float
+    """
+    What was charged, in credits.
+    """
+    estimated_tokens: int
+    """
+    Of the input and output: counted by Atoll, because the provider did not say.
+    """
+    gib_seconds: float
+    """
+    Seconds times the GiB of memory that it had.
+    """
+    input_tokens: int
+    """
+    With those of the caches.
+    """
+    output_tokens: int
+    """
+    With those of reasoning.
+    """
+    reasoning_tokens: int
+    """
+    Of the output.
+    """
+    seconds: float
+    """
+    Wall clock, in a sandbox.
+    """
+    session_id: str
+    """
+    The id of the session; empty with group_by agent, and for what was used in no session.
+    """
+    sessions: int
+    """
+    Sandboxes that were started.
     """
 
 
@@ -5693,6 +5921,10 @@ class Usage(Record):
     totals: UsageAmounts
     """
     Of the days above; calls are those of interfaces alone.
+    """
+    groups: list[UsageGroup] | None
+    """
+    With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole.
     """
 
 
