@@ -126,11 +126,11 @@ func testGroups(t *testing.T, o Opened) {
 		change func(*usage.GroupFilter)
 		want   []usage.Group
 	}{
-		"agents":     {func(*usage.GroupFilter) {}, []usage.Group{{"agt_2", "", third}, {"agt_1", "", both}}},
-		"sessions":   {func(f *usage.GroupFilter) { f.Sessions = true }, []usage.Group{{"agt_2", "sess_3", third}, {"agt_1", "sess_2", second}, {"agt_1", "sess_1", one}}},
-		"of one":     {func(f *usage.GroupFilter) { f.Sessions, f.Agent = true, "agt_2" }, []usage.Group{{"agt_2", "sess_3", third}}},
-		"one itself": {func(f *usage.GroupFilter) { f.Sessions, f.Session = true, "sess_1" }, []usage.Group{{"agt_1", "sess_1", one}}},
-		"a day":      {func(f *usage.GroupFilter) { f.Before = monday.Add(2 * time.Hour) }, []usage.Group{{"agt_2", "", third}, {"agt_1", "", one}}},
+		"agents":     {func(*usage.GroupFilter) {}, []usage.Group{{Agent: "agt_2", Session: "", Day: third}, {Agent: "agt_1", Session: "", Day: both}}},
+		"sessions":   {func(f *usage.GroupFilter) { f.Sessions = true }, []usage.Group{{Agent: "agt_2", Session: "sess_3", Day: third}, {Agent: "agt_1", Session: "sess_2", Day: second}, {Agent: "agt_1", Session: "sess_1", Day: one}}},
+		"of one":     {func(f *usage.GroupFilter) { f.Sessions, f.Agent = true, "agt_2" }, []usage.Group{{Agent: "agt_2", Session: "sess_3", Day: third}}},
+		"one itself": {func(f *usage.GroupFilter) { f.Sessions, f.Session = true, "sess_1" }, []usage.Group{{Agent: "agt_1", Session: "sess_1", Day: one}}},
+		"a day":      {func(f *usage.GroupFilter) { f.Before = monday.Add(2 * time.Hour) }, []usage.Group{{Agent: "agt_2", Session: "", Day: third}, {Agent: "agt_1", Session: "", Day: one}}},
 		"another":    {func(f *usage.GroupFilter) { f.Tenant = "c" }, nil},
 	} {
 		f := week
