@@ -5,6 +5,7 @@ package api
 import _ "embed"
 
 //go:generate go run ./genopenapi openapi.json
+//go:generate go run ./genreference openapi.json ../docs/reference/api
 
 // OpenAPI is the document, as indented JSON.
 //
