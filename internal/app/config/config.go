@@ -4,7 +4,7 @@
 // A setting comes from, in rising order of precedence: its default, the
 // configuration file, the environment, a flag. Its names follow from each
 // other: pool_size in the file is ATOLL_POOL_SIZE in the environment and
-// --pool-size as a flag. docs/configuration.md is written from the tags here.
+// --pool-size as a flag. docs/reference/settings.md is written from the tags here.
 package config
 
 import (
@@ -85,7 +85,7 @@ type Config struct {
 	MaxFileBytes Size `group:"Models" name:"max_file_bytes" default:"10GiB" help:"Bytes that all uploaded files of a tenant may have together; above it the answer is 429. 0 for any number."`
 	MaxFileSize  Size `group:"Models" name:"max_file_size" default:"500MiB" help:"Bytes that an uploaded file may have; above it the answer is 413. 0 for any number."`
 
-	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, any server that answers as POST /v1/search does, or the tool of an MCP server. See docs/web.md."`
+	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, any server that answers as POST /v1/search does, or the tool of an MCP server. See docs/reference/web.md."`
 	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of search_provider; of http and mcp that of its endpoint. It may be private or this machine's, and is reached without a proxy."`
 	SearchKeyFile   string `group:"Web" name:"search_key_file" default:"" shown:"none" help:"File with the key for search_provider, read at the start."`
 	SearchTool      string `group:"Web" name:"search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server searches, for the provider mcp."`

@@ -169,12 +169,12 @@ func TestEverySettingIsDocumented(t *testing.T) {
 		}
 		seen[s.Name] = true
 	}
-	committed, err := os.ReadFile("../../../docs/configuration.md")
+	committed, err := os.ReadFile("../../../docs/reference/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(committed) != Markdown() {
-		t.Error("docs/configuration.md is not what the settings say now: run make generate")
+		t.Error("docs/reference/settings.md is not what the settings say now: run make generate")
 	}
 }
 
