@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/help"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -57,7 +58,7 @@ type Handlers struct {
 
 // Operations is the table of what the handlers serve, and the documentation.
 func (h Handlers) Operations() []httpapi.Operation {
-	table := docs.Operations()
+	table := append(docs.Operations(), help.Operations()...)
 	if h.Execute != nil {
 		table = append(table, h.Execute.Operations()...)
 	}
