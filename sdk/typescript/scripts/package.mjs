@@ -15,7 +15,7 @@ try {
   else execFileSync(process.execPath, [root + "node_modules/typescript/bin/tsc", "-p", root + "tsconfig.json", "--outDir", join(made, "dist")], { stdio: "inherit" });
   const { devDependencies, scripts, ...published } = JSON.parse(readFileSync(root + "package.json", "utf8"));
   writeFileSync(join(made, "package.json"), JSON.stringify(published, null, 2) + "\n");
-  copyFileSync(root + "README.md", join(made, "README.md"));
+  for (const name of ["README.md", "LICENSE"]) copyFileSync(root + name, join(made, name));
   // npm gives files their modes, but a fixed time.
   for (const at of readdirSync(made, { recursive: true, withFileTypes: true })) chmodSync(join(at.parentPath, at.name), at.isDirectory() ? 0o755 : 0o644);
   mkdirSync(folder, { recursive: true });
