@@ -33,6 +33,7 @@ run: build ## build everything, start the server on 127.0.0.1:8080, run a progra
 .PHONY: build
 build: ## build atoll, its guest and gVisor's runtime into bin/
 	@mkdir -p bin/gvisor-bin
+	@scripts/docs.sh --optional
 	@test -x bin/atoll-runsc || echo "building gVisor's runtime; the first time takes a few minutes"
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
@@ -50,22 +51,25 @@ bindir = $(PREFIX)/bin
 libexecdir = $(PREFIX)/libexec/atoll
 datadir = $(PREFIX)/share/atoll
 unitdir = $(PREFIX)/lib/systemd/system
+docdir = $(PREFIX)/share/doc/atoll
 
 .PHONY: install
 install: ## install what make build built: PREFIX (/usr/local), DESTDIR, SYSCONFDIR (/etc)
 	@test -x $(BIN)/atoll -a -x $(BIN)/gvisor-bin/gvisor_sentry || { echo "run 'make build' first"; exit 1; }
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/gvisor-bin $(DESTDIR)$(datadir) $(DESTDIR)$(unitdir) $(DESTDIR)$(SYSCONFDIR)/atoll
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/gvisor-bin $(DESTDIR)$(datadir) $(DESTDIR)$(unitdir) $(DESTDIR)$(SYSCONFDIR)/atoll $(DESTDIR)$(docdir)
 	install -m 755 $(BIN)/atoll $(DESTDIR)$(bindir)/atoll
 	install -m 755 $(BIN)/atoll-guest $(BIN)/atoll-guestd $(BIN)/atoll-runsc $(DESTDIR)$(libexecdir)
 	install -m 755 $(BIN)/gvisor-bin/gvisor_sentry $(DESTDIR)$(libexecdir)/gvisor-bin/gvisor_sentry
 	sed 's|/usr/local/bin|$(bindir)|g' deploy/systemd/atoll.service >$(DESTDIR)$(unitdir)/atoll.service
 	chmod 644 $(DESTDIR)$(unitdir)/atoll.service
+	install -m 644 LICENSE $(DESTDIR)$(docdir)/copyright
+	install -m 644 NOTICE $(DESTDIR)$(docdir)/NOTICE
 	test -e $(DESTDIR)$(SYSCONFDIR)/atoll/atoll.yaml || install -m 640 packaging/atoll.yaml $(DESTDIR)$(SYSCONFDIR)/atoll/atoll.yaml
 
 .PHONY: uninstall
 uninstall: ## remove what make install installed, but not the configuration and the data
 	rm -f $(DESTDIR)$(bindir)/atoll $(DESTDIR)$(unitdir)/atoll.service
-	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(datadir)
+	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(datadir) $(DESTDIR)$(docdir)
 
 .PHONY: package
 package: build ## write a .deb, a tarball, the default image and an OCI image of the server to .cache/package
@@ -81,6 +85,15 @@ packages: ## write the client libraries' packages to .cache/packages
 	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s package "$(CURDIR)/.cache/packages"
 	go run -C tools ./gomodule "$(CURDIR)/.cache/packages/go"
 
+.PHONY: docs
+docs: ## build the documentation site that the server embeds and serves at /help
+	@scripts/docs.sh
+
+.PHONY: release
+release: package packages ## write everything of a release to .cache/release: packages, libraries, SBOM, provenance, checksums
+	rm -rf .cache/release
+	VERSION=$(VERSION) packaging/release.sh .cache/release
+
 # Not checked in: each is made of the docstrings, which the checks of the libraries ask for.
 .PHONY: reference
 reference: ## write the API references of the client libraries to .cache/reference
@@ -90,9 +103,20 @@ reference: ## write the API references of the client libraries to .cache/referen
 	sdk/typescript/scripts/install.sh && npm --prefix sdk/typescript run -s reference -- --out "$(CURDIR)/.cache/reference/typescript"
 	go doc -C sdk/go -all >.cache/reference/go/atoll.txt
 
+.PHONY: quick
+quick: ## format, vet, build and run the tests that need no root, image or service
+	@scripts/quick.sh
+
+# With PKG, RUN is a regular expression of tests: make test PKG=./internal/core/run RUN=TestCost
+PKG ?=
+RUN ?= .
 .PHONY: test
-test: test-deps build ## install what the tests need, check everything, run all tests
-	@scripts/test.sh
+test: test-deps build ## install what the tests need, check everything, run all tests; PKG and RUN select some
+	@$(if $(PKG),scripts/test-one.sh '$(PKG)' '$(RUN)',scripts/test.sh)
+
+.PHONY: dev
+dev: ## start a server with --dev, rebuild and restart it on every change
+	@scripts/dev.sh
 
 .PHONY: test-deps
 test-deps:
