@@ -1,5 +1,5 @@
 // Command bench measures Atoll against the baselines it promises to beat, all in
-// one run on one machine: 'make bench'. docs/benchmarks.md says what each case
+// one run on one machine: 'make bench'. docs/operate/benchmarks.md says what each case
 // is and how to read it.
 package main
 

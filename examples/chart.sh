@@ -3,7 +3,7 @@
 #
 #   examples/chart.sh FOLDER [what else 'atoll ask' takes, such as --model NAME]
 #
-# Needs a server with a model (docs/models.md), and its key as any command does.
+# Needs a server with a model (docs/reference/models.md), and its key as any command does.
 set -eu
 
 folder=${1:?a folder for the chart}

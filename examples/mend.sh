@@ -3,7 +3,7 @@
 #
 #   examples/mend.sh FOLDER [what else 'atoll ask' takes, such as --model NAME]
 #
-# Needs a server with a model (docs/models.md), and its key as any command does. What the
+# Needs a server with a model (docs/reference/models.md), and its key as any command does. What the
 # model wrote is shown here, and runs in the sandbox alone.
 set -eu
 

@@ -3,7 +3,7 @@
 #
 #   examples/search.sh FOLDER [what else 'atoll ask' takes, such as --model NAME]
 #
-# Needs a server with a model (docs/models.md) and a search provider (docs/web.md), and its
+# Needs a server with a model (docs/reference/models.md) and a search provider (docs/reference/web.md), and its
 # key as any command does. The sandbox needs no network.
 set -eu
 

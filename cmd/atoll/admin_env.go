@@ -47,7 +47,7 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.Int64Var(&f.openFiles, "open-files", 0, "open files of one process")
 	flags.Int64Var(&f.inodes, "inodes", 0, "files in each of the three")
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: "+choices(tenant.Profiles))
-	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
+	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/reference/permissions.md, - for stdin")
 	flags.StringArrayVar(&f.apt, "apt", nil, "package of Debian to install in the image, once, in place of those there are; repeatable, '' for none")
 	flags.StringArrayVar(&f.pip, "pip", nil, "Python package, likewise, such as six==1.17.0")
 	flags.StringArrayVar(&f.npm, "npm", nil, "npm package, likewise, such as left-pad@1.3.0")

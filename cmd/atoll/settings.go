@@ -115,7 +115,7 @@ func (a *cli) configCommand() *cobra.Command {
 
 In the file a setting has the name shown here; in the environment it is in
 capitals after ATOLL_; as a flag it has dashes: pool_size, ATOLL_POOL_SIZE,
---pool-size. docs/configuration.md says what each one does.`,
+--pool-size. docs/reference/settings.md explains each one.`,
 		Args: cobra.NoArgs,
 		RunE: failing(func(context.Context, *cobra.Command, []string) error {
 			cfg, _, err := a.load(s)

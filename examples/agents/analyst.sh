@@ -3,7 +3,7 @@
 #
 #   examples/agents/analyst.sh FOLDER MODEL
 #
-# Needs a server with the model (docs/models.md), and its key as any command does.
+# Needs a server with the model (docs/reference/models.md), and its key as any command does.
 set -eu
 
 folder=${1:?a folder for the chart}

@@ -3,7 +3,7 @@
 #
 #   examples/agents/coder.sh FOLDER MODEL
 #
-# Needs git, a server with the model (docs/models.md), and its key as any command does. The
+# Needs git, a server with the model (docs/reference/models.md), and its key as any command does. The
 # repository goes to the sandbox as a git bundle, so that no network is needed.
 set -eu
 

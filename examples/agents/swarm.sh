@@ -3,7 +3,7 @@
 #
 #   examples/agents/swarm.sh MODEL
 #
-# Needs a server with the model (docs/models.md), and its key as any command does.
+# Needs a server with the model (docs/reference/models.md), and its key as any command does.
 set -eu
 
 model=${1:?the name of a model of the server}

@@ -44,7 +44,7 @@ func TestBashSemantics(t *testing.T) {
 }
 
 func TestBashIntrospection(t *testing.T) {
-	// Numbers that no two runs share, and what docs/guest-protocol.md names.
+	// Numbers that no two runs share, and what docs/contribute/guest-protocol.md names.
 	const own = `^declare [-airx]+ (BASHPID|EPOCH.*|PPID|RANDOM|SRANDOM|BASH_VERSINFO|BASH_ARGC|PIPESTATUS|SECONDS)`
 	same(t, guesttest.Bash, nil, []program{
 		{name: "variables", code: "declare -p | grep -vE '" + own + "'\n"},

@@ -4,7 +4,7 @@
 // What comes from a guest is written by the party that controls the sandbox. A Client
 // checks every length, number and order, allocates nothing by a length it was
 // told, and ends the conversation with ErrProtocol at the first thing that
-// cannot be. docs/guest-protocol.md describes the protocol.
+// cannot be. docs/contribute/guest-protocol.md describes the protocol.
 package guest
 
 import (

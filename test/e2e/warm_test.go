@@ -135,7 +135,7 @@ func TestWarmLooksFreshlyStarted(t *testing.T) {
 	}
 }
 
-// fileLocks is the limit that holds the mark of a run: see docs/guest-protocol.md.
+// fileLocks is the limit that holds the mark of a run: see docs/contribute/guest-protocol.md.
 var fileLocks = regexp.MustCompile(`(Max file locks|file locks) .*`)
 
 func withoutMark(text string) string { return fileLocks.ReplaceAllString(text, "file locks") }

@@ -291,7 +291,7 @@ func (c *container) zombies() int {
 }
 
 // TestContainer starts the release's OCI image with the three sets of privileges
-// that docs/install.md describes.
+// that docs/operate/install.md describes.
 func TestContainer(t *testing.T) {
 	dir, config := rootfs(t)
 	const hog = "x = bytearray(700 << 20)\nprint(len(x))"

@@ -24,9 +24,9 @@ var packages = map[string]string{
 	"http": "net/http", "os": "os", "strings": "strings", "time": "time",
 }
 
-// TestGoPage runs the snippets of docs/sdk/go.md as one program.
+// TestGoPage runs the snippets of docs/reference/sdk/go.md as one program.
 func TestGoPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/sdk/go.md")
+	page, err := os.ReadFile("../../docs/reference/sdk/go.md")
 	if err != nil {
 		t.Fatal(err)
 	}

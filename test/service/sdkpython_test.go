@@ -63,7 +63,7 @@ func TestPythonLibrary(t *testing.T) {
 	}
 	t.Run("snippets", func(t *testing.T) {
 		t.Parallel()
-		run(t, []folder{pythonFolder}, "snippets.py", "../../docs/sdk/python.md", "../../docs/coming-from.md", "README.md")
+		run(t, []folder{pythonFolder}, "snippets.py", "../../docs/reference/sdk/python.md", "../../docs/how-to/migrate-from-another-sandbox.md", "README.md")
 	})
 	t.Run("frameworks", func(t *testing.T) {
 		t.Parallel()

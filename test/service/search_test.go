@@ -14,7 +14,7 @@ import (
 )
 
 // searches answers those of the tests' servers: of pages as SearXNG does, of people as
-// docs/web.md says.
+// docs/reference/web.md says.
 var searches = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/search":

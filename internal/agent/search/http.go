@@ -16,7 +16,7 @@ var httpFilters = web.Filters{Languages: web.MaxFilters, Country: true, Publishe
 // contractDate is how the contract writes dates.
 const contractDate = "1/2/2006"
 
-// askHTTP asks as clients ask this server by POST /v1/search: docs/web.md has the contract.
+// askHTTP asks as clients ask this server by POST /v1/search: docs/reference/web.md has the contract.
 func askHTTP(e *Engine, ctx context.Context, r web.Request) (*http.Request, error) {
 	date := func(t time.Time) string {
 		if t.IsZero() {

@@ -19,9 +19,9 @@ import (
 // block is a fenced piece of a document.
 var block = regexp.MustCompile("(?s)```(python|js|go)\n(.*?)```")
 
-// The programs that docs/webhooks.md gives to receivers do what it says.
+// The programs that docs/how-to/receive-webhooks.md gives to receivers do what it says.
 func TestDocumentedReceivers(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/webhooks.md")
+	doc, err := os.ReadFile("../../../docs/how-to/receive-webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

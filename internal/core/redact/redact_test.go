@@ -294,13 +294,13 @@ func TestRules(t *testing.T) {
 
 // The document that operators read lists every rule.
 func TestRulesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/redaction.md")
+	doc, err := os.ReadFile("../../../docs/reference/redaction.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range redact.Rules {
 		if row := "| `" + r.Name + "` | " + r.Doc + " |"; !strings.Contains(string(doc), row) {
-			t.Errorf("docs/redaction.md lacks the row\n%s", row)
+			t.Errorf("docs/reference/redaction.md lacks the row\n%s", row)
 		}
 	}
 }

@@ -6,7 +6,7 @@
 // What comes from a guest daemon is written by the party that controls the sandbox. A
 // Client checks every length, number and order, allocates nothing by a length it
 // was told, and ends the conversation with ErrProtocol at the first thing that no
-// guest daemon says. docs/guest-protocol.md describes the protocol.
+// guest daemon says. docs/contribute/guest-protocol.md describes the protocol.
 //
 // Paths, arguments and variables are bytes without a NUL, not necessarily UTF-8.
 package client

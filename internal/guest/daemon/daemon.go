@@ -5,7 +5,7 @@
 // the sandbox can reach. When the connection is lost, programs go on, and it
 // sleeps until it is told again. Files are touched with the rights of the
 // unprivileged user alone, and programs started under the sandbox's rules.
-// docs/guest-protocol.md has the protocol.
+// docs/contribute/guest-protocol.md has the protocol.
 package daemon
 
 import (

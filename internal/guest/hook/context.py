@@ -1,6 +1,6 @@
 # The persistent Python of a code context: runs the pieces of code that come on
 # descriptor 3, one after the other, in one namespace, and tells on descriptor 4
-# what came of them. docs/contexts.md describes the messages.
+# what came of them. The Go package contexts describes the messages.
 
 import ast
 import base64

@@ -3,7 +3,7 @@
 // into a stream whose last writer was killed in the middle of a frame.
 //
 // It is linked into process 1 of every sandbox, so it imports next to nothing.
-// docs/guest-protocol.md describes the protocol in prose.
+// docs/contribute/guest-protocol.md describes the protocol in prose.
 package wire
 
 import (

@@ -98,7 +98,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 
 // TestLostKey follows the runbook where the key is lost for good.
 func TestLostKey(t *testing.T) {
-	book, err := os.ReadFile("../../../docs/runbook.md")
+	book, err := os.ReadFile("../../../docs/operate/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}

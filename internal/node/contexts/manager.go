@@ -6,6 +6,15 @@
 // mislead only the caller that runs that program. So every message is bounded and checked, and
 // the first one that no script of ours writes ends the context.
 //
+// To the script, each piece is a line "ID LENGTH" and that many bytes of code. A third word,
+// key or ?, belongs to a run with a key, which Python alone takes: the script remembers the
+// last key, starts none twice, and answers began, known or unknown. From the script come JSON
+// lines of up to 10 MiB: ready, display, result, error, and last done, then a blank. The
+// daemon forwards what came earlier on standard output and error before each line.
+//
+// Node.js is interrupted by SIGINT, then SIGURG, which reaches a thread that the first await
+// starts (about 40 ms and 10 MB) and that asks V8 to stop the code 200 ms later.
+//
 // Contexts are found by the ids of their processes, which the sandbox's daemon keeps:
 // nothing of them is lost when the server restarts.
 package contexts

@@ -3,8 +3,29 @@
 //
 // A Store saves states of homes in a blob store, restores them into folders, and
 // edits them without a sandbox. Only what changed is saved. A Cache is an
-// executor's folder of the homes that were used last. The formats are described
-// in docs/threads.md.
+// executor's folder of the homes that were used last.
+//
+// Below threads/TENANT/ the blob store holds:
+//
+//   - packs/…: up to about 5 MiB of chunks. A pack begins with "atollP01"; then come
+//     the chunks, an encrypted index (digest, offset, stored and plain length of each),
+//     and the length of the index in 4 bytes.
+//   - states/…: one object for each saved state. It begins with "atollS01"; then,
+//     encrypted, come the byte and entry counts, the packs in use, and the positions
+//     of the tree's segments.
+//   - condemned: in clear, the packs without references, and since when.
+//
+// A chunk is 1 MiB of a file, a smaller file, or a segment of the tree with some
+// hundred entries, cut by a hash of names. It is compressed with zstd if that makes it
+// shorter (first byte 1, else 0), and encrypted with AES-256-GCM. Its name is a 16-byte
+// BLAKE2b under the tenant's key, so a tenant's equal chunks are stored once, and
+// tenants cannot compare. Keys come from the operator's secret key by HKDF-SHA-256; a
+// pack's key also from its name, and the nonce of a part is its offset.
+//
+// A save compares inode, times, size and change time of each entry, reads what differs,
+// and stores the chunks that neither the last state nor the tenant's 256 newest packs
+// have. Objects without references are removed a day later: a pack is condemned first
+// and deleted a day after that, and no save uses a condemned pack of another thread.
 //
 // What is in a home was made by untrusted programs. No path of it is
 // ever followed on the host: folders are opened one by one, relative to the one

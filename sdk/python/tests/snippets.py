@@ -1,6 +1,6 @@
 """Runs the Python snippets of documents, in order, against the server of ATOLL_BASE_URL.
 
-    python tests/snippets.py docs/sdk/python.md docs/coming-from.md sdk/python/README.md
+    python tests/snippets.py docs/reference/sdk/python.md docs/how-to/migrate-from-another-sandbox.md sdk/python/README.md
 
 The snippets of a document share their names. One that follows <!-- needs: model --> is run
 where ATOLL_MODEL names a scripted model; one that needs a package, where that is installed.

@@ -1,4 +1,4 @@
-// Looks at the types of the package, its tests, and the code of docs/sdk, which needs the built package, at its size, and at the npm package.
+// Looks at the types of the package, its tests, and the code of docs/reference/sdk, which needs the built package, at its size, and at the npm package.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { extract } from "./snippets.mjs";

@@ -10,8 +10,8 @@ export function extract() {
   mkdirSync(folder, { recursive: true });
   const all = [];
   const wanted = new Map();
-  for (const file of ["sdk/typescript", "sdk/reactive", "coming-from"]) {
-    const page = file.replace("sdk/", "");
+  for (const file of ["reference/sdk/typescript", "reference/sdk/reactive", "how-to/migrate-from-another-sandbox"]) {
+    const page = file.split("/").at(-1);
     const text = readFileSync(`${pages}${file}.md`, "utf8");
     const blocks = /(<!-- test: elsewhere [^>]*-->\n)?```ts\n(.*?)```\n(?:```text\n(.*?)```\n)?/gs;
     for (const { index, 1: elsewhere, 2: code, 3: prints } of text.matchAll(blocks)) {

@@ -1,4 +1,4 @@
-// Runs the tests, the code of docs/sdk among them, against the server of ATOLL_BASE_URL and
+// Runs the tests, the code of docs/reference/sdk among them, against the server of ATOLL_BASE_URL and
 // ATOLL_API_KEY. npm run check looks at their types.
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";

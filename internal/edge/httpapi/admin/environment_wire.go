@@ -44,7 +44,7 @@ type EnvironmentChange struct {
 
 	PermissionProfile *string                        `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
 	Permissions       *environment.PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
-	Isolation         *string                        `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules."`
+	Isolation         *string                        `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules."`
 	Packages          *environment.PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 

@@ -142,7 +142,7 @@ func TestGovernHandedOn(t *testing.T) {
 
 // TestClasses: each tool of ours has a class, or is known to have none, and the documentation says so.
 func TestClasses(t *testing.T) {
-	doc, err := os.ReadFile("../../../../docs/agents.md")
+	doc, err := os.ReadFile("../../../../docs/reference/agents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestClasses(t *testing.T) {
 			row = regexp.MustCompile("(?m)^.*`" + t1.Name + "`.* have no class")
 		}
 		if !ok || !row.Match(doc) {
-			t.Errorf("the class of %s is %q, %t, and docs/agents.md does not say so", t1.Name, class, ok)
+			t.Errorf("the class of %s is %q, %t, and docs/reference/agents.md does not say so", t1.Name, class, ok)
 		}
 	}
 }

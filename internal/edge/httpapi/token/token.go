@@ -161,7 +161,7 @@ func (in *NewToken) domain() (t tenant.Token, err error) {
 		}
 		for _, id := range t.Operations {
 			if _, open := httpapi.TokenOperation(id); !open {
-				return t, httpapi.Invalid("operations: %q is not open to tokens; docs/tokens.md lists those that are", clip(id))
+				return t, httpapi.Invalid("operations: %q is not open to tokens; docs/reference/tokens.md lists those that are", clip(id))
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func Available() error {
 		}
 	}
 	if rootless.Alone() {
-		return fault.New(fault.Unavailable, "building the default image takes users to give its files to: grant subordinate ids, as docs/rootless.md says, or build it as root")
+		return fault.New(fault.Unavailable, "building the default image takes users to give its files to: grant subordinate ids, as docs/operate/rootless.md says, or build it as root")
 	}
 	if len(missing) > 0 {
 		return fault.New(fault.Unavailable, "building the default image takes packages that are missing: apt-get install %s", strings.Join(missing, " "))

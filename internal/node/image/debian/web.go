@@ -2,7 +2,7 @@ package debian
 
 import _ "embed"
 
-// webModule searches the web and reads pages by way of the host: docs/responses.md.
+// webModule searches the web and reads pages by way of the host: docs/reference/responses.md.
 //
 //go:embed files/atoll_web.py
 var webModule string
