@@ -39,7 +39,8 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 		}
 		e.Permissions, e.Profile, e.AllowMCP = c.Profile.Permissions(), string(*c.Profile), false
 		// Full access to files is root's: as the ordinary user, programs may not change the image's.
-		e.Permissions.Process.Root = *c.Profile == Unrestricted && t.RootEnabled
+		// Permitted says whether the tenant's policy lets them, now and whenever that changes.
+		e.Permissions.Process.Root = *c.Profile == Unrestricted
 	}
 	p := e.Permissions
 	if err := c.network(&p.Network); err != nil {
@@ -64,7 +65,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 		return invalid("permissions: %s", err)
 	}
 	e.Permissions = p
-	return t.Allows(e)
+	return t.allows(e, c.Root != nil || e.Profile != string(Unrestricted))
 }
 
 // NetworkOver is what c makes of a network policy.
@@ -116,10 +117,10 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-// Allows reports, as a Forbidden fault, that an environment has a network, or runs
-// programs as root, where the tenant's policy does not let it.
-func (t *Tenant) Allows(e *Environment) error {
-	if e.Permissions.Process.Root && !t.RootEnabled {
+// allows reports, as a Forbidden fault, that an environment has a network, or runs programs as
+// root where that was asked for by name, and the tenant's policy does not let it.
+func (t *Tenant) allows(e *Environment, named bool) error {
+	if named && e.Permissions.Process.Root && !t.RootEnabled {
 		return fault.New(fault.Forbidden, "the policy of this tenant does not let programs run as root in their sandbox: send \"permissions\": {\"process\": {\"root\": false}}, or have the operator allow it (atoll tenant set %s --root)", t.Name)
 	}
 	if t.NetworkEnabled || e.Permissions.Network.Blocked() {

@@ -63,7 +63,7 @@ func TestPermissionsOfAnEnvironment(t *testing.T) {
 			return len(p.Network.AllowedHosts) == 0 && p.Process.MaxProcesses == 10 && len(p.Filesystem.Blocked) == 2
 		}},
 		{"unrestricted", tenant.PermissionsChange{Profile: new(tenant.Unrestricted)}, func(p runtime.Permissions) bool {
-			return !p.Restricts() && p.Network.Mode == runtime.NetworkUnrestricted
+			return p.Process.Root && p.Process.MaxProcesses == 0 && p.Filesystem.Writable == nil && p.Network.Mode == runtime.NetworkUnrestricted
 		}},
 	} {
 		p, err := change(c.do)
