@@ -167,6 +167,40 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestDocumentHints: where a PDF file cannot be made, or not as the document looks, the
+// model is told what the user and the operator have to do.
+func TestDocumentHints(t *testing.T) {
+	bare := strings.NewReplacer(`DIRECT = ["`, `DIRECT = ["/none`, `NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]`, "NAMES = []").Replace(documents)
+	if bare == documents {
+		t.Fatal("the program finds its browser in another way")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.md": "# Top\n", "deck.md": "# One\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	convert := func(program, from, to string) (text, refused string) {
+		t.Helper()
+		return answerOf(t, runs(t, program, dir, map[string]any{"do": "convert", "file_path": from, "to_path": to, "formats": skill.Formats, "most": 1 << 20, "room": 1000}))
+	}
+	convert(documents, "a.md", "a.docx")
+	for _, c := range []struct{ program, from, to, want string }{
+		{bare, "a.md", "a.pdf", "!the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to have the operator " +
+			"run 'atoll image build --name agents --with browser' and then 'atoll env set TENANT ENVIRONMENT --image agents'"},
+		{bare, "a.docx", "b.pdf", "!the environment has neither LibreOffice nor a browser. Tell the user to add libreoffice-writer-nogui to packages.apt of the environment, or to have the operator " +
+			"run 'atoll image build --name agents --with browser,office' and then 'atoll env set TENANT ENVIRONMENT --image agents'"},
+		{documents, "a.docx", "c.pdf", "It has the text and tables alone. For a PDF that looks like the document, tell the user to add libreoffice-writer-nogui to packages.apt of the environment, or to " +
+			"have the operator run 'atoll image build --name agents --with browser,office' and then"},
+		{documents, "a.md", "d.pdf", " bytes."},
+	} {
+		text, refused := convert(c.program, c.from, c.to)
+		if want, not := strings.CutPrefix(c.want, "!"); not && refused != want || !not && !strings.Contains(text, want) {
+			t.Errorf("%s: %q, refused %q; want %q", c.to, text, refused, c.want)
+		}
+	}
+}
+
 // zipped writes a zip archive of texts.
 func zipped(t *testing.T, name string, texts map[string]string) {
 	t.Helper()

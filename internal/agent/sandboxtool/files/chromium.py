@@ -9,8 +9,8 @@ import sys
 
 DIRECT = ["/usr/lib/chromium/chromium"]  # what Debian's launcher runs, whose own settings are for desktops
 NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
-LACKING = ("the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to have the operator "
-           "run 'atoll image build --name agents --with browser' and give the environment that image")
+EXTRAS = "have the operator run 'atoll image build --name agents --with {0}' and then 'atoll env set TENANT ENVIRONMENT --image agents'"
+LACKING = "the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to " + EXTRAS.format("browser")
 FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gpu --disable-dev-shm-usage
 --window-size=1280,800 --hide-scrollbars --mute-audio --no-first-run --no-default-browser-check
 --disable-background-networking --disable-component-update --disable-default-apps --disable-domain-reliability
@@ -31,7 +31,7 @@ def say(text, failed=False):
     sys.stdout.buffer.flush()
 
 
-def binary():
+def binary(lacking=LACKING):
     for path in DIRECT:
         if os.access(path, os.X_OK):
             return path
@@ -39,7 +39,7 @@ def binary():
         path = shutil.which(name)
         if path:
             return path
-    raise Refused(LACKING)
+    raise Refused(lacking)
 
 
 def prepare(folder):

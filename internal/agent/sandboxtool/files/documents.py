@@ -262,7 +262,7 @@ def printed(call, kind, path):
 
 def convert(call):
     source, target = call["file_path"], call["to_path"]
-    made = kind_of(source), kind_of(target)
+    made, about = (kind_of(source), kind_of(target)), ""
     if made[1] in READERS and made[1] not in call["formats"]:
         raise Refused(f"{made[1]} is not among the formats of this agent's skill: {', '.join(call['formats'])}")
     if os.path.lexists(target):
@@ -293,11 +293,11 @@ def convert(call):
         elif made[0] in ("md", "txt") and made[1] == "pptx":
             to_pptx(plain(call, source), part)
         elif made[1] == "pdf" and made[0] in PRINTED:
-            to_pdf(made[0], source, printed(call, made[0], source), part)
+            about = to_pdf(made[0], source, printed(call, made[0], source), part)
         else:
             raise Refused(f"{made[0] or 'a file without a kind'} cannot be converted to {made[1] or 'one without a kind'}; possible are pdf, docx, xlsx and pptx to md and txt, xlsx to csv, md and txt to docx and pptx, csv to xlsx, and {', '.join(PRINTED)} to pdf")
         os.replace(part, target)
-    return f"Converted {source} to {target}, {os.path.getsize(target)} bytes."
+    return f"Converted {source} to {target}, {os.path.getsize(target)} bytes.{about}"
 
 
 def organize(call):

@@ -397,9 +397,9 @@ SHEET = """body { font: 11pt/1.45 sans-serif } table { border-collapse: collapse
 pre { white-space: pre-wrap; background: #f4f4f4; padding: 6pt } img { max-width: 100% } section + section { break-before: page } @page { margin: 2cm }"""
 
 
-def print_page(url, path):
-    """Has the browser print a page."""
-    program = binary()
+def print_page(url, path, lacking=LACKING):
+    """Has the browser print a page. lacking says what to do where there is none."""
+    program = binary(lacking)
     with tempfile.TemporaryDirectory(prefix="atoll-print-") as folder:
         prepare(f"{folder}/profile")
         flags = [f"--user-data-dir={folder}/profile", *FLAGS, "--no-pdf-header-footer", f"--print-to-pdf={os.path.abspath(path)}", url]
@@ -427,15 +427,24 @@ def office(source, path):
         shutil.move(made, path)
 
 
+OFFICELESS = ("the environment has neither LibreOffice nor a browser. Tell the user to add {} to packages.apt of the environment, or to "
+              + EXTRAS.format("browser,office"))
+PLAIN = " It has the text and tables alone. For a PDF that looks like the document, tell the user to add {} to packages.apt of the environment, or to " + EXTRAS.format("browser,office") + "."
+
+
 def to_pdf(kind, source, parts, path):
-    """parts are Markdown, each of which begins a page; of an HTML file there are none."""
-    if kind in ("docx", "xlsx", "pptx") and shutil.which("soffice"):
-        return office(source, path)
+    """parts are Markdown, each of which begins a page; of an HTML file there are none. Returns what to say of the result."""
+    writer = {"docx": "libreoffice-writer-nogui", "xlsx": "libreoffice-calc-nogui", "pptx": "libreoffice-impress-nogui"}.get(kind)
+    if writer and shutil.which("soffice"):
+        office(source, path)
+        return ""
     if kind in ("html", "htm"):
-        return print_page("file://" + pathname2url(os.path.abspath(source)), path)
+        print_page("file://" + pathname2url(os.path.abspath(source)), path)
+        return ""
     base = "file://" + pathname2url(os.path.dirname(os.path.abspath(source))) + "/"
     body = "".join(f"<section>{html_of(p) if kind != 'txt' else '<pre>' + escape(p) + '</pre>'}</section>" for p in parts)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as f:
         f.write(f'<!DOCTYPE html><meta charset="utf-8"><base href="{escape(base)}"><title>{escape(os.path.basename(source))}</title><style>{SHEET}</style>{body}')
         f.flush()
-        print_page("file://" + f.name, path)
+        print_page("file://" + f.name, path, OFFICELESS.format(writer) if writer else LACKING)
+    return PLAIN.format(writer) if writer else ""
