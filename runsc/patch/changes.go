@@ -30,6 +30,7 @@ var added = map[string]string{
 	"pkg/sentry/pgalloc/template_unsafe.go": "template_unsafe.go.txt",
 	"pkg/sentry/mm/template.go":             "template_mm.go.txt",
 	"pkg/sentry/kernel/template.go":         "template_kernel.go.txt",
+	"runsc/fsgofer/disksize.go":             "disksize.go.txt",
 }
 
 const generatedFile = systrap + "ready_generated.go"

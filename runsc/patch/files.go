@@ -9,8 +9,8 @@ const (
 	pipes      = "pkg/sentry/kernel/pipe/vfs.go"
 )
 
-// fileChanges close descriptors that gVisor's file server leaks, restart open(2) of pipes, and
-// let the guest mark processes.
+// fileChanges close descriptors that gVisor's file server leaks, have it tell the size of a
+// sandbox's disk, restart open(2) of pipes, and let the guest mark processes.
 var fileChanges = []change{
 	// link(2) opens the target's folder. Git, npm and bun make thousands of links, and at
 	// the server's limit every path of the sandbox fails with EMFILE.
@@ -34,6 +34,12 @@ var fileChanges = []change{
 	{inodes, "\tif !createDentry {\n\t\treturn nil, h, nil\n\t}\n", "\tif !createDentry {\n\t\ti.fs.client.CloseFD(ctx, ino.ControlFD, false /* flush */)\n\t\treturn nil, h, nil\n\t}\n"},
 
 	{direct, "\tif createDentry {\n\t\tchild, err = i.fs.newDirectfsDentry(childFD)\n", "\tif !createDentry {\n\t\t_ = unix.Close(childFD)\n\t} else {\n\t\tchild, err = i.fs.newDirectfsDentry(childFD)\n"},
+
+	// statfs(2) tells the host's whole disk. Where the host has said how much a mount may take,
+	// it tells that: see disksize.go.txt.
+	{fileServer, "\tmountNode.IncRef() // Ref is transferred to ControlFD.\n", "\tmountNode.IncRef() // Ref is transferred to ControlFD.\n\tsized.add(c, rootHostFD)\n"},
+	{fileServer, "\treturn lisafs.StatFS{\n\t\tType:            uint64(s.Type),\n", "\tstat := lisafs.StatFS{\n\t\tType:            uint64(s.Type),\n"},
+	{fileServer, "\t\tNameLength:      uint64(s.Namelen),\n\t}, nil\n", "\t\tNameLength:      uint64(s.Namelen),\n\t}\n\tsized.stat(fd.Conn(), &stat)\n\treturn stat, nil\n"},
 
 	// The guest daemon marks what a command starts by a limit that only it may set: see
 	// internal/guest/proctree.

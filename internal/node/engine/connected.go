@@ -35,7 +35,7 @@ func (n Sandboxes) withMounts(ctx context.Context, r sandboxes.Recipe, do func([
 	if err := n.e.admitMounts(r.Mounts); err != nil {
 		return err
 	}
-	mounts, err := h.makeFolders(r.ID)
+	mounts, err := h.makeFolders(r.ID, r.Disk)
 	if err != nil {
 		return fmt.Errorf("make the folders of %s: %w", r.ID, err)
 	}

@@ -232,8 +232,9 @@ func (n Sandboxes) Remove(ctx context.Context, id runtime.ID) error {
 	return errors.Join(os.RemoveAll(n.e.host.socketFolder(id)), disk.RemoveTree(n.e.host.sandboxDir(id)))
 }
 
-// makeFolders makes the folders of a sandbox, and says where it has them.
-func (h *host) makeFolders(id runtime.ID) ([]runtime.Mount, error) {
+// makeFolders makes the folders of a sandbox, and says where it has them. size is how many
+// bytes they may take, 0 for any number.
+func (h *host) makeFolders(id runtime.ID, size int64) ([]runtime.Mount, error) {
 	owners, err := idmap.Find()
 	if err != nil {
 		return nil, err
@@ -251,6 +252,11 @@ func (h *host) makeFolders(id runtime.ID) ([]runtime.Mount, error) {
 		uid, _ := owners.UID.ToHost(f.uid)
 		gid, _ := owners.GID.ToHost(f.uid)
 		if err := errors.Join(os.Lchown(path, int(uid), int(gid)), os.Chmod(path, f.mode)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{homeShare, tmpDir, varTmpDir} {
+		if err := disk.SetSize(filepath.Join(dir, name), size); err != nil {
 			return nil, err
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/infra/trace"
+	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
 // Homes keeps the home directories of threads on this machine.
@@ -69,6 +71,9 @@ func (t *task) enterHome() error {
 	}
 	at := t.x.cfg.Sandboxes.HomePath(t.sandbox.Folder())
 	if !t.homeAway {
+		if err := disk.SetSize(filepath.Dir(at), t.job.Thread.Quota); err != nil {
+			return err
+		}
 		if err := os.Rename(t.home.Dir(), at); err != nil {
 			return fmt.Errorf("move the home directory: %w", err)
 		}

@@ -176,6 +176,18 @@ func TestAThreadThatCannotBeSavedIsAsItWas(t *testing.T) {
 	}
 }
 
+// TestAProgramSeesItsQuota: the size of the disk that a program with a thread is told is that of its
+// home.
+func TestAProgramSeesItsQuota(t *testing.T) {
+	m := start(t, folderFor(t), options{})
+	j := threadJob("t", "", "bash", "head -c 3M /dev/urandom >a; df -B1M --output=size,used ~ | tail -n 1")
+	j.Thread.Quota = 32 << 20
+	r := m.run(t, j)
+	if got := strings.Fields(string(r.Stdout)); r.Status != execution.Success || !slices.Equal(got, []string{"32", "4"}) {
+		t.Errorf("it sees %q: %+v", got, r)
+	}
+}
+
 // TestAProgramThatFillsItsHomeIsEnded, long before the disk is full.
 func TestAProgramThatFillsItsHomeIsEnded(t *testing.T) {
 	m := start(t, folderFor(t), options{})

@@ -18,6 +18,7 @@ type Recipe struct {
 	Tenant      tenant.ID
 	Image       string // name in the image store
 	Limits      runtime.Limits
+	Disk        int64               // bytes that its files may take; 0 for no bound
 	Permissions runtime.Permissions // the network's are said with Live.Connect
 	Connected   bool                // it has a network device
 	Mounts      []storage.Mount     // of its tenant's storage, as it is now

@@ -246,7 +246,7 @@ func minBound(a, b int64) int64 {
 }
 
 func recipeOf(s *sandbox.Sandbox) Recipe {
-	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
+	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Disk: s.Disk, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
 }
 
 func quotaOf(p *tenant.Principal) sandbox.Quota {

@@ -1,9 +1,11 @@
 package sandboxes_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +122,48 @@ time.sleep(60)"`)
 	}
 	refused(t, "more than its disk", m.wrote(p, "x", "exec 3>f; "+write), fault.Exhausted, "24 MiB")
 	m.shell(p, "s", "full", `python3 -c "bytearray(200 << 20)" && head -c 40M /dev/zero >f`)
+}
+
+// TestProgramsSeeTheSizeOfTheirDisk: df and shutil.disk_usage tell of the sandbox's disk, not of the
+// host's, in all of its folders, also after it has slept and as a copy.
+func TestProgramsSeeTheSizeOfTheirDisk(t *testing.T) {
+	t.Parallel()
+	const MiB = 1 << 20
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 256 * MiB })
+	p := m.caller("a")
+	m.ensure(p, "s", "x", &sandbox.Spec{Size: sandbox.Size{Disk: 64 * MiB}})
+	m.ensure(p, "s", "whole", nil)
+	sees := func(name string, size, least, most int64) {
+		t.Helper()
+		var sizes [3]int64
+		if _, err := fmt.Sscan(m.shell(p, "s", name, `python3 -c 'import shutil; print(*shutil.disk_usage("/home/user"))'`), &sizes[0], &sizes[1], &sizes[2]); err != nil {
+			t.Fatal(err)
+		}
+		if sizes[0] != size || sizes[1] < least || sizes[1] > most || sizes[2] > size-sizes[1] || sizes[2] < size-sizes[1]-MiB {
+			t.Errorf("%s: Python sees %v, want %d of which %d to %d are used", name, sizes, size, least, most)
+		}
+		lines := strings.Fields(m.shell(p, "s", name, "df -B1 --output=size ~ /tmp /var/tmp | tail -n +2"))
+		if want := fmt.Sprint(size); !slices.Equal(lines, []string{want, want, want}) {
+			t.Errorf("%s: df tells %v, want %s thrice", name, lines, want)
+		}
+	}
+	sees("whole", 256*MiB, 0, MiB)
+	sees("x", 64*MiB, 0, MiB)
+	m.shell(p, "s", "x", "head -c 10M /dev/urandom >~/a; mkdir -p ~/b/c; head -c 5M /dev/urandom >~/b/c/d; head -c 5M /dev/urandom >/tmp/e; sleep 1")
+	sees("x", 64*MiB, 20*MiB, 21*MiB)
+	m.sleep(p, "s", "x")
+	sees("x", 64*MiB, 20*MiB, 21*MiB)
+	forks, err := m.Fork(t.Context(), p, "s", "x", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sees(forks[0].Name, 64*MiB, 20*MiB, 21*MiB)
+	m.shell(p, "s", "x", "rm -r ~/a ~/b; sleep 1")
+	sees("x", 64*MiB, 5*MiB, 6*MiB)
+	for _, command := range []string{"setfattr -n user.atoll.disk_size -v 1 /tmp", `python3 -c 'import os; os.setxattr("/tmp", "user.atoll.disk_size", b"1")'`} {
+		m.shell(p, "s", "x", command+" 2>/dev/null; true")
+	}
+	sees("x", 64*MiB, 5*MiB, 6*MiB)
 }
 
 // find is a sandbox as lists have it.
