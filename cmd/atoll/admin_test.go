@@ -359,8 +359,8 @@ func TestAdminKeyStaysHere(t *testing.T) {
 
 func TestTablesAreHarmless(t *testing.T) {
 	var out bytes.Buffer
-	row(&out, "a\x1b[31m\tb", "", "é\u0085", 7)
-	if out.String() != "a [31m b\t-\té \t7\n" {
+	row(&out, "a\x1b[31m\tb", "", "é\u0085", "to\u202edeh", 7)
+	if out.String() != "a [31m b\t-\té \tto deh\t7\n" {
 		t.Errorf("got %q", out.String())
 	}
 	if at, err := moment("since", "2h"); err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
@@ -257,7 +256,7 @@ func cutLine(line string) string {
 
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && obeyed(r) {
 			return '\uFFFD'
 		}
 		return r

@@ -171,7 +171,7 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 	if strings.HasPrefix(line, "/") {
 		err := t.command(ctx, line)
 		if err != nil && !errors.Is(err, errLeave) {
-			fmt.Fprintf(t.err, "atoll: %v\n", err) // the conversation continues
+			fmt.Fprintf(t.err, "atoll: %s\n", printable(err.Error())) // the conversation continues
 			err = nil
 		}
 		return nil, err
@@ -280,13 +280,13 @@ func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingC
 				return nil, errRefused
 			}
 			if errors.Is(e.err, errNotReceived) {
-				fmt.Fprintf(t.err, "atoll: %s\n", e.err)
+				fmt.Fprintf(t.err, "atoll: %s\n", printable(e.err.Error()))
 			}
 			if e.err != nil {
 				return nil, e.err
 			}
 			if err := e.end.failure(); err != nil {
-				fmt.Fprintf(t.err, "atoll: %s\n", err)
+				fmt.Fprintf(t.err, "atoll: %s\n", printable(err.Error()))
 			}
 			return e.end.RequiresAction, nil
 		case <-t.signals:

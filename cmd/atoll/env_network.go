@@ -78,7 +78,7 @@ func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name, environme
 	c := sdk.New(e.url, e.key)
 	all, err := c.Sandboxes(ctx, "")
 	if err != nil {
-		fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %v\n", err)
+		fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %s\n", printable(err.Error()))
 		return
 	}
 	for _, sb := range all {
@@ -90,7 +90,7 @@ func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name, environme
 			_, err = c.ChangeSandboxNetwork(ctx, sdk.SandboxRef{Session: sb.Session, Name: sb.Name}, *change)
 		}
 		if err != nil {
-			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %v\n", sb.Name, err)
+			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %s\n", printable(sb.Name), printable(err.Error()))
 		}
 	}
 }

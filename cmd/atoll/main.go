@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, std std
 		code, err = e.code, e.err
 	}
 	if err != nil {
-		fmt.Fprintf(std.err, "atoll: %v\n", err)
+		fmt.Fprintf(std.err, "atoll: %s\n", printable(err.Error())) // which may quote a server
 	}
 	return code
 }

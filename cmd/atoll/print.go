@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -127,13 +128,16 @@ func missing(err error) bool {
 	return fault.KindOf(err) == fault.NotFound
 }
 
-// row writes the cells of a table's row; empty ones show as a dash. Control
-// characters are replaced: what comes from callers cannot move the cursor or the
-// columns.
+// obeyed reports a character that terminals obey instead of showing it: controls, and those that
+// turn the direction of the text around them, by which it reads as something else.
+func obeyed(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+
+// row writes the cells of a table's row; empty ones show as a dash. Characters that terminals
+// obey are replaced: text from callers cannot move the cursor or the columns.
 func row(w io.Writer, cells ...any) {
 	for i, cell := range cells {
 		text := strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			if obeyed(c) {
 				return ' '
 			}
 			return c
