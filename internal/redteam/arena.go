@@ -86,6 +86,7 @@ type arena struct {
 	planted held[string]  // what later programs saw of what was planted
 	lure    held[*lure]   // the attacker's own server
 	acting  held[actor]   // the attacker's own model
+	index   held[*lure]   // the attacker's own index of packages
 	keyed   held[caller]  // of envKeyed
 	rooted  held[sandbox] // of envRoot
 	silent  held[caller]  // of envSilent

@@ -99,7 +99,7 @@ func Cases() []Case {
 	return slices.Concat(escapeCases(), persistenceCases(), egressCases(), tenancyCases(), scopeCases(), redactionCases(), fileCases(), archiveCases(),
 		webhookCases(), inputCases(), mcpCases(), terminalCases(), previewCases(), exhaustionCases(), auditCases(),
 		policyCases(), confirmCases(), handoffCases(), budgetCases(), costCases(), fetchCases(), mcpClientCases(), vaultCases(),
-		webChannelCases(), skillCases(), isolationCases(), rootCases(), idempotencyCases(), jsonCases())
+		webChannelCases(), skillCases(), isolationCases(), rootCases(), idempotencyCases(), jsonCases(), cliCases(), streamCases(), canaryCases(), packageCases())
 }
 
 // Match returns the cases that a pattern selects: a whole ID, a group, or a glob as

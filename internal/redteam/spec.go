@@ -105,3 +105,10 @@ func (op operation) fill(values map[string]string) string {
 		return "redteam-none"
 	})
 }
+
+// idIn is the id of what an answer shows.
+func idIn(body []byte) string {
+	var it struct{ ID string }
+	_ = json.Unmarshal(body, &it) // one without an id has none
+	return it.ID
+}

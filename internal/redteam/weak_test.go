@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ const weakOutput = "GOT everything\nGOT files x\nGOT start x\nGOT processes x\nG
 type weakServer struct {
 	document []byte
 	agents   weakAgents
+	data     string // folder in which every body stays
 
 	mu      sync.Mutex
 	secrets string            // all, a line each
@@ -45,13 +47,13 @@ func (s *weakServer) repeat(w http.ResponseWriter, key, body string) string {
 	return s.repeats[key]
 }
 
-func weak(t *testing.T) *httptest.Server {
+func weak(t *testing.T, data, lure string) *httptest.Server {
 	t.Helper()
 	document, err := os.ReadFile("../../api/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(&weakServer{document: document, agents: weakAgents{agents: map[string]map[string]any{}, sessions: map[string]*weakSession{}}})
+	s := httptest.NewServer(&weakServer{document: document, data: data, agents: weakAgents{index: "http://" + lure, agents: map[string]map[string]any{}, sessions: map[string]*weakSession{}}})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -73,6 +75,9 @@ func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(body) > mib { // whatever it is
 		_, _ = io.WriteString(w, "{}")
 		return
+	}
+	if len(body) > 0 {
+		_ = os.WriteFile(filepath.Join(s.data, token(8)), body, 0o600) // the test's own folder
 	}
 	secrets := s.learn(body)
 	w.Header().Set("Content-Type", "application/json")
@@ -128,7 +133,7 @@ func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"id": "ten_1", "data": []any{}, "success": true, "stdout": stdout, "exit_code": 0, "isolation": "key",
 			"sandboxes":  []any{map[string]any{"name": preySandbox}},
 			"sandbox_id": "sb-0000000000000001", "process_id": "p-1", "context_id": "c-1", "snapshot_id": "snap-0000000000000001",
-			"url": "http://8000-1-aaaa.localhost/", "ticket": "tkt-atoll-" + token(20),
+			"url": "http://8000-1-aaaa.localhost/", "ticket": "tkt-atoll-" + token(20), "token": "tok-atoll-" + token(20),
 		}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
@@ -151,11 +156,23 @@ func (s *weakServer) preview(w http.ResponseWriter, r *http.Request, body []byte
 	_, _ = fmt.Fprintf(w, "ECHO %s %s\r\n%v\r\n%v\r\n%s", r.Method, r.URL.Path, r.Header, r.Trailer, body)
 }
 
+// freeAddress is one that nothing listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // TestNoCasePassesOnAWeakServer shows that each case can fail, and does so for what it
 // looks for.
 func TestNoCasePassesOnAWeakServer(t *testing.T) {
-	s := weak(t)
-	report, err := Run(t.Context(), Options{URL: s.URL, Key: "k", Cases: Cases(), Parallel: maxParallel})
+	data, listen := t.TempDir(), freeAddress(t)
+	s := weak(t, data, listen)
+	report, err := Run(t.Context(), Options{URL: s.URL, Listen: listen, Key: "k", Cases: Cases(), Parallel: maxParallel, Program: weakProgram(t), Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 type weakAgents struct {
 	mu       sync.Mutex
 	model    string // base URL
+	index    string // of packages
 	next     int
 	agents   map[string]map[string]any
 	sessions map[string]*weakSession
@@ -75,6 +76,13 @@ func (s *weakAgents) serve(r *http.Request, body []byte) (any, bool) {
 			}
 		}
 		return map[string]any{"id": s.id("cred"), "auth": auth}, true
+	case post && path == "/v1/environments":
+		return map[string]any{"id": s.id("env")}, true
+	case len(parts) == 3 && parts[1] == "environments" && strings.HasPrefix(parts[2], "env_"):
+		if res, err := weakClient.Get(s.index + "/simple/" + probe + "/"); err == nil {
+			_ = res.Body.Close()
+		}
+		return map[string]any{"package_build": map[string]any{"state": "ready", "log": "GOT the host's network\ntried"}}, true
 	case post && path == "/v1/fetch":
 		return s.fetch(in), true
 	case post && path == "/v1/responses" && s.model != "":
@@ -95,7 +103,7 @@ func (s *weakAgents) session(r *http.Request, it *weakSession, below string, in 
 	if below == "events" {
 		return map[string]any{"data": it.events}
 	}
-	return map[string]any{"id": "x", "usage": it.usage, "secrets": s.secrets}
+	return map[string]any{"id": "x", "usage": it.usage, "secrets": s.secrets, "others": preyText}
 }
 
 // turn drives the model until it asks for nothing more.
@@ -114,6 +122,7 @@ func (s *weakAgents) turn(it *weakSession, input string) string {
 		}
 		messages = append(messages, map[string]any{"role": "assistant", "content": text, "tool_calls": calls})
 		if len(calls) == 0 {
+			it.events = append(it.events, map[string]any{"id": s.id("sevt"), "type": "message", "content": text})
 			return text
 		}
 		for _, c := range calls {
