@@ -68,7 +68,7 @@ func TestCoverage(t *testing.T) {
 	sources, edges := goSources(t, root, "internal"), goSources(t, root, "internal/edge")
 	expect("event", 40, append(events, named(edges, `"(response\.[a-z_.]+)"`)...))
 	expect("error code", 10, append(httpapi.Codes(), named(sources, `ProtocolError\{http\.\w+, "([a-z_]+)"`)...))
-	expect("metric", 40, named(sources, `Name: +"(atoll_[a-z_]+)"`))
+	expect("metric", 40, named(strings.Join(metricRows(t, filepath.Join(root, "internal")), ""), "`(atoll_[a-z_]+)`"))
 }
 
 // described lists the operations of the OpenAPI document, and the events of its streams.

@@ -49,7 +49,8 @@ func TestMetricsPage(t *testing.T) {
 }
 
 // metricRows returns a row for each metric that the sources define: by options such as
-// prometheus.CounterOpts, with labels as the next argument, or by prometheus.NewDesc.
+// prometheus.CounterOpts, with labels as the next argument, by prometheus.NewDesc, or in a
+// table that begins with name and help.
 func metricRows(t *testing.T, folder string) (rows []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -61,6 +62,10 @@ func metricRows(t *testing.T, folder string) (rows []string) {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
+			if row, ok := n.(*ast.CompositeLit); ok && len(row.Elts) >= 2 && strings.HasPrefix(literal(row.Elts[0]), "atoll_") && literal(row.Elts[1]) != "" {
+				// A row of a table of gauges.
+				rows = append(rows, fmt.Sprintf("| `%s` | gauge |  | %s |\n", literal(row.Elts[0]), literal(row.Elts[1])))
+			}
 			call, ok := n.(*ast.CallExpr)
 			if !ok || len(call.Args) == 0 {
 				return true
