@@ -862,7 +862,7 @@ type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
 	BaseTemplate *string `json:"base_template,omitempty"`
 
-	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
 	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
@@ -1074,6 +1074,9 @@ type ContextTool struct {
 type CreateResponse struct {
 	// Background Answer at once; the response is made in the background.
 	Background *bool `json:"background,omitempty"`
+
+	// ClientMetadata Accepted for clients that send it, such as Codex. Atoll neither stores it nor sends it to the provider.
+	ClientMetadata map[string]string `json:"client_metadata,omitempty"`
 
 	// ContextManagement How a long conversation is kept within what the model reads.
 	ContextManagement *[]ContextManagement `json:"context_management,omitempty"`
@@ -1417,7 +1420,7 @@ type EnvironmentChange struct {
 	// Image A name from atoll image list.
 	Image *string `json:"image,omitempty"`
 
-	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
 	// Limits LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
@@ -2305,7 +2308,7 @@ type ModelChange struct {
 	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -2746,7 +2749,7 @@ type NewModel struct {
 	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -4054,6 +4057,9 @@ type ResponseEvent struct {
 	// Error ResponseError is why a response failed.
 	Error *ResponseError `json:"error,omitempty"`
 
+	// Input The text that the model gives a custom tool.
+	Input *string `json:"input,omitempty"`
+
 	// Item ResponseItem is an item of the output; which fields it has depends on its type.
 	Item *ResponseItem `json:"item,omitempty"`
 
@@ -4168,6 +4174,9 @@ type ResponseInputDetails struct {
 	// CacheReadInputTokens Tokens that were read from the provider's cache.
 	CacheReadInputTokens int64 `json:"cache_read_input_tokens"`
 
+	// CacheWriteTokens Tokens that were written to the provider's cache, as OpenAI's clients read them.
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+
 	// CachedTokens Tokens that were read from the provider's cache, as OpenAI's clients read them.
 	CachedTokens int64 `json:"cached_tokens"`
 }
@@ -4236,6 +4245,9 @@ type ResponseItem struct {
 
 	// ID Its id, which does not change.
 	ID string `json:"id,omitempty"`
+
+	// Input Of custom_tool_call: the text that the model gives the tool.
+	Input *string `json:"input,omitempty"`
 
 	// Language The language of the code.
 	Language string `json:"language,omitempty"`

@@ -898,7 +898,7 @@ export interface components {
             /** One of the operator's templates; the default image if left out. */
             base_template?: string | null;
             /**
-             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
              * @enum {string|null}
              */
             isolation?: "run" | "key" | null;
@@ -1110,6 +1110,10 @@ export interface components {
              * @default false
              */
             background?: boolean | null;
+            /** Accepted for clients that send it, such as Codex. Atoll neither stores it nor sends it to the provider. */
+            client_metadata?: {
+                [key: string]: string;
+            };
             /** How a long conversation is kept within what the model reads. */
             context_management?: components["schemas"]["ContextManagement"][];
             /** Fields of output items to send that are left out otherwise. */
@@ -1462,7 +1466,7 @@ export interface components {
             /** A name from atoll image list. */
             image?: string | null;
             /**
-             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
              * @enum {string|null}
              */
             isolation?: "run" | "key" | null;
@@ -2366,7 +2370,7 @@ export interface components {
             all_tenants?: boolean | null;
             /** The provider's own if it is left out at first; openai-chat has none. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -2793,7 +2797,7 @@ export interface components {
             all_tenants?: boolean | null;
             /** The provider's own if it is left out at first; openai-chat has none. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -4161,6 +4165,8 @@ export interface components {
             delta?: string | null;
             /** Why it failed; null if it did not. */
             error?: components["schemas"]["ResponseError"];
+            /** The text that the model gives a custom tool. */
+            input?: string | null;
             /** The item that was added or is done. */
             item?: components["schemas"]["ResponseItem"];
             /** The item that the event is about. */
@@ -4278,6 +4284,11 @@ export interface components {
             cache_read_input_tokens: number;
             /**
              * Format: int64
+             * Tokens that were written to the provider's cache, as OpenAI's clients read them.
+             */
+            cache_write_tokens: number;
+            /**
+             * Format: int64
              * Tokens that were read from the provider's cache, as OpenAI's clients read them.
              */
             cached_tokens: number;
@@ -4333,6 +4344,8 @@ export interface components {
             files?: string[] | null;
             /** Its id, which does not change. */
             id?: string;
+            /** Of custom_tool_call: the text that the model gives the tool. */
+            input?: string | null;
             /** The language of the code. */
             language?: string;
             /** A sentence for people. */
@@ -4382,7 +4395,7 @@ export interface components {
              * What it is, which says which of the other fields it has.
              * @enum {string}
              */
-            type: "message" | "reasoning" | "function_call" | "function_call_output" | "sandbox_results" | "sandbox_write_file" | "sandbox_read_file" | "sandbox_edit_file" | "sandbox_grep" | "sandbox_glob" | "sandbox_apply_patch" | "share_file" | "code_interpreter_call" | "search_results" | "fetch_url_results" | "web_search_call" | "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response";
+            type: "message" | "reasoning" | "function_call" | "function_call_output" | "custom_tool_call" | "custom_tool_call_output" | "sandbox_results" | "sandbox_write_file" | "sandbox_read_file" | "sandbox_edit_file" | "sandbox_grep" | "sandbox_glob" | "sandbox_apply_patch" | "share_file" | "code_interpreter_call" | "search_results" | "fetch_url_results" | "web_search_call" | "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response";
         };
         /** ResponseOutputDetails are the output's tokens by what they are. */
         ResponseOutputDetails: {

@@ -893,7 +893,7 @@ class NewModel(TypedDict):
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
     """
     context: NotRequired[int | None]
     """
@@ -1999,6 +1999,10 @@ class CreateResponse(TypedDict):
     """
     Answer at once; the response is made in the background.
     """
+    client_metadata: NotRequired[dict[str, str]]
+    """
+    Accepted for clients that send it, such as Codex. Atoll neither stores it nor sends it to the provider.
+    """
     context_management: NotRequired[list[ContextManagement]]
     """
     How a long conversation is kept within what the model reads.
@@ -2151,7 +2155,7 @@ class ModelChange(TypedDict):
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
     """
     context: NotRequired[int | None]
     """
@@ -2566,7 +2570,7 @@ class ConfigChange(TypedDict):
     """
     isolation: NotRequired[Literal["run", "key"] | None]
     """
-    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
     """
     packages: NotRequired[PackagesChange]
     """
@@ -2605,7 +2609,7 @@ class EnvironmentChange(TypedDict):
     """
     isolation: NotRequired[Literal["run", "key"] | None]
     """
-    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/security.md says what they share. It needs permissions without network and rules.
+    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
     """
     limits: NotRequired[LimitsChange]
     name: NotRequired[str | None]

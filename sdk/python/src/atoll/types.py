@@ -2639,6 +2639,10 @@ class ResponseInputDetails(Record):
     """
     Tokens that were read from the provider's cache.
     """
+    cache_write_tokens: int
+    """
+    Tokens that were written to the provider's cache, as OpenAI's clients read them.
+    """
     cached_tokens: int
     """
     Tokens that were read from the provider's cache, as OpenAI's clients read them.
@@ -5314,7 +5318,7 @@ class ResponseItem(Record):
     """
 
     __slots__ = ()
-    type: Literal["message", "reasoning", "function_call", "function_call_output", "sandbox_results", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch", "share_file", "code_interpreter_call", "search_results", "fetch_url_results", "web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"]
+    type: Literal["message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "sandbox_results", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch", "share_file", "code_interpreter_call", "search_results", "fetch_url_results", "web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"]
     """
     What it is, which says which of the other fields it has.
     """
@@ -5393,6 +5397,10 @@ class ResponseItem(Record):
     id: str | None
     """
     Its id, which does not change.
+    """
+    input: str | None
+    """
+    Of custom_tool_call: the text that the model gives the tool.
     """
     language: str | None
     """
@@ -6598,6 +6606,10 @@ class ResponseEvent(Record):
     error: ResponseError | None
     """
     Why it failed; null if it did not.
+    """
+    input: str | None
+    """
+    The text that the model gives a custom tool.
     """
     item: ResponseItem | None
     """
