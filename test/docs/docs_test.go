@@ -26,6 +26,7 @@ func TestEveryCommand(t *testing.T) {
 	shared := &machine{root: root, server: true}
 	machines := []*machine{shared}
 	commands := 0
+	var last []*page
 	for _, p := range pages(t, root) {
 		for _, left := range p.left {
 			t.Log("not run: " + left)
@@ -35,13 +36,16 @@ func TestEveryCommand(t *testing.T) {
 		case len(p.steps) == 0:
 		case p.server && strings.HasSuffix(p.name, "/tenants.md"): // makes the tenant that the others suppose
 			shared.pages = slices.Insert(shared.pages, 0, p)
+		case p.server && strings.Contains(p.name, "/operate/"): // restore a backup, in which sandboxes of other pages are missing
+			last = append(last, p)
 		case p.server:
 			shared.pages = append(shared.pages, p)
 		default:
 			machines = append(machines, &machine{root: root, pages: []*page{p}})
 		}
 	}
-	if only == "" && commands < 90 {
+	shared.pages = append(shared.pages, last...)
+	if only == "" && commands < 180 {
 		t.Errorf("there are %d commands; are the blocks read?", commands)
 	}
 	t.Logf("%d commands", commands)
