@@ -171,15 +171,14 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 			fmt.Fprintf(a.std.err, "atoll: %v\n", closed)
 		}
 	}()
-	var tails [2][]byte
+	var tails [2]execution.Tail
 	e, err := eng.ExecuteFiles(ctx, req, func(stream execution.Stream, p []byte) {
 		w, tail := a.std.out, &tails[0]
 		if stream == execution.Stderr {
 			w, tail = a.std.err, &tails[1]
 		}
 		_, _ = w.Write(p) // a closed pipe does not stop the program
-		*tail = append(*tail, p...)
-		*tail = (*tail)[max(0, len(*tail)-execution.MaxHintTail):]
+		tail.Add(p)
 	}, func(f execution.OutputFile, r io.Reader) error { return bringBack(f.Name, r) })
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 		names = append(names, f.Name)
 	}
 	missing := a.leftOut(req.Outputs, names, e.Files.Truncated)
-	if e.Status == execution.Failed && execution.LacksNetwork(tails[:]...) {
+	if e.Status == execution.Failed && execution.LacksNetwork(tails[0], tails[1]) {
 		fmt.Fprintln(a.std.err, "atoll: a program has no network without a server; start 'atoll serve', allow hosts with 'atoll env set dev --allow HOST', or pypi or npm, and give --base-url")
 	}
 	return cmp.Or(ended(e.Status, e.ExitCode, e.Error), missing)

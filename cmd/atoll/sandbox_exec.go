@@ -143,6 +143,9 @@ func (s *sandboxes) attached(ctx context.Context, c *sdk.Client, at sdk.SandboxR
 	case err == nil && end == nil:
 		return errors.New("the server's stream ended before the command")
 	case err == nil:
+		if end.Hint != "" {
+			fmt.Fprintf(s.app.std.err, "atoll: %s\n", end.Hint)
+		}
 		err = processEnd(end)
 	case ctx.Err() == nil:
 		return err // the process goes on

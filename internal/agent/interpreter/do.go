@@ -191,7 +191,7 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 			return m.lost(why)
 		}
 	}
-	return m.outcome(res)
+	return m.outcome(res, sandbox.RunHint(u, res, row.Began, m.out.logs[max(0, len(m.out.logs)-execution.MaxHintTail):]))
 }
 
 // run runs the code, or collects what it came to. When another process goes on with the

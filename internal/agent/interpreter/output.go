@@ -117,7 +117,7 @@ func (m *call) lost(why error) (*loop.Outcome, error) {
 }
 
 // outcome is that of code that was seen to end.
-func (m *call) outcome(res *codecontext.Result) (*loop.Outcome, error) {
+func (m *call) outcome(res *codecontext.Result, hint string) (*loop.Outcome, error) {
 	o := &m.out
 	o.LogsCut = o.LogsCut || res.StdoutTruncated || res.StderrTruncated || res.DisplaysTruncated
 	var b strings.Builder
@@ -141,6 +141,9 @@ func (m *call) outcome(res *codecontext.Result) (*loop.Outcome, error) {
 	}
 	if why != "" {
 		fmt.Fprintf(&b, "Error: %s.\n", why)
+	}
+	if hint != "" {
+		fmt.Fprintf(&b, "Hint: %s\n", hint)
 	}
 	sandboxtool.Section(&b, "output", string(o.logs), o.LogsCut)
 	if n := len(o.Images); n > 0 {

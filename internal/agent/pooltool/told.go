@@ -26,6 +26,9 @@ func told(out any) (string, error) {
 		if o.Blocked != "" {
 			fmt.Fprintf(&b, "The permissions of this environment stopped the command: %s\n", o.Blocked)
 		}
+		if o.Hint != "" {
+			fmt.Fprintf(&b, "Hint: %s\n", o.Hint)
+		}
 		sandboxtool.Section(&b, "stdout", o.Stdout, o.StdoutTruncated)
 		sandboxtool.Section(&b, "stderr", o.Stderr, o.StderrTruncated)
 		return b.String(), nil

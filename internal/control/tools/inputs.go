@@ -27,6 +27,7 @@ type ShellOutput struct {
 	StdoutTruncated bool   `json:"stdout_truncated,omitzero" doc:"There was more than stdout has."`
 	StderrTruncated bool   `json:"stderr_truncated,omitzero" doc:"There was more than stderr has."`
 	Blocked         string `json:"blocked,omitzero" doc:"The permission of the environment that stopped the command, such as blocked_commands: shutdown."`
+	Hint            string `json:"hint,omitzero" doc:"What can be done about a failure that the network's rules may have caused."`
 }
 
 // ReadFileInput is the input of read_file.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
@@ -49,6 +50,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 			return err
 		}
 		defer leave()
+		began := time.Now()
 		run, err := c.start(work, h, process.Spec{
 			Shell: *in.Command, Dir: *in.WorkingDir, Env: env, Timeout: timeout, Lossless: true,
 		})
@@ -56,8 +58,15 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 			return err
 		}
 		defer run.Close()
-		if out, err = c.gather(run, covers); err != nil {
+		var tails [2]execution.Tail
+		if out, err = c.gather(run, covers, &tails); err != nil {
 			return abandoned(ctx, h, run, err)
+		}
+		if out.ExitCode != 0 {
+			if started := run.Info().Started; started.Before(began) { // another caller has begun it
+				began = started
+			}
+			out.Hint = h.NetworkHint(began, [][]byte{tails[1], tails[0]})
 		}
 		if out.Blocked == "" && h.Sandbox().Permissions.Process.NoExec && refusedFork(out) {
 			out.Blocked = "allow_exec: false, so commands start no other programs"
@@ -81,10 +90,13 @@ func (c *call) timeout(ms *wire.Whole) (time.Duration, error) {
 	return time.Duration(asked) * time.Millisecond, nil
 }
 
-// gather takes a command's output until it ends.
-func (c *call) gather(run process.Output, covers *redact.Set) (*ShellOutput, error) {
+// gather takes a command's output until it ends, and keeps the ends of its streams.
+func (c *call) gather(run process.Output, covers *redact.Set, tails *[2]execution.Tail) (*ShellOutput, error) {
 	var stdout, stderr shown
-	covered := covers.Pair(stdout.add, stderr.add)
+	covered := covers.Pair(
+		func(p []byte) { stdout.add(p); tails[0].Add(p) },
+		func(p []byte) { stderr.add(p); tails[1].Add(p) },
+	)
 	for {
 		chunk, err := run.Next()
 		if errors.Is(err, io.EOF) {

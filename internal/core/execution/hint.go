@@ -11,6 +11,18 @@ import (
 // MaxHintTail is how many of the last bytes of a stream Hint needs.
 const MaxHintTail = 4 << 10
 
+// Tail is the last bytes of a stream, for Hint.
+type Tail []byte
+
+// Add takes more of the stream.
+func (t *Tail) Add(p []byte) {
+	p = p[max(0, len(p)-MaxHintTail):]
+	if extra := len(*t) + len(p) - MaxHintTail; extra > 0 {
+		*t = append((*t)[:0], (*t)[extra:]...)
+	}
+	*t = append(*t, p...)
+}
+
 // noNetwork are what programs print when a name cannot be resolved or a network
 // cannot be reached: of the C library, Python, Node.js, curl, pip, npm, apt and Go.
 var noNetwork = [][]byte{
@@ -21,31 +33,76 @@ var noNetwork = [][]byte{
 	[]byte("(from versions: none)"), // of pip, which says no more when it does not retry
 }
 
-// LacksNetwork reports whether the ends of a program's streams say that a name was not
-// resolved or a network not reached.
-func LacksNetwork(tails ...[]byte) bool {
-	for _, tail := range tails {
-		if slices.ContainsFunc(noNetwork, func(text []byte) bool { return bytes.Contains(tail, text) }) {
-			return true
-		}
-	}
-	return false
+// untrusted are what programs print of a certificate whose authority they do not know: of
+// OpenSSL in Python, pip, curl, git and Ruby, of GnuTLS in git, wget and apt, of Node.js, Go,
+// Rust and Java.
+var untrusted = [][]byte{
+	[]byte("CERTIFICATE_VERIFY_FAILED"), []byte("certificate verify failed"), []byte("unable to get local issuer certificate"), []byte("self-signed certificate"), []byte("self signed certificate"),
+	[]byte("erver certificate verification failed"), []byte("certificate is NOT trusted"), []byte("doesn't have a known issuer"),
+	[]byte("SELF_SIGNED_CERT"), []byte("UNABLE_TO_GET_ISSUER_CERT"), []byte("UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+	[]byte("signed by unknown authority"), []byte("UnknownIssuer"), []byte("PKIX path building failed"),
 }
 
-// NetworkHint is what the caller can do about a failed run that the network's rules
-// may have failed; empty when nothing says so. tails are the ends of its streams,
-// without secrets.
-func NetworkHint(p runtime.NetworkPolicy, t Traffic, tails ...[]byte) string {
-	if p.Blocked() {
-		if LacksNetwork(tails...) {
-			return "the environment has no network; 'atoll env set TENANT NAME --allow HOST' opens it for a host, and --allow pypi for a package registry"
+func says(tails, texts [][]byte) bool {
+	return slices.ContainsFunc(tails, func(tail []byte) bool {
+		return slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(tail, text) })
+	})
+}
+
+// LacksNetwork reports whether the ends of a program's streams say that a name was not
+// resolved or a network not reached.
+func LacksNetwork(tails ...[]byte) bool { return says(tails, noNetwork) }
+
+// UntrustedHint is what the operator can do about certificates that a sandbox's programs do not
+// trust.
+const UntrustedHint = "a certificate's authority is not known, as behind a proxy that intercepts TLS: the operator names a PEM file with it in the setting sandbox_ca_bundle"
+
+// Untrusted reports whether the ends of a program's streams say that it does not know the
+// authority of a certificate.
+func Untrusted(tails ...[]byte) bool { return says(tails, untrusted) }
+
+// Network is what a program had of the network.
+type Network struct {
+	Policy  runtime.NetworkPolicy // that was in force
+	Refused []Refusal
+	// Restart is the command that gives a named sandbox its environment's network; "" for other
+	// sandboxes, which have it.
+	Restart string
+	// Environment is what the environment of a named sandbox allows now.
+	Environment runtime.NetworkPolicy
+}
+
+// Hint is what the caller can do about a failed program that the network's rules may have
+// failed; empty when nothing says so. tails are the ends of its streams, without secrets.
+func (n *Network) Hint(tails ...[]byte) string {
+	if n.Policy.Blocked() {
+		switch {
+		case !LacksNetwork(tails...):
+			return ""
+		case n.Restart != "" && !n.Environment.Blocked():
+			return fmt.Sprintf("the sandbox has no network, and its environment has one now: '%s' gives it to the sandbox", n.Restart)
 		}
-		return ""
+		return "the environment has no network; 'atoll env set TENANT NAME --allow HOST' opens it for a host, and --allow pypi for a package registry" + n.then()
 	}
-	for _, r := range t.Refused {
-		if r.Rule == "allowed_hosts" && r.Host != "" {
-			return fmt.Sprintf("the environment's network does not allow %s; 'atoll env set TENANT NAME --allow %[1]s' does", r.Host)
+	if Untrusted(tails...) {
+		return UntrustedHint
+	}
+	for _, r := range n.Refused {
+		switch {
+		case r.Rule != "allowed_hosts" || r.Host == "":
+		case n.Restart != "" && n.Environment.Reaches(r.Host, r.Port):
+			return fmt.Sprintf("the sandbox's network does not allow %s, and its environment's does: '%s' gives the sandbox that network", r.Host, n.Restart)
+		default:
+			return fmt.Sprintf("the environment's network does not allow %s; 'atoll env set TENANT NAME --allow %[1]s' does%s", r.Host, n.then())
 		}
 	}
 	return ""
+}
+
+// then is what comes after a change of the environment.
+func (n *Network) then() string {
+	if n.Restart == "" {
+		return ""
+	}
+	return ", then '" + n.Restart + "'"
 }

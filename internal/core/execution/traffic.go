@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 )
 
 // MaxRefusals is how many different refusals of a program are told.
 const MaxRefusals = 100
+
+// RefusalAgain is how long it takes until the same refusal of a sandbox is told again.
+const RefusalAgain = 10 * time.Second
 
 // Traffic is what a program had to do with the network.
 type Traffic struct {

@@ -1,8 +1,12 @@
 package sandbox
 
 import (
+	"strings"
+	"time"
+
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // SetRun notes how a run of code in a context ended; failed is why it was not seen to.
@@ -29,4 +33,19 @@ func (c *Call) SetRun(id codecontext.ID, res *codecontext.Result, failed error) 
 			c.ExitCode = *res.ExitCode
 		}
 	}
+}
+
+// RunHint is what the caller can do about code in a context that may have failed for the
+// network's rules; "" when nothing says so. Code that goes on after a program of it has failed,
+// such as !pip install, has not failed itself: then its output must say so. tails are the ends
+// of its streams.
+func RunHint(h Handle, res *codecontext.Result, began time.Time, tails ...[]byte) string {
+	if e := res.Error; e != nil {
+		tails = append(tails, []byte(e.Name+": "+e.Value), []byte(strings.Join(e.Traceback, "\n")))
+	}
+	failed := res.Status != codecontext.OK || res.ExitCode != nil && *res.ExitCode != 0
+	if !failed && !execution.LacksNetwork(tails...) && !execution.Untrusted(tails...) {
+		return ""
+	}
+	return h.NetworkHint(began, tails)
 }

@@ -169,6 +169,14 @@ const MaxSession = 128
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
+// RestartCommand is the command of a shell that restarts a sandbox.
+func (s *Sandbox) RestartCommand() string {
+	if s.Session == Default {
+		return "atoll sandbox restart " + s.Name
+	}
+	return "atoll sandbox restart " + string(s.ID) // a session can have any name
+}
+
 // CheckName says why a sandbox cannot have a name. One that looks like an id is
 // none, since either can be used to find a sandbox.
 func CheckName(name string) error {

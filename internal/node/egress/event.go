@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // Rule names what refused a connection, for audit and for counting.
@@ -64,9 +66,8 @@ type Usage struct {
 }
 
 const (
-	maxHosts  = 256              // in Usage
-	maxEvents = 1024             // different refusals that are remembered
-	again     = 10 * time.Second // until the same refusal is reported again
+	maxHosts  = 256  // in Usage
+	maxEvents = 1024 // different refusals that are remembered
 )
 
 // ledger counts what a sandbox does and reports what it is refused.
@@ -103,7 +104,7 @@ func (l *ledger) refuse(e Event) {
 	case r == nil:
 		r = &report{}
 		l.last[e] = r
-	case now.Sub(r.at) < again:
+	case now.Sub(r.at) < execution.RefusalAgain:
 		r.repeats++
 		l.mu.Unlock()
 		return

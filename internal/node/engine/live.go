@@ -193,6 +193,14 @@ func (a *liveSandbox) Traffic() execution.Traffic {
 	return a.link.take()
 }
 
+// Refusals implements sandboxes.Live.
+func (a *liveSandbox) Refusals(since time.Time) []execution.Refusal {
+	if a.link == nil {
+		return nil
+	}
+	return a.link.refusedSince(since)
+}
+
 // Detach implements sandboxes.Live.
 func (a *liveSandbox) Detach() error {
 	a.memory.stop()

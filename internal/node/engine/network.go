@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -270,6 +272,13 @@ type link struct {
 
 	told    sync.Mutex          // taken after mu, by the stack's goroutines too
 	refused []execution.Refusal // guarded by told; of the program that runs
+	recent  []recentRefusal     // guarded by told; oldest first
+}
+
+// recentRefusal is a refusal with the time at which the stack told of it.
+type recentRefusal struct {
+	execution.Refusal
+	at time.Time
 }
 
 // own says whose sandbox it is, before its first policy.
@@ -324,6 +333,7 @@ func (l *link) refuse(e egress.Event) {
 	r := execution.Refusal{Host: host, Port: e.Port, Rule: string(e.Rule)}
 	l.told.Lock()
 	defer l.told.Unlock()
+	l.remember(r, e.Time)
 	for _, known := range l.refused {
 		if known == r {
 			return
@@ -332,6 +342,28 @@ func (l *link) refuse(e egress.Event) {
 	if len(l.refused) < execution.MaxRefusals {
 		l.refused = append(l.refused, r)
 	}
+}
+
+// remember keeps a refusal for refusedSince. l.told is held.
+func (l *link) remember(r execution.Refusal, at time.Time) {
+	l.recent = slices.DeleteFunc(l.recent, func(known recentRefusal) bool { return known.Refusal == r })
+	if len(l.recent) == execution.MaxRefusals {
+		l.recent = l.recent[1:]
+	}
+	l.recent = append(l.recent, recentRefusal{r, at})
+}
+
+// refusedSince is what was refused since a time, the newest first.
+func (l *link) refusedSince(since time.Time) (all []execution.Refusal) {
+	l.told.Lock()
+	defer l.told.Unlock()
+	for _, r := range l.recent {
+		if !r.at.Before(since) {
+			all = append(all, r.Refusal)
+		}
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // take is what the sandbox has had to do with the network since it was asked.

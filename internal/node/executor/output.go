@@ -42,10 +42,10 @@ type output struct {
 	pair    *redact.Pair
 	lines   [2]lines
 	answer  answer
-	tails   [2][]byte // the last bytes of each stream, for the hint
-	raw     [2]int64  // bytes taken
-	seq     int64     // of the newest event
-	stored  int64     // seq of the newest event that the log has from an earlier process
+	tails   [2]execution.Tail // for the hint
+	raw     [2]int64          // bytes taken
+	seq     int64             // of the newest event
+	stored  int64             // seq of the newest event that the log has from an earlier process
 	batch   []execution.Event
 	data    []byte // of batch
 	timer   *time.Timer
@@ -77,7 +77,7 @@ func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*o
 		emit[n] = func(p []byte) {
 			o.lines[n].write(p)
 			o.answer.write(n, p)
-			o.tails[n] = appendTail(o.tails[n], p)
+			o.tails[n].Add(p)
 		}
 	}
 	o.pair = set.Pair(emit[0], emit[1])
@@ -130,16 +130,6 @@ func (o *output) pass(n int, p []byte) {
 	o.take(n, p)
 	o.flush()
 	o.shorten()
-}
-
-// appendTail keeps the last bytes of a stream.
-func appendTail(tail, p []byte) []byte {
-	if extra := len(tail) + len(p) - execution.MaxHintTail; extra > 0 {
-		cut := min(extra, len(tail))
-		tail = append(tail[:0], tail[cut:]...)
-		p = p[extra-cut:]
-	}
-	return append(tail, p...)
 }
 
 // long reports whether a cut would shorten the journal enough. The job's record, which
@@ -359,7 +349,8 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 	}
 	r.LastSeq, r.Stored = o.seq, stored
 	if r.Status == execution.Failed && r.Error == "" || r.Status == execution.Timeout {
-		r.Hint = execution.NetworkHint(job.Permissions.Network, r.Traffic, o.tails[1], o.tails[0])
+		had := execution.Network{Policy: job.Permissions.Network, Refused: r.Traffic.Refused}
+		r.Hint = had.Hint(o.tails[1], o.tails[0])
 	}
 	if err != nil {
 		r.Hint = hintUnstored

@@ -3,6 +3,7 @@ package sandboxes
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -104,6 +105,11 @@ type Live interface {
 	SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error
 	// Traffic is its network traffic since the last call.
 	Traffic() execution.Traffic
+
+	// Refusals are what its network's rules have refused since a time, the newest first and
+	// at most execution.MaxRefusals. The same refusal is told again after
+	// execution.RefusalAgain. Traffic does not take them away.
+	Refusals(since time.Time) []execution.Refusal
 
 	// Freeze stops it where it is, Thaw has it go on: see runtime.Instance.
 	Freeze(ctx context.Context) error

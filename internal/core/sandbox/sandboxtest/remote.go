@@ -276,6 +276,11 @@ func (h *remoteHandle) Killed(ctx context.Context, exit process.Exit) error {
 	return stopReason(ctx, h.call(ctx, "handle", "Killed", args{exit}))
 }
 
+func (h *remoteHandle) NetworkHint(since time.Time, tails [][]byte) (hint string) {
+	_ = h.call(context.Background(), "handle", "NetworkHint", args{since, tails}, &hint)
+	return hint
+}
+
 func (h *remoteHandle) Done() <-chan struct{} { return h.done }
 
 func (h *remoteHandle) Close() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -139,6 +140,7 @@ type follower struct {
 	of     sandbox.Handle
 	out    process.Output
 	events *httpapi.Events
+	tails  [process.Control]execution.Tail
 	cursor int64 // up to which the client has everything
 }
 
@@ -188,6 +190,7 @@ func (f *follower) event(s process.Stream, missing, cursor int64, all bool) erro
 	if len(data) == 0 && missing == 0 {
 		return nil
 	}
+	f.tails[s].Add(data)
 	e := ProcessEvent{Type: "output", Stream: s.String(), Data: string(data), Dropped: missing, Cursor: cursor}
 	if !f.text {
 		e.Data = base64.StdEncoding.EncodeToString(data)
@@ -203,7 +206,11 @@ func (f *follower) exit(ctx context.Context) error {
 		return err
 	}
 	e := f.out.Exit()
+	hint := ""
+	if e.Code != 0 {
+		hint = f.of.NetworkHint(f.out.Info().Started, [][]byte{f.tails[process.Stderr], f.tails[process.Stdout], f.tails[process.Terminal]})
+	}
 	return f.events.Send(ProcessEvent{
-		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: httpapi.Reason(f.of.Killed(ctx, e)), Cursor: f.cursor,
+		Type: "exit", Hint: hint, ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: httpapi.Reason(f.of.Killed(ctx, e)), Cursor: f.cursor,
 	})
 }

@@ -81,6 +81,7 @@ type ProcessEvent struct {
 	TimedOut bool   `json:"timed_out,omitzero" doc:"On exit."`
 	Blocked  string `json:"blocked,omitzero" doc:"On exit: the permission that ended it."`
 	Reason   string `json:"reason,omitzero" doc:"On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox."`
+	Hint     string `json:"hint,omitzero" doc:"On exit: what can be done about a failure that the network's rules may have caused."`
 	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event. Of several events with one cursor those come again."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -51,6 +52,7 @@ func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id co
 	defer out.end()
 	c.Trail.Asks(req.Code)
 	c.Trail.Late = true // the row tells how the run ended
+	began := time.Now()
 	res, err := contexts.Run(ctx, id, req, out.take)
 	if err := LeaveRun(ctx, c.Trail, id, res, err); err != nil {
 		return out.fail(err)
@@ -65,7 +67,7 @@ func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id co
 	if err != nil {
 		return out.fail(err)
 	}
-	return out.finish(res)
+	return out.finish(res, sandbox.RunHint(u, res, began, out.tails[process.Stderr], out.tails[process.Stdout]))
 }
 
 // LeaveRun leaves the audit row of a run.
@@ -80,6 +82,7 @@ type codeAnswer struct {
 	streamed bool
 	events   *httpapi.Events // once a streamed answer has begun
 	out      [process.Terminal][]byte
+	tails    [process.Terminal]execution.Tail
 	values   []CodeValue
 }
 
@@ -94,6 +97,7 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 	case e.Display != nil:
 		a.values = append(a.values, valueOf(e.Display))
 	case len(e.Text) > 0:
+		a.tails[e.Stream].Add(e.Text)
 		a.out[e.Stream] = append(a.out[e.Stream], e.Text...)
 		if a.streamed {
 			return a.flush(e.Stream, false)
@@ -126,8 +130,9 @@ func (a *codeAnswer) fail(err error) error {
 	return a.events.Send(CodeEvent{Type: "result", Code: body.Error, Text: body.Message})
 }
 
-func (a *codeAnswer) finish(res *codecontext.Result) error {
+func (a *codeAnswer) finish(res *codecontext.Result, hint string) error {
 	body := resultOf(res)
+	body.Hint = hint
 	if a.events == nil {
 		body.Stdout, body.Stderr = string(a.out[process.Stdout]), string(a.out[process.Stderr])
 		body.Values = append(body.Values, a.values...)

@@ -1,0 +1,33 @@
+package sandboxes
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+)
+
+// inForce is the policy that was put into force last.
+func (c *networkState) inForce() runtime.NetworkPolicy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.applied {
+		return runtime.NetworkPolicy{}
+	}
+	return c.policy
+}
+
+// NetworkHint implements sandbox.Handle.
+func (h *Handle) NetworkHint(since time.Time, tails [][]byte) string {
+	if h.caller == nil {
+		return ""
+	}
+	had := execution.Network{Policy: h.e.net.inForce(), Refused: h.live.Refusals(since), Restart: h.sb.RestartCommand()}
+	if len(had.Refused) == 0 && execution.LacksNetwork(tails...) {
+		had.Refused = h.live.Refusals(since.Add(-execution.RefusalAgain)) // one of now may not be told again
+	}
+	if h.caller.Tenant.NetworkEnabled {
+		had.Environment = h.caller.Environment.Permissions.Network
+	}
+	return had.Hint(tails...)
+}
