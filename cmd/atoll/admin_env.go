@@ -213,7 +213,7 @@ shown again.`,
 				return err
 			}
 			if opened {
-				r.openSandboxes(ctx, change, args[0], name, before.Permissions.Network)
+				r.openSandboxes(ctx, change, args[0], &e, before.Permissions.Network)
 			}
 			return r.showEnv(e)
 		})
@@ -221,8 +221,9 @@ shown again.`,
 default.
 
 --allow opens the network for the next run, and for the sandboxes of the tenant
-dev that have a network and the environment's policy. It allows the tenant to
-have a network, too.
+dev that have a network and the environment's policy. Others get it from 'atoll
+sandbox restart'; the command says how many. It allows the tenant to have a
+network, too.
 
 --root runs programs as root of their sandbox, in runs and in sandboxes that are
 made from then on, and allows the tenant to do so.`

@@ -66,23 +66,34 @@ func (r *remote) allowTenant(ctx context.Context, c *sdk.Client, name string, ne
 }
 
 // openSandboxes changes the network of the sandboxes that live as that of their
-// environment was changed. before is the environment's policy until now: a sandbox
-// with another one was given it on purpose and keeps it. That needs a key of the
-// tenant: for the tenant dev of this machine it is the development key.
-func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name, environment string, before sdk.NetworkPermissions) {
-	e, err := r.devServer()
-	if name != tenant.Dev || environment != tenant.DefaultName || err != nil {
-		fmt.Fprintln(r.app.std.err, "Sandboxes that live keep their network; 'atoll sandbox network NAME' changes it.")
-		return
+// environment was changed, and says how many get the rest by a restart. before is the
+// environment's policy until now: a sandbox with another one was given it on purpose and
+// keeps it. That needs a key of the tenant: for the tenant dev of this machine it is the
+// development key.
+func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name string, e *sdk.Environment, before sdk.NetworkPermissions) {
+	restart := e.SandboxesToRestart
+	if server, err := r.devServer(); err == nil && name == tenant.Dev && e.Name == tenant.DefaultName && restart > 0 {
+		c := sdk.New(server.url, server.key)
+		all, err := c.Sandboxes(ctx, "")
+		if err != nil {
+			fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %s\n", printable(err.Error()))
+			return
+		}
+		restart -= r.openDevSandboxes(ctx, c, f, all, before)
 	}
-	c := sdk.New(e.url, e.key)
-	all, err := c.Sandboxes(ctx, "")
-	if err != nil {
-		fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %s\n", printable(err.Error()))
-		return
+	switch {
+	case restart == 1:
+		fmt.Fprintln(r.app.std.err, "1 sandbox gets this network when it is restarted: 'atoll sandbox restart NAME'.")
+	case restart > 1:
+		fmt.Fprintf(r.app.std.err, "%d sandboxes get this network when they are restarted: 'atoll sandbox restart NAME'.\n", restart)
 	}
+}
+
+// openDevSandboxes changes the network of sandboxes that have one, and returns how many it
+// changed.
+func (r *remote) openDevSandboxes(ctx context.Context, c *sdk.Client, f *envFlags, all []sdk.Sandbox, before sdk.NetworkPermissions) (changed int64) {
 	for _, sb := range all {
-		if !samePolicy(sb.Network, before) {
+		if !sb.Network.Enabled || !samePolicy(sb.Network, before) {
 			continue
 		}
 		change, err := f.network.over(sb.Network)
@@ -90,9 +101,12 @@ func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name, environme
 			_, err = c.ChangeSandboxNetwork(ctx, sdk.SandboxRef{Session: sb.Session, Name: sb.Name}, *change)
 		}
 		if err != nil {
-			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %s\n", printable(sb.Name), printable(err.Error()))
+			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %s\n", sb.Name, printable(err.Error()))
+			continue
 		}
+		changed++
 	}
+	return changed
 }
 
 func samePolicy(a, b sdk.NetworkPermissions) bool {

@@ -31,7 +31,7 @@ is unique in its session (--session); its id can be given instead.`,
 	s := newSandboxes(r, cmd)
 	cmd.AddCommand(
 		s.create(), s.list(), s.show(), s.exec(), s.shell(), s.cp(), s.logs(), s.processes(), s.kill(), s.ports(), s.preview(), s.network(),
-		s.sleep(), s.wake(), s.fork(), s.snapshot(), s.delete())
+		s.sleep(), s.wake(), s.restart(), s.fork(), s.snapshot(), s.delete())
 	return cmd
 }
 
@@ -185,6 +185,17 @@ func (s *sandboxes) wake() *cobra.Command {
 			}
 			return c.Sandbox(ctx, s.at(args[0]))
 		}, s.showOne))
+	return cmd
+}
+
+func (s *sandboxes) restart() *cobra.Command {
+	cmd := s.command("restart NAME", "Restart a sandbox with what its environment has now", "  atoll sandbox restart builder", cobra.ExactArgs(1), shows(
+		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
+			return c.RestartSandbox(ctx, s.at(args[0]))
+		}, s.showOne))
+	cmd.Long = `Restart a sandbox with what its environment has now: image, limits, permissions and
+network, and the image that was asked for by name. Its name, its id and its files
+in /home/user, /tmp and /var/tmp stay. Its processes end.`
 	return cmd
 }
 

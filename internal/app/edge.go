@@ -120,7 +120,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Activity: active, Caps: s.caps,
-			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
+			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = handlers.Sessions.Own, handlers.Sessions.EnterPool

@@ -70,6 +70,12 @@ func (c *Client) SleepSandbox(ctx context.Context, ref SandboxRef) (Sandbox, err
 	return call[Sandbox](ctx, c, http.MethodPost, ref.path("sleep"), ref.query(), nil)
 }
 
+// RestartSandbox ends a sandbox's processes, and starts it again with its files and what its
+// environment has now: image, limits and network.
+func (c *Client) RestartSandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodPost, ref.path("restart"), ref.query(), nil)
+}
+
 // ForkSandbox copies a sandbox count times, with its processes.
 func (c *Client) ForkSandbox(ctx context.Context, ref SandboxRef, count int) ([]Sandbox, error) {
 	all, err := create[SandboxList](ctx, c, ref.path("fork"), ref.query("count", strconv.Itoa(count)), nil)

@@ -211,6 +211,7 @@ func TestCommandsFindTheServer(t *testing.T) {
 	if got, code := try([]string{"ATOLL_BASE_URL=http://127.0.0.1:1"}, "tenant", "list"); code != 1 || !strings.Contains(got, "no key for http://127.0.0.1:1") {
 		t.Errorf("another server: %d, %s", code, got)
 	}
+	hintAtNetwork(t, try)
 	openNetwork(t, try)
 	changeSetting(t, s.URL, try)
 	s.Keep(t) // a killed server cleans nothing up
@@ -257,7 +258,8 @@ func openNetwork(t *testing.T, try func(env []string, args ...string) (string, i
 		want []string
 	}{
 		{"sandbox create without", []string{"network  off"}},
-		{"env set dev --allow pypi", append([]string{"The sandbox without keeps its network: this sandbox was made without a network"}, tenant.PresetHosts("pypi")...)},
+		{"env set dev --allow pypi", append([]string{"1 sandbox gets this network when it is restarted: 'atoll sandbox restart NAME'"}, tenant.PresetHosts("pypi")...)},
+		{"sandbox restart without", tenant.PresetHosts("pypi")},
 		{"sandbox create with", tenant.PresetHosts("pypi")},
 		{"env set dev --allow npm", tenant.PresetHosts("npm")},
 		{"sandbox network with", slices.Concat(tenant.PresetHosts("npm"), tenant.PresetHosts("pypi"))},
@@ -268,6 +270,29 @@ func openNetwork(t *testing.T, try func(env []string, args ...string) (string, i
 			if code != 0 || !strings.Contains(got, want) {
 				t.Errorf("atoll %s: %d, no %q in %s", c.args, code, want, got)
 			}
+		}
+	}
+}
+
+// hintAtNetwork checks that a command in a sandbox is told of the network as a run is, and that
+// names which are none are refused with what may be meant.
+func hintAtNetwork(t *testing.T, try func(env []string, args ...string) (string, int)) {
+	t.Helper()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"sandbox", "create", "offline"}, 0, "offline"},
+		{[]string{"sandbox", "exec", "offline", "--", "curl", "-sS", "https://pypi.org"}, 6, "then 'atoll sandbox restart offline'"},
+		{[]string{"env", "set", "dev", "--allow", "pipy"}, 1, "did you mean the preset pypi"},
+		{[]string{"env", "set", "dev", "--allow", "github"}, 1, `did you mean "github.com"`},
+		{[]string{"sandbox", "create", "old", "--image", "python:3.10"}, 0, "atoll image import python:3.10"},
+		{[]string{"sandbox", "list"}, 0, "atoll image import python:3.10"},
+		{[]string{"sandbox", "delete", "offline", "old"}, 0, "deleted offline"},
+	} {
+		if got, code := try(nil, c.args...); code != c.code || !strings.Contains(got, c.want) {
+			t.Errorf("atoll %q: %d, not %d with %q: %s", c.args, code, c.code, c.want, got)
 		}
 	}
 }

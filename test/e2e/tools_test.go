@@ -82,6 +82,9 @@ func TestToolShell(t *testing.T) {
 	if got := s.tool("shell", object{"command": "pwd", "working_dir": "/tmp", "timeout_ms": nil}, http.StatusOK); got["stdout"] != "/tmp\n" {
 		t.Errorf("got %v", got)
 	}
+	if got := s.tool("shell", object{"command": "curl -sS https://pypi.org"}, http.StatusOK); got["exit_code"] != 6.0 || !strings.Contains(fmt.Sprint(got["hint"]), "atoll env set TENANT NAME --allow HOST") {
+		t.Errorf("without a network: %v", got)
+	}
 	s.shell("mkdir -p in/side")
 	if got := s.tool("shell", object{"command": "pwd", "working_dir": "in/side"}, http.StatusOK); got["stdout"] != "/home/user/in/side\n" {
 		t.Errorf("got %v", got)

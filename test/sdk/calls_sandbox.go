@@ -86,6 +86,9 @@ var sandboxCalls = map[string]call{
 	"sandboxes.sleep": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.SleepSandbox(ctx, a.sandbox())
 	},
+	"sandboxes.restart": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return c.RestartSandbox(ctx, a.sandbox())
+	},
 	"sandboxes.fork": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return data(c.ForkSandbox(ctx, a.sandbox(), int(a.number("count"))))
 	},

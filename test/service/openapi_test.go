@@ -125,7 +125,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{get, one + "/metrics", nil, 200, ""}, {get, one + "/ports", nil, 200, ""},
 		{post, one + "/terminal/ticket", nil, 201, "ticket"}, {get, one + "/terminal?command=true&ticket={ticket}", nil, 101, ""},
 		{post, one + "/snapshots", nil, 201, "snapshot_id"}, {get, "/v1/snapshots", nil, 200, ""}, {get, "/v1/snapshots/{snapshot_id}", nil, 200, ""}, {del, "/v1/snapshots/{snapshot_id}", nil, 204, ""},
-		{post, one + "/fork", nil, 201, ""}, {post, one + "/sleep", nil, 200, ""},
+		{post, one + "/fork", nil, 201, ""}, {post, one + "/sleep", nil, 200, ""}, {post, one + "/restart", nil, 200, ""},
 
 		{get, "/v1/tools", nil, 200, ""}, {put, "/v1/admin/tenants/described/templates/support", o("sandbox", o("environment", "internal-only")), 200, ""},
 		{post, "/v1/tools/execute_code", o("code", "print(1)", "agent", "a", "turn", "t", "template", "support"), 200, ""}, {del, "/v1/tools/turns/t?agent=a", nil, 204, ""},

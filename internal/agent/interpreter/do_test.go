@@ -171,6 +171,7 @@ func TestEndsOfCode(t *testing.T) {
 		told   string
 	}{
 		"error":       {res: &codecontext.Result{Status: codecontext.Failed, Error: &codecontext.Error{Name: "E", Traceback: []string{"Traceback", "E: no"}}}, status: run.ItemCompleted, told: "E: no"},
+		"no network":  {res: &codecontext.Result{Status: codecontext.Failed, Error: &codecontext.Error{Name: "gaierror", Value: "Temporary failure in name resolution"}}, status: run.ItemCompleted, told: "Hint: the environment has no network"},
 		"time-out":    {res: &codecontext.Result{Status: codecontext.TimedOut}, status: run.ItemFailed, told: "interrupted after"},
 		"interrupt":   {res: &codecontext.Result{Status: codecontext.Interrupted}, status: run.ItemIncomplete, told: "interrupted"},
 		"exit":        {res: &codecontext.Result{Status: codecontext.Ended, Exit: &process.Exit{Code: 3}}, status: run.ItemFailed, told: "exit code 3"},

@@ -93,7 +93,11 @@ func (h handle) Sandbox() *sandbox.Sandbox                      { return h.m.sb 
 func (h handle) Contexts() (codecontext.Contexts, error)        { return all{machine: h.m}, nil }
 func (h handle) Stopped(context.Context) error                  { return h.m.stops }
 func (h handle) Killed(_ context.Context, _ process.Exit) error { return h.m.stops }
-func (h handle) Close()                                         { h.m.do("close") }
+func (h handle) NetworkHint(_ time.Time, tails [][]byte) string {
+	had := execution.Network{}
+	return had.Hint(tails...)
+}
+func (h handle) Close() { h.m.do("close") }
 
 type all struct {
 	codecontext.Contexts

@@ -189,6 +189,21 @@ func (d *Directory) List(ctx context.Context, p *tenant.Principal, session strin
 	return all, nil
 }
 
+// LackNetwork counts the sandboxes of an environment that get more of the network by a restart.
+// policy is what the environment allows now.
+func (d *Directory) LackNetwork(ctx context.Context, tenantID tenant.ID, environment string, policy runtime.NetworkPolicy) (n int, err error) {
+	if policy.Blocked() {
+		return 0, nil
+	}
+	all, err := d.cfg.Store.ListElsewhere(ctx, tenantID, environment, "", "") // of every executor
+	for _, sb := range all {
+		if sb.LacksNetwork(policy) {
+			n++
+		}
+	}
+	return n, err
+}
+
 // Usage implements sandbox.Node.
 func (d *Directory) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
 	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Usage, error) { return n.Usage(ctx, p, session, nameOrID) })
@@ -202,6 +217,11 @@ func (d *Directory) Update(ctx context.Context, p *tenant.Principal, session, na
 // Sleep implements sandbox.Node.
 func (d *Directory) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Sleep(ctx, p, session, nameOrID) })
+}
+
+// Restart implements sandbox.Node.
+func (d *Directory) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Restart(ctx, p, session, nameOrID) })
 }
 
 // Fork implements sandbox.Node.

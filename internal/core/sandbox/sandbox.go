@@ -169,6 +169,16 @@ const MaxSession = 128
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
+// LacksNetwork reports whether a restart gives a sandbox more of the network than it has: policy
+// is what its environment allows now.
+func (s *Sandbox) LacksNetwork(policy runtime.NetworkPolicy) bool {
+	switch s.State {
+	case Lost, Destroyed:
+		return false
+	}
+	return !policy.Blocked() && (!s.Connected || !policy.Within(s.Permissions.Network))
+}
+
 // RestartCommand is the command of a shell that restarts a sandbox.
 func (s *Sandbox) RestartCommand() string {
 	if s.Session == Default {

@@ -79,6 +79,9 @@ func checkHosts(list []string) string {
 		if err := runtime.CheckHost(h); err != nil {
 			return "has " + err.Error()
 		}
+		if why := shortHost(h); why != "" {
+			return "has " + why
+		}
 	}
 	return ""
 }

@@ -76,6 +76,11 @@ func (c PermissionsChange) NetworkOver(p runtime.NetworkPolicy) (runtime.Network
 
 func (c PermissionsChange) network(p *runtime.NetworkPolicy) error {
 	opened := c.AllowedHosts != nil && len(*c.AllowedHosts) > 0 || c.AllowedCIDRs != nil && len(*c.AllowedCIDRs) > 0 || c.AnyAddress != nil && *c.AnyAddress
+	if c.AllowedHosts != nil {
+		if err := checkNewHosts(*c.AllowedHosts, p.AllowedHosts); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Network != nil && !*c.Network && opened:
 		return invalid("permissions: network.enabled is false beside what the network may reach; leave one of them out")

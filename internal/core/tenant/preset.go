@@ -1,5 +1,12 @@
 package tenant
 
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
 // Preset is a name for the hosts that a package manager needs.
 type Preset struct {
 	Name  string
@@ -24,6 +31,100 @@ func PresetHosts(name string) []string {
 	for _, p := range Presets {
 		if p.Name == name {
 			return p.Hosts
+		}
+	}
+	return nil
+}
+
+// sites are words that are taken for the names of hosts, with the names.
+var sites = map[string]string{
+	"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "huggingface": "huggingface.co", "docker": "registry-1.docker.io", "dockerhub": "registry-1.docker.io",
+	"anaconda": "conda.anaconda.org", "conda": "conda.anaconda.org",
+}
+
+// presetsAlso are other names of what a preset opens.
+var presetsAlso = map[string]string{
+	"pip": "pypi", "python": "pypi", "node": "npm", "npmjs": "npm", "yarn": "npm", "apt": "debian", "golang": "go", "cargo": "crates", "rust": "crates", "gem": "rubygems", "ruby": "rubygems", "java": "maven",
+}
+
+// shortHost says what may be meant by a host without a dot, which no rule of a network has any
+// use for; "" for any other.
+func shortHost(h string) string {
+	if h == "*" || strings.ContainsAny(h, ".:/") {
+		return ""
+	}
+	if _, err := netip.ParseAddr(h); err == nil {
+		return ""
+	}
+	name := strings.ToLower(h)
+	if known, ok := presetsAlso[name]; ok {
+		name = known
+	}
+	if p := nearPreset(name); p != nil {
+		return fmt.Sprintf("%.80q has no dot, so it is no host's name; did you mean the preset %s, which is %s?", h, p.Name, strings.Join(p.Hosts, ", "))
+	}
+	if site, ok := sites[name]; ok {
+		return fmt.Sprintf("%.80q has no dot, so it is no host's name; did you mean %q?", h, site)
+	}
+	if name == "localhost" {
+		return fmt.Sprintf("%q is the sandbox itself in a sandbox, and needs no rule", h)
+	}
+	return fmt.Sprintf("%.80q has no dot, so it is no host's name; want a whole one, such as \"%.80[1]s.com\", or the address of a machine of one's own in allowed_cidrs", h)
+}
+
+// nearPreset is the preset whose name is the one given, or is written like it; nil for none.
+func nearPreset(name string) *Preset {
+	for i := range Presets {
+		if Presets[i].Name == name {
+			return &Presets[i]
+		}
+	}
+	best, least := -1, 3
+	for i, p := range Presets {
+		if d := distance(name, p.Name); d < least && d < len(p.Name)/2+1 && d < len(name) {
+			best, least = i, d
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &Presets[best]
+}
+
+// distance is how many letters must be changed, added, removed or swapped with the next to make
+// b of a.
+func distance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	before, last, row := rows[0], rows[1], rows[2]
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			differs := 1
+			if a[i-1] == b[j-1] {
+				differs = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+differs)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
+
+// checkNewHosts refuses hosts without a dot that a list gets. One that it had, from a time when
+// they were accepted, may stay.
+func checkNewHosts(list, had []string) error {
+	for _, h := range list {
+		if slices.Contains(had, h) {
+			continue
+		}
+		if why := shortHost(h); why != "" {
+			return invalid("permissions: network.allowed_hosts: %s", why)
 		}
 	}
 	return nil

@@ -66,6 +66,13 @@ func (n Sandboxes) Admit(r sandboxes.Recipe) error {
 	if err := h.admit(r.Limits); err != nil {
 		return err
 	}
+	_, release, err := n.e.useImage(r.Image)
+	if err != nil {
+		return err
+	}
+	if err := release(); err != nil {
+		return err
+	}
 	if err := n.e.admitMounts(r.Mounts); err != nil {
 		return err
 	}

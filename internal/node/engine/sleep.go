@@ -154,6 +154,15 @@ func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 	return nil
 }
 
+// DropCheckpoint implements sandboxes.Engine.
+func (n Sandboxes) DropCheckpoint(ctx context.Context, r sandboxes.Recipe) error {
+	if err := n.EndProcesses(ctx, r); err != nil { // one that was being woken is whole again
+		return err
+	}
+	n.awoke(r.ID)
+	return n.e.host.removeCheckpoint(r.ID)
+}
+
 // Freeze implements sandboxes.Live.
 func (a *liveSandbox) Freeze(ctx context.Context) error {
 	a.memory.pause()

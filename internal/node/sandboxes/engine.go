@@ -52,6 +52,9 @@ type Engine interface {
 	Restore(ctx context.Context, r Recipe) (Live, error)
 	// EndProcesses ends processes that are left of a sandbox that is asleep.
 	EndProcesses(ctx context.Context, r Recipe) error
+	// DropCheckpoint removes the checkpoint of a sandbox that is asleep: from then on it can be
+	// made from its files alone.
+	DropCheckpoint(ctx context.Context, r Recipe) error
 	// PrepareFork begins a copy of a sandbox with what needs neither its files nor its
 	// checkpoint. Fork and Restore do the rest, Remove undoes it.
 	PrepareFork(ctx context.Context, from runtime.ID, r Recipe) error

@@ -276,7 +276,7 @@ func (m *Manager) restore(ctx context.Context, e *entry, how sandbox.Sleep, was 
 	if errors.Is(err, ErrCheckpoint) {
 		level := slog.LevelWarn
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
-		for _, known := range []string{detailWithdrawn, detailOutOfMemory} {
+		for _, known := range []string{detailWithdrawn, detailOutOfMemory, detailRestarted} {
 			if strings.HasPrefix(was, known) {
 				level, why = slog.LevelInfo, "it was started anew with its files, without the processes it had: "+known
 			}

@@ -130,6 +130,7 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "sandboxes.get": lambda c, a: box(c, a).refresh(**a),
     "sandboxes.delete": lambda c, a: box(c, a).delete(**a),
     "sandboxes.sleep": lambda c, a: box(c, a).sleep(**a),
+    "sandboxes.restart": lambda c, a: box(c, a).restart(**a),
     "sandboxes.fork": lambda c, a: box(c, a).fork(**a),
     "sandboxes.snapshot": lambda c, a: box(c, a).snapshot(**seconds(a, "keep")),
     "sandboxes.set_network": lambda c, a: box(c, a).set_network(**a),

@@ -169,6 +169,11 @@ export class SandboxHandle {
     return this.all.sleep(this.name, await this.ready(o));
   }
 
+  /** Ends its processes, and starts it again with its files and what its environment has now. */
+  async restart(o?: CallOptions): Promise<SandboxRecord> {
+    return this.all.restart(this.name, await this.ready(o));
+  }
+
   /** Copies it, with its processes. */
   async fork(count = 1, o?: CallOptions): Promise<SandboxHandle[]> {
     const copies = await this.all.fork(this.name, { ...(await this.ready(o)), count });

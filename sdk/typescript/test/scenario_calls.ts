@@ -136,6 +136,7 @@ export const calls: Record<string, Call> = {
   "sandboxes.get": inSandbox((c, s, _, o) => c.sandboxes.get(s, o)),
   "sandboxes.delete": inSandbox((c, s, _, o) => c.sandboxes.delete(s, o)),
   "sandboxes.sleep": inSandbox((c, s, _, o) => c.sandboxes.sleep(s, o)),
+  "sandboxes.restart": inSandbox((c, s, _, o) => c.sandboxes.restart(s, o)),
   "sandboxes.fork": inSandbox(async (c, s, a, o) => ({ data: await c.sandboxes.fork(s, { ...o, ...a }) })),
   "sandboxes.snapshot": inSandbox((c, s, a, o) => c.sandboxes.snapshot(s, { ...o, ...a })),
   "sandboxes.set_network": inSandbox((c, s, a, o) => c.sandboxes.setNetwork(s, a, o)),

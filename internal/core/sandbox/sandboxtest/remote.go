@@ -191,6 +191,11 @@ func (n remoteNode) Sleep(ctx context.Context, p *tenant.Principal, session, nam
 	return sb, err
 }
 
+func (n remoteNode) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Restart", args{p, session, nameOrID}, &sb)
+	return sb, err
+}
+
 func (n remoteNode) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) (forks []*sandbox.Sandbox, err error) {
 	err = n.r.call(ctx, node, "Fork", args{p, session, nameOrID, count}, &forks)
 	return forks, err

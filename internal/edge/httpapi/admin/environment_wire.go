@@ -28,6 +28,8 @@ type Environment struct {
 	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 
 	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far packages are installed; null without packages, and in lists."`
+
+	SandboxesToRestart int `json:"sandboxes_to_restart,omitzero" doc:"In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart."`
 }
 
 // EnvironmentChange is what PATCH can change of an environment; what is left

@@ -32,7 +32,15 @@ func (h *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentChange) (ou
 		return out, err
 	}
 	e, err := h.Tenants.ChangeEnvironment(c.Context(), name, environment, change)
-	return h.withBuild(c, e, err)
+	if out, err = h.withBuild(c, e, err); err != nil || change.Permissions == (tenant.PermissionsChange{}) {
+		return out, err
+	}
+	t, err := h.Tenants.Tenant(c.Context(), name)
+	if err != nil {
+		return out, err
+	}
+	out.SandboxesToRestart, err = h.Sandboxes.LackNetwork(c.Context(), e.Tenant, e.ID, t.Permitted(e.Permissions).Network)
+	return out, err
 }
 
 func (h *Handlers) getEnvironment(c *httpapi.Call) (out Environment, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
@@ -33,6 +34,14 @@ type Handlers struct {
 	Executions ExecutionGetter
 	Webhooks   Redeliverer
 	Models     *model.Catalog
+	Sandboxes  Sandboxes
+}
+
+// Sandboxes are the named sandboxes of all tenants; a directory.Directory is.
+type Sandboxes interface {
+	// LackNetwork counts the sandboxes of an environment that get more of the network by a
+	// restart.
+	LackNetwork(ctx context.Context, tenantID tenant.ID, environment string, policy runtime.NetworkPolicy) (int, error)
 }
 
 // AuditReader reads the audit trail.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/model/adapter"
 	"github.com/atoll-run/atoll/internal/agent/model/transport"
+	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -105,6 +106,7 @@ func NewAdmin(t *testing.T) *AdminServer {
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers,
 			Executions: w.Gateway, Webhooks: out, Models: out.models(w.DB.Models(), tenants),
+			Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()}),
 		}
 		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models}
 		c.Handlers.Tools = &tool.Handlers{ExecuteCode: tools.NewExecuteCode(tools.Config{

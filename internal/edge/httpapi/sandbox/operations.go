@@ -130,6 +130,7 @@ func (h *Handlers) records() []httpapi.Operation {
 			Answers: one, Serve: httpapi.Takes(h.setNetwork),
 		},
 		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Description: "It is frozen without waiting for `sleep_after`. The next use wakes it with its processes. One that sleeps already is answered as it is.", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
+		{Method: post, Path: sandboxPath + "/restart", ID: "restartSandbox", Summary: "Restart a sandbox with what its environment has now", Description: "Its processes end, and it starts again under its name and id, with the image, limits, permissions and network that its environment has now. `/home/user`, `/tmp`, `/var/tmp` and its storage stay; what was written elsewhere is gone. A network of its own is given up. One that sleeps wakes.", Audit: "sandbox_restart", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.restart)},
 		{
 			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Description: "The sandbox stands still while its memory is written and its files are copied; then all go on. Either all copies are made or none. Copies draw other random numbers and have another host name. Beyond a bound of the plan the answer is 429.", Audit: "sandbox_fork",
 			Params:  onOne(httpapi.Param{Name: "count", Type: httpapi.Int, Min: 1, Max: sandbox.MaxForks, Default: 1, Doc: "How many copies; 1 if not given."}),

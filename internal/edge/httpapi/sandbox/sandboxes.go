@@ -207,6 +207,22 @@ func (h *Handlers) sleep(c *httpapi.Call) (out Sandbox, err error) {
 	return sandboxOf(sb), nil
 }
 
+// restart starts a sandbox again with what its environment has now.
+func (h *Handlers) restart(c *httpapi.Call) (out Sandbox, err error) {
+	p, err := h.place(c)
+	if err != nil {
+		return out, err
+	}
+	if err := c.Draining(); err != nil {
+		return out, err
+	}
+	sb, err := h.Sandboxes.Restart(c.Context(), c.Caller, p.session, p.name)
+	if err != nil {
+		return out, err
+	}
+	return sandboxOf(sb), nil
+}
+
 // fork copies a sandbox as it is at one moment.
 func (h *Handlers) fork(c *httpapi.Call) (out SandboxList, err error) {
 	p, err := h.place(c)

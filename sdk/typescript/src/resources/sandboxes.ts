@@ -63,6 +63,11 @@ export class Sandboxes extends Resource {
     return this.t.post(p`/v1/sandboxes/${sandbox}/sleep`, undefined, o, within(o));
   }
 
+  /** Ends its processes, and starts it again with its files and what its environment has now: image, limits and network. */
+  restart(sandbox: string, o?: SandboxOptions): Promise<Sandbox> {
+    return this.t.post(p`/v1/sandboxes/${sandbox}/restart`, undefined, o, within(o));
+  }
+
   /** Makes copies with files, processes and memory. */
   async fork(sandbox: string, o?: SandboxOptions & { count?: number | undefined }): Promise<Sandbox[]> {
     const made = await this.t.create<{ data: Sandbox[] }>(p`/v1/sandboxes/${sandbox}/fork`, undefined, o, { ...within(o), count: o?.count });

@@ -153,6 +153,13 @@ class AsyncSandbox:
         """Puts it to sleep at once; its next use wakes it."""
         return await self._changed("POST", SANDBOX + "/sleep", timeout=LONG_TIMEOUT)
 
+    async def restart(self) -> types.Sandbox:
+        """Ends its processes, and starts it again with its files and what its environment has now.
+
+        That is the environment's image, limits and network.
+        """
+        return await self._changed("POST", SANDBOX + "/restart", timeout=LONG_TIMEOUT)
+
     async def fork(self, count: int = 1) -> list[AsyncSandbox]:
         """Copies it, with its processes."""
         made = await self._place.one(

@@ -154,6 +154,13 @@ class Sandbox:
         """Puts it to sleep at once; its next use wakes it."""
         return self._changed("POST", SANDBOX + "/sleep", timeout=LONG_TIMEOUT)
 
+    def restart(self) -> types.Sandbox:
+        """Ends its processes, and starts it again with its files and what its environment has now.
+
+        That is the environment's image, limits and network.
+        """
+        return self._changed("POST", SANDBOX + "/restart", timeout=LONG_TIMEOUT)
+
     def fork(self, count: int = 1) -> list[Sandbox]:
         """Copies it, with its processes."""
         made = self._place.one(

@@ -1,0 +1,129 @@
+package sandboxes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+)
+
+// detailRestarted is the Detail of a sandbox that a caller restarts.
+const detailRestarted = "it was restarted"
+
+// Restart implements sandbox.Node. All that can be refused is refused while the sandbox runs
+// on, but for the quota of its memory: then it sleeps, and its next use starts it.
+func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.cfg.AdmitDisk(); err != nil {
+		return nil, err
+	}
+	if err := m.checkBudget(ctx, p.Tenant.ID); err != nil {
+		return nil, err
+	}
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer e.unlock()
+	sb, err := m.restarted(ctx, e, p)
+	if err != nil {
+		return nil, err
+	}
+	ctx, span := trace.Start(ctx, "sandbox.restart", trace.String("atoll.sandbox_id", string(sb.ID)))
+	defer span.End()
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // who goes away leaves nothing half done
+	defer cancel()
+	if err = m.endForRestart(work, e, sb); err == nil {
+		err = m.wake(work, e, p)
+	}
+	if err != nil {
+		span.Fail(err)
+		return nil, err
+	}
+	m.cfg.Log.InfoContext(ctx, "named sandbox restarted", "sandbox_id", string(sb.ID))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.publicCopy(e), nil
+}
+
+// restarted is e's sandbox as it is to be after a restart by p, if that can be. e is locked.
+func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
+	if err := m.ensureOpen(ctx, e); err != nil {
+		return nil, err
+	}
+	sb := m.current(e)
+	if sb.State == sandbox.Lost {
+		return nil, m.lostError(e)
+	}
+	if err := m.limitStorage(ctx, e, p); err != nil {
+		return nil, err
+	}
+	sb = m.current(e)
+	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter}
+	// Where nobody was warned of another version, none was asked for.
+	spec.ImageAssumed = sb.ImageAlias != "" && sb.ImageWarning == "" && m.cfg.Images.Warning(sb.ImageAlias, sb.Image) != ""
+	now, err := m.draft(ctx, p, sb.Session, sb.Name, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.compareImage(now, spec); err != nil {
+		return nil, err
+	}
+	sb.Image, sb.ImageWarning, sb.Limits, sb.Disk, sb.Permissions, sb.Connected = now.Image, now.ImageWarning, now.Limits, now.Disk, now.Permissions, now.Connected
+	return sb, m.cfg.Engine.Admit(recipeOf(sb))
+}
+
+// endForRestart ends the processes of e's sandbox, and has it sleep on disk without them, as it
+// is to be started. e is locked.
+func (m *Manager) endForRestart(ctx context.Context, e *entry, as *sandbox.Sandbox) error {
+	m.mu.Lock()
+	live := e.live
+	e.stops++
+	e.stopReason = fault.New(fault.Conflict, "the sandbox %q was restarted, so its programs were ended; its files are kept", as.Name)
+	m.mu.Unlock()
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
+	if live == nil {
+		if err := m.dropMemory(ctx, e); err != nil {
+			return err
+		}
+	} else {
+		m.charge(ctx, e, time.Now())
+	}
+	// Recorded first: the next use of a sleeping sandbox ends what still runs.
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error {
+		sb.Image, sb.ImageWarning, sb.Limits, sb.Disk, sb.Permissions, sb.Connected = as.Image, as.ImageWarning, as.Limits, as.Disk, as.Permissions, as.Connected
+		return sb.FallAsleep(sandbox.OnDisk, detailRestarted)
+	}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	e.live, e.checkpointBytes = nil, 0
+	m.mu.Unlock()
+	e.net.reset()
+	if live == nil {
+		return nil
+	}
+	if err := live.EndProcesses(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the programs of the sandbox %q could not be ended; retry after a moment, or destroy it", as.Name))
+	}
+	return nil
+}
+
+// dropMemory has e's sandbox, which sleeps, have files alone, on this machine's disk. e is
+// locked.
+func (m *Manager) dropMemory(ctx context.Context, e *entry) error {
+	m.cancelUpload(e)
+	if m.current(e).Sleep == sandbox.Stored {
+		if err := m.moveToDisk(ctx, e); err != nil {
+			return err
+		}
+	}
+	return m.cfg.Engine.DropCheckpoint(ctx, recipeOf(m.current(e)))
+}
