@@ -273,7 +273,7 @@ func (s *sandboxes) showAll(list []sdk.Sandbox) error {
 func (s *sandboxes) warnImages(list []sdk.Sandbox) {
 	for _, sb := range list {
 		if sb.ImageWarning != "" {
-			fmt.Fprintf(s.app.std.err, "atoll: sandbox %s: %s\n", sb.Name, sb.ImageWarning)
+			fmt.Fprintf(s.app.std.err, "atoll: sandbox %s: %s\n", sb.Name, printable(sb.ImageWarning))
 		}
 	}
 }

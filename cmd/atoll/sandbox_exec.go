@@ -144,7 +144,7 @@ func (s *sandboxes) attached(ctx context.Context, c *sdk.Client, at sdk.SandboxR
 		return errors.New("the server's stream ended before the command")
 	case err == nil:
 		if end.Hint != "" {
-			fmt.Fprintf(s.app.std.err, "atoll: %s\n", end.Hint)
+			fmt.Fprintf(s.app.std.err, "atoll: %s\n", printable(end.Hint))
 		}
 		err = processEnd(end)
 	case ctx.Err() == nil:
