@@ -823,6 +823,9 @@ type CodeResult struct {
 	// ExitCode Of Bash, or of an interpreter that ended.
 	ExitCode *int64 `json:"exit_code"`
 
+	// Hint What can be done about a failure that the network's rules may have caused.
+	Hint string `json:"hint,omitempty"`
+
 	// Status ended: the interpreter did, so that the context has to be restarted.
 	Status string `json:"status"`
 
@@ -1401,6 +1404,9 @@ type Environment struct {
 
 	// Permissions Permissions say what the programs of an environment may reach and do.
 	Permissions Permissions `json:"permissions"`
+
+	// SandboxesToRestart In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
+	SandboxesToRestart int64 `json:"sandboxes_to_restart,omitempty"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
 	SecretHosts map[string][]string `json:"secret_hosts"`
@@ -3724,6 +3730,9 @@ type ProcessEvent struct {
 	// ExitCode On exit.
 	ExitCode *int64 `json:"exit_code,omitempty"`
 
+	// Hint On exit: what can be done about a failure that the network's rules may have caused.
+	Hint string `json:"hint,omitempty"`
+
 	// Reason On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox.
 	Reason string `json:"reason,omitempty"`
 
@@ -5211,6 +5220,9 @@ type ShellOutput struct {
 
 	// ExitCode 128+n when signal n ended the command; 124 when timeout_ms was over.
 	ExitCode int64 `json:"exit_code"`
+
+	// Hint What can be done about a failure that the network's rules may have caused.
+	Hint string `json:"hint,omitempty"`
 
 	// Stderr Likewise.
 	Stderr string `json:"stderr"`

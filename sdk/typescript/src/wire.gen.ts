@@ -864,6 +864,8 @@ export interface components {
              * Of Bash, or of an interpreter that ended.
              */
             exit_code: number | null;
+            /** What can be done about a failure that the network's rules may have caused. */
+            hint?: string;
             /**
              * ended: the interpreter did, so that the context has to be restarted.
              * @enum {string}
@@ -1448,6 +1450,11 @@ export interface components {
             packages: components["schemas"]["Packages"];
             /** What programs may do: network, files and processes. */
             permissions: components["schemas"]["Permissions"];
+            /**
+             * Format: int64
+             * In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
+             */
+            sandboxes_to_restart?: number;
             /** Of secrets that programs do not get, the hosts whose requests they are put into. */
             secret_hosts: {
                 [key: string]: string[];
@@ -3786,6 +3793,8 @@ export interface components {
              * On exit.
              */
             exit_code?: number | null;
+            /** On exit: what can be done about a failure that the network's rules may have caused. */
+            hint?: string;
             /** On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox. */
             reason?: string;
             /** On exit. */
@@ -5337,6 +5346,8 @@ export interface components {
              * 128+n when signal n ended the command; 124 when timeout_ms was over.
              */
             exit_code: number;
+            /** What can be done about a failure that the network's rules may have caused. */
+            hint?: string;
             /** Likewise. */
             stderr: string;
             /** There was more than stderr has. */

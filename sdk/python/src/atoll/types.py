@@ -2351,6 +2351,10 @@ class ProcessEvent(Record):
     """
     On exit.
     """
+    hint: str | None
+    """
+    On exit: what can be done about a failure that the network's rules may have caused.
+    """
     reason: str | None
     """
     On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox.
@@ -3467,6 +3471,10 @@ class ShellOutput(Record):
     blocked: str | None
     """
     The permission of the environment that stopped the command, such as blocked_commands: shutdown.
+    """
+    hint: str | None
+    """
+    What can be done about a failure that the network's rules may have caused.
     """
     stderr_truncated: bool | None
     """
@@ -4597,6 +4605,10 @@ class CodeResult(Record):
     values_truncated: bool
     """
     Whether more was displayed than is kept.
+    """
+    hint: str | None
+    """
+    What can be done about a failure that the network's rules may have caused.
     """
 
 
@@ -6194,6 +6206,10 @@ class Environment(Record):
     tenant: str
     """
     The tenant's id.
+    """
+    sandboxes_to_restart: int | None
+    """
+    In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
     """
 
 
