@@ -9,7 +9,7 @@ import (
 // AgentModel says which model an agent asks, and how.
 type AgentModel struct {
 	Name        *string  `json:"name" required:"true" doc:"GET /v1/models lists what there is."`
-	MaxTokens   *int64   `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" doc:"Of one answer."`
+	MaxTokens   *int64   `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" doc:"Of all answers of a turn together."`
 	Temperature *float64 `json:"temperature,omitzero" minimum:"0" maximum:"2" doc:"How freely the model chooses words, 0 to 2."`
 	TopP        *float64 `json:"top_p,omitzero" minimum:"0" maximum:"1" doc:"From how much of the likely words the model chooses, 0 to 1."`
 	Stop        []string `json:"stop,omitzero" doc:"Up to 16 texts before the first of which an answer ends."`
