@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .agents import AsyncAgents, AsyncSkills, AsyncVaults
     from .containers import AsyncContainers
     from .executions import AsyncExecutions
-    from .files import AsyncFiles
+    from .files import AsyncFiles, AsyncStorage
     from .responses import AsyncResponses
     from .sandboxes import AsyncSandbox, AsyncSandboxes, AsyncSnapshots
     from .sessions import AsyncSessions
@@ -105,6 +105,13 @@ class AsyncAtoll:
         from .files import AsyncFiles
 
         return AsyncFiles(self._transport)
+
+    @cached_property
+    def storage(self) -> AsyncStorage:
+        """Files of threads and of volumes, and URLs that read and write them without a key."""
+        from .files import AsyncStorage
+
+        return AsyncStorage(self._transport)
 
     @cached_property
     def sandboxes(self) -> AsyncSandboxes:

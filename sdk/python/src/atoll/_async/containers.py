@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 from .. import types
@@ -19,8 +20,48 @@ CONTAINERS = "/v1/containers"
 CONTAINER = "/v1/containers/{}"
 
 
+class AsyncContainerFiles(AsyncResource):
+    """The files of containers."""
+
+    async def create(self, container_id: str, content: bytes | IO[bytes], *, filename: str) -> types.ContainerFile:
+        """Puts a file into a container."""
+        form = {"files": {"file": (filename, content)}}
+        return types.ContainerFile(
+            decode(await self._transport.send("POST", CONTAINER + "/files", container_id, form=form))
+        )
+
+    def list(
+        self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
+    ) -> AsyncPager[types.ContainerFile]:
+        """Lists the files of a container."""
+        return self._list(
+            types.ContainerFile,
+            CONTAINER + "/files",
+            container_id,
+            query={"limit": limit, "order": order, "after": after},
+            cursor="after",
+        )
+
+    async def get(self, container_id: str, file_id: str) -> types.ContainerFile:
+        """Shows a file of a container."""
+        return await self._one(types.ContainerFile, "GET", CONTAINER + "/files/{}", container_id, file_id)
+
+    def content(self, container_id: str, file_id: str) -> AsyncDownload:
+        """Returns the bytes of a file of a container."""
+        return self._download(CONTAINER + "/files/{}/content", container_id, file_id)
+
+    async def delete(self, container_id: str, file_id: str) -> types.DeletedContainerFile:
+        """Deletes a file of a container."""
+        return await self._one(types.DeletedContainerFile, "DELETE", CONTAINER + "/files/{}", container_id, file_id)
+
+
 class AsyncContainers(AsyncResource):
     """Sandboxes that the code interpreter of responses uses."""
+
+    @cached_property
+    def files(self) -> AsyncContainerFiles:
+        """The files of containers."""
+        return AsyncContainerFiles(self._transport)
 
     async def create(self, **container: Unpack[params.NewContainer]) -> types.Container:
         """Makes a container."""
@@ -44,34 +85,3 @@ class AsyncContainers(AsyncResource):
     async def delete(self, container_id: str) -> types.DeletedContainer:
         """Ends a container."""
         return await self._one(types.DeletedContainer, "DELETE", CONTAINER, container_id, timeout=LONG_TIMEOUT)
-
-    async def upload(self, container_id: str, content: bytes | IO[bytes], *, filename: str) -> types.ContainerFile:
-        """Puts a file into a container."""
-        form = {"files": {"file": (filename, content)}}
-        return types.ContainerFile(
-            decode(await self._transport.send("POST", CONTAINER + "/files", container_id, form=form))
-        )
-
-    def files(
-        self, container_id: str, *, limit: int | None = None, order: str | None = None, after: str | None = None
-    ) -> AsyncPager[types.ContainerFile]:
-        """Lists the files of a container."""
-        return self._list(
-            types.ContainerFile,
-            CONTAINER + "/files",
-            container_id,
-            query={"limit": limit, "order": order, "after": after},
-            cursor="after",
-        )
-
-    async def file(self, container_id: str, file_id: str) -> types.ContainerFile:
-        """Shows a file of a container."""
-        return await self._one(types.ContainerFile, "GET", CONTAINER + "/files/{}", container_id, file_id)
-
-    def content(self, container_id: str, file_id: str) -> AsyncDownload:
-        """Returns the bytes of a file of a container."""
-        return self._download(CONTAINER + "/files/{}/content", container_id, file_id)
-
-    async def delete_file(self, container_id: str, file_id: str) -> types.DeletedContainerFile:
-        """Removes a file of a container."""
-        return await self._one(types.DeletedContainerFile, "DELETE", CONTAINER + "/files/{}", container_id, file_id)

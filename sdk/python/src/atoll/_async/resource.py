@@ -20,9 +20,9 @@ M = TypeVar("M", bound=Record)
 class AsyncPage(Generic[M]):
     """A part of a list."""
 
-    def __init__(self, kind: type[M], value: dict[str, Any]) -> None:
+    def __init__(self, kind: type[M], value: dict[str, Any], member: str = "data") -> None:
         self._value = value
-        self.data = [kind(one) for one in value.get("data") or []]
+        self.data = [kind(one) for one in value.get(member) or []]
 
     @property
     def next_page(self) -> str | None:
@@ -47,6 +47,8 @@ class AsyncPager(Generic[M]):
         names: tuple[str, ...],
         query: Mapping[str, Any],
         cursor: str,
+        member: str,
+        body: Mapping[str, Any] | None,
     ) -> None:
         self._transport = transport
         self._kind = kind
@@ -54,13 +56,17 @@ class AsyncPager(Generic[M]):
         self._names = names
         self._query = dict(query)
         self._cursor = cursor
+        self._member = member
+        self._body = body
 
     async def page(self, after: str | None = None) -> AsyncPage[M]:
         """One part: the first, or the one that next_page of another names."""
         query = self._query if after is None else {**self._query, self._cursor: after}
-        return AsyncPage(
-            self._kind, decode(await self._transport.send("GET", self._template, *self._names, query=query))
-        )
+        if self._body is None:
+            answer = await self._transport.send("GET", self._template, *self._names, query=query)
+        else:
+            answer = await self._transport.send("POST", self._template, *self._names, body=self._body, safe=True)
+        return AsyncPage(self._kind, decode(answer), self._member)
 
     async def all(self, limit: int | None = None) -> list[M]:
         """All items, or at most limit of them."""
@@ -96,9 +102,17 @@ class AsyncResource:
         await self._transport.send(method, template, *names, **how)
 
     def _list(
-        self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page"
+        self,
+        kind: type[M],
+        template: str,
+        *names: str,
+        query: Mapping[str, Any] | None = None,
+        cursor: str = "page",
+        member: str = "data",
+        body: Mapping[str, Any] | None = None,
     ) -> AsyncPager[M]:
-        return AsyncPager(self._transport, kind, template, names, query or {}, cursor)
+        """A list that is read by GET, or by POST where the request has a body."""
+        return AsyncPager(self._transport, kind, template, names, query or {}, cursor, member, body)
 
     def _download(
         self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*"

@@ -139,10 +139,10 @@ class AsyncResponses(AsyncResource):
             cursor="after",
         )
 
-    async def files(self, response_id: str) -> list[types.ResponseFile]:
+    def files(self, response_id: str) -> AsyncPager[types.ResponseFile]:
         """Lists the files that the model shared."""
-        return (await self._one(types.ResponseFiles, "GET", self._each + "/files", response_id)).data
+        return self._list(types.ResponseFile, self._each + "/files", response_id)
 
-    def file_content(self, response_id: str, file_id: str) -> AsyncDownload:
+    def file(self, response_id: str, file_id: str) -> AsyncDownload:
         """Returns the bytes of a file that the model shared."""
         return self._download(self._each + "/files/{}/content", response_id, file_id)

@@ -233,7 +233,7 @@ class AsyncSessions(AsyncResource):
         """Lists what the agents of a session have shared."""
         return self._list(types.SessionFile, SESSION + "/files", session_id, query={"limit": limit})
 
-    def file_content(self, session_id: str, file_id: str) -> AsyncDownload:
+    def file(self, session_id: str, file_id: str) -> AsyncDownload:
         """Returns the bytes of a shared file."""
         return self._download(SESSION + "/files/{}/content", session_id, file_id)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 from datetime import datetime
+from functools import cached_property
 
 from .. import types
 from .._body import AsyncContent
@@ -16,8 +16,45 @@ FILE = "/v1/threads/{}/files/{/}"
 TAR = "application/x-tar"
 
 
+class AsyncThreadFiles(AsyncResource):
+    """The files of threads."""
+
+    def list(self, thread_id: str, path: str | None = None) -> AsyncPager[types.FileEntry]:
+        """Lists a folder of a thread."""
+        return self._list(types.FileEntry, THREAD + "/files", thread_id, query={"path": path}, member="files")
+
+    def read(self, thread_id: str, path: str) -> AsyncDownload:
+        """Returns a file of a thread."""
+        return self._download(FILE, thread_id, path)
+
+    async def write(self, thread_id: str, path: str, content: AsyncContent) -> types.FileEntry:
+        """Writes a file of a thread: bytes, text, an open file, or pieces as they come."""
+        return await self._upload(types.FileEntry, "PUT", FILE, thread_id, path, content=content)
+
+    async def delete(self, thread_id: str, path: str) -> None:
+        """Deletes a file or folder of a thread."""
+        await self._none("DELETE", FILE, thread_id, path)
+
+    async def sign(
+        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
+    ) -> types.SignedURL:
+        """Returns a URL that reads or writes one file without a key."""
+        return await self._one(
+            types.SignedURL,
+            "POST",
+            THREAD + "/signed_urls",
+            thread_id,
+            body=given(path=path, method=method, expires_in=expires_in),
+        )
+
+
 class AsyncThreads(AsyncResource):
     """Home directories that outlive their executions."""
+
+    @cached_property
+    def files(self) -> AsyncThreadFiles:
+        """The files of threads."""
+        return AsyncThreadFiles(self._transport)
 
     def list(
         self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None
@@ -38,24 +75,6 @@ class AsyncThreads(AsyncResource):
         """Deletes a thread with its files."""
         await self._none("DELETE", THREAD, thread_id)
 
-    async def files(self, thread_id: str, path: str | None = None) -> builtins.list[types.FileEntry]:
-        """Lists a folder of a thread."""
-        return (
-            await self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})
-        ).files
-
-    def read_file(self, thread_id: str, path: str) -> AsyncDownload:
-        """Returns a file of a thread."""
-        return self._download(FILE, thread_id, path)
-
-    async def write_file(self, thread_id: str, path: str, content: AsyncContent) -> types.FileEntry:
-        """Writes a file of a thread: bytes, text, an open file, or pieces as they come."""
-        return await self._upload(types.FileEntry, "PUT", FILE, thread_id, path, content=content)
-
-    async def delete_file(self, thread_id: str, path: str) -> None:
-        """Removes a file of a thread."""
-        await self._none("DELETE", FILE, thread_id, path)
-
     def export(self, thread_id: str) -> AsyncDownload:
         """Returns all of a thread as a tar archive."""
         return self._download(THREAD + "/archive", thread_id)
@@ -63,15 +82,3 @@ class AsyncThreads(AsyncResource):
     async def import_(self, thread_id: str, archive: AsyncContent) -> types.Thread:
         """Makes a thread what a tar archive has."""
         return await self._upload(types.Thread, "PUT", THREAD + "/archive", thread_id, content=archive, media=TAR)
-
-    async def sign_url(
-        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
-    ) -> types.SignedURL:
-        """Returns a URL that reads or writes one file without a key."""
-        return await self._one(
-            types.SignedURL,
-            "POST",
-            THREAD + "/signed_urls",
-            thread_id,
-            body=given(path=path, method=method, expires_in=expires_in),
-        )

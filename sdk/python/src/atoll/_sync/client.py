@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .agents import Agents, Skills, Vaults
     from .containers import Containers
     from .executions import Executions
-    from .files import Files
+    from .files import Files, Storage
     from .responses import Responses
     from .sandboxes import Sandbox, Sandboxes, Snapshots
     from .sessions import Sessions
@@ -106,6 +106,13 @@ class Atoll:
         from .files import Files
 
         return Files(self._transport)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """Files of threads and of volumes, and URLs that read and write them without a key."""
+        from .files import Storage
+
+        return Storage(self._transport)
 
     @cached_property
     def sandboxes(self) -> Sandboxes:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 from pathlib import Path
 from typing import IO
@@ -65,10 +64,15 @@ class Files(Resource):
         """Deletes a file."""
         return self._one(types.DeletedFile, "DELETE", "/v1/files/{}", file_id)
 
-    def list_folder(self, source: str, id: str, path: str | None = None) -> builtins.list[types.FileEntry]:
+
+class Storage(Resource):
+    """Files of threads and of volumes, and URLs that read and write them without a key."""
+
+    def list(self, source: str, id: str, path: str | None = None) -> Pager[types.FileEntry]:
         """Lists a folder of a connection ("volume") or thread ("thread")."""
-        body = given(source=source, id=id, path=path)
-        return (self._one(types.FilesListResponse, "POST", "/v1/files/list", body=body, safe=True)).files
+        return self._list(
+            types.FileEntry, "/v1/files/list", member="files", body=given(source=source, id=id, path=path)
+        )
 
     def upload_url(
         self, source: str, id: str, path: str, *, content_length: int, content_type: str | None = None

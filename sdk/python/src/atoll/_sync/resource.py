@@ -21,9 +21,9 @@ M = TypeVar("M", bound=Record)
 class Page(Generic[M]):
     """A part of a list."""
 
-    def __init__(self, kind: type[M], value: dict[str, Any]) -> None:
+    def __init__(self, kind: type[M], value: dict[str, Any], member: str = "data") -> None:
         self._value = value
-        self.data = [kind(one) for one in value.get("data") or []]
+        self.data = [kind(one) for one in value.get(member) or []]
 
     @property
     def next_page(self) -> str | None:
@@ -48,6 +48,8 @@ class Pager(Generic[M]):
         names: tuple[str, ...],
         query: Mapping[str, Any],
         cursor: str,
+        member: str,
+        body: Mapping[str, Any] | None,
     ) -> None:
         self._transport = transport
         self._kind = kind
@@ -55,13 +57,17 @@ class Pager(Generic[M]):
         self._names = names
         self._query = dict(query)
         self._cursor = cursor
+        self._member = member
+        self._body = body
 
     def page(self, after: str | None = None) -> Page[M]:
         """One part: the first, or the one that next_page of another names."""
         query = self._query if after is None else {**self._query, self._cursor: after}
-        return Page(
-            self._kind, decode(self._transport.send("GET", self._template, *self._names, query=query))
-        )
+        if self._body is None:
+            answer = self._transport.send("GET", self._template, *self._names, query=query)
+        else:
+            answer = self._transport.send("POST", self._template, *self._names, body=self._body, safe=True)
+        return Page(self._kind, decode(answer), self._member)
 
     def all(self, limit: int | None = None) -> list[M]:
         """All items, or at most limit of them."""
@@ -97,9 +103,17 @@ class Resource:
         self._transport.send(method, template, *names, **how)
 
     def _list(
-        self, kind: type[M], template: str, *names: str, query: Mapping[str, Any] | None = None, cursor: str = "page"
+        self,
+        kind: type[M],
+        template: str,
+        *names: str,
+        query: Mapping[str, Any] | None = None,
+        cursor: str = "page",
+        member: str = "data",
+        body: Mapping[str, Any] | None = None,
     ) -> Pager[M]:
-        return Pager(self._transport, kind, template, names, query or {}, cursor)
+        """A list that is read by GET, or by POST where the request has a body."""
+        return Pager(self._transport, kind, template, names, query or {}, cursor, member, body)
 
     def _download(
         self, template: str, *names: str, query: Mapping[str, Any] | None = None, accept: str = "*/*"

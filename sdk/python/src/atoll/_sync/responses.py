@@ -140,10 +140,10 @@ class Responses(Resource):
             cursor="after",
         )
 
-    def files(self, response_id: str) -> list[types.ResponseFile]:
+    def files(self, response_id: str) -> Pager[types.ResponseFile]:
         """Lists the files that the model shared."""
-        return (self._one(types.ResponseFiles, "GET", self._each + "/files", response_id)).data
+        return self._list(types.ResponseFile, self._each + "/files", response_id)
 
-    def file_content(self, response_id: str, file_id: str) -> Download:
+    def file(self, response_id: str, file_id: str) -> Download:
         """Returns the bytes of a file that the model shared."""
         return self._download(self._each + "/files/{}/content", response_id, file_id)

@@ -234,7 +234,7 @@ class Sessions(Resource):
         """Lists what the agents of a session have shared."""
         return self._list(types.SessionFile, SESSION + "/files", session_id, query={"limit": limit})
 
-    def file_content(self, session_id: str, file_id: str) -> Download:
+    def file(self, session_id: str, file_id: str) -> Download:
         """Returns the bytes of a shared file."""
         return self._download(SESSION + "/files/{}/content", session_id, file_id)
 

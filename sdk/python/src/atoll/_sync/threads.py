@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import builtins
 from datetime import datetime
+from functools import cached_property
 
 from .. import types
 from .._body import Content
@@ -17,8 +17,45 @@ FILE = "/v1/threads/{}/files/{/}"
 TAR = "application/x-tar"
 
 
+class ThreadFiles(Resource):
+    """The files of threads."""
+
+    def list(self, thread_id: str, path: str | None = None) -> Pager[types.FileEntry]:
+        """Lists a folder of a thread."""
+        return self._list(types.FileEntry, THREAD + "/files", thread_id, query={"path": path}, member="files")
+
+    def read(self, thread_id: str, path: str) -> Download:
+        """Returns a file of a thread."""
+        return self._download(FILE, thread_id, path)
+
+    def write(self, thread_id: str, path: str, content: Content) -> types.FileEntry:
+        """Writes a file of a thread: bytes, text, an open file, or pieces as they come."""
+        return self._upload(types.FileEntry, "PUT", FILE, thread_id, path, content=content)
+
+    def delete(self, thread_id: str, path: str) -> None:
+        """Deletes a file or folder of a thread."""
+        self._none("DELETE", FILE, thread_id, path)
+
+    def sign(
+        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
+    ) -> types.SignedURL:
+        """Returns a URL that reads or writes one file without a key."""
+        return self._one(
+            types.SignedURL,
+            "POST",
+            THREAD + "/signed_urls",
+            thread_id,
+            body=given(path=path, method=method, expires_in=expires_in),
+        )
+
+
 class Threads(Resource):
     """Home directories that outlive their executions."""
+
+    @cached_property
+    def files(self) -> ThreadFiles:
+        """The files of threads."""
+        return ThreadFiles(self._transport)
 
     def list(
         self, *, prefix: str | None = None, limit: int | None = None, page: str | None = None
@@ -39,24 +76,6 @@ class Threads(Resource):
         """Deletes a thread with its files."""
         self._none("DELETE", THREAD, thread_id)
 
-    def files(self, thread_id: str, path: str | None = None) -> builtins.list[types.FileEntry]:
-        """Lists a folder of a thread."""
-        return (
-            self._one(types.FilesListResponse, "GET", THREAD + "/files", thread_id, query={"path": path})
-        ).files
-
-    def read_file(self, thread_id: str, path: str) -> Download:
-        """Returns a file of a thread."""
-        return self._download(FILE, thread_id, path)
-
-    def write_file(self, thread_id: str, path: str, content: Content) -> types.FileEntry:
-        """Writes a file of a thread: bytes, text, an open file, or pieces as they come."""
-        return self._upload(types.FileEntry, "PUT", FILE, thread_id, path, content=content)
-
-    def delete_file(self, thread_id: str, path: str) -> None:
-        """Removes a file of a thread."""
-        self._none("DELETE", FILE, thread_id, path)
-
     def export(self, thread_id: str) -> Download:
         """Returns all of a thread as a tar archive."""
         return self._download(THREAD + "/archive", thread_id)
@@ -64,15 +83,3 @@ class Threads(Resource):
     def import_(self, thread_id: str, archive: Content) -> types.Thread:
         """Makes a thread what a tar archive has."""
         return self._upload(types.Thread, "PUT", THREAD + "/archive", thread_id, content=archive, media=TAR)
-
-    def sign_url(
-        self, thread_id: str, path: str, *, method: str = "GET", expires_in: int | None = None
-    ) -> types.SignedURL:
-        """Returns a URL that reads or writes one file without a key."""
-        return self._one(
-            types.SignedURL,
-            "POST",
-            THREAD + "/signed_urls",
-            thread_id,
-            body=given(path=path, method=method, expires_in=expires_in),
-        )
