@@ -32,9 +32,9 @@ func (a *cli) activityCommand() *cobra.Command {
 				return err
 			}
 			if f.tenant != "" {
-				return r.showActivity(c.TenantActivity(ctx, f.tenant, q, limit))
+				return r.showActivity(c.TenantActivity(f.tenant, q).All(ctx, limit))
 			}
-			return r.showActivity(c.Activity(ctx, q, limit))
+			return r.showActivity(c.Activity(q).All(ctx, limit))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -86,7 +86,7 @@ func (r *remote) auditList() *cobra.Command {
 			}, f.metadata)); err != nil {
 				return err
 			}
-			rows, err := c.Audit(ctx, args[0], q, f.limit)
+			rows, err := c.Audit(args[0], q).All(ctx, f.limit)
 			if err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ Exit code 1 when something is not as it should be.`
 // trails lists what a verification of all covers: tenants, by name, and ids of
 // tenants that have a trail and are not on record.
 func trails(ctx context.Context, c *sdk.Client) ([]string, error) {
-	tenants, err := c.Tenants(ctx)
+	tenants, err := c.Tenants().All(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func trails(ctx context.Context, c *sdk.Client) ([]string, error) {
 	for _, t := range tenants {
 		out = append(out, t.Name)
 	}
-	found, err := c.AuditTrails(ctx)
+	found, err := c.AuditTrails().All(ctx, 0)
 	for _, t := range found {
 		if t.Tenant == nil {
 			out = append(out, t.TenantID)

@@ -19,7 +19,7 @@ environment or a key, mounts it at /data/SLUG.`,
   atoll connection grant acme reports --environment default --prefix 2026 --read-only
   atoll connection list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "SLUG": slugs, "GRANT": grantIDs})
 	cmd.AddCommand(
-		r.command("list TENANT", "List a tenant's connections", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Connections),
+		r.command("list TENANT", "List a tenant's connections", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).Connections),
 			listing(&r.printer, []any{"SLUG", "KIND", "BUCKET", "PREFIX", "MODE", "ID"}, connectionCells))),
 		r.command("show TENANT SLUG", "Show a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Connection), r.showConnection)),
 		r.createConnection(), r.changeConnection(),
@@ -27,7 +27,7 @@ environment or a key, mounts it at /data/SLUG.`,
 			return c.DeleteConnection(ctx, lead[0], slug)
 		}),
 		r.grantConnection(),
-		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Grants),
+		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(allOfTwo((*sdk.Client).Grants),
 			listing(&r.printer, []any{"ID", "ENVIRONMENT", "KEY", "PREFIX", "MODE"}, grantCells))),
 		r.command("ungrant TENANT SLUG GRANT…", "Take grants back", "", cobra.MinimumNArgs(3), func(ctx context.Context, c *sdk.Client, args []string) error {
 			return r.deletes(args[2:], false, func(id string) error { return c.DeleteGrant(ctx, args[0], args[1], id) })

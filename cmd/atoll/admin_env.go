@@ -234,7 +234,7 @@ made from then on, and allows the tenant to do so.`
 	change.vars.addUnset(set)
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Environments),
+		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).Environments),
 			listing(&r.printer, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e sdk.Environment) []any {
 				return []any{e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt)}
 			}))),

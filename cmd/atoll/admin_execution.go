@@ -45,7 +45,7 @@ func (r *remote) executionList() *cobra.Command {
 			if err := cmp.Or(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key, "thread_id": f.thread}, f.metadata)); err != nil {
 				return err
 			}
-			all, err := c.Executions(ctx, q, f.limit)
+			all, err := c.Executions(q).All(ctx, f.limit)
 			if err != nil {
 				return err
 			}

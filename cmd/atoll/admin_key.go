@@ -159,7 +159,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	revoke.Aliases = []string{"delete", "rm"}
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Keys),
+		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).Keys),
 			listing(&r.printer, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k sdk.Key) []any {
 				return []any{k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt)}
 			}))),

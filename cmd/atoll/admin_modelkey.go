@@ -33,7 +33,7 @@ func (r *remote) modelKeyCommand() *cobra.Command {
 	cmd.AddCommand(
 		r.command("list TENANT", "List a tenant's own keys, without the keys", "", cobra.ExactArgs(1), shows(
 			func(ctx context.Context, c *sdk.Client, args []string) ([]sdk.ModelKey, error) {
-				return c.TenantModelKeys(ctx, args[0])
+				return c.TenantModelKeys(args[0]).All(ctx, 0)
 			}, r.listModelKeys)),
 		set,
 		r.deletion("TENANT", "NAME", "Have a tenant use models with the operator's key again", "", func(ctx context.Context, c *sdk.Client, lead []string, name string) error {

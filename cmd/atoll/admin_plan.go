@@ -121,7 +121,7 @@ and can be neither changed nor removed.`,
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
-			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Plan, error) { return c.Plans(ctx) },
+			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Plan, error) { return c.Plans().All(ctx, 0) },
 			listing(&r.printer, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p sdk.Plan) []any {
 				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), bound(float64(p.MaxSandboxes)), p.BuiltIn}
 			}))),

@@ -33,7 +33,7 @@ together: execute_code names one, and runs only if it has opted in.`,
 	set.Flags().StringVar(&network, "sandbox", "off", "default-public (the environment's network; if it has none, public addresses), internal-only (no network), or off")
 
 	cmd.AddCommand(
-		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Templates),
+		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).Templates),
 			listing(&r.printer, []any{"NAME", "SANDBOX"}, templateCells))),
 		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Template), r.showTemplate)),
 		set,

@@ -149,14 +149,14 @@ run code.`,
 	cmd.AddCommand(create,
 		r.command("list", "List tenants", "", cobra.NoArgs, shows(
 			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Tenant, error) {
-				return c.Tenants(ctx)
+				return c.Tenants().All(ctx, 0)
 			},
 			listing(&r.printer, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t sdk.Tenant) []any {
 				return []any{t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt)}
 			}))),
 		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Tenant), r.showTenant)),
 		set,
-		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(one((*sdk.Client).PolicyEvents),
+		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).PolicyEvents),
 			listing(&r.printer, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
 				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
 			}))))

@@ -38,7 +38,7 @@ func (r *remote) threadList() *cobra.Command {
 			if prefix != "" {
 				q.Set("prefix", prefix)
 			}
-			all, err := c.Threads(ctx, q, limit)
+			all, err := c.Threads(q).All(ctx, limit)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (r *remote) threadFiles() []*cobra.Command {
 				if len(args) == 2 {
 					folder = args[1]
 				}
-				all, err := c.ThreadFiles(ctx, args[0], folder)
+				all, err := c.ThreadFiles(args[0]).List(folder).All(ctx, 0)
 				if err != nil {
 					return err
 				}
@@ -111,12 +111,12 @@ func (r *remote) threadFiles() []*cobra.Command {
 			}),
 		r.command("get THREAD PATH", "Write a file of a thread to stdout", "  atoll thread get analysis out.csv > out.csv", cobra.ExactArgs(2),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.ReadThreadFile(ctx, args[0], args[1], r.app.std.out)
+				return c.ThreadFiles(args[0]).Read(ctx, args[1], r.app.std.out)
 			}),
 		r.command("put THREAD PATH FILE", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[2], func(in io.Reader) error {
-					_, err := c.WriteThreadFile(ctx, args[0], args[1], in)
+					_, err := c.ThreadFiles(args[0]).Write(ctx, args[1], in)
 					return err
 				})
 			}),
@@ -139,7 +139,7 @@ func (r *remote) deleteThreadFile() *cobra.Command {
 	var force bool
 	cmd := r.command("delete-file THREAD PATH…", "Delete files or folders of a thread", "", cobra.MinimumNArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			return r.deletes(args[1:], force, func(name string) error { return c.DeleteThreadFile(ctx, args[0], name) })
+			return r.deletes(args[1:], force, func(name string) error { return c.ThreadFiles(args[0]).Delete(ctx, name) })
 		})
 	cmd.Aliases = []string{"rm-file", "remove"}
 	addForce(cmd, &force)

@@ -25,7 +25,7 @@ the agents of one tenant: the one whose key this is.`,
 }
 
 func agentNames(ctx context.Context, c *sdk.Client, _ []string) ([]string, error) {
-	all, err := c.Agents(ctx, false, maxNames)
+	all, err := c.Agents(false).All(ctx, maxNames)
 	return namesOf(all, err, agentName)
 }
 
@@ -58,7 +58,7 @@ func (r *remote) agentList() *cobra.Command {
 	var archived bool
 	var limit int
 	cmd := r.command("list", "List agents, newest first", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
-		all, err := c.Agents(ctx, archived, limit)
+		all, err := c.Agents(archived).All(ctx, limit)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (r *remote) agentUpdate() *cobra.Command {
 func (r *remote) agentVersions() *cobra.Command {
 	var limit int
 	cmd := r.command("versions AGENT", "List the versions of an agent, newest first", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
-		all, err := c.AgentVersions(ctx, args[0], limit)
+		all, err := c.AgentVersions(args[0]).All(ctx, limit)
 		if err != nil {
 			return err
 		}

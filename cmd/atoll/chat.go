@@ -181,7 +181,7 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 
 // files lists what the agent has shared, or saves it to a folder.
 func (t *chat) files(ctx context.Context, folder string) error {
-	all, err := t.c.SessionFiles(ctx, t.session)
+	all, err := t.c.SessionFiles(t.session).All(ctx, 0)
 	switch {
 	case err != nil:
 		return err

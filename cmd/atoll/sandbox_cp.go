@@ -76,7 +76,7 @@ func splitRemote(arg string) (name, at string, ok bool) {
 
 func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at sdk.SandboxRef, to string) error {
 	if from == "-" {
-		_, err := c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
+		_, err := c.SandboxFiles(at).Write(ctx, to, 0o644, s.app.std.in)
 		return err
 	}
 	to, err := s.inFolder(ctx, c, at, to, filepath.Base(from))
@@ -101,32 +101,32 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { w.CloseWithError(packFolder(w, from)) }()
-	_, err = c.UnpackSandbox(ctx, at, to, r)
+	_, err = c.SandboxFiles(at).Unpack(ctx, to, r)
 	return err
 }
 
 // copyFileIn copies a file with its time. Like a write it replaces a file at once, and writes
 // to where a link leads.
 func copyFileIn(ctx context.Context, c *sdk.Client, in io.Reader, info fs.FileInfo, at sdk.SandboxRef, to string) error {
-	there, err := c.StatSandboxFile(ctx, at, to)
+	there, err := c.SandboxFiles(at).Stat(ctx, to)
 	if !info.Mode().IsRegular() || info.Size() == 0 || err == nil && there.Kind != "file" {
 		// A device, or a file of /proc, whose size is not known; or a link.
-		_, err := c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
+		_, err := c.SandboxFiles(at).Write(ctx, to, uint32(info.Mode().Perm()), in)
 		return err
 	}
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { w.CloseWithError(packFile(w, in, info)) }()
 	if err != nil { // there is nothing in the way, or the copy finds out what is
-		_, err := c.UnpackSandbox(ctx, at, to, r)
+		_, err := c.SandboxFiles(at).Unpack(ctx, to, r)
 		return err
 	}
 	beside := path.Join(path.Dir(to), ".atoll-"+rand.Text())
-	if _, err = c.UnpackSandbox(ctx, at, beside, r); err == nil {
-		_, err = c.MoveSandboxFile(ctx, at, beside, to, true)
+	if _, err = c.SandboxFiles(at).Unpack(ctx, beside, r); err == nil {
+		_, err = c.SandboxFiles(at).Move(ctx, beside, to, true)
 	}
 	if err != nil {
-		_ = c.DeleteSandboxFile(context.WithoutCancel(ctx), at, beside, false) // it may never have been made
+		_ = c.SandboxFiles(at).Delete(context.WithoutCancel(ctx), beside, false) // it may never have been made
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (s *sandboxes) inFolder(ctx context.Context, c *sdk.Client, at sdk.SandboxR
 	if to == "" || strings.HasSuffix(to, "/") {
 		return to + base, nil
 	}
-	there, err := c.StatSandboxFile(ctx, at, to)
+	there, err := c.SandboxFiles(at).Stat(ctx, to)
 	if refused, ok := errors.AsType[*sdk.Error](err); ok && refused.Status == http.StatusNotFound {
 		return to, nil // also where there is no sandbox, which the copy finds out
 	}
@@ -160,11 +160,11 @@ func (s *sandboxes) copyAcross(ctx context.Context, c *sdk.Client, fromAt sdk.Sa
 	defer r.Close()
 	read := make(chan error, 1)
 	go func() {
-		err := c.PackSandbox(ctx, fromAt, from, w)
+		err := c.SandboxFiles(fromAt).Pack(ctx, from, w)
 		w.CloseWithError(err)
 		read <- err
 	}()
-	_, err = c.UnpackSandbox(ctx, toAt, to, r)
+	_, err = c.SandboxFiles(toAt).Unpack(ctx, to, r)
 	_ = r.Close() // a copy that was refused is not read on
 	if failed := <-read; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		return failed // which is why the other side failed, too
@@ -245,12 +245,12 @@ func (s *sandboxes) copyOut(ctx context.Context, c *sdk.Client, at sdk.SandboxRe
 		from = "." // NAME: is its home, as it is in the other direction
 	}
 	if to == "-" {
-		return c.ReadSandboxFile(ctx, at, from, s.app.std.out)
+		return c.SandboxFiles(at).Read(ctx, from, s.app.std.out)
 	}
 	to = copiedTo(from, to)
 	r, w := io.Pipe()
 	defer r.Close()
-	go func() { w.CloseWithError(c.PackSandbox(ctx, at, from, w)) }()
+	go func() { w.CloseWithError(c.SandboxFiles(at).Pack(ctx, from, w)) }()
 	return unpack(r, to)
 }
 

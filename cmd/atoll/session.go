@@ -71,7 +71,7 @@ func (r *remote) sessionList() *cobra.Command {
 			}
 			agent = of.ID
 		}
-		all, err := c.Sessions(ctx, agent, archived, limit)
+		all, err := c.Sessions(agent, archived).All(ctx, limit)
 		if err != nil {
 			return err
 		}
@@ -145,9 +145,9 @@ func (r *remote) sessionEvents() *cobra.Command {
 			var all []sdk.SessionEvent
 			var err error
 			if thread != "" {
-				all, err = c.ThreadEvents(ctx, args[0], thread, query, limit)
+				all, err = c.ThreadEvents(args[0], thread, query).All(ctx, limit)
 			} else {
-				all, err = c.SessionEvents(ctx, args[0], query, limit)
+				all, err = c.SessionEvents(args[0], query).All(ctx, limit)
 			}
 			if err != nil {
 				return err
@@ -168,7 +168,7 @@ func (r *remote) sessionFiles() *cobra.Command {
 	var force bool
 	cmd := r.command("files SESSION", "List the files that the agent has shared, oldest first; with --out, save them", "  atoll session files sess_0123456789abcdef0123456789abcdef --out .", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			all, err := c.SessionFiles(ctx, args[0])
+			all, err := c.SessionFiles(args[0]).All(ctx, 0)
 			if err != nil {
 				return err
 			}

@@ -81,7 +81,7 @@ func (r *remote) sessionApprove() *cobra.Command {
 // waitingCalls are those that a session waits with, as far as its last turn says; those that
 // were answered since are among them.
 func waitingCalls(ctx context.Context, c *sdk.Client, id string) ([]sdk.WaitingCall, error) {
-	last, err := c.SessionEvents(ctx, id, url.Values{"order": {"desc"}, "types": {"status"}, "limit": {"1"}}, 1)
+	last, err := c.SessionEvents(id, url.Values{"order": {"desc"}, "types": {"status"}, "limit": {"1"}}).All(ctx, 1)
 	if err != nil || len(last) == 0 || last[0].StopReason == nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (e *turnEnd) failure() error {
 // for example because the server restarts, it reconnects and continues after the last event.
 func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd, error) {
 	if t.seen == "" {
-		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"1"}}, 1)
+		newest, err := t.c.SessionEvents(t.session, url.Values{"order": {"desc"}, "limit": {"1"}}).All(ctx, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +253,7 @@ func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause
 		fmt.Fprintf(t.err, "[connection lost (%s); reconnecting]\n", cutLine(cause.Error()))
 	}
 	for {
-		newest, err := t.c.SessionEvents(ctx, t.session, url.Values{"order": {"desc"}, "limit": {"50"}}, 50)
+		newest, err := t.c.SessionEvents(t.session, url.Values{"order": {"desc"}, "limit": {"50"}}).All(ctx, 50)
 		switch refused, ok := errors.AsType[*sdk.Error](err); {
 		case err == nil && t.turnID == "" && !t.received(newest, in):
 			return fmt.Errorf("%w: send it again", errNotReceived)

@@ -30,7 +30,7 @@ skills of one tenant: the one whose key this is.`,
 }
 
 func skillNames(ctx context.Context, c *sdk.Client, _ []string) ([]string, error) {
-	all, err := c.Skills(ctx, false, maxNames)
+	all, err := c.Skills(false).All(ctx, maxNames)
 	return namesOf(all, err, func(s sdk.Skill) string { return s.Name })
 }
 
@@ -115,7 +115,7 @@ func (r *remote) skillList() *cobra.Command {
 	var archived bool
 	var limit int
 	cmd := r.command("list", "List skills, newest first", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
-		all, err := c.Skills(ctx, archived, limit)
+		all, err := c.Skills(archived).All(ctx, limit)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (r *remote) skillShow() *cobra.Command {
 func (r *remote) skillVersions() *cobra.Command {
 	var limit int
 	cmd := r.command("versions SKILL", "List the versions of a skill, newest first", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
-		all, err := c.SkillVersions(ctx, args[0], limit)
+		all, err := c.SkillVersions(args[0]).All(ctx, limit)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ memory where those could be written. It outlives the sandbox.`,
 	var limit int
 	list := r.command("list", "List snapshots, newest first", "", cobra.NoArgs,
 		func(ctx context.Context, c *sdk.Client, _ []string) error {
-			all, err := c.Snapshots(ctx, limit)
+			all, err := c.Snapshots().All(ctx, limit)
 			if err != nil {
 				return err
 			}

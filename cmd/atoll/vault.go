@@ -28,7 +28,7 @@ vaults of one tenant: the one whose key this is. Changes need the scope environm
 }
 
 func vaultIDs(ctx context.Context, c *sdk.Client, _ []string) ([]string, error) {
-	all, err := c.Vaults(ctx, false, maxNames)
+	all, err := c.Vaults(false).All(ctx, maxNames)
 	return namesOf(all, err, func(v sdk.Vault) string { return v.ID })
 }
 
@@ -49,7 +49,7 @@ func (r *remote) vaultList() *cobra.Command {
 	var archived bool
 	var limit int
 	cmd := r.command("list", "List vaults, newest first", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
-		all, err := c.Vaults(ctx, archived, limit)
+		all, err := c.Vaults(archived).All(ctx, limit)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (r *remote) credentialList() *cobra.Command {
 	var archived bool
 	var limit int
 	cmd := r.command("list VAULT", "List the credentials of a vault, newest first", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
-		all, err := c.VaultCredentials(ctx, args[0], archived, limit)
+		all, err := c.VaultCredentials(args[0], archived).All(ctx, limit)
 		if err != nil {
 			return err
 		}

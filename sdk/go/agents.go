@@ -9,10 +9,9 @@ import (
 
 const agents = "/v1/agents"
 
-// Agents returns the current versions of agents, newest first, at most limit; 0 is for all of
-// them. archived adds those that are archived.
-func (c *Client) Agents(ctx context.Context, archived bool, limit int) ([]Agent, error) {
-	return list[Agent](ctx, c, agents, url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}, limit)
+// Agents returns the current versions of agents, newest first. archived adds those that are archived.
+func (c *Client) Agents(archived bool) *Pager[Agent] {
+	return &Pager[Agent]{c: c, path: agents, query: url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}}
 }
 
 // Agent returns the current version of an agent, by its id or slug.
@@ -25,9 +24,9 @@ func (c *Client) AgentVersion(ctx context.Context, idOrSlug string, version int6
 	return call[Agent](ctx, c, http.MethodGet, under(agents, idOrSlug, "versions", strconv.FormatInt(version, 10)), nil, nil)
 }
 
-// AgentVersions returns versions of an agent, newest first, at most limit; 0 is for all of them.
-func (c *Client) AgentVersions(ctx context.Context, idOrSlug string, limit int) ([]Agent, error) {
-	return list[Agent](ctx, c, under(agents, idOrSlug, "versions"), url.Values{"limit": {"100"}}, limit)
+// AgentVersions returns versions of an agent, newest first.
+func (c *Client) AgentVersions(idOrSlug string) *Pager[Agent] {
+	return &Pager[Agent]{c: c, path: under(agents, idOrSlug, "versions"), query: url.Values{"limit": {"100"}}}
 }
 
 // CreateAgent makes an agent.

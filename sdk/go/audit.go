@@ -7,9 +7,9 @@ import (
 	"net/url"
 )
 
-// Audit lists the newest audit rows that query selects, at most limit; 0 is for all of them.
-func (c *Client) Audit(ctx context.Context, tenant string, query url.Values, limit int) ([]AuditRow, error) {
-	return list[AuditRow](ctx, c, under(admin, "tenants", tenant, "audit"), query, limit)
+// Audit lists the newest audit rows that query selects.
+func (c *Client) Audit(tenant string, query url.Values) *Pager[AuditRow] {
+	return &Pager[AuditRow]{c: c, path: under(admin, "tenants", tenant, "audit"), query: query}
 }
 
 // ExportAudit writes audit rows to w as NDJSON.
@@ -18,8 +18,8 @@ func (c *Client) ExportAudit(ctx context.Context, tenant string, query url.Value
 }
 
 // AuditTrails lists tenants that have an audit trail, also those that are not on record any more.
-func (c *Client) AuditTrails(ctx context.Context) ([]AuditTrail, error) {
-	return list[AuditTrail](ctx, c, under(admin, "audit", "trails"), nil, 0)
+func (c *Client) AuditTrails() *Pager[AuditTrail] {
+	return &Pager[AuditTrail]{c: c, path: under(admin, "audit", "trails")}
 }
 
 // VerifyAudit checks a tenant's audit trail.

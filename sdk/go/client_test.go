@@ -53,7 +53,7 @@ func TestError(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	})
 	var e *Error
-	if _, err := c.Tenants(t.Context()); !errors.As(err, &e) ||
+	if _, err := c.Tenants().All(t.Context(), 0); !errors.As(err, &e) ||
 		*e != (Error{Status: 429, Code: ErrRateLimited, Message: "too many", Dimension: "concurrency", ResetsAt: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), TraceID: "trc_1"}) {
 		t.Errorf("got %+v", e)
 	}
@@ -65,7 +65,7 @@ func TestError(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := New("http://127.0.0.1:1", "k").Tenants(t.Context()); err == nil || strings.Contains(err.Error(), "/v1/") {
+	if _, err := New("http://127.0.0.1:1", "k").Tenants().All(t.Context(), 0); err == nil || strings.Contains(err.Error(), "/v1/") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -83,10 +83,54 @@ func TestList(t *testing.T) {
 	})
 	for limit, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} {
 		query := url.Values{"prefix": {"a"}}
-		all, err := c.Threads(t.Context(), query, limit)
+		all, err := c.Threads(query).All(t.Context(), limit)
 		if err != nil || len(all) != want || all[0].ThreadID != "a1" || len(query) != 1 {
 			t.Errorf("at most %d: %+v %v", limit, all, err)
 		}
+	}
+}
+
+// TestPager reads lists a page at a time: those whose pages a token names, those that go on after
+// an item, and those of one page.
+func TestPager(t *testing.T) {
+	broken := false
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		at := r.URL.Path + " " + q.Get("page") + q.Get("after")
+		if broken && at == "/v1/containers c1" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = io.WriteString(w, map[string]string{
+			"/v1/threads ":         `{"data":[{"thread_id":"a1"}],"next_page":"n"}`,
+			"/v1/threads n":        `{"data":[{"thread_id":"a2"}],"next_page":null}`,
+			"/v1/containers ":      `{"data":[{"id":"c1"}],"has_more":true,"last_id":"c1"}`,
+			"/v1/containers c1":    `{"data":[{"id":"c2"}],"has_more":false,"last_id":"c2"}`,
+			"/v1/threads/t/files ": `{"files":[{"path":"f"}]}`,
+		}[at])
+	})
+	first, err := c.Threads(nil).Page(t.Context(), "")
+	if err != nil || len(first.Data) != 1 || first.Next != "n" {
+		t.Errorf("the first page is %+v, %v", first, err)
+	}
+	last, err := c.Threads(nil).Page(t.Context(), first.Next)
+	if err != nil || len(last.Data) != 1 || last.Data[0].ThreadID != "a2" || last.Next != "" {
+		t.Errorf("the last page is %+v, %v", last, err)
+	}
+	containers, err := collect(c.Containers(nil).Each(t.Context()))
+	if err != nil || len(containers) != 2 || containers[1].ID != "c2" {
+		t.Errorf("the containers are %+v, %v", containers, err)
+	}
+	files, err := c.ThreadFiles("t").List("").All(t.Context(), 0)
+	if err != nil || len(files) != 1 || files[0].Path != "f" {
+		t.Errorf("the files are %+v, %v", files, err)
+	}
+	broken = true
+	if containers, err = collect(c.Containers(nil).Each(t.Context())); err == nil || len(containers) != 1 {
+		t.Errorf("before an error there come %+v, %v", containers, err)
+	}
+	if all, err := c.Containers(nil).All(t.Context(), 1); err != nil || len(all) != 1 {
+		t.Errorf("the first one is %+v, %v", all, err)
 	}
 }
 
@@ -128,14 +172,14 @@ func TestFiles(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	})
 	ref := SandboxRef{Session: "s", Name: "dev"}
-	if _, err := c.WriteSandboxFile(t.Context(), ref, "/a b", 0o755, strings.NewReader("\x00\xff")); err != nil || got != "PUT /v1/sandboxes/dev/files?mode=755&path=%2Fa+b&session=s \x00\xff" {
+	if _, err := c.SandboxFiles(ref).Write(t.Context(), "/a b", 0o755, strings.NewReader("\x00\xff")); err != nil || got != "PUT /v1/sandboxes/dev/files?mode=755&path=%2Fa+b&session=s \x00\xff" {
 		t.Errorf("got %q %v", got, err)
 	}
-	if _, err := c.WriteThreadFile(t.Context(), "t", "/a b/c#d", strings.NewReader("x")); err != nil || got != "PUT /v1/threads/t/files/a%20b/c%23d x" {
+	if _, err := c.ThreadFiles("t").Write(t.Context(), "/a b/c#d", strings.NewReader("x")); err != nil || got != "PUT /v1/threads/t/files/a%20b/c%23d x" {
 		t.Errorf("got %q %v", got, err)
 	}
 	var out strings.Builder
-	if err := c.ReadThreadFile(t.Context(), "t", "x", &out); err != nil || out.String() != "{}" {
+	if err := c.ThreadFiles("t").Read(t.Context(), "x", &out); err != nil || out.String() != "{}" {
 		t.Errorf("got %q %v", out.String(), err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // Connections lists a tenant's connections.
-func (c *Client) Connections(ctx context.Context, tenant string) ([]Connection, error) {
-	return list[Connection](ctx, c, under(admin, "tenants", tenant, "connections"), nil, 0)
+func (c *Client) Connections(tenant string) *Pager[Connection] {
+	return &Pager[Connection]{c: c, path: under(admin, "tenants", tenant, "connections")}
 }
 
 // Connection shows a connection.
@@ -31,8 +31,8 @@ func (c *Client) DeleteConnection(ctx context.Context, tenant, slug string) erro
 }
 
 // Grants lists the grants of a connection.
-func (c *Client) Grants(ctx context.Context, tenant, slug string) ([]Grant, error) {
-	return list[Grant](ctx, c, under(admin, "tenants", tenant, "connections", slug, "grants"), nil, 0)
+func (c *Client) Grants(tenant, slug string) *Pager[Grant] {
+	return &Pager[Grant]{c: c, path: under(admin, "tenants", tenant, "connections", slug, "grants")}
 }
 
 // CreateGrant lets an environment or a key mount a connection.

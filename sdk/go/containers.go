@@ -9,9 +9,9 @@ import (
 
 const containersPath = "/v1/containers"
 
-// Containers returns containers that query selects, at most limit; 0 is for all of them.
-func (c *Client) Containers(ctx context.Context, query url.Values, limit int) ([]Container, error) {
-	return list[Container](ctx, c, containersPath, query, limit)
+// Containers returns containers that query selects.
+func (c *Client) Containers(query url.Values) *Pager[Container] {
+	return &Pager[Container]{c: c, path: containersPath, query: query, cursor: "after"}
 }
 
 // Container shows a container.
@@ -29,31 +29,40 @@ func (c *Client) DeleteContainer(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(containersPath, id), nil)
 }
 
-// ContainerFiles returns files of a container, at most limit; 0 is for all of them.
-func (c *Client) ContainerFiles(ctx context.Context, id string, limit int) ([]ContainerFile, error) {
-	return list[ContainerFile](ctx, c, under(containersPath, id, "files"), nil, limit)
+// ContainerFiles are the files of a container.
+type ContainerFiles struct {
+	c  *Client
+	id string
 }
 
-// ContainerFile shows a file of a container.
-func (c *Client) ContainerFile(ctx context.Context, id, file string) (ContainerFile, error) {
-	return call[ContainerFile](ctx, c, http.MethodGet, under(containersPath, id, "files", file), nil, nil)
+// ContainerFiles returns the files of a container.
+func (c *Client) ContainerFiles(id string) *ContainerFiles { return &ContainerFiles{c, id} }
+
+// List returns what is known of the files.
+func (f *ContainerFiles) List() *Pager[ContainerFile] {
+	return &Pager[ContainerFile]{c: f.c, path: under(containersPath, f.id, "files"), cursor: "after"}
 }
 
-// AddContainerFile stores the bytes of r as a file of a container.
-func (c *Client) AddContainerFile(ctx context.Context, id, filename string, r io.Reader) (ContainerFile, error) {
-	f, err := fileForm("file", filename, r, nil)
+// Get shows a file.
+func (f *ContainerFiles) Get(ctx context.Context, file string) (ContainerFile, error) {
+	return call[ContainerFile](ctx, f.c, http.MethodGet, under(containersPath, f.id, "files", file), nil, nil)
+}
+
+// Create stores the bytes of r as a file.
+func (f *ContainerFiles) Create(ctx context.Context, filename string, r io.Reader) (ContainerFile, error) {
+	form, err := fileForm("file", filename, r, nil)
 	if err != nil {
 		return ContainerFile{}, err
 	}
-	return upload[ContainerFile](ctx, c, http.MethodPost, under(containersPath, id, "files"), nil, f)
+	return upload[ContainerFile](ctx, f.c, http.MethodPost, under(containersPath, f.id, "files"), nil, form)
 }
 
-// ReadContainerFile writes a file of a container to w.
-func (c *Client) ReadContainerFile(ctx context.Context, id, file string, w io.Writer) error {
-	return c.download(ctx, w, under(containersPath, id, "files", file, "content"), nil)
+// Content writes a file to w.
+func (f *ContainerFiles) Content(ctx context.Context, file string, w io.Writer) error {
+	return f.c.download(ctx, w, under(containersPath, f.id, "files", file, "content"), nil)
 }
 
-// DeleteContainerFile deletes a file of a container.
-func (c *Client) DeleteContainerFile(ctx context.Context, id, file string) error {
-	return c.do(ctx, http.MethodDelete, under(containersPath, id, "files", file), nil)
+// Delete deletes a file.
+func (f *ContainerFiles) Delete(ctx context.Context, file string) error {
+	return f.c.do(ctx, http.MethodDelete, under(containersPath, f.id, "files", file), nil)
 }

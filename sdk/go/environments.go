@@ -6,8 +6,8 @@ import (
 )
 
 // Environments lists a tenant's environments.
-func (c *Client) Environments(ctx context.Context, tenant string) ([]Environment, error) {
-	return list[Environment](ctx, c, under(admin, "tenants", tenant, "environments"), nil, 0)
+func (c *Client) Environments(tenant string) *Pager[Environment] {
+	return &Pager[Environment]{c: c, path: under(admin, "tenants", tenant, "environments")}
 }
 
 // Environment shows an environment.
@@ -31,8 +31,8 @@ func (c *Client) DeleteEnvironment(ctx context.Context, tenant, name string) err
 }
 
 // Keys lists a tenant's keys.
-func (c *Client) Keys(ctx context.Context, tenant string) ([]Key, error) {
-	return list[Key](ctx, c, under(admin, "tenants", tenant, "keys"), nil, 0)
+func (c *Client) Keys(tenant string) *Pager[Key] {
+	return &Pager[Key]{c: c, path: under(admin, "tenants", tenant, "keys")}
 }
 
 // Key shows a key's record.

@@ -8,9 +8,9 @@ import (
 )
 
 // Executions lists the newest executions of the key's tenant that query
-// selects, at most limit; 0 is for all of them.
-func (c *Client) Executions(ctx context.Context, query url.Values, limit int) ([]ExecutionSummary, error) {
-	return list[ExecutionSummary](ctx, c, "/v1/executions", query, limit)
+// selects.
+func (c *Client) Executions(query url.Values) *Pager[ExecutionSummary] {
+	return &Pager[ExecutionSummary]{c: c, path: "/v1/executions", query: query}
 }
 
 // Execution shows an execution with its output.

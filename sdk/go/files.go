@@ -44,10 +44,9 @@ func (c *Client) UploadFile(ctx context.Context, filename string, r io.Reader, k
 	return upload[UploadedFile](ctx, c, http.MethodPost, filesPath, nil, f)
 }
 
-// Files returns uploaded files that query selects, newest first, at most limit; 0 is for all of
-// them.
-func (c *Client) Files(ctx context.Context, query url.Values, limit int) ([]UploadedFile, error) {
-	return list[UploadedFile](ctx, c, filesPath, query, limit)
+// Files returns uploaded files that query selects, newest first.
+func (c *Client) Files(query url.Values) *Pager[UploadedFile] {
+	return &Pager[UploadedFile]{c: c, path: filesPath, query: query}
 }
 
 // File shows an uploaded file.

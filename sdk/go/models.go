@@ -11,8 +11,8 @@ func (c *Client) Models(ctx context.Context) (ModelList, error) {
 }
 
 // AllModels lists the models of the installation.
-func (c *Client) AllModels(ctx context.Context) ([]Model, error) {
-	return list[Model](ctx, c, under(admin, "models"), nil, 0)
+func (c *Client) AllModels() *Pager[Model] {
+	return &Pager[Model]{c: c, path: under(admin, "models")}
 }
 
 // Model shows a model.
@@ -36,8 +36,8 @@ func (c *Client) DeleteModel(ctx context.Context, name string) error {
 }
 
 // ModelKeys lists the tenant's own keys for models, without the keys.
-func (c *Client) ModelKeys(ctx context.Context) ([]ModelKey, error) {
-	return list[ModelKey](ctx, c, "/v1/model-keys", nil, 0)
+func (c *Client) ModelKeys() *Pager[ModelKey] {
+	return &Pager[ModelKey]{c: c, path: "/v1/model-keys"}
 }
 
 // SetModelKey has the tenant use a model with a key of its own.
@@ -51,8 +51,8 @@ func (c *Client) DeleteModelKey(ctx context.Context, model string) error {
 }
 
 // TenantModelKeys lists a tenant's own keys for models, without the keys.
-func (c *Client) TenantModelKeys(ctx context.Context, tenant string) ([]ModelKey, error) {
-	return list[ModelKey](ctx, c, under(admin, "tenants", tenant, "model-keys"), nil, 0)
+func (c *Client) TenantModelKeys(tenant string) *Pager[ModelKey] {
+	return &Pager[ModelKey]{c: c, path: under(admin, "tenants", tenant, "model-keys")}
 }
 
 // SetTenantModelKey has a tenant use a model with a key of its own.

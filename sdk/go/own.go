@@ -7,8 +7,8 @@ import (
 )
 
 // OwnEnvironments returns the environments of the key's tenant.
-func (c *Client) OwnEnvironments(ctx context.Context) ([]OwnEnvironment, error) {
-	return list[OwnEnvironment](ctx, c, "/v1/environments", nil, 0)
+func (c *Client) OwnEnvironments() *Pager[OwnEnvironment] {
+	return &Pager[OwnEnvironment]{c: c, path: "/v1/environments"}
 }
 
 // OwnEnvironment shows an environment of the key's tenant, by its id or name.

@@ -6,8 +6,8 @@ import (
 )
 
 // Plans lists plans.
-func (c *Client) Plans(ctx context.Context) ([]Plan, error) {
-	return list[Plan](ctx, c, under(admin, "plans"), nil, 0)
+func (c *Client) Plans() *Pager[Plan] {
+	return &Pager[Plan]{c: c, path: under(admin, "plans")}
 }
 
 // Plan shows a plan.

@@ -110,13 +110,13 @@ func (c *Client) DeleteResponse(ctx context.Context, id string) error {
 }
 
 // ResponseInputs lists what a response was asked, in an order, asc or desc; "" is the server's.
-func (c *Client) ResponseInputs(ctx context.Context, id string, query url.Values, limit int) ([]ResponseItem, error) {
-	return list[ResponseItem](ctx, c, under(responsesPath, id, "input_items"), query, limit)
+func (c *Client) ResponseInputs(id string, query url.Values) *Pager[ResponseItem] {
+	return &Pager[ResponseItem]{c: c, path: under(responsesPath, id, "input_items"), query: query, cursor: "after"}
 }
 
 // ResponseFiles lists the files that the model of a response shared.
-func (c *Client) ResponseFiles(ctx context.Context, id string) ([]ResponseFile, error) {
-	return list[ResponseFile](ctx, c, under(responsesPath, id, "files"), nil, 0)
+func (c *Client) ResponseFiles(id string) *Pager[ResponseFile] {
+	return &Pager[ResponseFile]{c: c, path: under(responsesPath, id, "files")}
 }
 
 // ResponseFile streams the contents of a file of a response to w.

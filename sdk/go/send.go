@@ -263,41 +263,6 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values) 
 	return err
 }
 
-// page is a part of a list. Those of containers and of a response's inputs name the last item
-// in place of the next page.
-type page[T any] struct {
-	Data     []T     `json:"data"`
-	NextPage *string `json:"next_page"`
-	HasMore  bool    `json:"has_more"`
-	LastID   *string `json:"last_id"`
-}
-
-// list reads pages until the last, or until there are limit items; 0 is for all of them.
-func list[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) ([]T, error) {
-	q := url.Values{}
-	for name, values := range query {
-		q[name] = values
-	}
-	out := []T{}
-	for {
-		part, err := call[page[T]](ctx, c, http.MethodGet, path, q, nil)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, part.Data...)
-		switch {
-		case limit > 0 && len(out) >= limit:
-			return out[:limit], nil
-		case part.NextPage != nil:
-			q.Set("page", *part.NextPage)
-		case part.HasMore && part.LastID != nil:
-			q.Set("after", *part.LastID)
-		default:
-			return out, nil
-		}
-	}
-}
-
 // form is a body of another media type than bytes have.
 type form struct {
 	io.Reader

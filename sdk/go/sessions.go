@@ -13,14 +13,14 @@ import (
 
 const sessionsPath = "/v1/sessions"
 
-// Sessions returns sessions, newest first, at most limit; 0 is for all of them. agent is the
+// Sessions returns sessions, newest first. agent is the
 // id of an agent, "" for all; archived adds those that are archived.
-func (c *Client) Sessions(ctx context.Context, agent string, archived bool, limit int) ([]Session, error) {
+func (c *Client) Sessions(agent string, archived bool) *Pager[Session] {
 	query := url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}
 	if agent != "" {
 		query.Set("agent_id", agent)
 	}
-	return list[Session](ctx, c, sessionsPath, query, limit)
+	return &Pager[Session]{c: c, path: sessionsPath, query: query}
 }
 
 // Session returns a session.
@@ -58,15 +58,15 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(sessionsPath, id), nil)
 }
 
-// SessionEvents returns events of a session, at most limit; 0 is for all of them. query has
+// SessionEvents returns events of a session. query has
 // order and types.
-func (c *Client) SessionEvents(ctx context.Context, id string, query url.Values, limit int) ([]SessionEvent, error) {
-	return list[SessionEvent](ctx, c, under(sessionsPath, id, "events"), query, limit)
+func (c *Client) SessionEvents(id string, query url.Values) *Pager[SessionEvent] {
+	return &Pager[SessionEvent]{c: c, path: under(sessionsPath, id, "events"), query: query}
 }
 
 // SessionFiles lists the files that the agent of a session has shared, oldest first.
-func (c *Client) SessionFiles(ctx context.Context, id string) ([]SessionFile, error) {
-	return list[SessionFile](ctx, c, under(sessionsPath, id, "files"), url.Values{"limit": {"100"}}, 0)
+func (c *Client) SessionFiles(id string) *Pager[SessionFile] {
+	return &Pager[SessionFile]{c: c, path: under(sessionsPath, id, "files"), query: url.Values{"limit": {"100"}}}
 }
 
 // SessionFile streams the contents of a file of a session to w.
@@ -74,10 +74,9 @@ func (c *Client) SessionFile(ctx context.Context, id, file string, w io.Writer) 
 	return c.download(ctx, w, under(sessionsPath, id, "files", file, "content"), nil)
 }
 
-// SessionThreads returns threads of a session, newest first, at most limit; 0 is for all of
-// them.
-func (c *Client) SessionThreads(ctx context.Context, id string, limit int) ([]SessionThread, error) {
-	return list[SessionThread](ctx, c, under(sessionsPath, id, "threads"), nil, limit)
+// SessionThreads returns threads of a session, newest first.
+func (c *Client) SessionThreads(id string) *Pager[SessionThread] {
+	return &Pager[SessionThread]{c: c, path: under(sessionsPath, id, "threads")}
 }
 
 // SessionThread returns a thread of a session.
@@ -86,8 +85,8 @@ func (c *Client) SessionThread(ctx context.Context, id, thread string) (SessionT
 }
 
 // ThreadEvents returns events of a thread of a session, as SessionEvents does.
-func (c *Client) ThreadEvents(ctx context.Context, id, thread string, query url.Values, limit int) ([]SessionEvent, error) {
-	return list[SessionEvent](ctx, c, under(sessionsPath, id, "threads", thread, "events"), query, limit)
+func (c *Client) ThreadEvents(id, thread string, query url.Values) *Pager[SessionEvent] {
+	return &Pager[SessionEvent]{c: c, path: under(sessionsPath, id, "threads", thread, "events"), query: query}
 }
 
 // StartSession sends a message or an answer, and returns at once.

@@ -29,10 +29,10 @@ func skillForm(displayName string, archive []byte) (*form, error) {
 	return &form{&out, w.FormDataContentType()}, err
 }
 
-// Skills returns skills, newest first, at most limit; 0 is for all of them. archived adds those
+// Skills returns skills, newest first. archived adds those
 // that are archived.
-func (c *Client) Skills(ctx context.Context, archived bool, limit int) ([]Skill, error) {
-	return list[Skill](ctx, c, skills, url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}, limit)
+func (c *Client) Skills(archived bool) *Pager[Skill] {
+	return &Pager[Skill]{c: c, path: skills, query: url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}}
 }
 
 // Skill returns a skill by its id or name.
@@ -58,9 +58,9 @@ func (c *Client) AddSkillVersion(ctx context.Context, idOrName string, archive [
 	return call[SkillVersion](ctx, c, http.MethodPost, under(skills, idOrName, "versions"), nil, f)
 }
 
-// SkillVersions returns versions of a skill, newest first, at most limit; 0 is for all of them.
-func (c *Client) SkillVersions(ctx context.Context, idOrName string, limit int) ([]SkillVersion, error) {
-	return list[SkillVersion](ctx, c, under(skills, idOrName, "versions"), url.Values{"limit": {"100"}}, limit)
+// SkillVersions returns versions of a skill, newest first.
+func (c *Client) SkillVersions(idOrName string) *Pager[SkillVersion] {
+	return &Pager[SkillVersion]{c: c, path: under(skills, idOrName, "versions"), query: url.Values{"limit": {"100"}}}
 }
 
 // SkillVersion returns a version of a skill by its id or number, or the latest one.

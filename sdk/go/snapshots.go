@@ -16,9 +16,9 @@ func (c *Client) CreateSnapshot(ctx context.Context, ref SandboxRef, keep time.D
 	return create[Snapshot](ctx, c, ref.path("snapshots"), q, nil)
 }
 
-// Snapshots lists snapshots, at most limit; 0 is for all of them.
-func (c *Client) Snapshots(ctx context.Context, limit int) ([]Snapshot, error) {
-	return list[Snapshot](ctx, c, "/v1/snapshots", nil, limit)
+// Snapshots lists snapshots.
+func (c *Client) Snapshots() *Pager[Snapshot] {
+	return &Pager[Snapshot]{c: c, path: "/v1/snapshots"}
 }
 
 // Snapshot returns a snapshot.

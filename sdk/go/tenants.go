@@ -9,8 +9,8 @@ import (
 const admin = "/v1/admin"
 
 // Tenants lists tenants.
-func (c *Client) Tenants(ctx context.Context) ([]Tenant, error) {
-	return list[Tenant](ctx, c, under(admin, "tenants"), nil, 0)
+func (c *Client) Tenants() *Pager[Tenant] {
+	return &Pager[Tenant]{c: c, path: under(admin, "tenants")}
 }
 
 // Tenant shows a tenant.
@@ -29,13 +29,13 @@ func (c *Client) ChangeTenant(ctx context.Context, tenant string, in TenantChang
 }
 
 // PolicyEvents lists the changes to what a tenant may do.
-func (c *Client) PolicyEvents(ctx context.Context, tenant string) ([]PolicyEvent, error) {
-	return list[PolicyEvent](ctx, c, under(admin, "tenants", tenant, "policy-events"), nil, 0)
+func (c *Client) PolicyEvents(tenant string) *Pager[PolicyEvent] {
+	return &Pager[PolicyEvent]{c: c, path: under(admin, "tenants", tenant, "policy-events")}
 }
 
 // Templates lists a tenant's templates.
-func (c *Client) Templates(ctx context.Context, tenant string) ([]Template, error) {
-	return list[Template](ctx, c, under(admin, "tenants", tenant, "templates"), nil, 0)
+func (c *Client) Templates(tenant string) *Pager[Template] {
+	return &Pager[Template]{c: c, path: under(admin, "tenants", tenant, "templates")}
 }
 
 // Template shows a template.

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Threads returns threads of the key's tenant by id, at most limit; 0 is for all of them.
-func (c *Client) Threads(ctx context.Context, query url.Values, limit int) ([]Thread, error) {
-	return list[Thread](ctx, c, "/v1/threads", query, limit)
+// Threads returns threads of the key's tenant by id.
+func (c *Client) Threads(query url.Values) *Pager[Thread] {
+	return &Pager[Thread]{c: c, path: "/v1/threads", query: query}
 }
 
 // Thread returns a thread's record.
@@ -28,30 +28,9 @@ func (c *Client) DeleteThread(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, threadPath(id), nil)
 }
 
-// ThreadFiles lists a folder of a thread.
-func (c *Client) ThreadFiles(ctx context.Context, id, folder string) ([]File, error) {
-	all, err := call[FilesListResponse](ctx, c, http.MethodGet, threadPath(id)+"/files", url.Values{"path": {folder}}, nil)
-	return all.Files, err
-}
-
-// ReadThreadFile writes a file of a thread to w.
-func (c *Client) ReadThreadFile(ctx context.Context, id, file string, w io.Writer) error {
-	return c.download(ctx, w, threadFile(id, file), nil)
-}
-
 // ExportThread writes all files of a thread to w, as a tar archive.
 func (c *Client) ExportThread(ctx context.Context, id string, w io.Writer) error {
 	return c.download(ctx, w, threadPath(id)+"/archive", nil)
-}
-
-// OpenThreadFile returns a reader of a file of a thread.
-func (c *Client) OpenThreadFile(ctx context.Context, id, file string) (io.ReadCloser, error) {
-	return c.open(ctx, threadFile(id, file), nil)
-}
-
-// WriteThreadFile stores the bytes of r as a file of a thread.
-func (c *Client) WriteThreadFile(ctx context.Context, id, file string, r io.Reader) (File, error) {
-	return upload[File](ctx, c, http.MethodPut, threadFile(id, file), nil, r)
 }
 
 // ImportThread replaces the files of a thread by those of a tar archive.
@@ -59,15 +38,46 @@ func (c *Client) ImportThread(ctx context.Context, id string, r io.Reader) (Thre
 	return upload[Thread](ctx, c, http.MethodPut, threadPath(id)+"/archive", nil, &form{r, mediaTar})
 }
 
-// SignThreadFile makes a URL by which a file of a thread can be read or written without a key,
-// for a time.
-func (c *Client) SignThreadFile(ctx context.Context, id string, in SignRequest) (SignedURL, error) {
-	return call[SignedURL](ctx, c, http.MethodPost, threadPath(id)+"/signed_urls", nil, in)
+// ThreadFiles are the files of a thread.
+type ThreadFiles struct {
+	c  *Client
+	id string
 }
 
-// DeleteThreadFile deletes a file or folder of a thread.
-func (c *Client) DeleteThreadFile(ctx context.Context, id, file string) error {
-	return c.do(ctx, http.MethodDelete, threadFile(id, file), nil)
+// ThreadFiles returns the files of a thread.
+func (c *Client) ThreadFiles(id string) *ThreadFiles { return &ThreadFiles{c, id} }
+
+// List lists a folder, "" for the home directory itself.
+func (f *ThreadFiles) List(folder string) *Pager[File] {
+	return &Pager[File]{whole: func(ctx context.Context) ([]File, error) {
+		all, err := call[FilesListResponse](ctx, f.c, http.MethodGet, threadPath(f.id)+"/files", url.Values{"path": {folder}}, nil)
+		return all.Files, err
+	}}
+}
+
+// Read writes a file to w.
+func (f *ThreadFiles) Read(ctx context.Context, file string, w io.Writer) error {
+	return f.c.download(ctx, w, threadFile(f.id, file), nil)
+}
+
+// Open returns a reader of a file.
+func (f *ThreadFiles) Open(ctx context.Context, file string) (io.ReadCloser, error) {
+	return f.c.open(ctx, threadFile(f.id, file), nil)
+}
+
+// Write stores the bytes of r as a file.
+func (f *ThreadFiles) Write(ctx context.Context, file string, r io.Reader) (File, error) {
+	return upload[File](ctx, f.c, http.MethodPut, threadFile(f.id, file), nil, r)
+}
+
+// Delete deletes a file or folder.
+func (f *ThreadFiles) Delete(ctx context.Context, file string) error {
+	return f.c.do(ctx, http.MethodDelete, threadFile(f.id, file), nil)
+}
+
+// Sign makes a URL by which a file can be read or written without a key, for a time.
+func (f *ThreadFiles) Sign(ctx context.Context, in SignRequest) (SignedURL, error) {
+	return call[SignedURL](ctx, f.c, http.MethodPost, threadPath(f.id)+"/signed_urls", nil, in)
 }
 
 func threadPath(id string) string { return under("/v1/threads", id) }
@@ -77,9 +87,11 @@ func threadFile(id, file string) string {
 }
 
 // StorageFiles lists a folder of a thread or volume.
-func (c *Client) StorageFiles(ctx context.Context, in FilesListRequest) ([]File, error) {
-	all, err := call[FilesListResponse](ctx, c, http.MethodPost, "/v1/files/list", nil, in)
-	return all.Files, err
+func (c *Client) StorageFiles(in FilesListRequest) *Pager[File] {
+	return &Pager[File]{whole: func(ctx context.Context) ([]File, error) {
+		all, err := call[FilesListResponse](ctx, c, http.MethodPost, "/v1/files/list", nil, in)
+		return all.Files, err
+	}}
 }
 
 // UploadURL makes a request with which a file of a thread or volume can be written without a

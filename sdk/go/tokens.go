@@ -14,8 +14,8 @@ func (c *Client) CreateToken(ctx context.Context, in NewToken) (Token, error) {
 }
 
 // Tokens lists the tokens that the client's key has made, without the tokens themselves.
-func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
-	return list[Token](ctx, c, tokens, nil, 0)
+func (c *Client) Tokens() *Pager[Token] {
+	return &Pager[Token]{c: c, path: tokens}
 }
 
 // DeleteToken ends a token that the client's key has made, by its id.

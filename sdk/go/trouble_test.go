@@ -116,14 +116,14 @@ func TestRetries(t *testing.T) {
 	ends := func(c *Client) error { _, err := c.CreateResponse(t.Context(), CreateResponse{}); return err }
 	chosen := func(c *Client) error { return ends(c.With(WithIdempotencyKey("k"))) }
 	seeks := func(c *Client) error {
-		f, err := c.WriteThreadFile(t.Context(), "t", "f", strings.NewReader("whole"))
+		f, err := c.ThreadFiles("t").Write(t.Context(), "f", strings.NewReader("whole"))
 		if err == nil && f.Name != "whole" {
 			err = fmt.Errorf("the server got %q", f.Name)
 		}
 		return err
 	}
 	pipes := func(c *Client) error {
-		_, err := c.WriteThreadFile(t.Context(), "t", "f", io.LimitReader(strings.NewReader("whole"), 9))
+		_, err := c.ThreadFiles("t").Write(t.Context(), "f", io.LimitReader(strings.NewReader("whole"), 9))
 		return err
 	}
 	for i, test := range []struct {

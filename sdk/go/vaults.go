@@ -13,10 +13,10 @@ func archivedToo(archived bool) url.Values {
 	return url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}
 }
 
-// Vaults returns vaults, newest first, at most limit; 0 is for all of them. archived adds those
+// Vaults returns vaults, newest first. archived adds those
 // that are archived.
-func (c *Client) Vaults(ctx context.Context, archived bool, limit int) ([]Vault, error) {
-	return list[Vault](ctx, c, vaultsPath, archivedToo(archived), limit)
+func (c *Client) Vaults(archived bool) *Pager[Vault] {
+	return &Pager[Vault]{c: c, path: vaultsPath, query: archivedToo(archived)}
 }
 
 // Vault returns a vault.
@@ -44,10 +44,9 @@ func (c *Client) DeleteVault(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(vaultsPath, id), nil)
 }
 
-// VaultCredentials returns the credentials of a vault, newest first, without their secrets, at
-// most limit; 0 is for all of them. archived adds those that are archived.
-func (c *Client) VaultCredentials(ctx context.Context, vault string, archived bool, limit int) ([]Credential, error) {
-	return list[Credential](ctx, c, under(vaultsPath, vault, "credentials"), archivedToo(archived), limit)
+// VaultCredentials returns the credentials of a vault, newest first, without their secrets. archived adds those that are archived.
+func (c *Client) VaultCredentials(vault string, archived bool) *Pager[Credential] {
+	return &Pager[Credential]{c: c, path: under(vaultsPath, vault, "credentials"), query: archivedToo(archived)}
 }
 
 // VaultCredential returns a credential, without its secrets.

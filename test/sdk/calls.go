@@ -37,7 +37,7 @@ var streams = map[string]func(ctx context.Context, c *sdk.Client, a *args) strea
 		return untyped(c.FollowProcess(ctx, a.sandbox(), a.text("process"), a.number("after"), true))
 	},
 	"sandboxes.files.watch": func(ctx context.Context, c *sdk.Client, a *args) stream {
-		return untyped(c.WatchSandboxFiles(ctx, a.sandbox(), a.text("path"), a.flag("recursive")))
+		return untyped(c.SandboxFiles(a.sandbox()).Watch(ctx, a.text("path"), a.flag("recursive")))
 	},
 	"contexts.stream": func(ctx context.Context, c *sdk.Client, a *args) stream {
 		return untyped(c.StreamCode(ctx, a.sandbox(), a.text("context"), body[sdk.RunCode](a)))
@@ -73,7 +73,7 @@ var runCalls = map[string]call{
 		return c.StartExecution(ctx, body[sdk.ExecuteRequest](a))
 	},
 	"executions.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Executions(ctx, a.query("metadata", "limit", "status", "language", "thread_id", "key", "since", "before"), 0))
+		return data(c.Executions(a.query("metadata", "limit", "status", "language", "thread_id", "key", "since", "before")).All(ctx, 0))
 	},
 	"executions.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Execution(ctx, a.text("trace_id"))
@@ -96,7 +96,7 @@ var runCalls = map[string]call{
 		return download(func(w io.Writer) error { return c.ExecutionFile(ctx, id, path, w) })
 	},
 	"threads.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Threads(ctx, a.query("prefix", "limit"), 0))
+		return data(c.Threads(a.query("prefix", "limit")).All(ctx, 0))
 	},
 	"threads.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Thread(ctx, a.text("thread_id"))
@@ -115,23 +115,23 @@ var runCalls = map[string]call{
 		return c.ImportThread(ctx, a.text("thread_id"), a.content())
 	},
 	"threads.files.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ThreadFiles(ctx, a.text("thread_id"), a.text("path")))
+		return data(c.ThreadFiles(a.text("thread_id")).List(a.text("path")).All(ctx, 0))
 	},
 	"threads.files.read": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		id, path := a.text("thread_id"), a.text("path")
-		return download(func(w io.Writer) error { return c.ReadThreadFile(ctx, id, path, w) })
+		return download(func(w io.Writer) error { return c.ThreadFiles(id).Read(ctx, path, w) })
 	},
 	"threads.files.write": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.WriteThreadFile(ctx, a.text("thread_id"), a.text("path"), a.content())
+		return c.ThreadFiles(a.text("thread_id")).Write(ctx, a.text("path"), a.content())
 	},
 	"threads.files.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return nil, c.DeleteThreadFile(ctx, a.text("thread_id"), a.text("path"))
+		return nil, c.ThreadFiles(a.text("thread_id")).Delete(ctx, a.text("path"))
 	},
 	"threads.files.sign": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.SignThreadFile(ctx, a.text("thread_id"), body[sdk.SignRequest](a))
+		return c.ThreadFiles(a.text("thread_id")).Sign(ctx, body[sdk.SignRequest](a))
 	},
 	"storage.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.StorageFiles(ctx, body[sdk.FilesListRequest](a)))
+		return data(c.StorageFiles(body[sdk.FilesListRequest](a)).All(ctx, 0))
 	},
 	"storage.upload_url": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.UploadURL(ctx, body[sdk.UploadRequest](a))
@@ -143,7 +143,7 @@ var runCalls = map[string]call{
 		return c.UploadFile(ctx, a.text("filename"), a.content(), a.ms("expires_in_seconds")*1000)
 	},
 	"files.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Files(ctx, a.query("limit", "ids", "scope_id"), 0))
+		return data(c.Files(a.query("limit", "ids", "scope_id")).All(ctx, 0))
 	},
 	"files.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.File(ctx, a.text("file_id"))
@@ -159,7 +159,7 @@ var runCalls = map[string]call{
 		return c.OwnUsage(ctx, a.query("since", "before", "group_by", "agent", "session_id"))
 	},
 	"activity.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Activity(ctx, a.query(activityFilters...), 0))
+		return data(c.Activity(a.query(activityFilters...)).All(ctx, 0))
 	},
 }
 

@@ -12,7 +12,7 @@ var adminCalls = map[string]call{
 		return c.CreateToken(ctx, body[sdk.NewToken](a))
 	},
 	"tokens.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Tokens(ctx))
+		return data(c.Tokens().All(ctx, 0))
 	},
 	"tokens.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return nil, c.DeleteToken(ctx, a.text("token_id"))
@@ -21,7 +21,7 @@ var adminCalls = map[string]call{
 		return c.CreateOwnEnvironment(ctx, body[sdk.NewOwnEnvironment](a))
 	},
 	"environments.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.OwnEnvironments(ctx))
+		return data(c.OwnEnvironments().All(ctx, 0))
 	},
 	"environments.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.OwnEnvironment(ctx, a.text("environment"))
@@ -39,7 +39,7 @@ var adminCalls = map[string]call{
 		return c.OwnModel(ctx, a.text("model"))
 	},
 	"model_keys.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ModelKeys(ctx))
+		return data(c.ModelKeys().All(ctx, 0))
 	},
 	"model_keys.put": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.SetModelKey(ctx, a.text("model"), a.text("key"))
@@ -51,7 +51,7 @@ var adminCalls = map[string]call{
 		return c.CreateTenant(ctx, body[sdk.NewTenant](a))
 	},
 	"admin.tenants.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Tenants(ctx))
+		return data(c.Tenants().All(ctx, 0))
 	},
 	"admin.tenants.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Tenant(ctx, a.text("tenant"))
@@ -63,7 +63,7 @@ var adminCalls = map[string]call{
 		return c.CreateEnvironment(ctx, a.text("tenant"), body[sdk.EnvironmentChange](a))
 	},
 	"admin.environments.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Environments(ctx, a.text("tenant")))
+		return data(c.Environments(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.environments.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Environment(ctx, a.text("tenant"), a.text("environment"))
@@ -78,7 +78,7 @@ var adminCalls = map[string]call{
 		return c.CreateKey(ctx, a.text("tenant"), body[sdk.NewKey](a))
 	},
 	"admin.keys.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Keys(ctx, a.text("tenant")))
+		return data(c.Keys(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.keys.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Key(ctx, a.text("tenant"), a.text("key"))
@@ -93,7 +93,7 @@ var adminCalls = map[string]call{
 		return c.CreateConnection(ctx, a.text("tenant"), body[sdk.NewConnection](a))
 	},
 	"admin.connections.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Connections(ctx, a.text("tenant")))
+		return data(c.Connections(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.connections.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Connection(ctx, a.text("tenant"), a.text("connection"))
@@ -108,7 +108,7 @@ var adminCalls = map[string]call{
 		return c.CreateGrant(ctx, a.text("tenant"), a.text("connection"), body[sdk.NewGrant](a))
 	},
 	"admin.grants.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Grants(ctx, a.text("tenant"), a.text("connection")))
+		return data(c.Grants(a.text("tenant"), a.text("connection")).All(ctx, 0))
 	},
 	"admin.grants.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return nil, c.DeleteGrant(ctx, a.text("tenant"), a.text("connection"), a.text("grant"))
@@ -117,7 +117,7 @@ var adminCalls = map[string]call{
 		return c.PutTemplate(ctx, a.text("tenant"), a.text("template"), body[sdk.TemplateChange](a))
 	},
 	"admin.templates.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Templates(ctx, a.text("tenant")))
+		return data(c.Templates(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.templates.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Template(ctx, a.text("tenant"), a.text("template"))
@@ -129,19 +129,19 @@ var adminCalls = map[string]call{
 		return c.SetTenantModelKey(ctx, a.text("tenant"), a.text("model"), a.text("key"))
 	},
 	"admin.model_keys.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.TenantModelKeys(ctx, a.text("tenant")))
+		return data(c.TenantModelKeys(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.model_keys.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return nil, c.DeleteTenantModelKey(ctx, a.text("tenant"), a.text("model"))
 	},
 	"admin.policy_events.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.PolicyEvents(ctx, a.text("tenant")))
+		return data(c.PolicyEvents(a.text("tenant")).All(ctx, 0))
 	},
 	"admin.usage.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Usage(ctx, a.text("tenant"), a.query("since", "before", "group_by", "agent", "session_id"))
 	},
 	"admin.activity.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.TenantActivity(ctx, a.text("tenant"), a.query(activityFilters...), 0))
+		return data(c.TenantActivity(a.text("tenant"), a.query(activityFilters...)).All(ctx, 0))
 	},
 	"admin.webhooks.redeliver": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Redeliver(ctx, a.text("tenant"), a.text("trace_id"))
@@ -150,7 +150,7 @@ var adminCalls = map[string]call{
 		return c.PutPlan(ctx, a.text("plan"), body[sdk.PlanBounds](a))
 	},
 	"admin.plans.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Plans(ctx))
+		return data(c.Plans().All(ctx, 0))
 	},
 	"admin.plans.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Plan(ctx, a.text("plan"))
@@ -168,7 +168,7 @@ var adminCalls = map[string]call{
 		return c.CreateModel(ctx, body[sdk.NewModel](a))
 	},
 	"admin.models.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.AllModels(ctx))
+		return data(c.AllModels().All(ctx, 0))
 	},
 	"admin.models.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Model(ctx, a.text("model"))
@@ -189,7 +189,7 @@ var adminCalls = map[string]call{
 		return data(c.Reap(ctx))
 	},
 	"admin.audit.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Audit(ctx, a.text("tenant"), a.query("metadata", "limit", "since", "before"), 0))
+		return data(c.Audit(a.text("tenant"), a.query("metadata", "limit", "since", "before")).All(ctx, 0))
 	},
 	"admin.audit.export": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		tenant, query := a.text("tenant"), a.query("since", "before")
@@ -199,6 +199,6 @@ var adminCalls = map[string]call{
 		return c.VerifyAudit(ctx, a.text("tenant"), body[sdk.AuditCheck](a))
 	},
 	"admin.audit.trails": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.AuditTrails(ctx))
+		return data(c.AuditTrails().All(ctx, 0))
 	},
 }

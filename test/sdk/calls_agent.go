@@ -47,10 +47,10 @@ var agentCalls = map[string]call{
 		return nil, c.DeleteResponse(ctx, a.text("response_id"))
 	},
 	"responses.inputs": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ResponseInputs(ctx, a.text("response_id"), a.query("order", "limit"), 0))
+		return data(c.ResponseInputs(a.text("response_id"), a.query("order", "limit")).All(ctx, 0))
 	},
 	"responses.files": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ResponseFiles(ctx, a.text("response_id")))
+		return data(c.ResponseFiles(a.text("response_id")).All(ctx, 0))
 	},
 	"responses.file": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		p0, p1 := a.text("response_id"), a.text("file_id")
@@ -60,7 +60,7 @@ var agentCalls = map[string]call{
 		return c.CreateAgent(ctx, body[sdk.NewAgent](a))
 	},
 	"agents.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Agents(ctx, a.flag("include_archived"), all(a)))
+		return data(c.Agents(a.flag("include_archived")).All(ctx, all(a)))
 	},
 	"agents.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Agent(ctx, a.text("agent"))
@@ -78,7 +78,7 @@ var agentCalls = map[string]call{
 		return c.CopyAgent(ctx, a.text("agent"), body[sdk.AgentCopy](a))
 	},
 	"agents.versions": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.AgentVersions(ctx, a.text("agent"), all(a)))
+		return data(c.AgentVersions(a.text("agent")).All(ctx, all(a)))
 	},
 	"agents.version": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.AgentVersion(ctx, a.text("agent"), a.number("version"))
@@ -87,7 +87,7 @@ var agentCalls = map[string]call{
 		return c.CreateSession(ctx, body[sdk.NewSession](a))
 	},
 	"sessions.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Sessions(ctx, a.text("agent_id"), a.flag("include_archived"), all(a)))
+		return data(c.Sessions(a.text("agent_id"), a.flag("include_archived")).All(ctx, all(a)))
 	},
 	"sessions.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Session(ctx, a.text("session_id"))
@@ -114,23 +114,23 @@ var agentCalls = map[string]call{
 		return c.StartSession(ctx, a.text("session_id"), body[sdk.NewSessionEvent](a))
 	},
 	"sessions.events": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.SessionEvents(ctx, a.text("session_id"), a.query("types", "order", "limit"), 0))
+		return data(c.SessionEvents(a.text("session_id"), a.query("types", "order", "limit")).All(ctx, 0))
 	},
 	"sessions.files": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.SessionFiles(ctx, a.text("session_id")))
+		return data(c.SessionFiles(a.text("session_id")).All(ctx, 0))
 	},
 	"sessions.file": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		p0, p1 := a.text("session_id"), a.text("file_id")
 		return download(func(w io.Writer) error { return c.SessionFile(ctx, p0, p1, w) })
 	},
 	"sessions.threads": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.SessionThreads(ctx, a.text("session_id"), all(a)))
+		return data(c.SessionThreads(a.text("session_id")).All(ctx, all(a)))
 	},
 	"sessions.thread": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.SessionThread(ctx, a.text("session_id"), a.text("thread_id"))
 	},
 	"sessions.thread_events": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ThreadEvents(ctx, a.text("session_id"), a.text("thread_id"), a.query("types", "order", "limit"), 0))
+		return data(c.ThreadEvents(a.text("session_id"), a.text("thread_id"), a.query("types", "order", "limit")).All(ctx, 0))
 	},
 	"skills.create": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		archive, err := a.skill()
@@ -140,7 +140,7 @@ var agentCalls = map[string]call{
 		return c.CreateSkill(ctx, a.text("display_name"), archive)
 	},
 	"skills.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Skills(ctx, a.flag("include_archived"), all(a)))
+		return data(c.Skills(a.flag("include_archived")).All(ctx, all(a)))
 	},
 	"skills.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Skill(ctx, a.text("skill_id"))
@@ -159,7 +159,7 @@ var agentCalls = map[string]call{
 		return c.AddSkillVersion(ctx, a.text("skill_id"), archive)
 	},
 	"skills.versions.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.SkillVersions(ctx, a.text("skill_id"), all(a)))
+		return data(c.SkillVersions(a.text("skill_id")).All(ctx, all(a)))
 	},
 	"skills.versions.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.SkillVersion(ctx, a.text("skill_id"), a.text("version"))
@@ -175,7 +175,7 @@ var agentCalls = map[string]call{
 		return c.CreateVault(ctx, body[sdk.NewVault](a))
 	},
 	"vaults.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Vaults(ctx, a.flag("include_archived"), all(a)))
+		return data(c.Vaults(a.flag("include_archived")).All(ctx, all(a)))
 	},
 	"vaults.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Vault(ctx, a.text("vault_id"))
@@ -193,7 +193,7 @@ var agentCalls = map[string]call{
 		return c.AddVaultCredential(ctx, a.text("vault_id"), body[sdk.NewCredential](a))
 	},
 	"vaults.credentials.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.VaultCredentials(ctx, a.text("vault_id"), a.flag("include_archived"), all(a)))
+		return data(c.VaultCredentials(a.text("vault_id"), a.flag("include_archived")).All(ctx, all(a)))
 	},
 	"vaults.credentials.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.VaultCredential(ctx, a.text("vault_id"), a.text("credential_id"))
@@ -211,7 +211,7 @@ var agentCalls = map[string]call{
 		return c.CreateContainer(ctx, body[sdk.NewContainer](a))
 	},
 	"containers.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Containers(ctx, a.query("name", "order", "limit"), 0))
+		return data(c.Containers(a.query("name", "order", "limit")).All(ctx, 0))
 	},
 	"containers.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Container(ctx, a.text("container_id"))
@@ -220,19 +220,19 @@ var agentCalls = map[string]call{
 		return nil, c.DeleteContainer(ctx, a.text("container_id"))
 	},
 	"containers.files.create": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.AddContainerFile(ctx, a.text("container_id"), a.text("filename"), a.content())
+		return c.ContainerFiles(a.text("container_id")).Create(ctx, a.text("filename"), a.content())
 	},
 	"containers.files.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.ContainerFiles(ctx, a.text("container_id"), all(a)))
+		return data(c.ContainerFiles(a.text("container_id")).List().All(ctx, all(a)))
 	},
 	"containers.files.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.ContainerFile(ctx, a.text("container_id"), a.text("file_id"))
+		return c.ContainerFiles(a.text("container_id")).Get(ctx, a.text("file_id"))
 	},
 	"containers.files.content": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		p0, p1 := a.text("container_id"), a.text("file_id")
-		return download(func(w io.Writer) error { return c.ReadContainerFile(ctx, p0, p1, w) })
+		return download(func(w io.Writer) error { return c.ContainerFiles(p0).Content(ctx, p1, w) })
 	},
 	"containers.files.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return nil, c.DeleteContainerFile(ctx, a.text("container_id"), a.text("file_id"))
+		return nil, c.ContainerFiles(a.text("container_id")).Delete(ctx, a.text("file_id"))
 	},
 }

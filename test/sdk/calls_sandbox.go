@@ -117,42 +117,42 @@ var sandboxCalls = map[string]call{
 	},
 	"sandboxes.files.read": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		ref, path := a.sandbox(), a.text("path")
-		return download(func(w io.Writer) error { return c.ReadSandboxFile(ctx, ref, path, w) })
+		return download(func(w io.Writer) error { return c.SandboxFiles(ref).Read(ctx, path, w) })
 	},
 	"sandboxes.files.write": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		ref, path := a.sandbox(), a.text("path")
 		if a.flag("append") {
-			size, err := c.AppendSandboxFile(ctx, ref, path, a.content())
+			size, err := c.SandboxFiles(ref).Append(ctx, path, a.content())
 			return map[string]any{"size": size}, err
 		}
 		mode, err := strconv.ParseUint(cmp.Or(a.text("mode"), "644"), 8, 32)
 		if err != nil {
 			return nil, err
 		}
-		size, err := c.WriteSandboxFile(ctx, ref, path, uint32(mode), a.content())
+		size, err := c.SandboxFiles(ref).Write(ctx, path, uint32(mode), a.content())
 		return map[string]any{"size": size}, err
 	},
 	"sandboxes.files.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return nil, c.DeleteSandboxFile(ctx, a.sandbox(), a.text("path"), a.flag("recursive"))
+		return nil, c.SandboxFiles(a.sandbox()).Delete(ctx, a.text("path"), a.flag("recursive"))
 	},
 	"sandboxes.files.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.ListSandboxFiles(ctx, a.sandbox(), a.text("path"), int(a.number("depth")))
+		return c.SandboxFiles(a.sandbox()).List(ctx, a.text("path"), int(a.number("depth")))
 	},
 	"sandboxes.files.stat": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.StatSandboxFile(ctx, a.sandbox(), a.text("path"))
+		return c.SandboxFiles(a.sandbox()).Stat(ctx, a.text("path"))
 	},
 	"sandboxes.files.make_directory": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.MakeSandboxFolder(ctx, a.sandbox(), a.text("path"))
+		return c.SandboxFiles(a.sandbox()).MakeFolder(ctx, a.text("path"))
 	},
 	"sandboxes.files.move": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.MoveSandboxFile(ctx, a.sandbox(), a.text("from"), a.text("to"), a.flag("replace"))
+		return c.SandboxFiles(a.sandbox()).Move(ctx, a.text("from"), a.text("to"), a.flag("replace"))
 	},
 	"sandboxes.files.pack": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		ref, path := a.sandbox(), a.text("path")
-		return download(func(w io.Writer) error { return c.PackSandbox(ctx, ref, path, w) })
+		return download(func(w io.Writer) error { return c.SandboxFiles(ref).Pack(ctx, path, w) })
 	},
 	"sandboxes.files.unpack": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return c.UnpackSandbox(ctx, a.sandbox(), a.text("path"), a.content())
+		return c.SandboxFiles(a.sandbox()).Unpack(ctx, a.text("path"), a.content())
 	},
 	"sandboxes.processes.start": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.StartProcess(ctx, a.sandbox(), body[sdk.NewProcess](a))
@@ -188,7 +188,7 @@ var sandboxCalls = map[string]call{
 		return nil, c.ClosePreview(ctx, a.sandbox(), a.text("port"))
 	},
 	"snapshots.list": func(ctx context.Context, c *sdk.Client, _ *args) (any, error) {
-		return data(c.Snapshots(ctx, 0))
+		return data(c.Snapshots().All(ctx, 0))
 	},
 	"snapshots.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Snapshot(ctx, a.text("snapshot"))

@@ -19,7 +19,7 @@ func TestGoSDKOnResponses(t *testing.T) {
 	if err != nil || r.Status != "completed" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	files, err := c.ResponseFiles(ctx, r.ID)
+	files, err := c.ResponseFiles(r.ID).All(ctx, 0)
 	if err != nil || len(files) != 1 || files[0].Filename != "made.csv" || files[0].Bytes != 4 {
 		t.Errorf("the files are %+v, %v", files, err)
 	}
