@@ -34,7 +34,9 @@ servers of models speak, or of Anthropic's Messages (anthropic).`,
 	remove.Aliases = append(remove.Aliases, "remove")
 	cmd.AddCommand(
 		r.command("list", "List models", "", cobra.NoArgs, shows(
-			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Model, error) { return c.AllModels().All(ctx, 0) },
+			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Model, error) {
+				return c.AllModels().All(ctx, 0)
+			},
 			listing(&r.printer, []any{"NAME", "PROVIDER", "UPSTREAM", "BASE URL", "KEY", "INPUT $/M", "OUTPUT $/M", "TENANTS", "SOURCE"}, func(m sdk.Model) []any {
 				return []any{m.Name, m.Provider, m.Upstream, m.BaseURL, onOff(m.HasKey), m.Prices.Input, m.Prices.Output, modelTenants(m), modelSource(m)}
 			}))),

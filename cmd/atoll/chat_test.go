@@ -215,8 +215,8 @@ func TestReconnectPauses(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamsAreAskedForSlowly has a server whose streams all break: atoll reads the events
-// once for each stream, with a pause between two.
+// TestBrokenStreamsAreAskedForSlowly has a server whose streams break before they bring anything:
+// atoll pauses before it asks for another one.
 func TestBrokenStreamsAreAskedForSlowly(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	var streams atomic.Int32
@@ -231,7 +231,11 @@ func TestBrokenStreamsAreAskedForSlowly(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: {\"id\":\"evt_3\",\"turn_id\":\"turn_1\",\"type\":\"status\",\"stop_reason\":{\"type\":\"end_turn\"}}\n\n")
 		case path == "/events/stream" && streams.Load() == 3:
-			w.WriteHeader(http.StatusServiceUnavailable) // it restarts
+			w.WriteHeader(http.StatusServiceUnavailable) // it restarts; the library tries again
+		case path == "/events/stream":
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
 		default:
 			posted.Store(posted.Load() || r.Method == http.MethodPost)
 			panic(http.ErrAbortHandler)

@@ -98,7 +98,9 @@ func two[T any](call func(*sdk.Client, context.Context, string, string) (T, erro
 
 // allOf and allOfTwo make a call that lists all there is, likewise.
 func allOf[T any](list func(*sdk.Client, string) *sdk.Pager[T]) func(context.Context, *sdk.Client, []string) ([]T, error) {
-	return func(ctx context.Context, c *sdk.Client, args []string) ([]T, error) { return list(c, args[0]).All(ctx, 0) }
+	return func(ctx context.Context, c *sdk.Client, args []string) ([]T, error) {
+		return list(c, args[0]).All(ctx, 0)
+	}
 }
 
 func allOfTwo[T any](list func(*sdk.Client, string, string) *sdk.Pager[T]) func(context.Context, *sdk.Client, []string) ([]T, error) {

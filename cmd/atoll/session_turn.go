@@ -199,15 +199,19 @@ func (t *turnShown) broke(ctx context.Context, err error) bool {
 	return refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
 }
 
-// noteOutage begins an outage, or goes on with one during which nothing has come.
-func (t *turnShown) noteOutage() {
+// noteOutage begins an outage, or goes on with one. It reports whether the connection broke
+// again before it brought anything.
+func (t *turnShown) noteOutage() (again bool) {
 	text := 0
 	for _, piece := range t.pieces {
 		text += len(piece)
 	}
-	if o := &t.outage; o.began.IsZero() || o.heard != t.seen || o.text != text {
-		*o = outage{began: time.Now(), pause: firstPause, heard: t.seen, text: text}
+	o := &t.outage
+	if !o.began.IsZero() && o.heard == t.seen && o.text == text {
+		return true
 	}
+	*o = outage{began: time.Now(), pause: firstPause, heard: t.seen, text: text}
+	return false
 }
 
 // Pauses between two attempts to reach the server.
@@ -243,9 +247,7 @@ func (t *turnShown) reconnect(ctx context.Context, in sdk.NewSessionEvent, cause
 	if t.midLine { // stdout stays as it is: the text continues there
 		fmt.Fprintln(t.err)
 	}
-	again := !t.outage.began.IsZero()
-	t.noteOutage()
-	if again = again && t.outage.pause > firstPause; again { // the last stream brought nothing
+	if t.noteOutage() {
 		if err := t.outage.wait(ctx, cause); err != nil {
 			return err
 		}
