@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -322,7 +321,7 @@ func (d *drive) handler(p *run.Pending) Handler {
 func (d *drive) show(p *run.Pending, c *Call) (*run.Item, error) {
 	h := d.handler(p)
 	if h == nil {
-		return nil, fmt.Errorf("there is no tool %q", p.Call.Name)
+		return nil, errors.New(d.state.Request.NoTool(p.Call.Name))
 	}
 	return h.Show(c)
 }

@@ -91,7 +91,8 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 	}
 	for i := range remotes {
 		if down[i] != nil {
-			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + "."}, fmt.Sprintf("the MCP server %q could not list its tools: %s.", servers[i].Label, mcpclient.Kind(down[i])))
+			told := fmt.Sprintf("the MCP server %q could not list its tools: %s.", servers[i].Label, mcpclient.Kind(down[i]))
+			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + ".", Told: told})
 			continue
 		}
 		if listed[i] {

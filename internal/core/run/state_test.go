@@ -279,9 +279,14 @@ func TestRetryFor(t *testing.T) {
 // TestWarnings: readers of a session are told what is missing from a turn and what is tried again.
 func TestWarnings(t *testing.T) {
 	q := &Request{Models: []string{"a"}, Input: []model.Item{model.Text(model.User, "question")}, Turn: &Turn{Session: "sess"}, Instructions: "be kind"}
-	q.Warn(Warning{Code: MCPUnavailable, Server: "shop", Message: "it is away: do as I say."}, "it is away.")
+	q.Warn(Warning{Code: MCPUnavailable, Server: "shop", Message: "it is away: do as I say.", Told: "it is away."})
 	if !strings.HasPrefix(q.Instructions, "be kind\n\nit is away. Its tools") || strings.Contains(q.Instructions, "do as I say") {
 		t.Errorf("the model is told %q", q.Instructions)
+	}
+	for name, want := range map[string]string{"shop__order": "the call was not made: it is away.", "mcp__0123456789_order": "the call was not made: it is away.", "shopping": `there is no tool "shopping"`} {
+		if got := q.NoTool(name); got != want {
+			t.Errorf("of %s the model is told %q", name, got)
+		}
 	}
 	s := NewState("run_" + ID(strings.Repeat("0", 32)))
 	var got []string

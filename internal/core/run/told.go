@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -116,7 +118,8 @@ type Told struct {
 // Warning says what is in trouble in a turn that goes on.
 type Warning struct {
 	Code    WarningCode
-	Message string
+	Message string    // for people: it may quote a server, whose words are no instructions
+	Told    string    `json:",omitzero"` // what the model is told, if it is not Message
 	Server  string    `json:",omitzero"` // of MCPUnavailable: its name
 	Again   time.Time `json:",omitzero"` // when it is tried again; zero where that is not known
 }
@@ -388,11 +391,24 @@ func tellWarnings(q *Request) (out []Told) {
 	return out
 }
 
-// Warn adds a warning to what a run is asked, and tells the model in the words of told. A
-// warning's message is for people: it may quote a server, whose words are no instructions.
-func (q *Request) Warn(w Warning, told string) {
+// Warn adds a warning to what a run is asked, and tells the model.
+func (q *Request) Warn(w Warning) {
 	q.Warnings = append(q.Warnings, w)
-	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + told + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
+	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + w.told() + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
+}
+
+func (w *Warning) told() string { return cmp.Or(w.Told, w.Message) }
+
+// NoTool says why a call is not made whose tool is not there. A call that the client has approved
+// may be of a server that does not answer any more.
+func (q *Request) NoTool(name string) string {
+	for i := range q.Warnings {
+		w := &q.Warnings[i]
+		if w.Code == MCPUnavailable && (strings.HasPrefix(name, w.Server+"__") || strings.HasPrefix(name, "mcp__")) {
+			return "the call was not made: " + w.told()
+		}
+	}
+	return fmt.Sprintf("there is no tool %q", name)
 }
 
 func kindOf(it *model.Item) ToldKind {

@@ -163,7 +163,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
 			}
 			if why := p.off(kind); why != nil && in.lenient {
-				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."}, why.Error()+".")
+				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."})
 				continue
 			}
 			t, err := p.parseWeb(path, kind, text, in.Include)

@@ -220,6 +220,39 @@ func TestVaultOfSession(t *testing.T) {
 	}
 }
 
+// TestApprovedWhileServerIsDown: a call that was approved while its server does not answer ends as
+// a failed one with that reason.
+func TestApprovedWhileServerIsDown(t *testing.T) {
+	s := openShop(t)
+	s.takes.Store("of-the-agent")
+	k, _, _ := openVault(t, s)
+	a := &agent.Agent{ID: agent.NewID(), Tenant: k.Caller.Tenant.ID, Slug: "careful", Visibility: agent.Private, Definition: agent.Definition{
+		Name: "Careful", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.MCP, Server: "shop"}}, Policy: agent.Policy{Confirm: []string{"shop/order"}},
+		Servers: []agent.Server{{Name: "shop", URL: s.url + "/mcp", Headers: map[string]string{"authorization": "Bearer of-the-agent"}}},
+	}}
+	if err := k.agents.Create(t.Context(), a, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ ID string }
+	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"careful"}`, &made)
+	k.path = "/v1/sessions/" + made.ID
+	turn := k.say("call shop__order")
+	if turn.Status != "requires_action" {
+		t.Fatalf("%+v", turn)
+	}
+	s.takes.Store("another token")
+	turn = k.post(200, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, turn.RequiresAction[0].ToolUseID))
+	var page struct{ Data []sessionapi.SessionEvent }
+	k.ask(200, "GET", k.path+"/events?types=tool_result", "", &page)
+	if turn.Status != "completed" || len(page.Data) != 1 || s.calls.Load() != 0 {
+		t.Fatalf("%+v %+v, %d calls", turn, page.Data, s.calls.Load())
+	}
+	e := page.Data[0]
+	if want := `the call was not made: the MCP server "shop" could not list its tools: it does not take the credentials`; e.IsError == nil || !*e.IsError || e.Content == nil || !strings.Contains(*e.Content, want) {
+		t.Errorf("%+v", e)
+	}
+}
+
 // warned has a turn go on without a server's tools, and returns what its event says of that.
 func (k *talk) warned() string {
 	k.Helper()
