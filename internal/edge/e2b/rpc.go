@@ -170,11 +170,11 @@ func calls(procedure, audit string, lasting bool, h http.Handler) httpapi.Operat
 			r := c.R.WithContext(context.WithValue(c.Context(), callKey{}, w.call))
 			from := io.Reader(c.R.Body)
 			if !lasting {
-				if err := c.Hold(min(c.R.ContentLength, maxMessage)); err != nil {
+				c.R.Body = http.MaxBytesReader(c.W, c.R.Body, maxBody)
+				var err error
+				if from, err = c.HoldBody(c.Upload(), maxMessage); err != nil {
 					return err
 				}
-				c.R.Body = http.MaxBytesReader(c.W, c.R.Body, maxBody)
-				from = c.Upload()
 			}
 			r.Body = &received{Closer: c.R.Body, from: from, conn: w.conn, prompt: !lasting}
 			h.ServeHTTP(w, r)

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -43,14 +42,8 @@ func (c *Call) decode(into any) error {
 	if err != nil {
 		return err
 	}
-	if len(body) > freeBytes {
-		values, err := wire.Weigh(wire.Body.Noun, body)
-		if err == nil {
-			err = c.hold(int64(values) * wire.ValueCost)
-		}
-		if err != nil {
-			return err
-		}
+	if err := c.HoldValues(body); err != nil {
+		return err
 	}
 	return wire.Body.Decode(body, into)
 }
@@ -199,6 +192,45 @@ func (c *Call) Hold(bytes int64) error {
 	return c.hold(bodyCost * bytes)
 }
 
+// maxInflation is how many times its size a compressed body can have.
+const maxInflation = 1032
+
+// HoldBody is Hold for the message of at most so many bytes that is the request's body, and returns
+// from with it. A body whose size is not announced counts as the largest, once it has more bytes
+// than are not counted.
+func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
+	size, packed := c.R.ContentLength, c.R.Header.Get("Content-Encoding") != ""
+	switch {
+	case size >= 0 && packed:
+		return from, c.Hold(min(size*maxInflation, most))
+	case size >= 0:
+		return from, c.Hold(min(size, most))
+	case packed:
+		return from, c.Hold(most)
+	}
+	head := make([]byte, freeBytes+1)
+	n, err := io.ReadFull(from, head)
+	if err == nil {
+		err = c.Hold(most)
+	} else {
+		err = nil // whoever reads on sees it again
+	}
+	return io.MultiReader(bytes.NewReader(head[:n]), from), err
+}
+
+// HoldValues counts the elements of a JSON body, which take more memory than their text once they are
+// decoded.
+func (c *Call) HoldValues(body []byte) error {
+	if len(body) <= freeBytes {
+		return nil
+	}
+	values, err := wire.Weigh(wire.Body.Noun, body)
+	if err != nil {
+		return err
+	}
+	return c.hold(int64(values) * wire.ValueCost)
+}
+
 // letGo gives back what the request holds: its body is decoded, or it was answered.
 func (c *Call) letGo() {
 	for _, release := range c.held {
@@ -207,11 +239,14 @@ func (c *Call) letGo() {
 	c.held = nil
 }
 
+// heaviest is what the largest request holds: its body and its elements.
+const heaviest = bodyCost*MaxBody + wire.MaxValues*wire.ValueCost
+
 // newDecoding divides an eighth of the memory that this process may take among the bodies that are
-// being decoded.
-func newDecoding() *share.Pool {
-	const least, most = 8 * MaxBody, 4 << 30
-	return share.NewPool(TenantDecoding, "bytes for request bodies", min(max(debug.SetMemoryLimit(-1)/8, least), most))
+// being decoded. A tenant may hold half of it, so on the smallest machine that is one request.
+func newDecoding(memory int64) *share.Pool {
+	const least, most = 2 * heaviest, 4 << 30
+	return share.NewPool(TenantDecoding, "bytes for request bodies", min(max(memory/8, least), most))
 }
 
 // TenantDecoding is the dimension of the limit of bytes in decoding, which refusals name.

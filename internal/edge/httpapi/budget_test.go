@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // sending is a request of a tenant with a body of a size, which is announced or not.
@@ -60,5 +61,54 @@ func TestBodiesShareMemory(t *testing.T) {
 		if n := s.decoding.Held("hostile"); n != 0 {
 			t.Errorf("announced %v: %d bytes are held after the end", announced, n)
 		}
+	}
+}
+
+// TestSmallestMachine: the largest request that is allowed has room on a machine of little memory.
+func TestSmallestMachine(t *testing.T) {
+	for _, memory := range []int64{64 << 20, 512 << 20, 1 << 30} {
+		s := &Server{decoding: newDecoding(memory)}
+		c := sending(s, "alone", MaxBody, true)
+		if _, err := c.ReadBody(); err != nil {
+			t.Fatalf("%d: %v", memory, err)
+		}
+		if err := c.hold(wire.MaxValues * wire.ValueCost); err != nil {
+			t.Errorf("%d: its elements: %v", memory, err)
+		}
+	}
+}
+
+// TestHoldBody: messages that other readers take from a body count as they may be, also where their
+// size is not announced or they are compressed.
+func TestHoldBody(t *testing.T) {
+	const most = 8 << 20
+	for name, c := range map[string]struct {
+		size   int
+		told   bool
+		packed string
+		held   int64
+	}{
+		"announced": {1 << 20, true, "", bodyCost << 20}, "larger than allowed": {2 * most, true, "", bodyCost * most}, "in pieces": {1 << 20, false, "", bodyCost * most}, "small, in pieces": {freeBytes, false, "", 0},
+		"small": {100, true, "", 0}, "compressed": {1000, true, "gzip", bodyCost * 1000 * maxInflation}, "compressed, large": {1 << 20, true, "gzip", bodyCost * most}, "compressed, in pieces": {10, false, "gzip", bodyCost * most},
+	} {
+		s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", 1<<30)}
+		call := sending(s, "t", c.size, c.told)
+		call.R.Header.Set("Content-Encoding", c.packed)
+		from, err := call.HoldBody(call.R.Body, most)
+		if held := s.decoding.Held("t"); err != nil || held != c.held {
+			t.Errorf("%s: %d bytes are held, want %d: %v", name, held, c.held, err)
+			continue
+		}
+		if got, err := io.ReadAll(from); err != nil || len(got) != c.size {
+			t.Errorf("%s: %d bytes are read: %v", name, len(got), err)
+		}
+	}
+	s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", most)}
+	if err := sending(s, "t", 0, true).Hold(most / 4); err != nil {
+		t.Fatal(err)
+	}
+	call := sending(s, "t", 1<<20, false)
+	if _, err := call.HoldBody(call.R.Body, most); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("without room: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,7 +125,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, tokens: cfg.Tokens, repeats: cfg.Repeats, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(debug.SetMemoryLimit(-1)), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -91,6 +92,9 @@ func (h *Handlers) call(name string) func(*httpapi.Call) error {
 			name = c.Path("tool")
 		}
 		body, err := c.ReadJSON()
+		if err == nil {
+			err = c.HoldValues(body)
+		}
 		if err != nil {
 			return err
 		}
@@ -121,6 +125,9 @@ func (h *Handlers) serveMCP(c *httpapi.Call) (err error) {
 	var body []byte
 	if c.R.Method == http.MethodPost {
 		if body, err = c.ReadBody(); err != nil {
+			return err
+		}
+		if err := c.HoldValues(body); err != nil && fault.KindOf(err) != fault.Invalid { // too many are refused below, by the protocol
 			return err
 		}
 	}
