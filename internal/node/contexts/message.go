@@ -25,15 +25,70 @@ var errProtocol = errors.New("the interpreter said what it never says")
 
 // message is a line of descriptor 4.
 type message struct {
-	ID        int64                     `json:"id"`
-	Type      string                    `json:"type"`
-	Data      map[string]jsontext.Value `json:"data"`
-	Metadata  jsontext.Value            `json:"metadata"`
-	Name      string                    `json:"name"`
-	Value     string                    `json:"value"`
-	Traceback []string                  `json:"traceback"`
-	Status    codecontext.Status        `json:"status"`
-	ExitCode  *int                      `json:"exit_code"`
+	ID        int64              `json:"id"`
+	Type      string             `json:"type"`
+	Data      forms              `json:"data"`
+	Metadata  jsontext.Value     `json:"metadata"`
+	Name      string             `json:"name"`
+	Value     string             `json:"value"`
+	Traceback lines              `json:"traceback"`
+	Status    codecontext.Status `json:"status"`
+	ExitCode  *int               `json:"exit_code"`
+}
+
+// forms are a display's, of which no more are decoded than there may be.
+type forms map[string]jsontext.Value
+
+// UnmarshalJSONFrom reads an object.
+func (f *forms) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return members(d, '{', maxForms, func() error {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if *f == nil {
+			*f = forms{}
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		(*f)[key] = value.Clone()
+		return err
+	})
+}
+
+// lines are a traceback's, likewise.
+type lines []string
+
+// UnmarshalJSONFrom reads a list of strings.
+func (l *lines) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return members(d, '[', maxTrace, func() error {
+		var line string
+		err := json.UnmarshalDecode(d, &line)
+		*l = append(*l, line)
+		return err
+	})
+}
+
+// members calls read for each member of an object or list, of which there are at most most; null
+// has none.
+func members(d *jsontext.Decoder, kind jsontext.Kind, most int, read func() error) error {
+	opened, err := d.ReadToken()
+	if err != nil || opened.Kind() == 'n' {
+		return err
+	}
+	if opened.Kind() != kind {
+		return fmt.Errorf("%w: no %v", errProtocol, kind)
+	}
+	for n := 0; d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {
+		if n == most {
+			return fmt.Errorf("%w: too much of a kind", errProtocol)
+		}
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	_, err = d.ReadToken()
+	return err
 }
 
 // decoder cuts descriptor 4 into messages.
@@ -88,8 +143,8 @@ func parse(line []byte) (*message, error) {
 	if err := json.Unmarshal(line, m, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errProtocol, err)
 	}
-	if len(m.Data) > maxForms || len(m.Traceback) > maxTrace || m.ExitCode != nil && (*m.ExitCode < 0 || *m.ExitCode > 255) {
-		return nil, fmt.Errorf("%w: too much of a kind", errProtocol)
+	if m.ExitCode != nil && (*m.ExitCode < 0 || *m.ExitCode > 255) {
+		return nil, fmt.Errorf("%w: the exit code %d", errProtocol, *m.ExitCode)
 	}
 	for mime, value := range m.Data {
 		if !visible(mime) || value.Kind() != '"' && !isJSON(mime) {

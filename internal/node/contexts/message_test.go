@@ -3,7 +3,12 @@ package contexts
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
@@ -56,4 +61,57 @@ func FuzzDecoder(f *testing.F) {
 			t.Fatalf("%d messages and %v at once, %d and %v in pieces of %d", whole, err, parts, other, size)
 		}
 	})
+}
+
+// held is how many bytes a function holds at most, about: the collector runs all the time meanwhile.
+func held(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapAlloc, m.HeapAlloc
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	for {
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapAlloc)
+		select {
+		case <-done:
+			return most - before
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestDisplaysAreNotInflated: what a program shows takes a few times its text in this process, of
+// however many elements it is made.
+func TestDisplaysAreNotInflated(t *testing.T) {
+	covers, err := redact.New(redact.Config{Secrets: []string{"hunter2-secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(head, piece, tail string) string { return head + strings.Repeat(piece, (4<<20)/len(piece)) + tail }
+	for name, value := range map[string]string{"numbers": many("[", "0,", `"hunter2-secret"]`), "lists": many("[", "[],", `"hunter2-secret"]`), "texts": many("[", `"",`, `"hunter2-secret"]`)} {
+		var covered []byte
+		if n := held(func() { covered = redactJSON(covers, []byte(value)) }); n > 48<<20 {
+			t.Errorf("%s: %d bytes are held for %d", name, n, len(value))
+		}
+		if len(covered) < len(value)-10 || bytes.Contains(covered, []byte("hunter2-secret")) || !bytes.HasSuffix(covered, []byte(`"[redacted]"]`)) {
+			t.Errorf("%s: it becomes %d bytes, %.100q", name, len(covered), covered[max(0, len(covered)-50):])
+		}
+	}
+	var fields strings.Builder
+	for i := range 500_000 {
+		fmt.Fprintf(&fields, `"%d":0,`, i)
+	}
+	if got := redactJSON(covers, []byte("{"+fields.String()+`"z":0}`)); string(got) != "null" {
+		t.Errorf("an object of 500001 fields becomes %d bytes", len(got))
+	}
+	if got := redactJSON(covers, []byte(`{"hunter2-secret":1,"[redacted]":2,"x":{"a":1,"a":[2]}}`)); string(got) != `{"[redacted]":1,"x":{"a":1}}` {
+		t.Errorf("got %s", got)
+	}
+	line := []byte(`{"id":1,"type":"display","data":{` + fields.String() + `"z":0}}`)
+	if n := held(func() { _, err = parse(line) }); err == nil || n > uint64(4*len(line)) {
+		t.Errorf("a display of 500001 forms: %v, %d bytes are held", err, n)
+	}
 }

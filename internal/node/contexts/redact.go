@@ -1,9 +1,10 @@
 package contexts
 
 import (
+	"bytes"
 	"errors"
+	"io"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/redact"
@@ -12,58 +13,60 @@ import (
 // redactText covers secrets in a string.
 func redactText(set *redact.Set, text string) string { return string(set.Bytes([]byte(text))) }
 
-// redactJSON covers secrets in the strings, names and numbers of a JSON value, each
-// as a program would print it.
+// maxFields bounds the fields of the objects in a JSON value. Its elements are not bounded: they
+// are covered one by one, while the names of an object are held to find those that are there twice.
+const maxFields = 100_000
+
+// null stands for a value that cannot be read, or has too many fields.
+var null = jsontext.Value("null")
+
+// redactJSON covers secrets in the strings, names and numbers of a JSON value, each as a program
+// would print it. It does not decode the value into memory, because that would take many times its
+// text, which a program chooses. Of fields with one name the first stays.
 func redactJSON(set *redact.Set, value jsontext.Value) jsontext.Value {
 	if len(value) == 0 {
 		return nil
 	}
-	var v any
-	lenient := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	keep := json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into *any) error {
-		if d.PeekKind() != '0' {
-			return errors.ErrUnsupported
+	in := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	var covered bytes.Buffer
+	out := jsontext.NewEncoder(&covered, jsontext.AllowInvalidUTF8(true))
+	for fields := 0; ; {
+		token, err := in.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return jsontext.Value(bytes.TrimSpace(covered.Bytes()))
 		}
-		raw, err := d.ReadValue()
-		*into = number(raw.Clone())
-		return err
-	}))
-	if err := json.Unmarshal(value, &v, lenient, keep); err != nil {
-		return jsontext.Value("null")
+		if err != nil {
+			return null
+		}
+		name := isName(in, token)
+		if name {
+			fields++
+		}
+		err = out.WriteToken(cover(set, token))
+		if name && errors.Is(err, jsontext.ErrDuplicateName) {
+			err = in.SkipValue()
+		}
+		if err != nil || fields > maxFields {
+			return null
+		}
 	}
-	out, err := json.Marshal(redactValue(set, v), lenient, json.Deterministic(true))
-	if err != nil {
-		return jsontext.Value("null")
-	}
-	return out
 }
 
-// number is a number as it was written.
-type number jsontext.Value
+// isName reports whether the token that was read last is the name of a field.
+func isName(in *jsontext.Decoder, last jsontext.Token) bool {
+	kind, length := in.StackIndex(in.StackDepth())
+	return last.Kind() == '"' && kind == '{' && length%2 == 1
+}
 
-// MarshalJSONTo writes the number.
-func (n number) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(jsontext.Value(n)) }
-
-func redactValue(set *redact.Set, v any) any {
-	switch v := v.(type) {
-	case string:
-		return redactText(set, v)
-	case number:
-		if covered := redactText(set, string(v)); covered != string(v) {
-			return covered
+// cover covers a string, or a number, which is a string then.
+func cover(set *redact.Set, token jsontext.Token) jsontext.Token {
+	switch token.Kind() {
+	case '"':
+		return jsontext.String(redactText(set, token.String()))
+	case '0':
+		if text := token.String(); redactText(set, text) != text {
+			return jsontext.String(redactText(set, text))
 		}
-		return v
-	case []any:
-		for i := range v {
-			v[i] = redactValue(set, v[i])
-		}
-		return v
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, x := range v {
-			out[redactText(set, name)] = redactValue(set, x)
-		}
-		return out
 	}
-	return v
+	return token
 }
