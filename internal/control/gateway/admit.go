@@ -204,6 +204,9 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 	start, took := g.metrics.begin(ctx, startStep)
 	err := g.cfg.Runner.Start(start, job)
 	took(err)
+	if err != nil && job.Turn == "" { // that of a turn was refused by the executor with its sandbox, and others may have room
+		g.crowd(e.Tenant, err)
+	}
 	if err != nil || time.Since(began) < young {
 		return err
 	}
@@ -220,7 +223,6 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 // unstarted records that no executor took a run, and says so to its caller. No
 // webhook tells of it: the caller just learns it.
 func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err error) (*execution.Execution, error) {
-	g.crowd(e.Tenant, err)
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		f = fault.Wrap(fault.Unavailable, err, "no executor could be reached; nothing was started, retry after a moment")

@@ -36,7 +36,7 @@ func (g *Gateway) crowded(tenantID string) error {
 	return &f
 }
 
-// crowd notes that executors refused a tenant's call, if it was for want of room.
+// crowd notes that every executor refused a tenant's call, if it was for want of room.
 func (g *Gateway) crowd(tenantID string, err error) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.Unavailable || f.RetryAfter == 0 {

@@ -488,6 +488,23 @@ func TestABurstIsRefusedWithoutRecords(t *testing.T) {
 	})
 }
 
+// TestATurnsExecutorIsNotAll: an executor that has no room for a call of the turn whose sandbox it has
+// says nothing of others, which the tenant's next call may find.
+func TestATurnsExecutorIsNotAll(t *testing.T) {
+	w := gatewaytest.Open(t)
+	p := w.Principal(t, "a", "pro")
+	full := fault.New(fault.Unavailable, "full")
+	full.RetryAfter = 7 * time.Second
+	w.Executor.Refuse(full)
+	turn := gateway.Call{Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: "a", Turn: "1"}
+	if _, err := w.Execute(t.Context(), p, gatewaytest.Request("print 1"), turn); fault.KindOf(err) != fault.Unavailable {
+		t.Fatal(err)
+	}
+	if e, err := w.Execute(t.Context(), p, gatewaytest.Request("print 1"), inline); e == nil {
+		t.Errorf("the next call was refused without asking an executor: %v", err)
+	}
+}
+
 // TestForget: the log of an execution goes with the run that made it.
 func TestForget(t *testing.T) {
 	w := gatewaytest.Open(t)
