@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,13 +125,32 @@ func (f *feed) put(it item) {
 	it.plain = &frameCache{}
 	f.items = append(f.items, it)
 	f.bytes += it.size
+	f.trim()
+	f.tell()
+}
+
+// trim drops the first items of a feed that keeps too much. mu is held.
+func (f *feed) trim() {
 	for len(f.items) > feedItems || f.bytes > feedBytes && len(f.items) > 1 {
 		f.bytes -= f.items[0].size
 		f.items[0] = item{}
 		f.items = f.items[1:]
 		f.first++
 	}
-	f.tell()
+}
+
+// weigh counts the frame that a reader made for an item, if the feed still has that.
+func (f *feed) weigh(made *frameCache) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range slices.Backward(f.items) {
+		if it := &f.items[i]; it.plain == made {
+			it.size += len(made.text)
+			f.bytes += len(made.text)
+			f.trim()
+			return
+		}
+	}
 }
 
 // tell wakes the readers. Many of them are woken less often, and get more at a time: a session

@@ -70,6 +70,38 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
+// TestFeedCountsFrames: what readers are sent for an item stays with it, and counts as what it holds.
+func TestFeedCountsFrames(t *testing.T) {
+	h := &Handlers{}
+	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(s)
+	f := s.feed
+	text := strings.Repeat("\x01", 8<<10) // of which JSON makes six times as much
+	r := &reader{subscriber: s, form: plain{"sess_1"}, id: "sess_1", out: &sse{}}
+	for i := range int64(3 * feedBytes / len(text)) {
+		e := &session.Event{Told: run.Told{Seq: i + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
+		f.put(item{event: e})
+		it, err := s.wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.event(it.event, it.plain); err != nil {
+			t.Fatal(err)
+		}
+		r.out = &sse{}
+	}
+	kept := 0
+	for _, it := range f.items {
+		kept += len(it.plain.text) + sizeOf(it.event)
+	}
+	if kept > feedBytes || kept != f.bytes || len(f.items) < 2 {
+		t.Errorf("the feed keeps %d bytes, and counts %d", kept, f.bytes)
+	}
+}
+
 // TestLateReaderGetsPieces: a reader that comes while the model writes gets what it has written of
 // the item so far, and nothing of items that are on record.
 func TestLateReaderGetsPieces(t *testing.T) {

@@ -258,7 +258,10 @@ func (r *reader) put(shared *frameCache, make func() ([]byte, error)) error {
 		}
 		return r.out.add(text)
 	}
-	shared.once.Do(func() { shared.text, shared.err = make() })
+	shared.once.Do(func() {
+		shared.text, shared.err = make()
+		r.feed.weigh(shared)
+	})
 	if shared.err != nil {
 		return shared.err
 	}
