@@ -109,6 +109,9 @@ func (a *cli) run(ctx context.Context, file string, args []string, f *runFlags, 
 		return errors.New("--timeout must be whole seconds")
 	}
 	if f.target.given() != "" {
+		if err := s.onlyHere("image", "cpu", "memory"); err != nil {
+			return err
+		}
 		server, err := f.target.find()
 		if err != nil {
 			return err

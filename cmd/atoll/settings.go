@@ -81,6 +81,17 @@ func (g *given) String() string     { return "" }
 func (g *given) Type() string       { return g.kind }
 func (g *given) Set(v string) error { g.all[g.name] = v; return nil }
 
+// onlyHere refuses settings of environments on the command line of a command that a server
+// runs: there the environment of the key has them.
+func (s *settings) onlyHere(flags ...string) error {
+	for _, flag := range flags {
+		if value, ok := s.given[flag]; ok {
+			return fmt.Errorf("--%s is for programs that run without a server; on a server the environment of the key decides: 'atoll env set TENANT NAME --%[1]s %s'", flag, value)
+		}
+	}
+	return nil
+}
+
 // load reads the configuration and makes the logger it asks for.
 func (a *cli) load(s *settings) (*config.Config, *slog.Logger, error) {
 	src := config.Sources{File: s.file, Getenv: a.getenv, Flags: s.given}

@@ -58,6 +58,7 @@ func (s *Server) network() (engine.Network, error) {
 		return n, fault.New(fault.Invalid, "mirror_allow: %v", err)
 	}
 	s.allowed, s.mirrors = allowed, map[packages.Kind]bool{}
+	s.mirrorTrouble = &packages.Trouble{}
 	for _, m := range []struct {
 		setting, url string
 		kind         packages.Kind
@@ -68,7 +69,7 @@ func (s *Server) network() (engine.Network, error) {
 		}
 		base := fmt.Sprintf("http://%s:%d", egress.Gateway, m.port)
 		mirror, err := packages.New(packages.Config{
-			Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Log: s.log,
+			Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Trouble: s.mirrorTrouble, Log: s.log,
 			Security: cmp.Or(cfg.AptSecurity, strings.TrimSuffix(cfg.AptArchive, "/")+"-security"), Hosts: tenant.PresetHosts("debian"),
 		})
 		if err != nil {

@@ -16,7 +16,7 @@ func (s *Server) openPackages() {
 		return
 	}
 	s.packages = provision.New(provision.Config{
-		Store: s.db.PackageBuilds(), Images: s.cfg.Images, Installer: s.engine, Executor: s.id, Mirrors: s.mirrors, Allowed: s.allowed,
+		Store: s.db.PackageBuilds(), Images: s.cfg.Images, Installer: s.engine, Executor: s.id, Mirrors: s.mirrors, Trouble: s.mirrorTrouble.Since, Allowed: s.allowed,
 		Time: cfg.PackageTime, Size: int64(cfg.PackageSize), Most: cfg.PackageImages, PerTenant: cfg.PackageImagesPerTenant, Room: s.disk.AdmitBytes, Log: s.log,
 	})
 }

@@ -91,37 +91,38 @@ type Server struct {
 	misfit       atomic.Pointer[error]
 	beaten       atomic.Pointer[error] // of the last renewal of this server's entry
 
-	disk      *disk.Guard
-	db        *store.DB
-	refusals  *audit.Refusals
-	trail     *ratelimit.Trail
-	box       *seal.Box
-	blobs     *blob.Store
-	files     *upload.Service
-	homes     engine.Threads // of this machine; without Cache where there can be none
-	homeless  error          // why there are none
-	threads   *thread.Catalog
-	bus       *bus.Bus
-	mirrors   map[packages.Kind]bool // that there are, of packages that allowed allows
-	allowed   packages.List
-	packages  *provision.Provisioner // nil where environments have no packages
-	engine    *engine.Engine
-	executor  *executor.Executor
-	aliases   *image.Aliases
-	sandboxes *sandboxes.Manager
-	directory *directory.Directory
-	previews  *preview.Previews
-	visits    *previewproxy.Handler
-	seat      *bus.Executor
-	gateway   *gateway.Gateway
-	webhooks  *webhook.Client
-	jobs      *jobs.Client
-	tenants   *tenant.Admin
-	models    *model.Catalog
-	allow     allowed
-	web       *web.Service
-	mcp       *mcptool.Tools
-	mcpClient *mcpclient.Client
+	disk          *disk.Guard
+	db            *store.DB
+	refusals      *audit.Refusals
+	trail         *ratelimit.Trail
+	box           *seal.Box
+	blobs         *blob.Store
+	files         *upload.Service
+	homes         engine.Threads // of this machine; without Cache where there can be none
+	homeless      error          // why there are none
+	threads       *thread.Catalog
+	bus           *bus.Bus
+	mirrors       map[packages.Kind]bool // that there are, of packages that allowed allows
+	mirrorTrouble *packages.Trouble
+	allowed       packages.List
+	packages      *provision.Provisioner // nil where environments have no packages
+	engine        *engine.Engine
+	executor      *executor.Executor
+	aliases       *image.Aliases
+	sandboxes     *sandboxes.Manager
+	directory     *directory.Directory
+	previews      *preview.Previews
+	visits        *previewproxy.Handler
+	seat          *bus.Executor
+	gateway       *gateway.Gateway
+	webhooks      *webhook.Client
+	jobs          *jobs.Client
+	tenants       *tenant.Admin
+	models        *model.Catalog
+	allow         allowed
+	web           *web.Service
+	mcp           *mcptool.Tools
+	mcpClient     *mcpclient.Client
 
 	caps        *breaker.Breakers
 	executeCode *tools.ExecuteCode

@@ -44,6 +44,7 @@ func TestCommandLine(t *testing.T) {
 		{"memory", "a.py", "b'x' * (1 << 30)", nil, "", "memory limit of 512 MiB exceeded", 137},
 		{"bytes", "a.sh", "head -c 3000000 /dev/zero | tr '\\0' x", nil, repeat("x", 3e6), "", 0},
 		{"no language", "a.txt", "x", nil, "", "language", 125},
+		{"a registry's image", "a.py", "x", []string{"--image", "python:3.10"}, "", "python:3.10", 125},
 		{"bad variable", "a.py", "x", []string{"--env", "PATH=/"}, "", "PATH", 125},
 	} {
 		for how, env := range map[string][]string{"alone": alone, "on a server": remote} {

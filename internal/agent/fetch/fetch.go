@@ -204,5 +204,8 @@ func unreachable(ctx context.Context, err error) error {
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
 		return fault.New(fault.Invalid, "its host is not known")
 	}
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return fault.Wrap(fault.Invalid, fmt.Errorf("fetch: %w", err), why)
+	}
 	return fault.Wrap(fault.Invalid, fmt.Errorf("fetch: %w", err), "it cannot be reached")
 }

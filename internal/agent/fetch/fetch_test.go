@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -132,5 +133,22 @@ func TestAddresses(t *testing.T) {
 	cancel()
 	if _, err := open(t, "127.0.0.1").Fetch(gone, srv.URL+"/text", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that goes away: %v", err)
+	}
+}
+
+// secure is a server whose certificate no one trusts.
+func secure(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestAPagesUnknownAuthority(t *testing.T) {
+	_, err := open(t, "127.0.0.1").Fetch(t.Context(), secure(t).URL, nil)
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
@@ -122,8 +122,8 @@ func unreachable(err error) string {
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
 		return "its host is not known"
 	}
-	if c, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "its certificate is not valid: " + c.Err.Error()
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return why
 	}
 	if o, ok := errors.AsType[*net.OpError](err); ok {
 		return "it cannot be reached: " + strings.TrimSpace(o.Op+" "+o.Err.Error())

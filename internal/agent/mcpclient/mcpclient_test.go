@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -327,5 +328,22 @@ func TestKind(t *testing.T) {
 	_, err := mcpclient.Tool("a\n"+injected, "", []byte("{}"), nil)
 	if got := mcpclient.Kind(err); err == nil || got != "its list of tools cannot be used" {
 		t.Errorf("%q: %v", got, err)
+	}
+}
+
+// secure is a server whose certificate no one trusts.
+func secure(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestAServersUnknownAuthority(t *testing.T) {
+	_, err := open(t, "127.0.0.1").List(t.Context(), "run", at(secure(t)), all)
+	if err == nil || !strings.Contains(err.Error(), "signed by an authority that this server does not know") || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }

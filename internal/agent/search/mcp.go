@@ -125,6 +125,9 @@ func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached: "+why)
+	}
 	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached, or refuses this server")
 }
 

@@ -171,6 +171,9 @@ func unreachable(ctx context.Context, err error) error {
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 		return fault.Wrap(fault.Unavailable, err, "the search provider did not answer in time")
 	}
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached: "+why)
+	}
 	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached")
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
 )
@@ -163,6 +164,9 @@ func (s *Source) exchange(ctx context.Context, h *vault.Held) (*oauth2.Token, er
 	case errors.As(err, &no):
 		return nil, refused("%s answers %d", host(h), no.Response.StatusCode)
 	case err != nil:
+		if why, ok := outbound.Untrusted(err, outbound.System); ok {
+			return nil, refused("%s cannot be reached: %s", host(h), why)
+		}
 		return nil, refused("%s cannot be reached, or does not answer as OAuth has it", host(h))
 	case !strings.EqualFold(made.Type(), "bearer"):
 		return nil, refused("%s answers with a token of another type than bearer", host(h))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -174,6 +176,24 @@ func TestFloor(t *testing.T) {
 	}
 	s, c = open(t, strings.Replace(url, "http://", "https://", 1))
 	if _, err := s.Token(t.Context(), tenantID, []vault.ID{c.Vault}, server, ""); !errors.Is(err, token.ErrRefresh) || !strings.Contains(err.Error(), "must not lead to a private") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// secure is a server whose certificate no one trusts.
+func secure(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestAnEndpointsUnknownAuthority(t *testing.T) {
+	s, c := open(t, secure(t).URL, "127.0.0.1")
+	_, err := s.Token(t.Context(), tenantID, []vault.ID{c.Vault}, server, "")
+	if err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -292,7 +292,7 @@ func TestEnvironmentProxyIsIgnored(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	url, _, roots := receiver(t, ok)
-	if _, err := client(t, Config{Allow: []string{"example.com"}}).Deliver(t.Context(), ended(url, "")); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := client(t, Config{Allow: []string{"example.com"}}).Deliver(t.Context(), ended(url, "")); err == nil || !strings.Contains(err.Error(), "certificate") || !strings.Contains(err.Error(), "setting webhook_ca") {
 		t.Errorf("an unknown authority: %v", err)
 	}
 	z := serveDNS(t)

@@ -128,6 +128,9 @@ func (c *Client) post(ctx context.Context, to, secret, id string, body []byte) (
 
 	res, err := c.http.Do(req)
 	if err != nil {
+		if why, ok := outbound.Untrusted(err, outbound.Setting("webhook_ca")); ok {
+			return ctx.Err() == nil, errors.New("the receiver cannot be reached: " + why)
+		}
 		return ctx.Err() == nil, withoutURL(err)
 	}
 	defer res.Body.Close()

@@ -34,6 +34,7 @@ type Config struct {
 	Allow    outbound.List // where the upstream's links and redirects may lead beside public addresses
 	Security string        // the operator's mirror of the archive of security updates
 	Hosts    []string      // public hosts of the archive, in whose place the Mirror answers
+	Trouble  *Trouble      // hears of certificates that are not trusted; nil for nobody
 	Log      *slog.Logger
 }
 
@@ -314,6 +315,11 @@ func (m *Mirror) fail(w http.ResponseWriter, err error) {
 		http.Error(w, "the mirror leads to an address that this server does not connect to", http.StatusForbidden)
 		return
 	}
+	answer := "the mirror does not answer"
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		answer = "the mirror cannot be reached: " + why
+		m.cfg.Trouble.note("the server's mirror of " + string(m.cfg.Kind) + " cannot be reached: " + why)
+	}
 	m.cfg.Log.Warn("a package mirror does not answer", "kind", string(m.cfg.Kind), "error", err)
-	http.Error(w, "the mirror does not answer", http.StatusBadGateway)
+	http.Error(w, answer, http.StatusBadGateway)
 }

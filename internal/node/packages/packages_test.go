@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -196,4 +198,47 @@ func FuzzPages(f *testing.F) {
 			t.Errorf("%q became %q, %v", out, again, err)
 		}
 	})
+}
+
+func TestAMirrorsUnknownAuthority(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	began := time.Now()
+	trouble := &Trouble{}
+	m, err := New(Config{Kind: Pip, Upstream: s.URL + "/simple", Base: "http://mirror:1", Allowed: List{}, Trouble: trouble, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	w := httptest.NewRecorder()
+	m.fail(w, m.ask(t, s.URL+"/simple/six/"))
+	if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "SSL_CERT_FILE") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if why := trouble.Since(began); !strings.Contains(why, "mirror of pip") || !strings.Contains(why, "SSL_CERT_FILE") {
+		t.Errorf("the trouble is %q", why)
+	}
+	if why := trouble.Since(time.Now().Add(time.Second)); why != "" {
+		t.Errorf("the trouble of later is %q", why)
+	}
+}
+
+// ask is how a request of the upstream fails.
+func (m *Mirror) ask(t *testing.T, at string) error {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.fetch(r, u, "")
+	if err == nil {
+		a.Body.Close()
+	}
+	return err
 }

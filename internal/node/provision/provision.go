@@ -39,14 +39,15 @@ type Config struct {
 	Store     requirement.Store
 	Images    *image.Store
 	Installer Installer
-	Executor  string                    // name of this installation
-	Mirrors   map[requirement.Kind]bool // that the operator has configured
-	Allowed   packages.List             // packages that may be installed from them
-	Time      time.Duration             // that a build may take
-	Size      int64                     // bytes that packages may add to an image
-	Most      int                       // images with packages at the same time
-	PerTenant int                       // of them, those that one tenant's environments have; 0 for any number
-	Room      func(bytes int64) error   // refuses a build while the disk is full
+	Executor  string                       // name of this installation
+	Mirrors   map[requirement.Kind]bool    // that the operator has configured
+	Trouble   func(since time.Time) string // why a mirror did not answer, "" for no reason; nil where that is not known
+	Allowed   packages.List                // packages that may be installed from them
+	Time      time.Duration                // that a build may take
+	Size      int64                        // bytes that packages may add to an image
+	Most      int                          // images with packages at the same time
+	PerTenant int                          // of them, those that one tenant's environments have; 0 for any number
+	Room      func(bytes int64) error      // refuses a build while the disk is full
 	Log       *slog.Logger
 	Clock     func() time.Time // nil is time.Now
 }

@@ -206,13 +206,22 @@ func TestFailure(t *testing.T) {
 	if _, err := r.Resolve(t.Context(), ref); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "pip exited with 1") {
 		t.Errorf("a call: %v", err)
 	}
+	r.cfg.Trouble = func(time.Time) string { return "the mirror is not trusted" }
+	if err := r.Install(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	r.step(t)
+	if b := r.state(t, ref); b.State != requirement.Failed || !strings.HasSuffix(strings.Join(b.Log, "|"), "pip exited with 1|the mirror is not trusted") {
+		t.Errorf("with a mirror that is not trusted: %+v", b)
+	}
+	r.cfg.Trouble = nil
 	r.fake.err = errors.New("a disk of this server's, /secret/path")
 	if err := r.Install(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
 	r.step(t)
 	r.step(t)
-	if b := r.state(t, ref); b.State != requirement.Building || r.fake.count() != 2 || strings.Contains(strings.Join(b.Log, ""), "secret") {
+	if b := r.state(t, ref); b.State != requirement.Building || r.fake.count() != 3 || strings.Contains(strings.Join(b.Log, ""), "secret") {
 		t.Errorf("%+v after %d runs", b, r.fake.count())
 	}
 	r.fake.err, r.now = nil, r.now.Add(2*retryTime)

@@ -230,6 +230,11 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 	case errors.As(err, &refused), fault.KindOf(err) == fault.Invalid, fault.KindOf(err) == fault.Exhausted:
 		b.State = requirement.Failed
 		log.Say(message(err))
+		if p.cfg.Trouble != nil {
+			if why := p.cfg.Trouble(began); why != "" {
+				log.Say(why)
+			}
+		}
 		b.Log = log.Lines()
 		p.cfg.Log.WarnContext(ctx, "the packages of an environment cannot be installed", "image", name, "error", err)
 	default: // of this server; it may go next time

@@ -123,8 +123,8 @@ func unreachable(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
 		return model.Errorf(model.Transient, "the provider's host is not known")
 	}
-	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return model.Errorf(model.Transient, "the provider's certificate is not valid: %v", e.Err)
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return model.Errorf(model.Transient, "the provider cannot be reached: %s", why)
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return model.Errorf(model.Transient, "the provider cannot be reached: %s: %v", e.Op, e.Err)

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
 // repositoryPath is the grammar of a repository's path. A component that is
@@ -182,6 +183,9 @@ func remoteFault(ctx context.Context, err error, ref string) error {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return fault.Wrap(fault.Forbidden, err, fmt.Sprintf("the registry refuses access to %q; docker login keeps credentials that would be used", ref))
 		}
+	}
+	if why, ok := outbound.Untrusted(err, outbound.System); ok {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the image %q cannot be read from its registry: %s", ref, why))
 	}
 	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the image %q cannot be read from its registry", ref))
 }

@@ -2,7 +2,11 @@ package source
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -46,5 +50,23 @@ func TestPlainHTTP(t *testing.T) {
 		if want := c.asked || r.URL.Scheme == "https"; errors.Is(err, errSent) != want {
 			t.Errorf("%s after a redirect of another registry (asked for plain HTTP: %v): %v", c.url, c.asked, err)
 		}
+	}
+}
+
+func TestARegistrysUnknownAuthority(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v2/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := tlsUnlessAsked{base: http.DefaultTransport, registry: r.URL.Host}.RoundTrip(r)
+	if err == nil {
+		a.Body.Close()
+	}
+	if err = remoteFault(t.Context(), err, "x:1"); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }
