@@ -14,7 +14,7 @@ import (
 // adminCommands are the commands that talk to a server's API.
 func (a *cli) adminCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(), a.modelCommand(), a.agentCommand(), a.skillCommand(), a.vaultCommand(), a.sessionCommand(),
+		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(), a.modelCommand(), a.agentCommand(), a.skillCommand(), a.vaultCommand(), a.sessionCommand(), a.approvalsCommand(),
 		a.capsCommand(), a.auditCommand(), a.activityCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(), a.snapshotCommand(),
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
@@ -123,6 +124,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
+	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.talks, Responses: handlers.Responses, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = handlers.Sessions.Own, handlers.Sessions.EnterPool
 	handlers.Files.Shared = handlers.Sessions
 	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}

@@ -91,7 +91,7 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
-	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
+	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Approvals: s.db.Approvals(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
 	s.talks = &sessionapi.Handlers{
 		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
 		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }, News: s.bus.News(),
@@ -140,7 +140,7 @@ func (s *Server) startRuns(ctx context.Context) error {
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
-		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, RetryFor: &s.cfg.Settings.ModelRetryFor, Services: s.web.Services(),
+		Within: s.cfg.Settings.ConfirmationTime, Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, RetryFor: &s.cfg.Settings.ModelRetryFor, Services: s.web.Services(),
 		Rates: s.rates, Budget: s.budget.Check,
 		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
 			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)

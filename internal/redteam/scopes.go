@@ -39,10 +39,10 @@ var families = map[string][]string{
 		"POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/upload_url", "POST /v1/files$", "DELETE /v1/files/",
 		"POST /v1/responses", "DELETE /v1/responses/", "POST /v1/agent", "DELETE /v1/agent/",
 		"POST /v1/skills", "DELETE /v1/skills/", "PATCH /v1/agents/", "DELETE /v1/agents/", "POST /default/v1/agents", "PATCH /default/v1/agents/", "DELETE /default/v1/agents/",
-		"POST /v1/sessions$", "POST /v1/sessions/{session_id}/", "PATCH /v1/sessions/", "DELETE /v1/sessions/", "POST /default/v1/sessions", "PATCH /default/v1/sessions/", "DELETE /default/v1/sessions/",
+		"POST /v1/sessions$", "POST /v1/approvals/", "POST /v1/sessions/{session_id}/", "PATCH /v1/sessions/", "DELETE /v1/sessions/", "POST /default/v1/sessions", "PATCH /default/v1/sessions/", "DELETE /default/v1/sessions/",
 	},
 	"read": {
-		"GET /v1/executions", "GET /v1/usage", "GET /v1/activity", "GET /v1/threads", "POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/list", "POST /v1/files/download_url", "GET /v1/files",
+		"GET /v1/executions", "GET /v1/usage", "GET /v1/activity", "GET /v1/approvals", "GET /v1/threads", "POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/list", "POST /v1/files/download_url", "GET /v1/files",
 		"GET /v1/responses/", "GET /v1/agent/", "GET /v1/skills", "GET /v1/vaults", "GET /v1/agents", "GET /default/v1/agents", "GET /v1/sessions", "GET /default/v1/sessions",
 	},
 	"tools": {"GET /v1/tools", "POST /v1/tools", "DELETE /v1/tools", "POST /v1/sessions/{session}/", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/search", "POST /search", "POST /v1/fetch"},

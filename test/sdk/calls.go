@@ -158,6 +158,15 @@ var runCalls = map[string]call{
 	"usage.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.OwnUsage(ctx, a.query("since", "before", "group_by", "agent", "session_id"))
 	},
+	"approvals.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return data(c.Approvals(ctx, a.query("status", "agent", "session_id", "response_id"), 0))
+	},
+	"approvals.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return c.Approval(ctx, a.text("approval_id"))
+	},
+	"approvals.decide": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return c.DecideApproval(ctx, a.text("approval_id"), body[sdk.Decision](a))
+	},
 	"activity.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return data(c.Activity(a.query(activityFilters...)).All(ctx, 0))
 	},

@@ -97,6 +97,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{del, "/v1/executions/{trace_id}", nil, 204, ""},
 		{get, "/v1/usage", nil, 200, ""},
 		{get, "/v1/activity?limit=2", nil, 200, ""},
+		{get, "/v1/approvals?status=all", nil, 200, ""}, {get, "/v1/approvals/apr_" + strings.Repeat("0", 32), nil, 404, ""}, {post, "/v1/approvals/apr_" + strings.Repeat("0", 32), map[string]any{"approve": true}, 404, ""},
 		{post, "/v1/tokens", o("operations", []string{"runProgram"}, "origins", []string{"https://app.example.com"}, "max_executions", 3), 201, "id"}, {get, "/v1/tokens", nil, 200, ""}, {del, "/v1/tokens/{id}", nil, 204, ""},
 
 		{put, "/v1/threads/talk/files/a/b", []byte("text"), 200, ""}, {get, "/v1/threads/talk/files/a/b", nil, 200, ""}, {get, "/v1/threads", nil, 200, ""},

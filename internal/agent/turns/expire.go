@@ -11,6 +11,11 @@ import (
 // expire ends the waits for clients that took too long. Of these ends and an answer that comes
 // in the same moment the store takes one.
 func (t *Turns) expire(ctx context.Context) error {
+	if t.cfg.Approvals != nil {
+		if _, err := t.cfg.Approvals.Expire(ctx, atOnce); err != nil {
+			return err
+		}
+	}
 	late, err := t.cfg.Store.Expired(ctx, atOnce)
 	if err != nil {
 		return err
@@ -31,7 +36,7 @@ func (t *Turns) end(ctx context.Context, s *session.Session) error {
 	if err != nil || len(calls) == 0 {
 		return err
 	}
-	answers := session.Expire(calls)
+	answers := session.Expire(calls, s.Until)
 	for i := range answers {
 		asked, err := t.cfg.Store.After(ctx, s.Tenant, s.ID, answers[i].Of-1, 1)
 		if err != nil {

@@ -32,6 +32,10 @@ type Config struct {
 	Begin func(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (<-chan struct{}, error)
 	// Speak has a turn asked of the agent that speaks by now; nil where no other one can.
 	Speak func(ctx context.Context, q *session.Queued) error
+	// Approvals ends the waits of responses for approvals; nil for none.
+	Approvals interface {
+		Expire(ctx context.Context, limit int) (int, error)
+	}
 	Limit int    // of the runs of a tenant under way
 	Told  func() // a wait for a client was ended; nil for none
 	Log   *slog.Logger

@@ -76,7 +76,7 @@ type Config struct {
 
 	MaxSessions int `group:"Models" name:"max_sessions" default:"10000" help:"Sessions that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
 
-	ConfirmationTime time.Duration `group:"Models" name:"confirmation_time" default:"168h" help:"How long calls of sessions wait for a confirmation or a result of the client before they expire, where the agent's tool_policy does not say; 0 for ever."`
+	ConfirmationTime time.Duration `group:"Models" name:"confirmation_time" default:"168h" help:"How long tool calls of sessions and responses wait for an answer before they are denied, where the agent's tool_policy does not say (confirm_within); 0 for ever."`
 	MaxSkills        int           `group:"Models" name:"max_skills" default:"100" help:"Skills that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
 	MaxSkillBytes    Size          `group:"Models" name:"max_skill_bytes" default:"256MiB" help:"Bytes that all versions of a tenant's skills may have together, packed; above it the answer is 429. 0 for any number."`
 

@@ -46,11 +46,11 @@ func (s *State) Held() (out []Held) {
 func (s *State) Waits() (out []Wait) {
 	for _, p := range s.Waiting() {
 		if len(p.held) == 0 {
-			out = append(out, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves(), Arguments: p.Call.Arguments})
+			out = append(out, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves(), Arguments: p.Call.Arguments, Server: serverOf(toldTool(p.Tool))})
 		}
 		for i := range p.held {
 			h := &p.held[i]
-			w := Wait{Of: p.heldAt + int64(i), Call: p.Call.ID, Tool: h.Call.Name, Approve: h.Tool == nil || !h.Tool.Client, Arguments: h.Call.Arguments, Thread: h.Thread, Member: h.Member, In: h.In, Hand: p.Told}
+			w := Wait{Of: p.heldAt + int64(i), Call: p.Call.ID, Tool: h.Call.Name, Approve: h.Tool == nil || !h.Tool.Client, Arguments: h.Call.Arguments, Server: serverOf(h.Tool), Thread: h.Thread, Member: h.Member, In: h.In, Hand: p.Told}
 			if p.Opens != nil {
 				w.Child = p.Opens.ID
 			}
@@ -58,6 +58,13 @@ func (s *State) Waits() (out []Wait) {
 		}
 	}
 	return out
+}
+
+func serverOf(t *ToldTool) string {
+	if t == nil {
+		return ""
+	}
+	return t.Server
 }
 
 // tellHeld returns the events by which readers hear of calls that wait in threads.

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"time"
+
 	"encoding/json"
 	"slices"
 
@@ -32,6 +34,45 @@ type Approval struct {
 	CallID       string
 	Server, Tool string
 	Arguments    string
+}
+
+// Said is what a client says to an Approval item of a response.
+type Said struct {
+	Item    string // its id
+	Call    string
+	Tool    string
+	Approve bool
+	Reason  string `json:",omitzero"`
+	// Noted says that the decision is on record already.
+	Noted bool `json:",omitzero"`
+}
+
+// Asks is a call of a response that waits for an approval.
+type Asks struct {
+	Item string // its id
+	Approval
+	At, Until time.Time // Until is zero for ever
+}
+
+// asksAt are the calls that a response which ends waits for.
+func (s *State) asksAt(at time.Time) (out []Asks) {
+	for _, p := range s.Waiting() {
+		if !p.Approves() {
+			continue
+		}
+		for i := range s.Output {
+			it := &s.Output[i]
+			if it.Approval == nil || it.Approval.CallID != p.Call.ID {
+				continue
+			}
+			a := Asks{Item: it.ID, Approval: *it.Approval, At: at}
+			if s.Request.Within > 0 {
+				a.Until = at.Add(s.Request.Within)
+			}
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // Approved is a call of an earlier run that the client has approved since: the run begins

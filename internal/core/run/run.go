@@ -108,6 +108,10 @@ type Request struct {
 	Outcome *Outcome `json:",omitzero"`
 	// Approved are the calls that the run begins with, before it asks a model.
 	Approved []Approved `json:",omitempty"`
+	// Within is how long calls of a response wait for an approval once it has ended; 0 for ever.
+	Within time.Duration `json:",omitzero"`
+	// Verdicts are the client's over calls of the response that the run continues.
+	Verdicts []Said `json:",omitempty"`
 	// Output is what the run's output begins with.
 	Output []Item `json:",omitempty"`
 	// Choice holds for the first step. In later ones the model chooses freely where it

@@ -59,6 +59,9 @@ type Decision struct {
 	Key     string // id of the key of who decided; "" where the time did
 }
 
+// Interrupted is the Reason of a Decision over a call that the client gave up.
+const Interrupted = "interrupted"
+
 // ToldKind is a kind of event of a session.
 type ToldKind string
 
@@ -189,6 +192,7 @@ type Wait struct {
 	Approve bool // it waits for a decision, and otherwise for its result
 
 	Arguments string `json:"-"`
+	Server    string `json:"-"` // the MCP server that has the tool; "" for none
 	// Thread is the one that made the call, "" for the run itself, Member works there, and In is Told.Seq of the call there.
 	// Of is then the event that tells of it, Call and Hand are the id and Told.Seq of the hand-off that
 	// waits with it, and Child is the thread of that.

@@ -73,6 +73,16 @@ func AnswerRows(of audit.Row, answers []Answer) (rows []audit.Row) {
 	return rows
 }
 
+// saidAnswers are the decisions among what a client says that are not on record yet.
+func saidAnswers(key string, all []Said) (out []Answer) {
+	for _, d := range all {
+		if !d.Noted {
+			out = append(out, Answer{Call: d.Call, Tool: d.Tool, Decision: &Decision{Approve: d.Approve, Reason: d.Reason, Key: key}})
+		}
+	}
+	return out
+}
+
 // digest is the SHA-256 of what a model is asked, or has answered, as JSON.
 func digest(of any) (sum [sha256.Size]byte) {
 	h := sha256.New()
@@ -89,7 +99,8 @@ type Trace struct {
 	Session string // of which the run is a turn, or works for one; "" for none
 	Thread  string // of the session that Told is of; "" for its own events
 	Told    []Told
-	Kept    *Kept // of a thread that waits for the client from then on
+	Asks    []Asks // of a response that has ended
+	Kept    *Kept  // of a thread that waits for the client from then on
 
 	agent string // that the run is asked of
 }
@@ -97,6 +108,7 @@ type Trace struct {
 // Add adds what another entry leaves.
 func (t *Trace) Add(o Trace) {
 	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
+	t.Asks = append(t.Asks, o.Asks...)
 	if o.Session != "" {
 		t.Session, t.Thread, t.Told, t.Kept = o.Session, o.Thread, append(t.Told, o.Told...), o.Kept
 	}
@@ -128,6 +140,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	}
 	if e.Begun != nil && e.Begun.Turn != nil { // threads hear of answers that were given to a turn
 		t.Rows = AnswerRows(r.row(e.Begun), e.Begun.Turn.Answers)
+	}
+	if e.Begun != nil && len(e.Begun.Verdicts) > 0 {
+		t.Rows = append(t.Rows, AnswerRows(r.row(e.Begun), saidAnswers(r.Key, e.Begun.Verdicts))...)
 	}
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
 		t.Rows = append(t.Rows, s.trail(r, e))
@@ -162,6 +177,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	if len(told) > 0 {
 		t.Session, t.Thread = s.of()
 		t.Told = told
+	}
+	if e.Ended != nil && r.Session == "" && r.Keep > 0 {
+		t.Asks = s.asksAt(e.At)
 	}
 	if e.Ended != nil && t.Thread != "" && e.Ended.Status == RequiresAction {
 		t.Kept = &Kept{s.Conversation, s.Waits()}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -51,9 +52,10 @@ type Call struct {
 	Approved bool
 }
 
-// Expire are the answers to calls that the client did not answer in time.
-func Expire(calls []Call) (answers []run.Answer) {
-	const why = "This call has expired: it was not answered in time, so it was not made."
+// Expire are the answers to calls that the client did not answer until a time.
+func Expire(calls []Call, until time.Time) (answers []run.Answer) {
+	no := approval.NoAnswer(until)
+	why := "This call has expired: " + no + ", so it was not made."
 	for _, c := range calls {
 		if c.Thread != "" && c.Approved {
 			continue
@@ -63,7 +65,7 @@ func Expire(calls []Call) (answers []run.Answer) {
 			Result: &model.Result{CallID: c.Call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: why}}},
 		}
 		if c.Approve {
-			a.Decision = &run.Decision{Reason: "expired"}
+			a.Decision = &run.Decision{Reason: no}
 		}
 		answers = append(answers, a)
 	}

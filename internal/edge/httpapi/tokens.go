@@ -76,6 +76,9 @@ var tokenRules = map[string]TokenRule{
 	"sendSessionEvent":          {tenant.ScopeExecute, ReachSession, UsesModels},
 	"interruptSession":          {tenant.ScopeExecute, ReachSession, UsesNothing},
 
+	"getApproval":    {tenant.ScopeRead, ReachTenant, UsesNothing},
+	"decideApproval": {tenant.ScopeExecute, ReachTenant, UsesModels},
+
 	"createSandbox":        {tenant.ScopeSandboxes, ReachTenant, UsesMore},
 	"getSandbox":           {tenant.ScopeSandboxes, ReachSandbox, UsesNothing},
 	"deleteSandbox":        {tenant.ScopeSandboxes, ReachSandbox, UsesNothing},

@@ -12,5 +12,8 @@ func init() {
 	fixtures[48] = `INSERT INTO activity_texts (tenant, trace_id, text, expires_at) VALUES ('ten_1', 'trc_1', 'sealed', 1700000000000002)`
 	checks[48] = `SELECT count(*) FROM activity_texts x JOIN audit_rows r ON r.trace_id = x.trace_id JOIN executions e ON e.by_turn = '' JOIN tenants t ON NOT t.audit_text
 		JOIN charge_days d ON d.estimated = 0 WHERE r.turn = '' AND r.sandbox = '' AND r.thread = '' AND r.credits = 0 AND r.cost = 0`
+	fixtures[49] = `INSERT INTO approvals (id, tenant, key_id, environment, session, run, event, item, thread, agent, tool, server, arguments, status, created_at)
+		VALUES ('apr_49', 'ten_1', 'key_9', 'env_1', 'sess_1', 'run_1', 2, '', '', 'agt_1', 'run_code', '', 'sealed', 'denied', 1700000000000001)`
+	checks[49] = `SELECT count(*) FROM approvals a JOIN session_calls c ON c.session = a.session AND c.seq = a.event WHERE a.id = 'apr_49' AND a.next = '' AND a.deadline IS NULL`
 	checks[40] = `SELECT count(*) FROM tokens WHERE id = 'tok_9_1' AND rights = '["approve"]'`
 }

@@ -133,8 +133,11 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 		if task.err, err = goesOn(ctx, b, r.Tenant, r.Top); task.err != nil || err != nil {
 			return err
 		}
+		if task.err, err = s.db.settle(ctx, b, r, first[0].Begun.Verdicts); task.err != nil || err != nil {
+			return err
+		}
 		if turn := first[0].Begun.Turn; turn != nil {
-			if task.err, err = beginTurn(ctx, b, r, turn, now); task.err != nil || err != nil {
+			if task.err, err = s.db.beginTurn(ctx, b, r, turn, now); task.err != nil || err != nil {
 				return err
 			}
 		}
@@ -231,6 +234,11 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 			}
 		}
 		for i := range left {
+			if len(left[i].Asks) > 0 {
+				if err := s.asked(ctx, b, id, &left[i]); err != nil {
+					return err
+				}
+			}
 			if err := leaveTrace(ctx, b, &left[i]); err != nil {
 				return err
 			}
@@ -241,6 +249,15 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 		return keepRun(ctx, b, id)
 	}
 	return s.write(ctx, "record the steps of a run", task)
+}
+
+// asked adds the approvals that a response waits for as it ends.
+func (s *runs) asked(ctx context.Context, b *batch, id run.ID, t *run.Trace) error {
+	r, err := scanRun(b.row(ctx, `SELECT `+runTable.selected+` FROM runs WHERE id = ?`, string(id)))
+	if err == nil {
+		err = s.db.ask(ctx, b, r, t.Asks)
+	}
+	return err
 }
 
 // leaveTrace records what entries leave beside the log.

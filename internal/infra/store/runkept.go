@@ -75,6 +75,9 @@ func removeRuns(ctx context.Context, b *batch, condition string, args ...any) (g
 		if n > 0 {
 			b.sum(r.day()).kept -= n
 		}
+		if _, err := b.exec(ctx, `DELETE FROM approvals WHERE run = ? AND session = ''`, string(r.id)); err != nil {
+			return nil, err
+		}
 		if _, err := b.exec(ctx, `DELETE FROM runs WHERE id = ?`, string(r.id)); err != nil {
 			return nil, err
 		}

@@ -173,6 +173,9 @@ func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, eve
 		if err == nil && n > 0 {
 			_, err = t.exec(ctx, `DELETE FROM session_queue WHERE session = ?`, string(of))
 			if err == nil {
+				_, err = t.exec(ctx, `UPDATE approvals SET status = 'cancelled', decided_at = ? WHERE session = ? AND session <> '' AND status = 'pending'`, now, string(of))
+			}
+			if err == nil {
 				_, err = t.exec(ctx, endWaits, string(session.ThreadTerminated), now, string(of), string(session.ThreadWaits), "")
 			}
 			if err == nil {
@@ -216,6 +219,9 @@ func (s *sessions) Delete(ctx context.Context, id tenant.ID, of session.ID, even
 			return session.ErrBusy
 		}
 		if err := bereave(ctx, t, id, of); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, `DELETE FROM approvals WHERE session = ? AND session <> ''`, string(of)); err != nil {
 			return err
 		}
 		t.changes(string(of))

@@ -263,6 +263,9 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		if err := noteAnswers(ctx, b, v.ID, answers, done); err != nil {
 			return err
 		}
+		if err := s.db.decideInSession(ctx, b, v.Tenant, string(v.ID), answers, "", done, now); err != nil {
+			return err
+		}
 		if done {
 			if err := endWaiting(ctx, b, string(v.ID), "", now); err != nil {
 				return err

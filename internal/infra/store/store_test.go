@@ -164,6 +164,7 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("idempotent requests", func(t *testing.T) { testIdempotency(t, open) })
 	t.Run("bounds of tokens", func(t *testing.T) { testTokenBounds(t, open) })
+	t.Run("approvals", func(t *testing.T) { testApprovals(t, open) })
 	t.Run("activity", func(t *testing.T) { testActivity(t, open) })
 	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // beginTurn makes a run the turn of its session that is under way. It is refused when
 // there is another one, or the session has changed since it was read.
-func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now time.Time) (refused, err error) {
+func (db *DB) beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now time.Time) (refused, err error) {
 	if err := b.flush(ctx); err != nil {
 		return nil, err
 	}
@@ -30,6 +30,11 @@ func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now ti
 		b.changes(turn.Session)
 		if err := b.later(ctx, `DELETE FROM session_queue WHERE run = ?`, string(r.ID)); err != nil {
 			return nil, err
+		}
+		if len(turn.Answers) > 0 {
+			if err := db.decideInSession(ctx, b, r.Tenant, turn.Session, turn.Answers, r.ID, false, now); err != nil {
+				return nil, err
+			}
 		}
 		return nil, b.later(ctx, `DELETE FROM session_calls WHERE session = ?`, turn.Session)
 	}
@@ -185,6 +190,9 @@ func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTra
 				return err
 			}
 			waits++
+		}
+		if err := db.askInSession(ctx, b, id, s.session, end, last.At); err != nil {
+			return err
 		}
 		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ?, waits_until = ? WHERE id = ? AND run = ?`
 		args = []any{last.Seq, micros(last.At), waits, maybeMicros(&end.Until), s.session, string(id)}

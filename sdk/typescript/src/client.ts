@@ -4,7 +4,7 @@ import { Containers } from "./resources/containers.js";
 import { Contexts } from "./resources/contexts.js";
 import { Executions, type ExecuteOptions } from "./resources/executions.js";
 import { Files } from "./resources/files.js";
-import { Activities, Environments, ModelKeys, Models, Tokens, Usages, Web } from "./resources/own.js";
+import { Activities, Approvals, Environments, ModelKeys, Models, Tokens, Usages, Web } from "./resources/own.js";
 import { Responses } from "./resources/responses.js";
 import { Sandboxes, Snapshots } from "./resources/sandboxes.js";
 import { Sessions } from "./resources/sessions.js";
@@ -43,6 +43,7 @@ export class Atoll {
   readonly tokens: Tokens;
   readonly usage: Usages;
   readonly activity: Activities;
+  readonly approvals: Approvals;
   readonly web: Web;
   readonly admin: Admin;
   private readonly transport: Transport;
@@ -69,6 +70,7 @@ export class Atoll {
     this.tokens = new Tokens(t);
     this.usage = new Usages(t);
     this.activity = new Activities(t);
+    this.approvals = new Approvals(t);
     this.web = new Web(t);
     this.admin = new Admin(t);
   }

@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -70,7 +71,7 @@ func held(t *testing.T, s session.Store, runs run.Store) {
 // givenUp ends the wait.
 func givenUp(k talk, calls []session.Call) {
 	ctx := k.Context()
-	must(k.T, k.s.Answer(ctx, k.now(), session.Expire(calls), true))
+	must(k.T, k.s.Answer(ctx, k.now(), session.Expire(calls, time.Now()), true))
 	said, err := k.s.Conversation(ctx, &run.Turn{Session: string(k.v.ID), Until: k.now().Events})
 	must(k.T, err)
 	if v := k.now(); v.Waits != 0 || len(said) != 3 || said[2].Result == nil || said[2].Result.CallID != "h1" {

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -30,7 +31,7 @@ func Notices(t *testing.T, s session.Store, runs run.Store, told func() []sessio
 	turn(k, run.End{Status: run.RequiresAction})
 	calls, err := s.Calls(ctx, "ten_1", k.v.ID)
 	must(t, err)
-	must(t, s.Answer(ctx, k.now(), session.Expire(calls), true))
+	must(t, s.Answer(ctx, k.now(), session.Expire(calls, time.Now()), true))
 	turn(k, run.End{Status: run.Failed, Reason: run.ModelError, Message: "away"})
 	turn(k, run.End{Status: run.Cancelled})
 	turn(quiet, run.End{Status: run.Cancelled})

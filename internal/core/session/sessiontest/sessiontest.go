@@ -498,8 +498,8 @@ func (k talk) confirmed() {
 		}
 		calls, err = k.s.Calls(ctx, "ten_1", v.ID)
 		must(t, err)
-		must(t, k.s.Answer(ctx, v, session.Expire(calls), true))
-		refused(t, k.s.Answer(ctx, v, session.Expire(calls), true), fault.Conflict)
+		must(t, k.s.Answer(ctx, v, session.Expire(calls, time.Now()), true))
+		refused(t, k.s.Answer(ctx, v, session.Expire(calls, time.Now()), true), fault.Conflict)
 		if v = k.now(); v.Waits != 0 || !v.Until.IsZero() {
 			t.Errorf("expired: %+v", v)
 		}

@@ -170,6 +170,7 @@ func (p *parser) approve(q *run.Request, s *Settings, before *run.State) error {
 		}
 		delete(open, a.Request)
 		s.Approvals = append(s.Approvals, a)
+		q.Verdicts = append(q.Verdicts, run.Said{Item: a.Request, Call: call, Tool: q.Input[at].Call.Name, Approve: a.Approve, Reason: a.Reason})
 		if !a.Approve {
 			p.refuse(q, s, at, a.Reason)
 			continue

@@ -93,7 +93,7 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 	if err != nil {
 		return nil, nil, err
 	}
-	q.Vaults, q.RetryFor = in.vaults, h.RetryFor
+	q.Vaults, q.RetryFor, q.Within = in.vaults, h.RetryFor, h.Within
 	if err := h.checkInterpreter(ctx, caller, q); err != nil {
 		return nil, nil, err
 	}

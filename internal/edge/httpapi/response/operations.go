@@ -36,6 +36,8 @@ type Handlers struct {
 	Containers Containers
 	// Keep is how long a response is kept after its end.
 	Keep time.Duration
+	// Within is how long calls wait for an approval; 0 for ever.
+	Within time.Duration
 	// RetryFor is run.Request.RetryFor where no agent says.
 	RetryFor *time.Duration
 	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any

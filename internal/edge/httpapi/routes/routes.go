@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
@@ -44,6 +45,7 @@ type Handlers struct {
 	Files        *file.Handlers
 	Usage        *usage.Handlers
 	Activity     *activity.Handlers
+	Approvals    *approval.Handlers
 	Tokens       *token.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -92,6 +94,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	if h.Activity != nil {
 		table = append(table, h.Activity.Operations()...)
 	}
+	if h.Approvals != nil {
+		table = append(table, h.Approvals.Operations()...)
+	}
 	if h.Tokens != nil {
 		table = append(table, h.Tokens.Operations()...)
 	}
@@ -130,7 +135,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Activity: &activity.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Activity: &activity.Handlers{}, Approvals: &approval.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
@@ -114,7 +115,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 func TestEveryDocumentedRouteIsServed(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments, c.Models, c.Responses, c.Web = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}, &model.Handlers{}, &response.Handlers{}, &web.Handlers{}
-		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files, c.Handlers.Tokens = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}, &token.Handlers{}
+		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files, c.Handlers.Tokens, c.Approvals = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}, &token.Handlers{}, &approval.Handlers{}
 	})
 	count := 0
 	for path, methods := range readDocument(t).Paths {

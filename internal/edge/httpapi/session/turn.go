@@ -319,7 +319,7 @@ func (a *Answer) to(call *session.Call, e *session.Event, key string) run.Answer
 	case a.Approve == nil:
 		out.Result = &model.Result{CallID: made, Failed: a.Failed, Parts: a.Parts}
 	case *a.Approve:
-		out.Decision = &run.Decision{Approve: true, Key: key}
+		out.Decision = &run.Decision{Approve: true, Key: key, Reason: a.Reason}
 	default:
 		out.Decision = &run.Decision{Key: key, Reason: a.Reason}
 		out.Result = refused(made, a.Reason)
@@ -384,7 +384,7 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 		a := Answer{Parts: textual(why), Failed: true}
 		answer := a.to(&w, e, c.Caller.Key.ID)
 		if w.Approve {
-			answer.Decision = &run.Decision{Reason: "interrupted", Key: c.Caller.Key.ID}
+			answer.Decision = &run.Decision{Reason: run.Interrupted, Key: c.Caller.Key.ID}
 		}
 		answers = append(answers, answer)
 	}

@@ -1,7 +1,7 @@
 import type { PageQuery } from "../list.js";
 import { p, Resource, type CallOptions } from "../transport.js";
 import type {
-  Activity, FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, NewToken, Token, Usage,
+  Activity, Approval, Decision, FetchAnswer, FetchRequest, ListModel, ModelKey, ModelList, NewModelKey, NewOwnEnvironment, OwnEnvironment, OwnEnvironmentChange, SearchAnswer, SearchRequest, NewToken, Token, Usage,
 } from "../wire.gen.js";
 
 /** The tenant's environments. */
@@ -118,6 +118,33 @@ export class Activities extends Resource {
   /** Lists what the tenant's keys, agents and sessions ran, newest first. */
   list(query?: ActivityQuery, o?: CallOptions) {
     return this.t.list<Activity>("/v1/activity", query, o);
+  }
+}
+
+/** Which approvals are listed. */
+export interface ApprovalQuery extends PageQuery {
+  /** pending if left out. */
+  status?: string;
+  agent?: string;
+  session_id?: string;
+  response_id?: string;
+}
+
+/** Tool calls that wait for a decision. */
+export class Approvals extends Resource {
+  /** Lists those that wait, newest first; with status, those that were decided. */
+  list(query?: ApprovalQuery, o?: CallOptions) {
+    return this.t.list<Approval>("/v1/approvals", query, o);
+  }
+
+  /** Shows an approval. */
+  get(approval: string, o?: CallOptions): Promise<Approval> {
+    return this.t.get(p`/v1/approvals/${approval}`, o);
+  }
+
+  /** Approves or denies the call. */
+  decide(approval: string, decision: Decision, o?: CallOptions): Promise<Approval> {
+    return this.t.post(p`/v1/approvals/${approval}`, decision, o);
   }
 }
 

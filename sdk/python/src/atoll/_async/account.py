@@ -105,6 +105,32 @@ class AsyncActivity(AsyncResource):
         return self._list(types.Activity, "/v1/activity", query=activity_query(filters))
 
 
+class AsyncApprovals(AsyncResource):
+    """Tool calls that wait for a decision."""
+
+    def list(
+        self,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        session_id: str | None = None,
+        response_id: str | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> AsyncPager[types.Approval]:
+        """Lists those that wait, newest first; with status, those that were decided."""
+        query = {"status": status, "agent": agent, "session_id": session_id, "response_id": response_id}
+        return self._list(types.Approval, "/v1/approvals", query={**query, "limit": limit, "page": page})
+
+    async def get(self, approval_id: str) -> types.Approval:
+        """Shows an approval."""
+        return await self._one(types.Approval, "GET", "/v1/approvals/{}", approval_id)
+
+    async def decide(self, approval_id: str, **decision: Unpack[params.Decision]) -> types.Approval:
+        """Approves or denies the call."""
+        return await self._one(types.Approval, "POST", "/v1/approvals/{}", approval_id, body=decision)
+
+
 class AsyncWeb(AsyncResource):
     """Searches and pages, with the operator's account."""
 

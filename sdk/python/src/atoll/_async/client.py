@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import AsyncActivity, AsyncEnvironments, AsyncModels, AsyncTokens, AsyncUsage, AsyncWeb
+    from .account import (
+        AsyncActivity,
+        AsyncApprovals,
+        AsyncEnvironments,
+        AsyncModels,
+        AsyncTokens,
+        AsyncUsage,
+        AsyncWeb,
+    )
     from .admin import AsyncAdmin
     from .agents import AsyncAgents, AsyncSkills, AsyncVaults
     from .containers import AsyncContainers
@@ -210,6 +218,13 @@ class AsyncAtoll:
         from .account import AsyncActivity
 
         return AsyncActivity(self._transport)
+
+    @cached_property
+    def approvals(self) -> AsyncApprovals:
+        """Tool calls that wait for a decision."""
+        from .account import AsyncApprovals
+
+        return AsyncApprovals(self._transport)
 
     @cached_property
     def web(self) -> AsyncWeb:

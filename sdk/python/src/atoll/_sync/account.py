@@ -106,6 +106,32 @@ class Activity(Resource):
         return self._list(types.Activity, "/v1/activity", query=activity_query(filters))
 
 
+class Approvals(Resource):
+    """Tool calls that wait for a decision."""
+
+    def list(
+        self,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        session_id: str | None = None,
+        response_id: str | None = None,
+        limit: int | None = None,
+        page: str | None = None,
+    ) -> Pager[types.Approval]:
+        """Lists those that wait, newest first; with status, those that were decided."""
+        query = {"status": status, "agent": agent, "session_id": session_id, "response_id": response_id}
+        return self._list(types.Approval, "/v1/approvals", query={**query, "limit": limit, "page": page})
+
+    def get(self, approval_id: str) -> types.Approval:
+        """Shows an approval."""
+        return self._one(types.Approval, "GET", "/v1/approvals/{}", approval_id)
+
+    def decide(self, approval_id: str, **decision: Unpack[params.Decision]) -> types.Approval:
+        """Approves or denies the call."""
+        return self._one(types.Approval, "POST", "/v1/approvals/{}", approval_id, body=decision)
+
+
 class Web(Resource):
     """Searches and pages, with the operator's account."""
 

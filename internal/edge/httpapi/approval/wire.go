@@ -1,0 +1,87 @@
+package approval
+
+import (
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/approval"
+	"github.com/atoll-run/atoll/internal/core/run"
+	coresession "github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+// Approval is a tool call that waits for a decision, or had one.
+type Approval struct {
+	ID            string     `json:"id" doc:"apr_ and 32 hexadecimal digits."`
+	Type          string     `json:"type" doc:"approval"`
+	Status        string     `json:"status" enum:"pending,approved,denied,expired,cancelled" doc:"expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived."`
+	SessionID     *string    `json:"session_id" doc:"The agent's session; null for a response."`
+	TurnID        *string    `json:"turn_id" doc:"The turn of the session that asks; null for a response."`
+	ToolUseID     *string    `json:"tool_use_id" doc:"The event of the call in the session; null for a response."`
+	ThreadID      *string    `json:"session_thread_id" doc:"The thread of the session that made the call; null for the session itself."`
+	ResponseID    *string    `json:"response_id" doc:"The response that asks; null for a session."`
+	RequestID     *string    `json:"approval_request_id" doc:"The item mcp_approval_request of the response; null for a session."`
+	AgentID       *string    `json:"agent_id" doc:"The agent that wants to make the call; null for a response."`
+	KeyID         string     `json:"key_id" doc:"The key that began the turn or response."`
+	EnvironmentID string     `json:"environment_id" doc:"Where the call would be made."`
+	Tool          string     `json:"tool" doc:"The tool that would be called."`
+	Server        *string    `json:"server" doc:"The MCP server that has the tool; null for none."`
+	Arguments     string     `json:"arguments" doc:"What it would be called with, as JSON, redacted."`
+	CreatedAt     time.Time  `json:"created_at" doc:"Since when it waits."`
+	ExpiresAt     *time.Time `json:"expires_at" doc:"The deadline: without an answer until then, the call is denied. null for none."`
+	DecidedAt     *time.Time `json:"decided_at" doc:"null while it waits."`
+	DecidedBy     *string    `json:"decided_by" doc:"The key or token that decided; null while it waits, and for the deadline."`
+	Reason        *string    `json:"reason" doc:"Of the decision; null for none."`
+	ContinuedBy   *string    `json:"continued_by" doc:"The turn or response that goes on with the decision; null while other calls of the same answer wait."`
+}
+
+// Decision approves or denies a tool call.
+type Decision struct {
+	Approve *bool   `json:"approve" required:"true" doc:"Whether the call is made."`
+	Reason  *string `json:"reason,omitzero" doc:"Why, at most 4 KiB. The model reads the reason of a denial."`
+}
+
+func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval) (Approval, error) {
+	arguments, err := h.Cover(c.Caller, a.Arguments)
+	if err != nil {
+		return Approval{}, err
+	}
+	out := Approval{
+		ID: string(a.ID), Type: "approval", Status: string(a.Status), SessionID: httpapi.OrNull(a.Session), ThreadID: httpapi.OrNull(a.Thread), RequestID: httpapi.OrNull(a.Item),
+		AgentID: httpapi.OrNull(a.Agent), KeyID: a.Key, EnvironmentID: a.Environment, Tool: a.Tool, Server: httpapi.OrNull(a.Server), Arguments: arguments,
+		CreatedAt: a.CreatedAt, DecidedBy: httpapi.OrNull(a.By), Reason: httpapi.OrNull(a.Reason),
+	}
+	asked, next := idOf(a, a.Run), ""
+	if a.Next != "" {
+		next = idOf(a, a.Next)
+	}
+	if out.ContinuedBy = httpapi.OrNull(next); a.Session == "" {
+		out.ResponseID = &asked
+	} else {
+		event := session.EventID(coresession.ID(a.Session), a.Of)
+		out.TurnID, out.ToolUseID = &asked, &event
+	}
+	if !a.Deadline.IsZero() {
+		out.ExpiresAt = &a.Deadline
+	}
+	if !a.DecidedAt.IsZero() {
+		out.DecidedAt = &a.DecidedAt
+	}
+	return out, nil
+}
+
+// idOf is what clients call a run of an approval.
+func idOf(a *approval.Approval, id run.ID) string {
+	return (&run.Run{ID: id, Session: a.Session}).TurnID()
+}
+
+// runOf is the run of a response or turn by what clients call it.
+func runOf(id string) run.ID {
+	for _, prefix := range []string{"resp_", "turn_"} {
+		if digits, ok := strings.CutPrefix(id, prefix); ok {
+			return run.ID("run_" + digits)
+		}
+	}
+	return run.ID(id)
+}

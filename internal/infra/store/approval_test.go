@@ -1,0 +1,167 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/approval"
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/infra/store"
+)
+
+// asking is a response that has ended, and waits for approvals.
+func asking(t *testing.T, db *store.DB, tenant string, within time.Duration, items ...string) *run.Run {
+	t.Helper()
+	r := &run.Run{ID: run.NewID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Sandbox: "sbx_1", Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()}
+	lease, err := db.Runs().Create(t.Context(), r, []run.Entry{{Seq: 1, At: time.Now(), Begun: &run.Request{Models: []string{"m"}, Input: []model.Item{model.Text(model.User, "x")}}}}, "here", 0, nil)
+	must(t, err)
+	var left run.Trace
+	for _, item := range items {
+		a := run.Asks{Item: item, Approval: run.Approval{CallID: "call_" + item, Server: "shop", Tool: "order", Arguments: `{"what":"tea"}`}, At: time.Now()}
+		if within != 0 {
+			a.Until = a.At.Add(within)
+		}
+		left.Asks = append(left.Asks, a)
+	}
+	must(t, db.Runs().Append(t.Context(), r.ID, lease, []run.Entry{{Seq: 2, At: time.Now(), Ended: &run.End{Status: run.Completed}}}, left))
+	return r
+}
+
+// goOn begins a response that continues another with what a client says.
+func goOn(t *testing.T, db *store.DB, of *run.Run, said ...run.Said) (*run.Run, error) {
+	t.Helper()
+	r := &run.Run{ID: run.NewID(), Tenant: of.Tenant, Key: "key_2", Environment: "env_1", Sandbox: of.Sandbox, Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()}
+	_, err := db.Runs().Create(t.Context(), r, []run.Entry{{Seq: 1, At: time.Now(), Begun: &run.Request{Models: []string{"m"}, Verdicts: said}}}, "here", 0, nil)
+	return r, err
+}
+
+func approvalsOf(t *testing.T, db *store.DB, f approval.Filter) []approval.Approval {
+	t.Helper()
+	f.Page = agent.Page{Limit: 100}
+	all, _, err := db.Approvals().List(t.Context(), f)
+	must(t, err)
+	return all
+}
+
+// testApprovals: what a response asks is on record with its end, is decided over once, goes on
+// with the next response, expires, and goes with its response.
+func testApprovals(t *testing.T, open opener) {
+	db := open(t)
+	ctx, s := t.Context(), db.Approvals()
+	r := asking(t, db, "a", time.Hour, "mcpr_1", "mcpr_2")
+	asking(t, db, "b", 0, "mcpr_3")
+	got := approvalsOf(t, db, approval.Filter{Tenant: "a", Run: r.ID, Status: approval.Pending})
+	if len(got) != 2 || got[1].Item != "mcpr_1" || got[1].Arguments != `{"what":"tea"}` || got[1].Server != "shop" || got[1].Deadline.Sub(got[1].CreatedAt) != time.Hour {
+		t.Fatalf("got %+v", got)
+	}
+	first, second := got[1].ID, got[0].ID
+	var sealed []byte
+	must(t, db.SQL().QueryRowContext(ctx, `SELECT arguments FROM approvals WHERE item = 'mcpr_1'`).Scan(&sealed))
+	if bytes.Contains(sealed, []byte("tea")) {
+		t.Error("arguments are stored in plain")
+	}
+	if _, err := s.Get(ctx, "b", first); !errors.Is(err, approval.ErrNotFound) {
+		t.Errorf("another tenant gets %v", err)
+	}
+	if _, err := s.Decide(ctx, "b", first, approval.Decision{Approve: true, By: "key_b"}); !errors.Is(err, approval.ErrNotFound) {
+		t.Errorf("another tenant decides: %v", err)
+	}
+	all, err := s.Decide(ctx, "a", first, approval.Decision{Approve: true, Reason: "fine", By: "key_9"})
+	if must(t, err); len(all) != 2 || all[0].Status != approval.Approved || all[0].Reason != "fine" || all[0].By != "key_9" || all[1].Status != approval.Pending {
+		t.Errorf("decided as %+v", all)
+	}
+	if _, err := s.Decide(ctx, "a", first, approval.Decision{Approve: false}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("another decision: %v", err)
+	}
+	if _, err := s.Decide(ctx, "a", first, approval.Decision{Approve: true, By: "key_8"}); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "a", Source: run.ConfirmationSource, Limit: 10})
+	if must(t, err); len(rows) != 1 || rows[0].Key != "key_9" || rows[0].Turn != r.TurnID() || rows[0].Metadata["decision"] != "approved" {
+		t.Errorf("the trail has %+v", rows)
+	}
+
+	// A response that contradicts it is not begun, and writes nothing.
+	before := approvalsOf(t, db, approval.Filter{Tenant: "a"})
+	refused, err := goOn(t, db, r, run.Said{Item: "mcpr_2", Approve: true}, run.Said{Item: "mcpr_1", Approve: false})
+	if fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a contradiction: %v", err)
+	}
+	if _, err := db.Runs().Run(ctx, "a", refused.ID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the refused response: %v", err)
+	}
+	if after := approvalsOf(t, db, approval.Filter{Tenant: "a"}); after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("it has changed %+v", after)
+	}
+	next, err := goOn(t, db, r, run.Said{Item: "mcpr_2", Approve: false, Reason: "no"}, run.Said{Item: "mcpr_1", Approve: true}, run.Said{Item: "mcpr_unknown", Approve: true})
+	must(t, err)
+	for id, want := range map[approval.ID]approval.Status{first: approval.Approved, second: approval.Denied} {
+		if a, err := s.Get(ctx, "a", id); err != nil || a.Status != want || a.Next != next.ID {
+			t.Errorf("%s is %+v, %v", id, a, err)
+		}
+	}
+	if _, err := s.Decide(ctx, "a", first, approval.Decision{Approve: true}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("after the response went on: %v", err)
+	}
+	must(t, db.Runs().Delete(ctx, "a", r.ID))
+	if left := approvalsOf(t, db, approval.Filter{Tenant: "a"}); len(left) != 0 {
+		t.Errorf("a deleted response leaves %+v", left)
+	}
+	testApprovalsExpire(t, db)
+}
+
+// testApprovalsExpire: the deadline denies what waits, with what was approved beside it; a client
+// may then deny, and not approve.
+func testApprovalsExpire(t *testing.T, db *store.DB) {
+	ctx, s := t.Context(), db.Approvals()
+	r := asking(t, db, "a", -time.Second, "mcpr_5", "mcpr_6")
+	asking(t, db, "a", time.Hour, "mcpr_7")
+	late := approvalsOf(t, db, approval.Filter{Tenant: "a", Run: r.ID})
+	if _, err := s.Decide(ctx, "a", late[0].ID, approval.Decision{Approve: true}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("after the deadline: %v", err)
+	}
+	if _, err := goOn(t, db, r, run.Said{Item: "mcpr_5", Approve: true}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a client after the deadline: %v", err)
+	}
+	n, err := s.Expire(ctx, 10)
+	if must(t, err); n != 2 {
+		t.Errorf("%d expired", n)
+	}
+	for _, a := range approvalsOf(t, db, approval.Filter{Tenant: "a", Status: approval.Expired}) {
+		if a.Reason != approval.NoAnswer(a.Deadline) || a.By != "" || a.DecidedAt.IsZero() {
+			t.Errorf("expired as %+v", a)
+		}
+	}
+	if n, err := s.Expire(ctx, 10); err != nil || n != 0 {
+		t.Errorf("again %d, %v", n, err)
+	}
+	if _, err := goOn(t, db, r, run.Said{Item: "mcpr_5", Approve: false}, run.Said{Item: "mcpr_6", Approve: false}); err != nil {
+		t.Errorf("a client that denies it: %v", err)
+	}
+	rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "a", Metadata: map[string]string{"decision": "expired"}, Limit: 10})
+	if must(t, err); len(rows) != 2 || rows[0].Key != "" {
+		t.Errorf("the trail has %+v", rows)
+	}
+	// Pages.
+	var seen []approval.ID
+	f := approval.Filter{Tenant: "a", Page: agent.Page{Limit: 2}}
+	for range 5 {
+		page, next, err := s.List(ctx, f)
+		must(t, err)
+		for i := range page {
+			seen = append(seen, page[i].ID)
+		}
+		if f.Cursor = next; next == "" {
+			break
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("page by page %q", seen)
+	}
+}
