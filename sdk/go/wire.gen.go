@@ -265,7 +265,7 @@ type AgentModel struct {
 	// Effort How much the model thinks before it answers.
 	Effort *string `json:"effort,omitempty"`
 
-	// MaxTokens Of one answer.
+	// MaxTokens Of all answers of a turn together.
 	MaxTokens *int64 `json:"max_tokens,omitempty"`
 
 	// Name GET /v1/models lists what there is.
@@ -378,6 +378,72 @@ type AnthropicTool struct {
 
 	// Name Its name.
 	Name string `json:"name"`
+}
+
+// Approval Approval is a tool call that waits for a decision, or had one.
+type Approval struct {
+	// AgentID The agent that wants to make the call; null for a response.
+	AgentID *string `json:"agent_id"`
+
+	// ApprovalRequestID The item mcp_approval_request of the response; null for a session.
+	ApprovalRequestID *string `json:"approval_request_id"`
+
+	// Arguments What it would be called with, as JSON, redacted.
+	Arguments string `json:"arguments"`
+
+	// ContinuedBy The turn or response that goes on with the decision; null while other calls of the same answer wait.
+	ContinuedBy *string `json:"continued_by"`
+
+	// CreatedAt Since when it waits.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DecidedAt null while it waits.
+	DecidedAt *time.Time `json:"decided_at"`
+
+	// DecidedBy The key or token that decided; null while it waits, and for the deadline.
+	DecidedBy *string `json:"decided_by"`
+
+	// EnvironmentID Where the call would be made.
+	EnvironmentID string `json:"environment_id"`
+
+	// ExpiresAt The deadline: without an answer until then, the call is denied. null for none.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// ID apr_ and 32 hexadecimal digits.
+	ID string `json:"id"`
+
+	// KeyID The key that began the turn or response.
+	KeyID string `json:"key_id"`
+
+	// Reason Of the decision; null for none.
+	Reason *string `json:"reason"`
+
+	// ResponseID The response that asks; null for a session.
+	ResponseID *string `json:"response_id"`
+
+	// Server The MCP server that has the tool; null for none.
+	Server *string `json:"server"`
+
+	// SessionID The agent's session; null for a response.
+	SessionID *string `json:"session_id"`
+
+	// SessionThreadID The thread of the session that made the call; null for the session itself.
+	SessionThreadID *string `json:"session_thread_id"`
+
+	// Status expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+	Status string `json:"status"`
+
+	// Tool The tool that would be called.
+	Tool string `json:"tool"`
+
+	// ToolUseID The event of the call in the session; null for a response.
+	ToolUseID *string `json:"tool_use_id"`
+
+	// TurnID The turn of the session that asks; null for a response.
+	TurnID *string `json:"turn_id"`
+
+	// Type approval
+	Type string `json:"type"`
 }
 
 // AuditCheck AuditCheck is the body of a verification.
@@ -1263,6 +1329,15 @@ type Credentials struct {
 
 	// ServiceAccount Of gcs: the JSON of a service account's key file.
 	ServiceAccount string `json:"service_account,omitempty"`
+}
+
+// Decision Decision approves or denies a tool call.
+type Decision struct {
+	// Approve Whether the call is made.
+	Approve bool `json:"approve"`
+
+	// Reason Why, at most 4 KiB. The model reads the reason of a denial.
+	Reason *string `json:"reason,omitempty"`
 }
 
 // DeletedAgent DeletedAgent says that an agent is gone.
@@ -3246,6 +3321,15 @@ type PageActivity struct {
 type PageAgent struct {
 	// Data The list itself.
 	Data []Agent `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageApproval Page is a part of a list.
+type PageApproval struct {
+	// Data The list itself.
+	Data []Approval `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`

@@ -262,7 +262,7 @@ export interface components {
             effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
             /**
              * Format: int64
-             * Of one answer.
+             * Of all answers of a turn together.
              */
             max_tokens?: number | null;
             /** GET /v1/models lists what there is. */
@@ -378,6 +378,63 @@ export interface components {
             input_schema: unknown;
             /** Its name. */
             name: string;
+        };
+        /** Approval is a tool call that waits for a decision, or had one. */
+        Approval: {
+            /** The agent that wants to make the call; null for a response. */
+            agent_id: string | null;
+            /** The item mcp_approval_request of the response; null for a session. */
+            approval_request_id: string | null;
+            /** What it would be called with, as JSON, redacted. */
+            arguments: string;
+            /** The turn or response that goes on with the decision; null while other calls of the same answer wait. */
+            continued_by: string | null;
+            /**
+             * Format: date-time
+             * Since when it waits.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * null while it waits.
+             */
+            decided_at: string | null;
+            /** The key or token that decided; null while it waits, and for the deadline. */
+            decided_by: string | null;
+            /** Where the call would be made. */
+            environment_id: string;
+            /**
+             * Format: date-time
+             * The deadline: without an answer until then, the call is denied. null for none.
+             */
+            expires_at: string | null;
+            /** apr_ and 32 hexadecimal digits. */
+            id: string;
+            /** The key that began the turn or response. */
+            key_id: string;
+            /** Of the decision; null for none. */
+            reason: string | null;
+            /** The response that asks; null for a session. */
+            response_id: string | null;
+            /** The MCP server that has the tool; null for none. */
+            server: string | null;
+            /** The agent's session; null for a response. */
+            session_id: string | null;
+            /** The thread of the session that made the call; null for the session itself. */
+            session_thread_id: string | null;
+            /**
+             * expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+             * @enum {string}
+             */
+            status: "pending" | "approved" | "denied" | "expired" | "cancelled";
+            /** The tool that would be called. */
+            tool: string;
+            /** The event of the call in the session; null for a response. */
+            tool_use_id: string | null;
+            /** The turn of the session that asks; null for a response. */
+            turn_id: string | null;
+            /** approval */
+            type: string;
         };
         /** AuditCheck is the body of a verification. */
         AuditCheck: {
@@ -1304,6 +1361,13 @@ export interface components {
             secret_access_key?: string;
             /** Of gcs: the JSON of a service account's key file. */
             service_account?: string;
+        };
+        /** Decision approves or denies a tool call. */
+        Decision: {
+            /** Whether the call is made. */
+            approve: boolean;
+            /** Why, at most 4 KiB. The model reads the reason of a denial. */
+            reason?: string | null;
         };
         /** DeletedAgent says that an agent is gone. */
         DeletedAgent: {
@@ -3278,6 +3342,13 @@ export interface components {
         PageAgent: {
             /** The list itself. */
             data: components["schemas"]["Agent"][];
+            /** Give it as page to get the next part; null at the end. */
+            next_page: string | null;
+        };
+        /** Page is a part of a list. */
+        PageApproval: {
+            /** The list itself. */
+            data: components["schemas"]["Approval"][];
             /** Give it as page to get the next part; null at the end. */
             next_page: string | null;
         };
@@ -6474,6 +6545,8 @@ export type AgentSkill = components['schemas']['AgentSkill'];
 export type AgentTool = components['schemas']['AgentTool'];
 /** AnthropicTool is a tool as the Messages API takes it. */
 export type AnthropicTool = components['schemas']['AnthropicTool'];
+/** Approval is a tool call that waits for a decision, or had one. */
+export type Approval = components['schemas']['Approval'];
 /** AuditCheck is the body of a verification. */
 export type AuditCheck = components['schemas']['AuditCheck'];
 /** AuditMark names a seal of a tenant's chain. */
@@ -6550,6 +6623,8 @@ export type CredentialChange = components['schemas']['CredentialChange'];
 export type CredentialRefresh = components['schemas']['CredentialRefresh'];
 /** Credentials of a bucket. They are stored encrypted and never shown. */
 export type Credentials = components['schemas']['Credentials'];
+/** Decision approves or denies a tool call. */
+export type Decision = components['schemas']['Decision'];
 /** DeletedAgent says that an agent is gone. */
 export type DeletedAgent = components['schemas']['DeletedAgent'];
 /** DeletedContainer says that a container was deleted. */
@@ -6746,6 +6821,8 @@ export type PackagesChange = components['schemas']['PackagesChange'];
 export type PageActivity = components['schemas']['PageActivity'];
 /** Page is a part of a list. */
 export type PageAgent = components['schemas']['PageAgent'];
+/** Page is a part of a list. */
+export type PageApproval = components['schemas']['PageApproval'];
 /** Page is a part of a list. */
 export type PageAuditRow = components['schemas']['PageAuditRow'];
 /** Page is a part of a list. */

@@ -62,7 +62,7 @@ class AgentModel(TypedDict):
     """
     max_tokens: NotRequired[int | None]
     """
-    Of one answer.
+    Of all answers of a turn together.
     """
     name: str
     """
@@ -316,6 +316,21 @@ class Credentials(TypedDict):
     service_account: NotRequired[str]
     """
     Of gcs: the JSON of a service account's key file.
+    """
+
+
+class Decision(TypedDict):
+    """
+    Decision approves or denies a tool call.
+    """
+
+    approve: bool
+    """
+    Whether the call is made.
+    """
+    reason: NotRequired[str | None]
+    """
+    Why, at most 4 KiB. The model reads the reason of a denial.
     """
 
 

@@ -192,7 +192,7 @@ class AgentModel(Record):
     """
     max_tokens: int | None
     """
-    Of one answer.
+    Of all answers of a turn together.
     """
     stop: list[str] | None
     """
@@ -357,6 +357,98 @@ class AnthropicTool(Record):
     name: str
     """
     Its name.
+    """
+
+
+class Approval(Record):
+    """
+    Approval is a tool call that waits for a decision, or had one.
+    """
+
+    __slots__ = ()
+    agent_id: str | None
+    """
+    The agent that wants to make the call; null for a response.
+    """
+    approval_request_id: str | None
+    """
+    The item mcp_approval_request of the response; null for a session.
+    """
+    arguments: str
+    """
+    What it would be called with, as JSON, redacted.
+    """
+    continued_by: str | None
+    """
+    The turn or response that goes on with the decision; null while other calls of the same answer wait.
+    """
+    created_at: datetime
+    """
+    Since when it waits.
+    """
+    decided_at: datetime | None
+    """
+    null while it waits.
+    """
+    decided_by: str | None
+    """
+    The key or token that decided; null while it waits, and for the deadline.
+    """
+    environment_id: str
+    """
+    Where the call would be made.
+    """
+    expires_at: datetime | None
+    """
+    The deadline: without an answer until then, the call is denied. null for none.
+    """
+    id: str
+    """
+    apr_ and 32 hexadecimal digits.
+    """
+    key_id: str
+    """
+    The key that began the turn or response.
+    """
+    reason: str | None
+    """
+    Of the decision; null for none.
+    """
+    response_id: str | None
+    """
+    The response that asks; null for a session.
+    """
+    server: str | None
+    """
+    The MCP server that has the tool; null for none.
+    """
+    session_id: str | None
+    """
+    The agent's session; null for a response.
+    """
+    session_thread_id: str | None
+    """
+    The thread of the session that made the call; null for the session itself.
+    """
+    status: Literal["pending", "approved", "denied", "expired", "cancelled"]
+    """
+    expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+    """
+    tool: str
+    """
+    The tool that would be called.
+    """
+    tool_use_id: str | None
+    """
+    The event of the call in the session; null for a response.
+    """
+    turn_id: str | None
+    """
+    The turn of the session that asks; null for a response.
+    """
+    type: str
+    """
+    approval
     """
 
 
@@ -2019,6 +2111,22 @@ class PageActivity(Record):
 
     __slots__ = ()
     data: list[Activity]
+    """
+    The list itself.
+    """
+    next_page: str | None
+    """
+    Give it as page to get the next part; null at the end.
+    """
+
+
+class PageApproval(Record):
+    """
+    Page is a part of a list.
+    """
+
+    __slots__ = ()
+    data: list[Approval]
     """
     The list itself.
     """

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     from .._program import Program, SandboxSettings
     from .._results import Result
-    from .account import Activity, Environments, Models, Tokens, Usage, Web
+    from .account import (
+        Activity,
+        Approvals,
+        Environments,
+        Models,
+        Tokens,
+        Usage,
+        Web,
+    )
     from .admin import Admin
     from .agents import Agents, Skills, Vaults
     from .containers import Containers
@@ -211,6 +219,13 @@ class Atoll:
         from .account import Activity
 
         return Activity(self._transport)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        """Tool calls that wait for a decision."""
+        from .account import Approvals
+
+        return Approvals(self._transport)
 
     @cached_property
     def web(self) -> Web:
