@@ -32,7 +32,7 @@ func (r *remote) approvalsList() *cobra.Command {
 			if err := filter(q, map[string]string{"status": status, "agent": agent, "session_id": session, "response_id": response}, nil); err != nil {
 				return err
 			}
-			all, err := c.Approvals(ctx, q, limit)
+			all, err := c.Approvals(q).All(ctx, limit)
 			if err != nil {
 				return err
 			}

@@ -8,10 +8,10 @@ import (
 
 const approvals = "/v1/approvals"
 
-// Approvals lists tool calls that wait for a decision, newest first, at most limit; 0 is for all
-// of them. query has status (pending if left out, or all), agent, session_id and response_id.
-func (c *Client) Approvals(ctx context.Context, query url.Values, limit int) ([]Approval, error) {
-	return list[Approval](ctx, c, approvals, query, limit)
+// Approvals lists tool calls that wait for a decision, newest first. query has status (pending if
+// left out, or all), agent, session_id and response_id.
+func (c *Client) Approvals(query url.Values) *Pager[Approval] {
+	return &Pager[Approval]{c: c, path: approvals, query: query}
 }
 
 // Approval shows a tool call that waits for a decision, or had one.

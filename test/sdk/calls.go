@@ -159,7 +159,7 @@ var runCalls = map[string]call{
 		return c.OwnUsage(ctx, a.query("since", "before", "group_by", "agent", "session_id"))
 	},
 	"approvals.list": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
-		return data(c.Approvals(ctx, a.query("status", "agent", "session_id", "response_id"), 0))
+		return data(c.Approvals(a.query("status", "agent", "session_id", "response_id")).All(ctx, 0))
 	},
 	"approvals.get": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.Approval(ctx, a.text("approval_id"))
