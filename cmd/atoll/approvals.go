@@ -85,6 +85,6 @@ func (r *remote) approvalsDecide(verb, short string, approve bool) *cobra.Comman
 }
 
 func approvalIDs(ctx context.Context, c *sdk.Client, _ []string) ([]string, error) {
-	all, err := c.Approvals(ctx, page(), maxNames)
+	all, err := c.Approvals(page()).All(ctx, maxNames)
 	return namesOf(all, err, func(a sdk.Approval) string { return a.ID })
 }
