@@ -83,21 +83,29 @@ func (a *arena) keyedRun(ctx context.Context, c caller, code string) (execution,
 	return e, a.shares(ctx, c, e)
 }
 
+// kernelOf is the kernel that a program was in, as kernelMark says it at its end.
+func kernelOf(e execution) string { return e.Stdout[strings.LastIndex(e.Stdout, "began")+1:] }
+
 func isolationLeft(ctx context.Context, a *arena) error {
-	c, err := a.theKeyed(ctx)
+	if _, err := a.theKeyed(ctx); err != nil {
+		return err
+	}
+	c, err := a.key(ctx, attackerTenant, envKeyed, "execute", "read")
 	if err != nil {
 		return err
 	}
-	e, err := a.execute(ctx, c, "python", planting, 20, map[string]any{"env_vars": map[string]string{"REDTEAM_PLANTED": "1"}, "stdin": mark})
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(e.Stdout, "planted\n") {
-		return fmt.Errorf("the planting program: %s", e)
-	}
-	for range 3 {
-		e, err := a.keyedRun(ctx, c, looking)
+	more := map[string]any{"env_vars": map[string]string{"REDTEAM_PLANTED": "1"}, "stdin": mark}
+	planted, looked := map[string]bool{}, 0
+	for range mostKernels { // until programs have looked in kernels in which others had planted
+		e, err := a.execute(ctx, c, "python", planting+kernelMark, 20, more)
 		if err != nil {
+			return err
+		}
+		if !strings.Contains(e.Stdout, "planted\n") {
+			return fmt.Errorf("the planting program: %s", e)
+		}
+		planted[kernelOf(e)] = true
+		if e, err = a.keyedRun(ctx, c, looking+kernelMark); err != nil {
 			return err
 		}
 		if err := judge(output{Stdout: strings.ReplaceAll(e.Stdout, "looked\n", "tried\n")}, 1); err != nil {
@@ -106,8 +114,14 @@ func isolationLeft(ctx context.Context, a *arena) error {
 		if strings.Contains(e.Stdout, "\n"+mark) {
 			return found("a later program ran a planted file: %s", e.Stdout)
 		}
+		if planted[kernelOf(e)] {
+			looked++
+		}
+		if looked == 3 {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("%d of %d programs looked in a kernel in which another had planted", looked, mostKernels)
 }
 
 func isolationEscape(ctx context.Context, a *arena) error {
@@ -121,21 +135,26 @@ func isolationEscape(ctx context.Context, a *arena) error {
 	}, escapeCases(), "kill-all")
 }
 
-// kernelMark is when the kernel of a program began, to the tenth of a second.
-const kernelMark = "import time\nprint('began', round((time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)) * 10))"
+// kernelMark tells kernels apart: each makes a file system of devices as it starts.
+const kernelMark = "import os\nprint('began', os.stat('/dev').st_ctime_ns)"
+
+// mostKernels is how many executions a case has until they show that they share kernels.
+const mostKernels = 24
 
 func isolationKeys(ctx context.Context, a *arena) error {
-	own, err := a.theKeyed(ctx)
-	if err != nil {
+	if _, err := a.theKeyed(ctx); err != nil {
 		return err
 	}
-	other, err := a.key(ctx, attackerTenant, envKeyed, "execute", "read")
-	if err != nil {
-		return err
+	var keys [2]caller
+	for i := range keys {
+		var err error
+		if keys[i], err = a.key(ctx, attackerTenant, envKeyed, "execute", "read"); err != nil {
+			return err
+		}
 	}
-	seen := map[string]int{}
-	for i := range 6 {
-		e, err := a.keyedRun(ctx, []caller{own, other}[i%2], kernelMark)
+	seen, shared := map[string]int{}, 0
+	for i := 0; i < mostKernels && (i < 6 || shared == 0); i++ {
+		e, err := a.keyedRun(ctx, keys[i%2], kernelMark)
 		if err != nil {
 			return err
 		}
@@ -143,13 +162,17 @@ func isolationKeys(ctx context.Context, a *arena) error {
 		if !strings.HasPrefix(kernel, "began ") {
 			return fmt.Errorf("the program: %s", e)
 		}
-		if by, ok := seen[kernel]; ok && by != i%2 {
+		by, ok := seen[kernel]
+		if ok && by != i%2 {
 			return found("two keys had the kernel that %s", kernel)
+		}
+		if ok {
+			shared++
 		}
 		seen[kernel] = i % 2
 	}
-	if len(seen) > 4 {
-		return fmt.Errorf("6 executions of two keys had %d kernels, so nothing was shared", len(seen))
+	if shared == 0 {
+		return fmt.Errorf("%d executions of two keys had %d kernels, so nothing was shared", mostKernels, len(seen))
 	}
 	return nil
 }

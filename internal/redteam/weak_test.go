@@ -122,7 +122,9 @@ func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch code := string(body); {
 		case strings.Contains(code, "random.getrandbits"):
 			stdout = "1 2 3 4 5"
-		case strings.Contains(code, "CLOCK_BOOTTIME"):
+		case strings.Contains(code, "redteam-planted") && strings.Contains(code, "st_ctime_ns"):
+			stdout += "began 1"
+		case strings.Contains(code, "st_ctime_ns"):
 			stdout = "began 1"
 		case r.Header.Get(idempotencyHeader) != "":
 			stdout = s.repeat(w, r.Header.Get(idempotencyHeader), code)
