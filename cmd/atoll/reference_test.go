@@ -31,7 +31,7 @@ func TestReference(t *testing.T) {
 	}
 	page.WriteString("\n<!-- Written by go test ./cmd/atoll -run TestReference -update -->\n")
 	if *update {
-		if err := os.WriteFile(referencePage, []byte(page.String()), 0o644); err != nil { //nolint:gosec // documentation
+		if err := os.WriteFile(referencePage, []byte(page.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

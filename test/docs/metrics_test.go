@@ -35,7 +35,7 @@ func TestMetricsPage(t *testing.T) {
 		"\n<!-- Written by go test ./test/docs -run TestMetricsPage -update -->\n"
 	path := filepath.Join(root, "docs/reference/metrics.md")
 	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil { //nolint:gosec // documentation
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
