@@ -64,6 +64,7 @@ type Sandbox struct {
 	// does not.
 	ImageWarning string
 	Limits       runtime.Limits
+	Own          Size  // what it was asked to have; a restart keeps it
 	Disk         int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
 	// Permissions are those it was made with, but for a network policy of its own.
 	// What of the network is open is never more than its environment allows now.

@@ -155,6 +155,8 @@ var fixtures = map[int64]string{
 	38: `INSERT INTO idempotent_requests (tenant, caller, key, body, state, lease_until, answer, created_at) VALUES ('ten_1', 'key_9', 'k', 'sum', 'done', 0, 'sealed', 1700000000000000)`,
 	43: `INSERT INTO installation (only_row, id) VALUES (1, 'ins_1');
 		INSERT INTO servers (executor, host, bus, blobs, volumes, seen_at) VALUES ('exe_1', 'host', 'bus', '', '', 9000000000000000)`,
+	44: `UPDATE sandboxes SET image_warning = 'runs another version'`,
+	45: `UPDATE sandboxes SET own_cpu = 0.5, own_memory = 7, own_disk = 8`,
 }
 
 // checks find each fixture again.
@@ -203,6 +205,8 @@ var checks = map[int64]string{
 	37: `SELECT count(*) FROM tokens t JOIN keys k ON k.id = t.key_id WHERE t.max_cost = 700 AND t.executions = 2 AND t.revoked_at IS NULL AND t.origins LIKE '%app.example.com%'`,
 	38: `SELECT count(*) FROM idempotent_requests WHERE tenant = 'ten_1' AND caller = 'key_9' AND state = 'done' AND answer IS NOT NULL AND created_at = 1700000000000000`,
 	43: `SELECT count(*) FROM installation i JOIN servers s ON s.executor = 'exe_1' WHERE i.id = 'ins_1' AND s.bus = 'bus'`,
+	44: `SELECT count(*) FROM sandboxes WHERE image_warning = 'runs another version'`,
+	45: `SELECT count(*) FROM sandboxes WHERE own_cpu = 0.5 AND own_memory = 7 AND own_disk = 8`,
 }
 
 // TestUpgrade opens databases of earlier versions. One has lived through all of them, and has what

@@ -192,7 +192,7 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	now := time.Now().UTC()
 	sb := &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.KeyID(), Executor: m.cfg.Executor,
-		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Disk: minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
+		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Own: spec.Size, Disk: minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
 		Permissions: p.Tenant.Permitted(p.Environment.Permissions), Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}

@@ -65,7 +65,7 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 		return nil, err
 	}
 	sb = m.current(e)
-	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter}
+	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter, Size: m.ownSize(p, sb)}
 	// Where nobody was warned of another version, none was asked for.
 	spec.ImageAssumed = sb.ImageAlias != "" && sb.ImageWarning == "" && m.cfg.Images.Warning(sb.ImageAlias, sb.Image) != ""
 	now, err := m.draft(ctx, p, sb.Session, sb.Name, spec)
@@ -77,6 +77,21 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 	}
 	sb.Image, sb.ImageWarning, sb.Limits, sb.Disk, sb.Permissions, sb.Connected = now.Image, now.ImageWarning, now.Limits, now.Disk, now.Permissions, now.Connected
 	return sb, m.cfg.Engine.Admit(recipeOf(sb))
+}
+
+// ownSize is what a sandbox was asked to have, as far as its environment and plan have that now.
+func (m *Manager) ownSize(p *tenant.Principal, sb *sandbox.Sandbox) sandbox.Size {
+	size, most := sb.Own, p.Environment.Limits
+	if size.CPU > most.CPU {
+		size.CPU = 0
+	}
+	if size.Memory > most.Memory {
+		size.Memory = 0
+	}
+	if disk := minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk); disk > 0 && size.Disk > disk {
+		size.Disk = 0
+	}
+	return size
 }
 
 // endForRestart ends the processes of e's sandbox, and has it sleep on disk without them, as it

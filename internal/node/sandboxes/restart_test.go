@@ -112,6 +112,8 @@ func TestRestartOfASandboxThatSleeps(t *testing.T) {
 	m := start(t, nil)
 	ctx := t.Context()
 	p := m.caller("a")
+	small := sandbox.Size{CPU: 0.5, Memory: 256 << 20, Disk: 1 << 30}
+	m.ensure(p, "s", "small", &sandbox.Spec{Size: small})
 	m.ensure(p, "s", "x", nil)
 	m.shell(p, "s", "x", "echo kept > f; (sleep 1000 & echo $! > pid)")
 	if sb, err := m.Sleep(ctx, p, "s", "x"); err != nil || sb.State != sandbox.Sleeping {
@@ -121,6 +123,14 @@ func TestRestartOfASandboxThatSleeps(t *testing.T) {
 	sb, err := m.Restart(ctx, p, "s", "x")
 	if err != nil || sb.State != sandbox.Running || sb.Limits.Memory != p.Environment.Limits.Memory {
 		t.Fatalf("%+v, %v", sb, err)
+	}
+	if sb, err := m.Restart(ctx, p, "s", "small"); err != nil || sb.Limits.Memory != small.Memory || sb.Limits.CPU != small.CPU || sb.Disk != small.Disk {
+		t.Errorf("one with a size of its own: %+v, %v", sb, err)
+	}
+	p.Environment.Limits.Memory = 200 << 20
+	p.Environment.Limits.ShrinkFiles()
+	if sb, err := m.Restart(ctx, p, "s", "small"); err != nil || sb.Limits.Memory != p.Environment.Limits.Memory || sb.Limits.CPU != small.CPU {
+		t.Errorf("where the environment has less: %+v, %v", sb, err)
 	}
 	if got := m.shell(p, "s", "x", "cat f; kill -0 $(cat pid) 2>/dev/null || echo gone"); got != "kept\ngone" {
 		t.Errorf("afterwards: %q", got)

@@ -119,6 +119,7 @@ func testRecord(t *testing.T, o Opened) {
 	sb := create(t, o, func(sb *sandbox.Sandbox) {
 		sb.Session, sb.ImageAlias, sb.Disk, sb.Connected, sb.ExpiresAt, sb.SleepAfter = "of \"mine\" é", "node:22", 7<<30, true, &expires, -1*time.Microsecond
 		sb.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}}
+		sb.Own = sandbox.Size{CPU: 0.5, Memory: 1 << 28, Disk: 1 << 33}
 		sb.ImageWarning = "\"node:22\" runs another"
 		sb.Env = map[string]string{"A": "secret enough", "B": ""}
 		sb.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b"}, {Slug: "x", Connection: "con_2", Kind: storage.S3, ReadOnly: true}}
