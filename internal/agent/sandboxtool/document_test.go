@@ -184,6 +184,13 @@ func TestDocumentHints(t *testing.T) {
 		t.Helper()
 		return answerOf(t, runs(t, program, dir, map[string]any{"do": "convert", "file_path": from, "to_path": to, "formats": skill.Formats, "most": 1 << 20, "room": 1000}))
 	}
+	if err := os.WriteFile(filepath.Join(dir, "r.pdf"), []byte("%PDF-1.4"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	blind := strings.NewReplacer("import pypdf\n", "import none_such\n", `shutil.which("pdftotext")`, "False").Replace(documents)
+	if _, refused := answerOf(t, runs(t, blind, dir, map[string]any{"do": "read", "file_path": "r.pdf", "formats": skill.Formats, "most": 1 << 20, "room": 1000})); !strings.HasSuffix(refused, "'atoll image build --if-changed'") {
+		t.Errorf("without a reader of PDF files: %q", refused)
+	}
 	convert(documents, "a.md", "a.docx")
 	for _, c := range []struct{ program, from, to, want string }{
 		{bare, "a.md", "a.pdf", "!the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to have the operator " +
