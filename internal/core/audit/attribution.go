@@ -9,7 +9,8 @@ import (
 // attribution is a key of Metadata that commits to whose work a call was and what it cost. The
 // digest of a row covers Metadata in every version, so that a server of the version before,
 // which during an upgrade seals rows that it does not know all columns of, seals these too.
-const attribution = "attribution"
+// It is longer than a caller's keys may be, so that a caller's own metadata is never taken for it.
+const attribution = "attribution: a digest of turn, sandbox, thread and cost"
 
 // attributed reports whether r has fields that only the commitment covers.
 func (r Row) attributed() bool {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // trail is a chain of seals in memory, to be spoilt.
@@ -359,9 +360,28 @@ func TestAttributionShows(t *testing.T) {
 		}
 	}
 	if own := (Row{Metadata: map[string]string{attribution: "x"}}).Committed(); own.Metadata != nil {
-		t.Errorf("a caller's own metadata is taken for a commitment: %v", own.Metadata)
+		t.Errorf("a commitment from elsewhere is kept: %v", own.Metadata)
 	}
 	if bare := row.Bare(); bare.Metadata[attribution] != "" || row.Metadata[attribution] == "" {
 		t.Error("the commitment is shown, or was taken from the row itself")
+	}
+}
+
+// TestOwnAttribution: metadata that a caller calls attribution is the caller's, also in a row that an
+// earlier version has sealed.
+func TestOwnAttribution(t *testing.T) {
+	const most = 40 // execution.MaxMetadataKey, whose package needs this one
+	if n := utf8.RuneCountInString(attribution); n <= most {
+		t.Errorf("a caller can name metadata like the commitment, which has %d characters", n)
+	}
+	row := newTrail(rand.New(rand.NewPCG(10, 10)), 1)[0].Left[0]
+	row.Metadata = map[string]string{"attribution": "team-a"}
+	for what, row := range map[string]Row{"earlier": row, "now": row.Committed()} {
+		if got := row.Bare().Metadata["attribution"]; got != "team-a" {
+			t.Errorf("%s: the caller's metadata is %q", what, got)
+		}
+		if r := check(t, trail{{next(Seal{}, "ten_1", []Row{row}), map[int]Row{0: row}}}, Mark{}, soon); len(r.Problems) != 0 {
+			t.Errorf("%s: a row with metadata of the caller's own: %+v", what, r.Problems)
+		}
 	}
 }
