@@ -202,7 +202,7 @@ func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
 	size, packed := c.R.ContentLength, c.R.Header.Get("Content-Encoding") != ""
 	switch {
 	case size >= 0 && packed:
-		return from, c.Hold(min(size*maxInflation, most))
+		return from, c.Hold(min(min(size, most)*maxInflation, most)) // what is announced may be any number
 	case size >= 0:
 		return from, c.Hold(min(size, most))
 	case packed:

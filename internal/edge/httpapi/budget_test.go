@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -102,6 +103,13 @@ func TestHoldBody(t *testing.T) {
 		if got, err := io.ReadAll(from); err != nil || len(got) != c.size {
 			t.Errorf("%s: %d bytes are read: %v", name, len(got), err)
 		}
+	}
+	endless := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", 1<<30)}
+	huge := sending(endless, "t", 0, true)
+	huge.R.ContentLength = math.MaxInt64 // whose multiple is no number of bytes
+	huge.R.Header.Set("Content-Encoding", "gzip")
+	if _, err := huge.HoldBody(huge.R.Body, most); err != nil || endless.decoding.Held("t") != bodyCost*most {
+		t.Errorf("compressed, of a size that cannot be: %d bytes are held, want %d: %v", endless.decoding.Held("t"), bodyCost*most, err)
 	}
 	s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", most)}
 	if err := sending(s, "t", 0, true).Hold(most / 4); err != nil {
