@@ -201,6 +201,10 @@ func (q *selection) partial(column, value string) {
 	}
 }
 
+// shownTexts are the texts of tenants that keep texts now: where that was turned off, what was kept
+// before is not shown any more.
+const shownTexts = `(SELECT tenant, trace_id, text FROM activity_texts WHERE EXISTS (SELECT 1 FROM tenants WHERE id = activity_texts.tenant AND audit_text)) AS shown`
+
 // name adds the names and texts of entries.
 func (s *activityStore) name(ctx context.Context, of tenant.ID, page []activity.Entry) error {
 	keys, err := s.lookUp(ctx, "keys", "name", "id", of, page, func(e *activity.Entry) string { return tenant.KeyOf(e.Key) })
@@ -211,7 +215,7 @@ func (s *activityStore) name(ctx context.Context, of tenant.ID, page []activity.
 	if err != nil {
 		return err
 	}
-	texts, err := s.lookUp(ctx, "activity_texts", "text", "trace_id", of, page, func(e *activity.Entry) string { return e.TraceID })
+	texts, err := s.lookUp(ctx, shownTexts, "text", "trace_id", of, page, func(e *activity.Entry) string { return e.TraceID })
 	if err != nil {
 		return err
 	}

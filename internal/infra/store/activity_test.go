@@ -125,8 +125,23 @@ func testActivity(t *testing.T, open opener) {
 	if process.Text != secretText || process.KeyName != "ci" || process.ExitCode != 3 || file.KeyName != "" || file.Text != "" {
 		t.Errorf("the process is %+v, the file %+v", process, file)
 	}
+	testActivityTextsOff(t, w)
 	testActivityAtRest(t, w)
 	testActivityPages(t, w)
+}
+
+// testActivityTextsOff: while a tenant keeps no texts, those from before are not shown.
+func testActivityTextsOff(t *testing.T, w *worked) {
+	ctx := t.Context()
+	for _, on := range []bool{false, true} {
+		_, err := w.db.Tenants().ChangeTenant(ctx, "a", func(of *tenant.Tenant) ([]tenant.PolicyEvent, error) { of.AuditText = on; return nil, nil })
+		must(t, err)
+		page, _, err := w.db.Activity().Activity(ctx, activity.Filter{Tenant: "a", Limit: 10})
+		must(t, err)
+		if shown := slices.ContainsFunc(page, func(e activity.Entry) bool { return e.Text != "" }); shown != on {
+			t.Errorf("with audit_text %v, texts are shown: %v", on, shown)
+		}
+	}
 }
 
 // testActivityAtRest: texts are encrypted, and go with the audit rows that they are of.
