@@ -29,22 +29,28 @@ type Check struct {
 	TimeoutMS *int64  `json:"timeout_ms,omitzero"`
 }
 
-// NewCheck returns the call that runs a check among the tools of a run.
+// NewCheck returns the call that runs a check among the tools of a run. The check obeys the
+// agent's policy: no tool that it denies, and none whose calls wait for a confirmation, because
+// nobody is asked in the middle of an evaluation.
 func NewCheck(tools []run.Tool, c *Check) (*run.OutcomeCheck, error) {
 	text, err := json.Marshal(c)
-	at := slices.IndexFunc(tools, func(t run.Tool) bool { return t.Handler == Handler && t.Name == RunCode })
-	if at < 0 {
-		at = slices.IndexFunc(tools, func(t run.Tool) bool { return t.Handler == namedHandler && t.Name == namedShell })
-		if at < 0 {
-			return nil, fault.New(fault.Invalid, "check needs a tool that runs commands, %s or %s, and the agent has neither: give it a tool of the type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
+	waits := ""
+	for _, of := range []struct{ handler, tool, name string }{{Handler, RunCode, checkName}, {namedHandler, namedShell, namedShell}} {
+		at := slices.IndexFunc(tools, func(t run.Tool) bool { return t.Handler == of.handler && t.Name == of.tool })
+		switch {
+		case at < 0:
+		case tools[at].Approve:
+			waits = of.tool
+		default:
+			t := tools[at]
+			t.Tool = model.Tool{Name: of.name}
+			return &run.OutcomeCheck{Tool: t, Arguments: string(text)}, err
 		}
-		t := tools[at]
-		t.Tool, t.Approve = model.Tool{Name: namedShell}, false
-		return &run.OutcomeCheck{Tool: t, Arguments: string(text)}, err
 	}
-	t := tools[at]
-	t.Tool, t.Approve = model.Tool{Name: checkName}, false // who defines the outcome may approve calls
-	return &run.OutcomeCheck{Tool: t, Arguments: string(text)}, err
+	if waits != "" {
+		return nil, fault.New(fault.Invalid, "check runs a command, and the agent's tool_policy has each call of %s confirmed: give a rubric instead, or take %s off require_confirmation", waits, waits)
+	}
+	return nil, fault.New(fault.Invalid, "check needs a tool that runs commands, %s or %s, and the agent has neither: give it a tool of the type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
 }
 
 // CheckOf is the check of an outcome; nil for none.

@@ -45,9 +45,19 @@ func TestCheck(t *testing.T) {
 	if out, _ := w.do(t, o.Check.Tool.Name, `{"command": "true"}`); out.Result.Failed || w.asked.Timeout != 10*time.Second {
 		t.Errorf("%+v, asked for %+v", out, w.asked)
 	}
-	shell := []run.Tool{{Tool: model.Tool{Name: "shell", Description: "runs"}, Handler: "sandboxes", Approve: true, Serial: true}}
+	shell := []run.Tool{{Tool: model.Tool{Name: "shell", Description: "runs"}, Handler: "sandboxes", Serial: true}}
 	if o.Check, err = NewCheck(shell, &Check{Command: new("make test")}); err != nil || o.Check.Tool.Handler != "sandboxes" || o.Check.Tool.Name != "shell" || o.Check.Tool.Approve || o.Check.Arguments != `{"command":"make test"}` {
 		t.Errorf("with named sandboxes: %+v, %v", o.Check, err)
+	}
+	asks := Tools()
+	for i := range asks {
+		asks[i].Approve = true
+	}
+	if _, err := NewCheck(asks, &Check{Command: new("true")}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "require_confirmation") {
+		t.Errorf("with a sandbox whose calls are confirmed: %v", err)
+	}
+	if c, err := NewCheck(append(asks, shell...), &Check{Command: new("true")}); err != nil || c.Tool.Handler != "sandboxes" {
+		t.Errorf("with a shell that needs no confirmation beside it: %+v, %v", c, err)
 	}
 	if _, err := NewCheck(nil, &Check{Command: new("true")}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("without a sandbox: %v", err)

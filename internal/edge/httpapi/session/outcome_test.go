@@ -257,6 +257,16 @@ func TestBadOutcomes(t *testing.T) {
 	}
 }
 
+// TestCheckObeysConfirmation: an agent whose commands are confirmed runs none for a check.
+func TestCheckObeysConfirmation(t *testing.T) {
+	var asked []model.Request
+	k := openWith(t, `{"Confirm": ["run_code"]}`, script(&asked))
+	httpapitest.Refused(t, httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type": "user.define_outcome", "description": "x", "check": {"command": "x"}}`), 400, "validation_error", "require_confirmation")
+	if len(asked) > 0 {
+		t.Error("a model was asked")
+	}
+}
+
 // TestManagedOutcome: the same in Anthropic's form.
 func TestManagedOutcome(t *testing.T) {
 	var asked []model.Request
