@@ -163,7 +163,7 @@ func jsonDepth(ctx context.Context, a *arena) error {
 		"a huge number": `{"timeout":1` + strings.Repeat("0", 1_000_000) + "}", "a huge name": `{"` + strings.Repeat("n", 1_000_000) + `":1}`, "a huge exponent": `{"timeout":1e999999999}`, "a field twice": `{"code":"a","code":"b","language":"python"}`,
 		"names that differ by case": `{"code":"print(1)","CODE":"print(2)","language":"python"}`, "broken text": "{\"code\":\"\xff\xfe\",\"language\":\"python\"}", "half a surrogate": `{"code":"\ud800","language":"python"}`, "a tail": `{"code":"1","language":"python"}{}`,
 	} {
-		for _, path := range jsonPaths {
+		for _, path := range jsonPaths[:4] {
 			got, err := a.plain.once(ctx, http.MethodPost, path, []byte(body), "Content-Type", "application/json")
 			if err != nil {
 				return err

@@ -94,12 +94,15 @@ func clip(text string) string {
 	}, text)
 }
 
-// Cases returns all cases, sorted by group and in each group by how they are listed.
+// Cases returns all cases, group by group, in the order in which a run begins them.
 func Cases() []Case {
-	return slices.Concat(escapeCases(), persistenceCases(), egressCases(), tenancyCases(), scopeCases(), redactionCases(), fileCases(), archiveCases(),
+	return slices.Concat(
+		packageCases(), // which take longest
+		escapeCases(), persistenceCases(), egressCases(), tenancyCases(), scopeCases(), redactionCases(), fileCases(), archiveCases(),
 		webhookCases(), inputCases(), mcpCases(), terminalCases(), previewCases(), exhaustionCases(), auditCases(),
 		policyCases(), confirmCases(), handoffCases(), budgetCases(), costCases(), fetchCases(), mcpClientCases(), vaultCases(),
-		webChannelCases(), skillCases(), isolationCases(), rootCases(), idempotencyCases(), jsonCases(), cliCases(), streamCases(), canaryCases(), packageCases())
+		webChannelCases(), skillCases(), isolationCases(), rootCases(), idempotencyCases(), jsonCases(), cliCases(), streamCases(), canaryCases(),
+	)
 }
 
 // Match returns the cases that a pattern selects: a whole ID, a group, or a glob as
