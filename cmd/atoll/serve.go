@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -70,6 +71,9 @@ const gcPercent = 200
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
 func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
+	if err := app.CheckVolumes(ctx, cfg.Volumes); err != nil {
+		return &exit{exitUsage, err}
+	}
 	if err := a.firstImage(ctx, cfg, log); err != nil {
 		return err
 	}

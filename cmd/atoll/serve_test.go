@@ -56,3 +56,15 @@ func TestDevelopmentMode(t *testing.T) {
 		t.Error(stays)
 	}
 }
+
+// TestVolumesAreCheckedFirst checks that a wrong setting is reported before the image is missed.
+func TestVolumesAreCheckedFirst(t *testing.T) {
+	env := map[string]string{"ATOLL_DATA_DIR": t.TempDir(), "ATOLL_IMAGE": "none", "ATOLL_VOLUMES": "relative"}
+	if got := atoll(t, "", env, "serve", "--listen", "127.0.0.1:0"); got.code != exitUsage || !strings.Contains(got.err, "volumes: relative must be an absolute path") || strings.Contains(got.err, "image") {
+		t.Errorf("a wrong setting: %d, %s", got.code, got.err)
+	}
+	env["ATOLL_VOLUMES"] = ""
+	if got := atoll(t, "", env, "serve", "--listen", "127.0.0.1:0"); got.code != exitUsage || !strings.Contains(got.err, `no image "none"`) {
+		t.Errorf("without it: %d, %s", got.code, got.err)
+	}
+}

@@ -145,13 +145,13 @@ func (s *Server) openStorage(ctx context.Context) (err error) {
 		return nil
 	}
 	where := s.cfg.Settings.Volumes
-	scheme, _, isURL := strings.Cut(where, "://")
+	if err := CheckVolumes(ctx, where); err != nil {
+		return err
+	}
 	switch {
 	case where == "":
 		where = s.path("volumes")
-	case scheme == "file":
-		return errors.New("volumes: a folder is given by its path alone")
-	case isURL:
+	case strings.Contains(where, "://"):
 		if s.buckets.Volumes, err = blob.OpenBucket(ctx, where); err != nil {
 			return fmt.Errorf("volumes: %w", err)
 		}
@@ -160,8 +160,6 @@ func (s *Server) openStorage(ctx context.Context) (err error) {
 			return fmt.Errorf("volumes: %w", err)
 		}
 		return nil
-	case !filepath.IsAbs(where):
-		return fmt.Errorf("volumes: %s must be an absolute path, or a bucket's URL", where)
 	}
 	s.volumes.Dir = where
 	if s.cfg.Settings.Volumes != "" {

@@ -28,6 +28,7 @@ type List struct{ live *live }
 
 type live struct {
 	opened   atomic.Pointer[opened]
+	kept     kept
 	loopback atomic.Pointer[string] // the tenant that reaches this machine's loopback; nil for none
 }
 
@@ -45,7 +46,8 @@ func Parse(list []string) (List, error) {
 	return l, nil
 }
 
-// Set replaces what a parsed list opens. Connections that exist stay.
+// Set replaces what a parsed list opens. Connections that it does not let be made any more are
+// closed, also those with a request under way.
 func (l List) Set(list []string) error {
 	out := &opened{hosts: map[string]bool{}}
 	for _, s := range list {
@@ -61,6 +63,7 @@ func (l List) Set(list []string) error {
 		}
 	}
 	l.live.opened.Store(out)
+	l.cut()
 	return nil
 }
 
@@ -127,7 +130,11 @@ func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote 
 		}
 		return l.connect(named, remote)
 	}}
-	return d.DialContext(ctx, network, remote)
+	conn, err := d.DialContext(ctx, network, remote)
+	if err != nil || own {
+		return conn, err
+	}
+	return l.keep(conn, host)
 }
 
 // lookupTimeout bounds what a name may hold up its caller. A name that cannot be
