@@ -156,6 +156,7 @@ run code.`,
 			}))),
 		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Tenant), r.showTenant)),
 		set,
+		a.deleteTenant(r),
 		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).PolicyEvents),
 			listing(&r.printer, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
 				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
@@ -201,6 +202,9 @@ func nextAfterTenant(w io.Writer, server string, t sdk.Tenant) error {
 }
 
 func state(t sdk.Tenant) string {
+	if t.DeletedAt != nil {
+		return "being deleted since " + when(*t.DeletedAt)
+	}
 	if t.DisabledAt != nil {
 		return "disabled " + when(*t.DisabledAt)
 	}

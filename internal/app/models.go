@@ -21,7 +21,7 @@ func (s *Server) openModels(ctx context.Context) error {
 	s.tenants = tenant.NewAdmin(tenant.AdminConfig{
 		Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
 		CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
-		Reach: s.reach, Packages: s.installer(),
+		Reach: s.reach, Packages: s.installer(), Deleted: s.tenantDeleted,
 	})
 	allow, err := outbound.Parse(cfg.ModelAllow)
 	if err != nil {

@@ -327,6 +327,7 @@ func (s *Server) recover(ctx context.Context) error {
 	}
 	s.loops.Go(func() { s.sandboxes.Run(loops) })
 	s.loops.Go(func() { s.forgetThreads(loops) })
+	s.loops.Go(func() { s.eraser.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {
 			s.log.Error("results are not recorded any more", "error", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/erasure"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/control/tools"
@@ -118,6 +119,7 @@ type Server struct {
 	webhooks      *webhook.Client
 	jobs          *jobs.Client
 	tenants       *tenant.Admin
+	eraser        *erasure.Eraser
 	models        *model.Catalog
 	allow         allowed
 	web           *web.Service
@@ -189,6 +191,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"development mode", s.openDev},
 		{"tools", s.openTools},
 		{"runs", s.openRuns},
+		{"deletion of tenants", s.openErasure},
 		{"jobs", s.openJobs},
 		{"HTTP interface", s.openHTTP},
 		{"stored settings", s.openSettings},

@@ -59,6 +59,9 @@ var adminCalls = map[string]call{
 	"admin.tenants.change": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.ChangeTenant(ctx, a.text("tenant"), body[sdk.TenantChange](a))
 	},
+	"admin.tenants.delete": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
+		return c.DeleteTenant(ctx, a.text("tenant"))
+	},
 	"admin.environments.create": func(ctx context.Context, c *sdk.Client, a *args) (any, error) {
 		return c.CreateEnvironment(ctx, a.text("tenant"), body[sdk.EnvironmentChange](a))
 	},

@@ -216,7 +216,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{get, tenant + "/connections/team/grants", nil, 200, ""}, {del, tenant + "/connections/team/grants/{id}", nil, 204, ""}, {del, tenant + "/connections/team", nil, 204, ""},
 		{del, tenant + "/environments/main", nil, 204, ""},
 		{put, tenant + "/model-keys/declared", o("key", "sk-own"), 200, ""}, {get, tenant + "/model-keys", nil, 200, ""}, {del, tenant + "/model-keys/declared", nil, 204, ""},
-		{get, tenant + "/policy-events", nil, 200, ""}, {get, tenant + "/usage", nil, 200, ""}, {get, tenant + "/activity", nil, 200, ""},
+		{get, tenant + "/policy-events", nil, 200, ""}, {get, tenant + "/usage", nil, 200, ""}, {get, tenant + "/activity", nil, 200, ""}, {del, tenant, nil, 202, ""},
 		{get, "/v1/admin/tenants/described/audit", nil, 200, ""}, {get, "/v1/admin/tenants/described/audit/export", nil, 200, ""}, {post, "/v1/admin/tenants/described/audit/verify", nil, 200, ""},
 	}...)
 	client := &http.Client{Transport: openapitest.Transport{Base: &http.Transport{}}}

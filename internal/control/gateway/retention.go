@@ -33,8 +33,34 @@ func (g *Gateway) Purge(ctx context.Context, keep time.Duration) (int, error) {
 // Forget deletes the executions of a run that is gone. Purge does so later with what is
 // left.
 func (g *Gateway) Forget(ctx context.Context, run string) error {
+	return g.forget(ctx, func() ([]*execution.Execution, error) { return g.cfg.Store.OfRun(ctx, run, purgeBatch) })
+}
+
+// ForgetTenant deletes the executions of a tenant that have ended.
+func (g *Gateway) ForgetTenant(ctx context.Context, id tenant.ID) error {
+	return g.forget(ctx, func() ([]*execution.Execution, error) { return g.cfg.Store.OfTenant(ctx, id, purgeBatch) })
+}
+
+// CancelTenant ends the executions of a tenant that run.
+func (g *Gateway) CancelTenant(ctx context.Context, id tenant.ID) error {
 	for {
-		all, err := g.cfg.Store.OfRun(ctx, run, purgeBatch)
+		running, _, err := g.cfg.Store.List(ctx, execution.Filter{Tenant: id, Status: execution.Running, Limit: 100})
+		if err != nil || len(running) == 0 {
+			return err
+		}
+		for _, e := range running {
+			_, err := g.Cancel(ctx, id, e.TraceID)
+			if k := fault.KindOf(err); err != nil && k != fault.Conflict && k != fault.NotFound {
+				return err
+			}
+		}
+	}
+}
+
+// forget deletes executions that have ended, with their logs.
+func (g *Gateway) forget(ctx context.Context, some func() ([]*execution.Execution, error)) error {
+	for {
+		all, err := some()
 		if err != nil || len(all) == 0 {
 			return err
 		}

@@ -58,6 +58,8 @@ type Store interface {
 	// there are not. OfRun returns those of a run that have ended. Delete removes the
 	// records, but those that are running, and what they kept counts no more.
 	OfRun(ctx context.Context, run string, limit int) ([]*Execution, error)
+	// OfTenant returns executions of a tenant that have ended, at most limit, without output.
+	OfTenant(ctx context.Context, tenant string, limit int) ([]*Execution, error)
 	Expired(ctx context.Context, keep time.Duration, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
 

@@ -24,7 +24,7 @@ type GrantTo struct {
 // CreateConnection makes a connection of a tenant, once it is known that it leads
 // somewhere. c has what its owner says of it; its prefix is read from prefix.
 func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c storage.Connection) (storage.Connection, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return storage.Connection{}, err
 	}
@@ -85,7 +85,7 @@ func (a *Admin) ChangeConnection(ctx context.Context, tenant, idOrSlug string, c
 
 // Connection returns a connection by its id or slug.
 func (a *Admin) Connection(ctx context.Context, tenant, idOrSlug string) (storage.Connection, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return storage.Connection{}, err
 	}
@@ -94,7 +94,7 @@ func (a *Admin) Connection(ctx context.Context, tenant, idOrSlug string) (storag
 
 // Connections returns a tenant's connections.
 func (a *Admin) Connections(ctx context.Context, tenant string) ([]storage.Connection, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ type LimitsChange struct {
 // server's limits unless c says otherwise. It is noted as a PolicyEvent by actor.
 func (a *Admin) CreateEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.changeable(ctx, tenant)
 	if err != nil {
 		return Environment{}, err
 	}
@@ -87,7 +87,7 @@ func (a *Admin) Limits() runtime.Limits { return a.cfg.Limits }
 // it was started with.
 func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Environment{}, err
 	}
@@ -111,7 +111,7 @@ func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, 
 
 // Environment returns an environment by its id or name.
 func (a *Admin) Environment(ctx context.Context, tenant, idOrName string) (Environment, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Environment{}, err
 	}
@@ -120,7 +120,7 @@ func (a *Admin) Environment(ctx context.Context, tenant, idOrName string) (Envir
 
 // Environments returns a tenant's environments.
 func (a *Admin) Environments(ctx context.Context, tenant string) ([]Environment, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

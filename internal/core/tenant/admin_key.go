@@ -32,7 +32,7 @@ type KeyChange struct {
 // as a PolicyEvent by actor.
 func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name string, c KeyChange) (Key, string, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.changeable(ctx, tenant)
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -74,7 +74,7 @@ func newKey(id ID, name string) (Key, string) {
 // of one that was revoked.
 func (a *Admin) ChangeKey(ctx context.Context, tenant, idOrName string, c KeyChange) (Key, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Key{}, err
 	}
@@ -96,7 +96,7 @@ func (a *Admin) ChangeKey(ctx context.Context, tenant, idOrName string, c KeyCha
 
 // Key returns a key's record by its id or name.
 func (a *Admin) Key(ctx context.Context, tenant, idOrName string) (Key, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Key{}, err
 	}
@@ -105,7 +105,7 @@ func (a *Admin) Key(ctx context.Context, tenant, idOrName string) (Key, error) {
 
 // Keys returns the records of a tenant's keys, revoked ones too.
 func (a *Admin) Keys(ctx context.Context, tenant string) ([]Key, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

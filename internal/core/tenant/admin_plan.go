@@ -49,7 +49,7 @@ func (a *Admin) PutPlan(ctx context.Context, actor string, p Plan) (Plan, error)
 	if err == nil {
 		before = old.policy()
 	}
-	operator, err := a.store.Tenant(ctx, Operator)
+	operator, err := a.find(ctx, Operator)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -76,7 +76,7 @@ func (a *Admin) DeletePlan(ctx context.Context, actor, name string) error {
 	if p.BuiltIn {
 		return builtIn(name)
 	}
-	operator, err := a.store.Tenant(ctx, Operator)
+	operator, err := a.find(ctx, Operator)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ var Networks = []Network{DefaultPublic, InternalOnly}
 // has not opted in.
 func (a *Admin) PutTemplate(ctx context.Context, actor, tenant, name string, network Network) (Template, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Template{}, err
 	}
@@ -41,7 +41,7 @@ func (a *Admin) PutTemplate(ctx context.Context, actor, tenant, name string, net
 
 // Template returns a template by its name.
 func (a *Admin) Template(ctx context.Context, tenant, name string) (Template, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return Template{}, err
 	}
@@ -50,7 +50,7 @@ func (a *Admin) Template(ctx context.Context, tenant, name string) (Template, er
 
 // Templates returns a tenant's templates.
 func (a *Admin) Templates(ctx context.Context, tenant string) ([]Template, error) {
-	t, err := a.store.Tenant(ctx, tenant)
+	t, err := a.find(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantCh
 	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
 		return Tenant{}, err
 	}
-	return a.store.Tenant(ctx, t.ID)
+	return a.find(ctx, t.ID)
 }
 
 // CreateTenantWithEnvironment makes a tenant and its first environment: with the image named
@@ -77,7 +77,7 @@ func (a *Admin) CreateTenantWithEnvironment(ctx context.Context, actor, name, en
 	if err := a.store.CreateEnvironment(ctx, e, e.made(actor)); err != nil {
 		return Tenant{}, Environment{}, err
 	}
-	if t, err = a.store.Tenant(ctx, t.ID); err != nil {
+	if t, err = a.find(ctx, t.ID); err != nil {
 		return Tenant{}, Environment{}, err
 	}
 	e, err = a.store.Environment(ctx, t.ID, e.ID)
@@ -113,9 +113,14 @@ func (a *Admin) newTenant(ctx context.Context, name string, c TenantChange) (Ten
 	return t, c.apply(&t)
 }
 
+// Recorded is Tenant, and finds deleted tenants too, by their ids: their audit trails stay.
+func (a *Admin) Recorded(ctx context.Context, idOrName string) (Tenant, error) {
+	return a.store.Tenant(ctx, idOrName)
+}
+
 // Tenant returns a tenant by its id or name.
 func (a *Admin) Tenant(ctx context.Context, idOrName string) (Tenant, error) {
-	return a.store.Tenant(ctx, idOrName)
+	return a.find(ctx, idOrName)
 }
 
 // Tenants returns every tenant.
@@ -125,12 +130,15 @@ func (a *Admin) Tenants(ctx context.Context) ([]Tenant, error) { return a.store.
 // PolicyEvent by actor.
 func (a *Admin) ChangeTenant(ctx context.Context, actor, idOrName string, c TenantChange) (Tenant, error) {
 	defer a.changing()()
-	t, err := a.store.Tenant(ctx, idOrName)
+	t, err := a.find(ctx, idOrName)
 	if err != nil {
 		return Tenant{}, err
 	}
 	if err := a.checkTenant(ctx, t.ID, c); err != nil {
 		return Tenant{}, err
+	}
+	if t.DeletedAt != nil {
+		return Tenant{}, errDeleted(&t)
 	}
 	if t.Name == Operator && c.Disabled != nil && *c.Disabled {
 		return Tenant{}, fault.New(fault.Conflict, "the tenant %s cannot be disabled: its keys administer the others", Operator)
@@ -144,7 +152,7 @@ func (a *Admin) ChangeTenant(ctx context.Context, actor, idOrName string, c Tena
 	})
 }
 
-// PolicyEvents returns what was changed of a tenant, oldest first.
+// PolicyEvents returns what was changed of a tenant, oldest first, also of one that was deleted.
 func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEvent, error) {
 	t, err := a.store.Tenant(ctx, idOrName)
 	if err != nil {

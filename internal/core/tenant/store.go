@@ -12,8 +12,12 @@ import (
 type Store interface {
 	// CreateTenant, PutPlan and DeletePlan append events in the same transaction.
 	CreateTenant(ctx context.Context, t Tenant, events ...PolicyEvent) error
+	// Tenant finds erased tenants too, by their ids.
 	Tenant(ctx context.Context, idOrName string) (Tenant, error)
-	Tenants(ctx context.Context) ([]Tenant, error)
+	Tenants(ctx context.Context) ([]Tenant, error) // without erased ones
+	// DeleteTenant begins the deletion of a tenant: its keys are revoked, and it is disabled.
+	// A tenant that is being deleted already is left as it is, and its events are not appended.
+	DeleteTenant(ctx context.Context, id ID, events ...PolicyEvent) (Tenant, error)
 	// ChangeTenant lets change alter a tenant and appends the events it returns,
 	// all in one transaction that no other change of the tenant comes between.
 	// change must not use the store.

@@ -59,6 +59,8 @@ type Tenant struct {
 	KeyIsolationEnabled bool
 	CreatedAt           time.Time
 	DisabledAt          *time.Time // its keys are refused from then on
+	DeletedAt           *time.Time // when its deletion was asked for; nil for never
+	ErasedAt            *time.Time // since when nothing is left of it but its audit trail and policy events
 }
 
 // Plan bounds what a tenant may use. Zero means no bound where that is said.

@@ -20,7 +20,7 @@ type names struct {
 	web    string // a program's call of a service of the web, to any gateway
 	webEnd string // + a random name: the call is given up
 
-	threadDeleted string // to all processes
+	threadDeleted, tenantDeleted string // to all processes
 
 	results, outputs, startsStream string // streams
 	turns                          string // a key-value bucket
@@ -37,7 +37,7 @@ func namesOf(installation string) names {
 	return names{
 		start: subject + "start", exec: subject + "exec.", run: subject + "run.", turn: subject + "turn.",
 		result: subject + "result.", log: subject + "log.", news: subject + "news.", starts: subject + "starts.", web: subject + "web", webEnd: subject + "web.end.",
-		threadDeleted: subject + "thread.deleted",
-		results:       stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS",
+		threadDeleted: subject + "thread.deleted", tenantDeleted: subject + "tenant.deleted",
+		results: stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS",
 	}
 }

@@ -156,6 +156,11 @@ func (s *executions) OfRun(ctx context.Context, run string, limit int) ([]*execu
 		WHERE run = ? AND run <> '' AND completed_at IS NOT NULL LIMIT ?`, run, limit)
 }
 
+func (s *executions) OfTenant(ctx context.Context, tenant string, limit int) ([]*execution.Execution, error) {
+	return s.many(ctx, "list a tenant's", `SELECT `+executionTable.selected+` FROM executions
+		WHERE tenant = ? AND status <> 'running' LIMIT ?`, tenant, limit)
+}
+
 // recentRows bounds how many executions Recent looks at.
 const recentRows = 10_000
 

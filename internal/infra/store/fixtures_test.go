@@ -15,5 +15,7 @@ func init() {
 	fixtures[49] = `INSERT INTO approvals (id, tenant, key_id, environment, session, run, event, item, thread, agent, tool, server, arguments, status, created_at)
 		VALUES ('apr_49', 'ten_1', 'key_9', 'env_1', 'sess_1', 'run_1', 2, '', '', 'agt_1', 'run_code', '', 'sealed', 'denied', 1700000000000001)`
 	checks[49] = `SELECT count(*) FROM approvals a JOIN session_calls c ON c.session = a.session AND c.seq = a.event WHERE a.id = 'apr_49' AND a.next = '' AND a.deadline IS NULL`
+	fixtures[47] = `UPDATE tenants SET deleted_at = 47, erased_at = 48 WHERE id = 'ten_1'`
+	checks[47] = `SELECT count(*) FROM tenants WHERE deleted_at = 47 AND erased_at = 48`
 	checks[40] = `SELECT count(*) FROM tokens WHERE id = 'tok_9_1' AND rights = '["approve"]'`
 }

@@ -244,8 +244,10 @@ func sources(t *testing.T, c Config) (all []int64) {
 	return all
 }
 
-// upgradeThrough has a database written by some versions, one after the other, and opens it.
-func upgradeThrough(t *testing.T, c Config, through []int64) {
+// writeThrough has a database written by some versions, one after the other. It returns all
+// versions of which there are rows.
+func writeThrough(t *testing.T, c Config, through []int64) (written []int64) {
+	t.Helper()
 	ctx := t.Context()
 	p, err := openPool(ctx, c)
 	if err != nil {
@@ -255,7 +257,6 @@ func upgradeThrough(t *testing.T, c Config, through []int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written := []int64{}
 	for _, version := range through {
 		if _, err := g.UpTo(ctx, version); err != nil {
 			t.Fatal(err)
@@ -275,6 +276,13 @@ func upgradeThrough(t *testing.T, c Config, through []int64) {
 	if err := p.close(); err != nil {
 		t.Fatal(err)
 	}
+	return written
+}
+
+// upgradeThrough opens a database that some versions have written, one after the other.
+func upgradeThrough(t *testing.T, c Config, through []int64) {
+	ctx := t.Context()
+	written := writeThrough(t, c, through)
 	for range 2 { // the second time there is nothing to do
 		db := mustOpen(t, c)
 		for _, v := range written {

@@ -32,6 +32,8 @@ var tenantTable = newTable("tenants",
 	col("hourly_cap", all, func(t *tenant.Tenant) any { return &t.HourlyCap }),
 	col("created_at", fixed, func(t *tenant.Tenant) any { return timeAt(&t.CreatedAt) }),
 	col("disabled_at", all, func(t *tenant.Tenant) any { return maybeTimeAt(&t.DisabledAt) }),
+	col("deleted_at", read, func(t *tenant.Tenant) any { return maybeTimeAt(&t.DeletedAt) }),
+	col("erased_at", read, func(t *tenant.Tenant) any { return maybeTimeAt(&t.ErasedAt) }),
 )
 
 func scanTenant(sc scanner) (t tenant.Tenant, err error) { return t, tenantTable.scan(sc, &t) }
@@ -82,7 +84,7 @@ func (s *tenants) Tenant(ctx context.Context, idOrName string) (tenant.Tenant, e
 }
 
 func (s *tenants) Tenants(ctx context.Context) ([]tenant.Tenant, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+tenantTable.selected+` FROM tenants ORDER BY seq`)
+	rows, err := s.db.read.rows(ctx, `SELECT `+tenantTable.selected+` FROM tenants WHERE erased_at IS NULL ORDER BY seq`)
 	all, err := collect(rows, err, scanTenant)
 	return all, s.db.read.wrap("list tenants", err)
 }

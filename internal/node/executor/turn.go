@@ -264,6 +264,21 @@ func (x *Executor) EndTurn(name string) {
 	}
 }
 
+// EndTurnsOf is EndTurn for all turns of a tenant.
+func (x *Executor) EndTurnsOf(tenant string) {
+	x.mu.Lock()
+	var names []string
+	for name, t := range x.turns {
+		if t.tenant == tenant {
+			names = append(names, name)
+		}
+	}
+	x.mu.Unlock()
+	for _, name := range names {
+		x.EndTurn(name)
+	}
+}
+
 // endTurns ends all turns, or leaves those to the next process whose sandboxes it can take
 // over. No job may be under way.
 func (x *Executor) endTurns() {

@@ -285,6 +285,7 @@ CALLS: dict[str, Callable[[Any, Args], Any]] = {
     "admin.tenants.list": simple("admin.tenants.list"),
     "admin.tenants.get": simple("admin.tenants.get", "tenant"),
     "admin.tenants.change": simple("admin.tenants.update", "tenant"),
+    "admin.tenants.delete": simple("admin.tenants.delete", "tenant"),
     "admin.environments.create": simple("admin.environments.create", "tenant"),
     "admin.environments.list": simple("admin.environments.list", "tenant"),
     "admin.environments.get": simple("admin.environments.get", "tenant", "environment"),

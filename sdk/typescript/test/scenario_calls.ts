@@ -296,6 +296,7 @@ export const calls: Record<string, Call> = {
   "admin.tenants.list": (c, a, o) => items(c.admin.tenants.list(a, o)),
   "admin.tenants.get": of("tenant", (c, t, _, o) => c.admin.tenants.get(t, o)),
   "admin.tenants.change": of("tenant", (c, t, change, o) => c.admin.tenants.change(t, change, o)),
+  "admin.tenants.delete": of("tenant", (c, t, _, o) => c.admin.tenants.delete(t, o)),
   "admin.environments.create": of("tenant", (c, t, r, o) => c.admin.environments.create(t, r, o)),
   "admin.environments.list": of("tenant", (c, t, q, o) => items(c.admin.environments.list(t, q, o))),
   "admin.environments.get": ofTenant("environment", (c, t, e, _, o) => c.admin.environments.get(t, e, o)),

@@ -35,7 +35,7 @@ func auditParams(span []httpapi.Param) []httpapi.Param {
 }
 
 func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err error) {
-	t, err := h.tenantOf(c)
+	t, err := h.recordedOf(c)
 	if err != nil {
 		return out, err
 	}
@@ -83,7 +83,7 @@ func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err e
 
 // exportAudit writes rows as they are read, one a line.
 func (h *Handlers) exportAudit(c *httpapi.Call) error {
-	t, err := h.tenantOf(c)
+	t, err := h.recordedOf(c)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport
 		return out, err
 	}
 	if !there {
-		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "no tenant " + id + " is on record, but its trail is there: tenants are never deleted by a server"})
+		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "no tenant " + id + " is on record, but its trail is there: a server that deletes a tenant keeps a record of it"})
 	}
 	return reportOf(r), nil
 }
@@ -140,7 +140,7 @@ func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport
 // trailOf finds the trail that a path names: a tenant's, or that of a tenant
 // which is not on record any more, by its id.
 func (h *Handlers) trailOf(c *httpapi.Call) (id tenant.ID, there bool, err error) {
-	t, err := h.tenantOf(c)
+	t, err := h.recordedOf(c)
 	if err == nil || fault.KindOf(err) != fault.NotFound {
 		return t.ID, true, err
 	}

@@ -45,6 +45,15 @@ func (h *Handlers) tenantOf(c *httpapi.Call) (tenant.Tenant, error) {
 	return h.Tenants.Tenant(c.Context(), name)
 }
 
+// recordedOf is tenantOf, and finds deleted tenants too, by their ids.
+func (h *Handlers) recordedOf(c *httpapi.Call) (tenant.Tenant, error) {
+	name, err := named(c, "tenant")
+	if err != nil {
+		return tenant.Tenant{}, err
+	}
+	return h.Tenants.Recorded(c.Context(), name)
+}
+
 // lists serves a list of what a tenant has.
 func lists[T, W any](find func(ctx context.Context, tenant string) ([]T, error), id func(T) string, wire func(T) W) httpapi.Endpoint {
 	return httpapi.Returns(func(c *httpapi.Call) (out httpapi.Page[W], err error) {

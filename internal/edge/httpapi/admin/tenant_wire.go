@@ -24,6 +24,7 @@ type Tenant struct {
 	KeyIsolation   bool         `json:"key_isolation_enabled" doc:"Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own."`
 	CreatedAt      time.Time    `json:"created_at"`
 	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
+	DeletedAt      *time.Time   `json:"deleted_at" doc:"When its deletion was asked for; null if it was not. The tenant is answered as unknown once nothing of it is left."`
 
 	Environment *FirstEnvironment `json:"environment,omitzero" doc:"Only in the answer to creating it: the environment that was created with it."`
 }
@@ -84,7 +85,7 @@ func tenantOf(t tenant.Tenant) Tenant {
 	return Tenant{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits, MonthlyCost: t.MonthlyCost,
 		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays, AuditText: t.AuditText,
-		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
+		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, DeletedAt: t.DeletedAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
 		KeyIsolation: t.KeyIsolationEnabled,
 	}
 }

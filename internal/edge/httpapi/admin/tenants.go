@@ -33,6 +33,16 @@ func (h *Handlers) getTenant(c *httpapi.Call) (out Tenant, err error) {
 	return tenantOf(t), err
 }
 
+// deleteTenant begins the deletion of a tenant, which goes on after the answer.
+func (h *Handlers) deleteTenant(c *httpapi.Call) (out Tenant, err error) {
+	name, err := named(c, "tenant")
+	if err != nil {
+		return out, err
+	}
+	t, err := h.Tenants.DeleteTenant(c.Context(), c.Caller.Key.ID, name)
+	return tenantOf(t), err
+}
+
 func (h *Handlers) changeTenant(c *httpapi.Call, in *TenantChange) (out Tenant, err error) {
 	name, err := named(c, "tenant")
 	if err != nil {

@@ -38,6 +38,8 @@ export class AdminTenants extends Resource {
   get = (tenant: string, o?: CallOptions) => this.t.get<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
   /** Changes a tenant: what is left out stays. */
   change = (tenant: string, change: TenantChange, o?: CallOptions) => this.t.patch<Tenant>(p`/v1/admin/tenants/${tenant}`, change, o);
+  /** Deletes a tenant with everything that belongs to it, which goes on after the answer. */
+  delete = (tenant: string, o?: CallOptions) => this.t.delete<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
 }
 
 /** What agents of a tenant may do with execute_code, by template. */

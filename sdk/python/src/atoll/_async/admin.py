@@ -53,6 +53,10 @@ class AsyncTenants(AsyncResource):
         """Changes a tenant's plan, budget, or state."""
         return await self._one(types.Tenant, "PATCH", TENANT, tenant, body=change)
 
+    async def delete(self, tenant: str) -> types.Tenant:
+        """Deletes a tenant with everything that belongs to it, which goes on after the answer."""
+        return await self._one(types.Tenant, "DELETE", TENANT, tenant)
+
     async def usage(
         self,
         tenant: str,

@@ -54,6 +54,10 @@ class Tenants(Resource):
         """Changes a tenant's plan, budget, or state."""
         return self._one(types.Tenant, "PATCH", TENANT, tenant, body=change)
 
+    def delete(self, tenant: str) -> types.Tenant:
+        """Deletes a tenant with everything that belongs to it, which goes on after the answer."""
+        return self._one(types.Tenant, "DELETE", TENANT, tenant)
+
     def usage(
         self,
         tenant: str,

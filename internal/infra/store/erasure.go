@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// erasures is the tenant.ErasureStore.
+type erasures struct{ db *DB }
+
+// Erasures deletes what tenants leave behind.
+func (db *DB) Erasures() tenant.ErasureStore { return &erasures{db} }
+
+func (s *tenants) DeleteTenant(ctx context.Context, id tenant.ID, events ...tenant.PolicyEvent) (tenant.Tenant, error) {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `UPDATE tenants SET deleted_at = atoll_now(), disabled_at = coalesce(disabled_at, atoll_now()) WHERE id = ? AND deleted_at IS NULL`, id)
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := t.exec(ctx, `UPDATE keys SET revoked_at = atoll_now() WHERE tenant = ? AND revoked_at IS NULL`, id); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
+	})
+	if err != nil {
+		return tenant.Tenant{}, s.db.write.wrap("delete a tenant", err)
+	}
+	return s.Tenant(ctx, id)
+}
+
+func (s *erasures) Deleted(ctx context.Context) ([]tenant.Tenant, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+tenantTable.selected+` FROM tenants WHERE deleted_at IS NOT NULL AND erased_at IS NULL ORDER BY deleted_at`)
+	all, err := collect(rows, err, scanTenant)
+	return all, s.db.read.wrap("list deleted tenants", err)
+}
+
+func (s *erasures) Halt(ctx context.Context, id tenant.ID) error {
+	return s.db.write.wrap("halt a deleted tenant", s.db.write.transact(ctx, func(t *tx) error {
+		for _, statement := range []string{
+			`UPDATE keys SET revoked_at = atoll_now() WHERE tenant = ? AND revoked_at IS NULL`,
+			`DELETE FROM session_queue WHERE session IN (SELECT id FROM sessions WHERE tenant = ?)`,
+			`UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE tenant = ? AND due_at IS NOT NULL`,
+			`UPDATE sandboxes SET bereft = TRUE WHERE tenant = ? AND state <> 'destroyed' AND NOT bereft`,
+		} {
+			if _, err := t.exec(ctx, statement, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func (s *erasures) Remains(ctx context.Context, id tenant.ID) (r tenant.Remains, err error) {
+	err = s.db.read.row(ctx, `SELECT
+			(SELECT count(*) FROM executions WHERE tenant = ? AND status = 'running'),
+			(SELECT count(*) FROM runs WHERE tenant = ? AND due_at IS NOT NULL),
+			(SELECT count(*) FROM sandboxes WHERE tenant = ? AND state <> 'destroyed'),
+			(SELECT coalesce(min(executor), '') FROM sandboxes WHERE tenant = ? AND state <> 'destroyed')`, id, id, id, id).
+		Scan(&r.Executions, &r.Runs, &r.Sandboxes, &r.Executor)
+	return r, s.db.read.wrap("look what is left of a tenant", err)
+}
+
+func (s *erasures) ExpireRuns(ctx context.Context, id tenant.ID) error {
+	_, err := s.db.write.exec(ctx, `UPDATE runs SET expires_at = ended_at WHERE tenant = ? AND due_at IS NULL AND (expires_at IS NULL OR expires_at > ended_at)`, id)
+	return s.db.write.wrap("expire the runs of a tenant", err)
+}
+
+// tenantRows are the tables with rows of tenants by their primary keys, in an order that foreign
+// keys allow. Rows of executions and runs are not among them: they go with what they have left
+// elsewhere. Rows of other tables go with those that they refer to.
+var tenantRows = []struct{ table, key string }{
+	{"grants", "id"}, {"connections", "id"}, {"tokens", "id"}, {"keys", "id"}, {"templates", "tenant, name"}, {"model_keys", "tenant, model"},
+	{"snapshots", "id"}, {"sandboxes", "id"}, {"environments", "id"},
+	{"sessions", "id"}, {"agents", "id"}, {"skills", "id"}, {"vaults", "id"}, {"files", "id"}, {"threads", "tenant, id"},
+	{"thread_litter", "tenant"}, {"snapshot_litter", "tenant"},
+	{"idempotent_requests", "tenant, caller, key"}, {"idempotency_keys", "tenant, key"},
+	{"usage_entries", "tenant, at, trace_id"}, {"usage_days", "tenant, day, source"}, {"charges", "tenant, at, id"}, {"charge_days", "tenant, day, kind, name"},
+	{"breaker_counts", "tenant, dimension, agent, starts_at"}, {"activity_texts", "tenant, trace_id"}, {"agent_days", "tenant, day, agent, session"},
+}
+
+func (s *erasures) Erase(ctx context.Context, id tenant.ID, most int) (int, error) {
+	for _, rows := range tenantRows {
+		n, err := s.erase(ctx, rows.table, rows.key, id, most)
+		if err != nil || n > 0 {
+			return n, s.db.write.wrap("erase a tenant", err)
+		}
+	}
+	return 0, nil
+}
+
+// erase deletes rows of one table. Readers of a session are told that it is gone.
+func (s *erasures) erase(ctx context.Context, table, key string, id tenant.ID, most int) (n int, err error) {
+	first, _, _ := strings.Cut(key, ",")
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		rows, err := t.rows(ctx, `DELETE FROM `+table+` WHERE (`+key+`) IN (SELECT `+key+` FROM `+table+` WHERE tenant = ? LIMIT ?) RETURNING `+first, id, most)
+		gone, err := collect(rows, err, func(sc scanner) (id string, err error) { return id, sc.Scan(&id) })
+		if table == "sessions" {
+			for _, session := range gone {
+				t.changes(session)
+			}
+		}
+		n = len(gone)
+		return err
+	})
+	return n, err
+}
+
+func (s *erasures) Finish(ctx context.Context, id tenant.ID) error {
+	_, err := s.db.write.exec(ctx, `UPDATE tenants SET erased_at = atoll_now(), name = id, redaction_off = '' WHERE id = ? AND deleted_at IS NOT NULL AND erased_at IS NULL`, id)
+	return s.db.write.wrap("finish the deletion of a tenant", err)
+}
