@@ -121,6 +121,20 @@ func TestAdminCommands(t *testing.T) {
 	if out := o.says("tenant create third --env=", "name third"); strings.Contains(out, "environment") {
 		t.Errorf("without an environment: %s", out)
 	}
+	if _, says := o.run(2, "tenant", "delete", "third"); !strings.Contains(says, "pass --yes") {
+		t.Errorf("deleting without a word: %s", says)
+	}
+	o.says("tenant show third", "state active")
+	o.says("tenant delete third --yes --detach", "is deleting the tenant third")
+	o.says("tenant show third", "state being deleted since")
+	o.says("tenant list", "being deleted")
+	o.says("tenant events operator", "tenant/third")
+	if _, says := o.run(1, "tenant", "delete", "operator", "--yes"); !strings.Contains(says, "administer the others") {
+		t.Errorf("deleting the operator: %s", says)
+	}
+	if _, says := o.run(1, "tenant", "delete", "nobody", "--yes"); !strings.Contains(says, "not_found") {
+		t.Errorf("deleting nobody: %s", says)
+	}
 	o.says("tenant events second", "environment/reports", "default")
 	o.says("tenant set acme --hourly-cap 3 --audit-days 90", "daily 7, hourly 3", "90 days")
 	o.says("tenant set acme --daily-cap server", "daily server's, hourly 3")

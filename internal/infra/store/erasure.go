@@ -75,7 +75,7 @@ var tenantRows = []struct{ table, key string }{
 	{"snapshots", "id"}, {"sandboxes", "id"}, {"environments", "id"},
 	{"sessions", "id"}, {"agents", "id"}, {"skills", "id"}, {"vaults", "id"}, {"files", "id"}, {"threads", "tenant, id"},
 	{"thread_litter", "tenant"}, {"snapshot_litter", "tenant"},
-	{"idempotent_requests", "tenant, caller, key"}, {"idempotency_keys", "tenant, key"},
+	{"idempotent_objects", "tenant, object, caller, key"}, {"idempotent_requests", "tenant, caller, key"}, {"idempotency_keys", "tenant, key"},
 	{"usage_entries", "tenant, at, trace_id"}, {"usage_days", "tenant, day, source"}, {"charges", "tenant, at, id"}, {"charge_days", "tenant, day, kind, name"},
 	{"breaker_counts", "tenant, dimension, agent, starts_at"}, {"activity_texts", "tenant, trace_id"}, {"agent_days", "tenant, day, agent, session"},
 }

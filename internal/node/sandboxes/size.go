@@ -18,6 +18,9 @@ const (
 
 // setSize gives a sandbox less than its environment's have.
 func setSize(sb *sandbox.Sandbox, size sandbox.Size) error {
+	if size == (sandbox.Size{}) {
+		return nil
+	}
 	most := sandbox.Size{CPU: sb.Limits.CPU, Memory: sb.Limits.Memory, Disk: sb.Disk}
 	switch {
 	case size.CPU < 0:
