@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -68,7 +69,8 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 				Reach:        func(context.Context, *storage.Connection) error { return nil },
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers, Executions: w.Gateway, Webhooks: again{},
-			Models: catalogOf(t, w.DB.Models(), tenants),
+			Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()}),
+			Models:    catalogOf(t, w.DB.Models(), tenants),
 		},
 	}
 	handlers.Agents = &agentapi.Handlers{Store: w.DB.Agents(), Models: handlers.Admin.Models}

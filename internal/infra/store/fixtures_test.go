@@ -7,6 +7,8 @@ func init() {
 	fixtures[40] = `UPDATE tokens SET rights = '["approve"]' WHERE id = 'tok_9_1'`
 	fixtures[42] = `INSERT INTO idempotent_objects (tenant, object, caller, key) SELECT tenant, 'sb_42', caller, key FROM idempotent_requests`
 	checks[42] = `SELECT count(*) FROM idempotent_objects WHERE object = 'sb_42'`
+	fixtures[44] = `UPDATE sandboxes SET image_warning = 'warning 44'`
+	checks[44] = `SELECT count(*) FROM sandboxes WHERE image_warning = 'warning 44'`
 	fixtures[46] = `UPDATE snapshots SET disk_limit = 46 WHERE id = 'snap-0123456789abcdef'`
 	checks[46] = `SELECT count(*) FROM snapshots WHERE disk_limit = 46`
 	fixtures[48] = `INSERT INTO activity_texts (tenant, trace_id, text, expires_at) VALUES ('ten_1', 'trc_1', 'sealed', 1700000000000002)`
