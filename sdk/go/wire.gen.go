@@ -5542,6 +5542,9 @@ type Tenant struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
+	// DeletedAt When its deletion was asked for; null if it was not. The tenant is answered as unknown once nothing of it is left.
+	DeletedAt *time.Time `json:"deleted_at"`
+
 	// DisabledAt Since when its keys are refused; null if they are not.
 	DisabledAt *time.Time `json:"disabled_at"`
 

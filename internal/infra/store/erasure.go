@@ -73,7 +73,7 @@ func (s *erasures) ExpireRuns(ctx context.Context, id tenant.ID) error {
 var tenantRows = []struct{ table, key string }{
 	{"grants", "id"}, {"connections", "id"}, {"tokens", "id"}, {"keys", "id"}, {"templates", "tenant, name"}, {"model_keys", "tenant, model"},
 	{"snapshots", "id"}, {"sandboxes", "id"}, {"environments", "id"},
-	{"sessions", "id"}, {"agents", "id"}, {"skills", "id"}, {"vaults", "id"}, {"files", "id"}, {"threads", "tenant, id"},
+	{"approvals", "id"}, {"sessions", "id"}, {"agents", "id"}, {"skills", "id"}, {"vaults", "id"}, {"files", "id"}, {"threads", "tenant, id"},
 	{"thread_litter", "tenant"}, {"snapshot_litter", "tenant"},
 	{"idempotent_objects", "tenant, object, caller, key"}, {"idempotent_requests", "tenant, caller, key"}, {"idempotency_keys", "tenant, key"},
 	{"usage_entries", "tenant, at, trace_id"}, {"usage_days", "tenant, day, source"}, {"charges", "tenant, at, id"}, {"charge_days", "tenant, day, kind, name"},

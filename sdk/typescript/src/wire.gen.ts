@@ -5663,6 +5663,11 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
+             * When its deletion was asked for; null if it was not. The tenant is answered as unknown once nothing of it is left.
+             */
+            deleted_at: string | null;
+            /**
+             * Format: date-time
              * Since when its keys are refused; null if they are not.
              */
             disabled_at: string | null;

@@ -3809,6 +3809,10 @@ class Tenant(Record):
     """
     When it was made.
     """
+    deleted_at: datetime | None
+    """
+    When its deletion was asked for; null if it was not. The tenant is answered as unknown once nothing of it is left.
+    """
     disabled_at: datetime | None
     """
     Since when its keys are refused; null if they are not.
