@@ -69,6 +69,7 @@ func TestApprovals(t *testing.T) {
 	}
 	t.Run("session", func(t *testing.T) { approvalsOfSession(t, &talker{t, line, key, ""}, asking, code, other) })
 	t.Run("response", func(t *testing.T) { approvalsOfResponse(t, s, key, other) })
+	t.Run("command line", func(t *testing.T) { approvalsByHand(t, k.on(t).begin(asking), code) })
 	t.Run("tokens", func(t *testing.T) {
 		id := waitingCall(t, k.on(t).begin(asking), code("print(1)"))
 		for right, status := range map[string]int{"outcomes": http.StatusForbidden, "confirm": http.StatusOK} {
@@ -104,6 +105,28 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("the session was told %+v", told)
 	}
 	late.send(message("run_code {\"language\":\"python\",\"code\":\"1\"}"), "requires_action", "")
+}
+
+// approvalsByHand decides with the command.
+func approvalsByHand(t *testing.T, k *talker, code func(string) string) {
+	u := newAsker(t, k.line.now().URL, k.key)
+	u.first = "approvals"
+	id := waitingCall(t, k, code("print(6)"))
+	if out := u.ask(0, "", "list"); !strings.Contains(out, id) || !strings.Contains(out, "pending") || !strings.Contains(out, "run_code") || !strings.Contains(out, "print(6)") {
+		t.Errorf("the list is %q", out)
+	}
+	if out := u.ask(0, "", "deny", id, "--reason", "too late today"); !strings.Contains(out, "denied") || !strings.Contains(out, "turn_") {
+		t.Errorf("denied: %q", out)
+	}
+	u.ask(1, "", "approve", id)
+	u.told("the approval is decided already")
+	if out := u.ask(0, "", "list", "--status", "denied"); !strings.Contains(out, "too late today") {
+		t.Errorf("the list is %q", out)
+	}
+	u.first = "activity"
+	if out := u.ask(0, "", "--since", "24h", "--kind", "confirmation"); !strings.Contains(out, "main agt_") || !strings.Contains(out, "confirmation") {
+		t.Errorf("the activity is %q", out)
+	}
 }
 
 // waitingCall has a session make a call that waits, and returns its approval.
