@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/approval"
@@ -288,14 +289,20 @@ func (s *approvals) Decide(ctx context.Context, t tenant.ID, id approval.ID, d a
 		if err != nil {
 			return err
 		}
-		a, err := s.db.scanApproval(b.row(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE tenant = ? AND id = ? AND session = ''`+b.pool.forUpdate(), t, string(id)))
-		if errors.Is(err, sql.ErrNoRows) {
-			task.err = approval.ErrNotFound
-			return nil
-		}
+		// All of the response are locked: of two decisions at the same moment, one sees the other, and
+		// so that none is left.
+		rows, err := b.rows(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE tenant = ? AND session = ''
+			AND run = (SELECT run FROM approvals WHERE tenant = ? AND id = ? AND session = '') ORDER BY seq`+b.pool.forUpdate(), t, t, string(id))
+		found, err := collect(rows, err, s.db.scanApproval)
 		if err != nil {
 			return err
 		}
+		at := slices.IndexFunc(found, func(r approvalRow) bool { return r.ID == id })
+		if at < 0 {
+			task.err = approval.ErrNotFound
+			return nil
+		}
+		a := found[at]
 		status := statusOf(d.Approve)
 		switch {
 		case a.Status == approval.Pending && !a.Deadline.IsZero() && !now.Before(a.Deadline):
@@ -309,8 +316,8 @@ func (s *approvals) Decide(ctx context.Context, t tenant.ID, id approval.ID, d a
 			task.err = approval.ErrDecided
 			return nil
 		}
-		rows, err := b.rows(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE run = ? AND tenant = ? AND session = '' ORDER BY seq`, string(a.Run), t)
-		found, err := collect(rows, err, s.db.scanApproval)
+		rows, err = b.rows(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE run = ? AND tenant = ? AND session = '' ORDER BY seq`, string(a.Run), t)
+		found, err = collect(rows, err, s.db.scanApproval)
 		for i := range found {
 			all = append(all, found[i].Approval)
 		}

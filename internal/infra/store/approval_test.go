@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,6 +115,7 @@ func testApprovals(t *testing.T, open opener) {
 		t.Errorf("a deleted response leaves %+v", left)
 	}
 	testApprovalsExpire(t, db)
+	testApprovalsAtOnce(t, db)
 }
 
 // testApprovalsExpire: the deadline denies what waits, with what was approved beside it; a client
@@ -163,5 +165,25 @@ func testApprovalsExpire(t *testing.T, db *store.DB) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("page by page %q", seen)
+	}
+}
+
+// testApprovalsAtOnce: of the decisions over all calls of a response that come at the same moment, one
+// finds that no call is left, so the response goes on.
+func testApprovalsAtOnce(t *testing.T, db *store.DB) {
+	s := db.Approvals()
+	for range 40 {
+		r := asking(t, db, "a", time.Hour, string(run.NewID()), string(run.NewID()))
+		both := approvalsOf(t, db, approval.Filter{Tenant: "a", Run: r.ID})
+		last := make(chan bool, len(both))
+		for i := range both {
+			go func() {
+				all, err := s.Decide(t.Context(), "a", both[i].ID, approval.Decision{Approve: true, By: "key_1"})
+				last <- err == nil && !slices.ContainsFunc(all, func(a approval.Approval) bool { return a.Status == approval.Pending })
+			}()
+		}
+		if first, second := <-last, <-last; !first && !second {
+			t.Fatal("both are decided over, and each found that the other was not")
+		}
 	}
 }

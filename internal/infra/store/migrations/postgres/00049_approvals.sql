@@ -28,6 +28,7 @@ CREATE INDEX approvals_newest ON approvals (tenant, seq);
 CREATE INDEX approvals_pending ON approvals (tenant, seq) WHERE status = 'pending';
 CREATE INDEX approvals_session ON approvals (session, event) WHERE session <> '';
 CREATE INDEX approvals_run ON approvals (run);
+CREATE INDEX approvals_item ON approvals (tenant, item) WHERE item <> '';
 CREATE INDEX approvals_deadline ON approvals (deadline) WHERE status = 'pending' AND session = '';
 
 -- Calls that wait as this version begins. Their arguments are in the session's events.
