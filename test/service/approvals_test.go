@@ -68,7 +68,11 @@ func TestApprovals(t *testing.T) {
 		return "run_code " + string(arguments)
 	}
 	t.Run("session", func(t *testing.T) { approvalsOfSession(t, &talker{t, line, key, ""}, asking, code, other) })
-	t.Run("response", func(t *testing.T) { approvalsOfResponse(t, s, key, other) })
+	second := "/v1/admin/tenants/inbox"
+	s.Must(t, s.AdminKey(t), http.MethodPost, second+"/environments", map[string]any{"name": "second", "image": atolltest.Image}).Into(t, http.StatusCreated, nil)
+	var elsewhere struct{ Key string }
+	s.Must(t, s.AdminKey(t), http.MethodPost, second+"/keys", map[string]any{"name": "second", "environment": "second"}).Into(t, http.StatusCreated, &elsewhere)
+	t.Run("response", func(t *testing.T) { approvalsOfResponse(t, s, key, other, elsewhere.Key) })
 	t.Run("command line", func(t *testing.T) { approvalsByHand(t, k.on(t).begin(asking), code) })
 	t.Run("tokens", func(t *testing.T) {
 		id := waitingCall(t, k.on(t).begin(asking), code("print(1)"))
@@ -206,7 +210,7 @@ func approvalsOfSession(t *testing.T, k *talker, agent map[string]any, code func
 	}
 }
 
-func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other string) {
+func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other, elsewhere string) {
 	var orders atomic.Int64
 	shop := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	mcp.AddTool(shop, &mcp.Tool{Name: "order"}, func(context.Context, *mcp.CallToolRequest, struct{ What string }) (*mcp.CallToolResult, any, error) {
@@ -238,6 +242,10 @@ func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other string) {
 		return r, ids
 	}
 	_, ids := ask()
+	verdict(t, s, elsewhere, ids[0], map[string]any{"approve": false}, http.StatusConflict)
+	if a := inbox(t, s, key, ""); len(a) != 2 {
+		t.Errorf("a key of another environment has decided: %+v", a)
+	}
 	verdict(t, s, other, ids[0], map[string]any{"approve": true}, http.StatusNotFound)
 	if a := verdict(t, s, key, ids[0], map[string]any{"approve": true}, http.StatusOK); a.Status != "approved" || a.Continued != nil || orders.Load() != 0 {
 		t.Errorf("the first decision makes %+v", a)

@@ -75,6 +75,9 @@ const (
 // Final reports whether s does not change any more.
 func (s Status) Final() bool { return s != Queued && s != InProgress }
 
+// Continuable reports whether another run can continue the conversation of one that has ended so.
+func (s Status) Continuable() bool { return s == Completed || s == RequiresAction || s == Incomplete }
+
 // Request is what a run was asked.
 type Request struct {
 	// Agent is the id of the agent that is asked; "" for a response.

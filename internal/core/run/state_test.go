@@ -453,3 +453,19 @@ func TestDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestAsks: a response that ends with calls to be approved asks for them, unless it was cut short:
+// then nothing can continue it.
+func TestAsks(t *testing.T) {
+	for status, want := range map[Status]int{Completed: 1, RequiresAction: 1, Incomplete: 1, Failed: 0, Cancelled: 0} {
+		l := begin(t, Request{Tools: []Tool{{Tool: model.Tool{Name: "shop__order"}, Handler: "mcp", Approve: true, Server: "shop", RemoteName: "order"}}})
+		l.calls("server", "shop__order")
+		left, err := l.state.Record(&Run{ID: l.state.ID, Keep: time.Hour}, &Entry{Seq: int64(len(l.entries) + 1), At: l.at, Ended: &End{Status: status, Reason: Done}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left.Asks) != want {
+			t.Errorf("%s: it asks %+v", status, left.Asks)
+		}
+	}
+}

@@ -178,7 +178,7 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 		t.Session, t.Thread = s.of()
 		t.Told = told
 	}
-	if e.Ended != nil && r.Session == "" && r.Keep > 0 {
+	if e.Ended != nil && e.Ended.Status.Continuable() && r.Session == "" && r.Keep > 0 {
 		t.Asks = s.asksAt(e.At)
 	}
 	if e.Ended != nil && t.Thread != "" && e.Ended.Status == RequiresAction {

@@ -147,6 +147,9 @@ func (h *Handlers) inSession(c *httpapi.Call, a *approval.Approval, d approval.D
 
 // inResponse notes a decision. With the last one of a response another response begins.
 func (h *Handlers) inResponse(c *httpapi.Call, a *approval.Approval, d approval.Decision) error {
+	if a.Environment != c.Caller.Environment.ID {
+		return response.ErrElsewhere
+	}
 	all, err := h.Store.Decide(c.Context(), a.Tenant, a.ID, d)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, pr
 	if err != nil {
 		return nil, err
 	}
-	if before.Status != run.Completed && before.Status != run.RequiresAction && before.Status != run.Incomplete {
+	if !before.Status.Continuable() {
 		return nil, fault.New(fault.Conflict, "previous_response_id: the response is %s; only one that has completed can be continued", before.Status)
 	}
 	s, err := h.Loop.State(ctx, id)

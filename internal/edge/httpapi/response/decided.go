@@ -11,6 +11,9 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
+// ErrElsewhere refuses decisions from another environment than the response's.
+var ErrElsewhere = fault.New(fault.Conflict, "the response is of another environment: answer with a key of that one")
+
 // Resume continues a response whose calls are decided over in the background, with the model and
 // tools that it had. It returns the id of the response that does.
 func (h *Handlers) Resume(c *httpapi.Call, id run.ID, said []run.Said) (run.ID, error) {
@@ -19,7 +22,10 @@ func (h *Handlers) Resume(c *httpapi.Call, id run.ID, said []run.Said) (run.ID, 
 		return "", err
 	}
 	if before.Environment != c.Caller.Environment.ID {
-		return "", fault.New(fault.Conflict, "the response is of another environment: answer with a key of that one")
+		return "", ErrElsewhere
+	}
+	if !before.Status.Continuable() {
+		return "", fault.New(fault.Conflict, "the response is %s; only one that has completed can be continued", before.Status)
 	}
 	s, err := h.Loop.State(c.Context(), id)
 	if err != nil {
