@@ -57,9 +57,10 @@ type Decision struct {
 	Approve bool
 	Reason  string `json:",omitzero"`
 	Key     string // id of the key of who decided; "" where the time did
+	GivenUp bool   `json:",omitzero"` // by a client that interrupted its session
 }
 
-// Interrupted is the Reason of a Decision over a call that the client gave up.
+// Interrupted is the Reason of a Decision over a call that was given up. Others may give it, too.
 const Interrupted = "interrupted"
 
 // ToldKind is a kind of event of a session.

@@ -154,7 +154,7 @@ func outcomeOf(a *run.Answer) approval.Status {
 		return approval.Expired
 	case a.Decision.Approve:
 		return approval.Approved
-	case a.Decision.Reason == run.Interrupted:
+	case a.Decision.GivenUp:
 		return approval.Cancelled
 	}
 	return approval.Denied

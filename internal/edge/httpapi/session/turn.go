@@ -384,7 +384,7 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 		a := Answer{Parts: textual(why), Failed: true}
 		answer := a.to(&w, e, c.Caller.Key.ID)
 		if w.Approve {
-			answer.Decision = &run.Decision{Reason: run.Interrupted, Key: c.Caller.Key.ID}
+			answer.Decision = &run.Decision{Reason: run.Interrupted, Key: c.Caller.Key.ID, GivenUp: true}
 		}
 		answers = append(answers, answer)
 	}
