@@ -35,7 +35,7 @@ type nest struct {
 	lists []string
 }
 
-// openFolders have what docs/security.md says that the server keeps in clear: images, and files of
+// openFolders have what docs/reference/security-data.md says that the server keeps in clear: images, and files of
 // programs while sandboxes have them.
 var openFolders = []string{"images", "state", "homes"}
 

@@ -1,6 +1,6 @@
 # The persistent Bash of a code context: runs the pieces of code that come on
 # descriptor 3, one after the other, in one shell, and tells on descriptor 4 what
-# came of them. docs/contexts.md describes the messages.
+# came of them. internal/node/contexts describes the messages.
 #
 # An interrupt ends what runs in the foreground by itself; the rest of the piece is
 # left out by a DEBUG trap that lets nothing more begin and returns from what is

@@ -1,6 +1,6 @@
 // The persistent Node.js of a code context: runs the pieces of code that come on
 // descriptor 3, one after the other, in one global scope, and tells on descriptor
-// 4 what came of them. docs/contexts.md describes the messages. It needs
+// 4 what came of them. internal/node/contexts describes the messages. It needs
 // --expose-internals, for the parser that Node.js has for its own prompt.
 'use strict';
 const fs = require('fs');
