@@ -24,7 +24,7 @@ type GrantTo struct {
 // CreateConnection makes a connection of a tenant, once it is known that it leads
 // somewhere. c has what its owner says of it; its prefix is read from prefix.
 func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c storage.Connection) (storage.Connection, error) {
-	t, err := a.find(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return storage.Connection{}, err
 	}
@@ -36,6 +36,9 @@ func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c s
 		return storage.Connection{}, err
 	}
 	defer a.changing()()
+	if _, err := a.Changeable(ctx, t.ID); err != nil { // it may have been deleted meanwhile, and its records with it
+		return storage.Connection{}, err
+	}
 	if err := a.store.CreateConnection(ctx, c); err != nil {
 		return storage.Connection{}, err
 	}

@@ -19,8 +19,9 @@ func errDeleted(t *Tenant) error {
 	return fault.New(fault.Conflict, "the tenant %s is being deleted; nothing of it can be created or changed", t.Name)
 }
 
-// changeable is find for what creates or changes something of a tenant.
-func (a *Admin) changeable(ctx context.Context, idOrName string) (Tenant, error) {
+// Changeable is Tenant for what creates or changes something of a tenant: a Conflict while it is
+// being deleted.
+func (a *Admin) Changeable(ctx context.Context, idOrName string) (Tenant, error) {
 	t, err := a.find(ctx, idOrName)
 	if err == nil && t.DeletedAt != nil {
 		return Tenant{}, errDeleted(&t)

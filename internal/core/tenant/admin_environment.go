@@ -40,7 +40,7 @@ type LimitsChange struct {
 // server's limits unless c says otherwise. It is noted as a PolicyEvent by actor.
 func (a *Admin) CreateEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
-	t, err := a.changeable(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return Environment{}, err
 	}
@@ -87,7 +87,7 @@ func (a *Admin) Limits() runtime.Limits { return a.cfg.Limits }
 // it was started with.
 func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
-	t, err := a.find(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return Environment{}, err
 	}

@@ -32,7 +32,7 @@ type KeyChange struct {
 // as a PolicyEvent by actor.
 func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name string, c KeyChange) (Key, string, error) {
 	defer a.changing()()
-	t, err := a.changeable(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -74,7 +74,7 @@ func newKey(id ID, name string) (Key, string) {
 // of one that was revoked.
 func (a *Admin) ChangeKey(ctx context.Context, tenant, idOrName string, c KeyChange) (Key, error) {
 	defer a.changing()()
-	t, err := a.find(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return Key{}, err
 	}

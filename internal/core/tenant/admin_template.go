@@ -13,7 +13,7 @@ var Networks = []Network{DefaultPublic, InternalOnly}
 // has not opted in.
 func (a *Admin) PutTemplate(ctx context.Context, actor, tenant, name string, network Network) (Template, error) {
 	defer a.changing()()
-	t, err := a.find(ctx, tenant)
+	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
 		return Template{}, err
 	}

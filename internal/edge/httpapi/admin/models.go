@@ -105,6 +105,9 @@ func (h *Handlers) putModelKey(c *httpapi.Call, in *modelapi.NewModelKey) (out m
 	if err != nil {
 		return out, err
 	}
+	if _, err := h.Tenants.Changeable(c.Context(), id); err != nil {
+		return out, err
+	}
 	k, err := h.Models.SetOwnKey(c.Context(), c.Caller.Key.ID, id, name, *in.Key)
 	return modelapi.KeyOf(k), err
 }
