@@ -72,6 +72,9 @@ func shortHost(h string) string {
 	return fmt.Sprintf("%.80q has no dot, so it is no host's name; want a whole one, such as \"%.80[1]s.com\", or the address of a machine of one's own in allowed_cidrs", h)
 }
 
+// maxPresetTypo is the longest name that can be a mistyped preset; it bounds the comparison.
+const maxPresetTypo = 16
+
 // nearPreset is the preset whose name is the one given, or is written like it; nil for none.
 func nearPreset(name string) *Preset {
 	for i := range Presets {
@@ -80,6 +83,9 @@ func nearPreset(name string) *Preset {
 		}
 	}
 	best, least := -1, 3
+	if len(name) > maxPresetTypo {
+		return nil
+	}
 	for i, p := range Presets {
 		if d := distance(name, p.Name); d < least && d < len(p.Name)/2+1 && d < len(name) {
 			best, least = i, d

@@ -32,9 +32,9 @@ type Store interface {
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)
 	// Recorded is how many entries a tenant has made, of the days that a time reaches.
 	Recorded(ctx context.Context, tenant string, within time.Duration) (int64, error)
-	// Purge deletes entries and charges of days that ended longer ago than keep, at most most
-	// of them, and returns how many went. What Summary and Month say of whole days
-	// stays as it is.
+	// Purge deletes entries, charges, and sums by agent and session, of days that ended longer
+	// ago than keep, at most most of them, and returns how many went. What Summary and Month
+	// say of whole days stays as it is.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
 }
 

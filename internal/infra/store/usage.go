@@ -214,8 +214,8 @@ func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (i
 		return 0, s.db.read.wrap("purge the ledger", err)
 	}
 	total, until := 0, micros(now.Add(-keep).Truncate(day))
-	for _, in := range []struct{ table, id string }{{"usage_entries", "trace_id"}, {"charges", "id"}} {
-		n, err := s.purge(ctx, in.table, in.id, until, most-total)
+	for _, in := range []struct{ table, at, id string }{{"usage_entries", "at", "trace_id"}, {"charges", "at", "id"}, {"agent_days", "day", "agent, session"}} {
+		n, err := s.purge(ctx, in.table, in.at, in.id, until, most-total)
 		if total += n; err != nil || total >= most {
 			return total, err
 		}
@@ -223,15 +223,15 @@ func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (i
 	return total, nil
 }
 
-func (s *usageStore) purge(ctx context.Context, table, id string, until int64, most int) (int, error) {
+func (s *usageStore) purge(ctx context.Context, table, at, id string, until int64, most int) (int, error) {
 	tenants, err := s.db.read.tenantsIn(ctx, table)
 	if err != nil {
 		return 0, s.db.read.wrap("list tenants in the ledger", err)
 	}
 	total := 0
 	for _, tenant := range tenants {
-		n, err := s.db.write.exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE (tenant, at, %[2]s) IN (
-				SELECT tenant, at, %[2]s FROM %[1]s WHERE tenant = ? AND at < ? ORDER BY at, %[2]s LIMIT ?)`, table, id),
+		n, err := s.db.write.exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE (tenant, %[2]s, %[3]s) IN (
+				SELECT tenant, %[2]s, %[3]s FROM %[1]s WHERE tenant = ? AND %[2]s < ? ORDER BY %[2]s, %[3]s LIMIT ?)`, table, at, id),
 			tenant, until, most-total)
 		if err != nil {
 			return total, s.db.write.wrap("purge the ledger", err)

@@ -139,4 +139,11 @@ func testGroups(t *testing.T, o Opened) {
 			t.Errorf("%s: got  %+v, %v\nwant %+v", what, got, err, test.want)
 		}
 	}
+	// Sums of old days go, or each session would leave a row for good: three of a, and one of b.
+	if n, err := o.Store.Purge(t.Context(), 24*time.Hour, 100); err != nil || n < 4 {
+		t.Errorf("%d went, %v", n, err)
+	}
+	if got, err := o.Store.Groups(t.Context(), week); err != nil || len(got) > 0 {
+		t.Errorf("after the purge: %+v, %v", got, err)
+	}
 }
