@@ -74,7 +74,7 @@ func readDocument(t *testing.T) (doc document) {
 
 // undocumented are the paths that are served and not documented: the documentation itself,
 // and the refusal of tools that there are not.
-var undocumented = []string{"GET /{$}", "GET /openapi.json", "GET /docs", "GET /docs/page.js", "GET /docs/scalar-1.72.1.js", "POST /v1/sessions/{session}/tools/{tool}"}
+var undocumented = []string{"GET /{$}", "GET /openapi.json", "GET /docs", "GET /docs/page.js", "GET /docs/scalar-1.72.1.js", "GET /help", "GET /help/{path}", "POST /v1/sessions/{session}/tools/{tool}"}
 
 var part = regexp.MustCompile(`\{[a-z_]+\}`)
 
