@@ -66,6 +66,7 @@ func TestMakeInstall(t *testing.T) {
 		"etc/atoll/atoll.yaml", "opt/atoll/bin/atoll", "opt/atoll/lib/systemd/system/atoll.service",
 		"opt/atoll/libexec/atoll/atoll-guest", "opt/atoll/libexec/atoll/atoll-guestd", "opt/atoll/libexec/atoll/atoll-runsc",
 		"opt/atoll/libexec/atoll/gvisor-bin/gvisor_sentry",
+		"opt/atoll/share/doc/atoll/NOTICE", "opt/atoll/share/doc/atoll/copyright",
 	}
 	if got := tree(t, dest); !slices.Equal(got, want) {
 		t.Fatalf("installed %q, want %q", got, want)
