@@ -85,10 +85,11 @@ Your turn:
 
 curl -s %s/v1/sandbox/execute -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"code": "print(sum(range(101)))"}'
 
-API documentation: %s/docs
+Next: %s/help/tutorials/first-hour
+API reference: %s/docs
 
 %s
-`, e.url, e.key, e.url, ending(cfg))
+`, e.url, e.key, e.url, e.url, ending(cfg))
 	return err
 }
 
