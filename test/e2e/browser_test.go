@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"context"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/atoll-run/atoll/test/atolltest/chromium"
 )
 
 // browser is a Chromium of the test's own, which ends with it.
@@ -17,29 +18,7 @@ type browser struct {
 
 func newBrowser(t *testing.T) browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v; scripts/test-deps.sh installs it", err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox,                     // which does not start as root
-		chromedp.Flag("no-proxy-server", true), // previews are on this machine
-		chromedp.WSURLReadTimeout(time.Minute),
-	)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	b := browser{t, ctx}
-	b.ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(b.ctx); err != nil && t.Context().Err() == nil {
-			t.Errorf("close the browser: %v", err)
-		}
-		cancel()
-	})
+	b := browser{t, chromium.Start(t, 3*time.Minute)}
 	b.do(b.ctx)
 	return b
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/atolltest/chromium"
 )
 
 // pageOrigin is that of pages of these tests, which the server allows.
@@ -97,28 +98,13 @@ func typescriptFolder(t *testing.T, name string, args ...string) {
 // is what pages have said on the console.
 func browser(t *testing.T, site string) (_ context.Context, said func() string) {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v; scripts/test-deps.sh installs it", err)
-	}
 	at, err := url.Parse(site)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, // which does not start as root
-		chromedp.Flag("no-proxy-server", true),
+	ctx := chromium.Start(t, 3*time.Minute,
 		chromedp.Flag("host-resolver-rules", "MAP app.example:80 "+at.Host),
-		chromedp.Flag("unsafely-treat-insecure-origin-as-secure", pageOrigin), // as with TLS, there are hashes
-		chromedp.WSURLReadTimeout(time.Minute),
-	)...)
-	t.Cleanup(stop)
-	ctx, end := chromedp.NewContext(ctx)
-	t.Cleanup(end)
+		chromedp.Flag("unsafely-treat-insecure-origin-as-secure", pageOrigin)) // as with TLS, there are hashes
 	var mu sync.Mutex
 	var lines []string
 	err = chromedp.Listen(ctx, func(event any) {

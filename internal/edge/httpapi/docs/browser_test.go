@@ -1,12 +1,10 @@
 package docs_test
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/atolltest/chromium"
 )
 
 // walk looks at one operation in so many of each tag, then searches for one.
@@ -41,25 +40,8 @@ func TestPage(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	origin := strings.Replace(server.URL, "127.0.0.1", "atoll.example", 1)
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v; scripts/test-deps.sh installs it", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox,                     // which does not start as root
-		chromedp.Flag("no-proxy-server", true), // the server is on this machine
-		// Scalar behaves differently on a loopback host.
-		chromedp.Flag("host-resolver-rules", "MAP atoll.example 127.0.0.1"),
-		chromedp.WindowSize(1400, 1000),
-		chromedp.WSURLReadTimeout(time.Minute),
-	)...)
-	defer stop()
-	ctx, end := chromedp.NewContext(ctx)
-	defer end()
+	// Scalar behaves differently on a loopback host.
+	ctx := chromium.Start(t, 5*time.Minute, chromedp.Flag("host-resolver-rules", "MAP atoll.example 127.0.0.1"), chromedp.WindowSize(1400, 1000))
 
 	var mu sync.Mutex
 	var said, asked []string

@@ -1,11 +1,9 @@
 package help_test
 
 import (
-	"context"
 	_ "embed"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/atolltest/chromium"
 )
 
 //go:embed testdata/visit.js
@@ -27,7 +26,7 @@ var visit string
 func TestBrowser(t *testing.T) {
 	server := httptest.NewServer(httpapitest.New(t))
 	t.Cleanup(server.Close)
-	ctx := browser(t)
+	ctx := chromium.Start(t, 3*time.Minute, chromedp.WindowSize(1400, 1000))
 	var mu sync.Mutex
 	var requests, messages []string
 	err := chromedp.Listen(ctx, func(event any) {
@@ -71,26 +70,4 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("the site requests %s", request)
 		}
 	}
-}
-
-// browser starts Chromium.
-func browser(t *testing.T) context.Context {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v; scripts/test-deps.sh installs it", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox,                     // Chromium's own does not start as root
-		chromedp.Flag("no-proxy-server", true), // the server is on this machine
-		chromedp.WindowSize(1400, 1000),
-		chromedp.WSURLReadTimeout(time.Minute),
-	)...)
-	t.Cleanup(stop)
-	ctx, end := chromedp.NewContext(ctx)
-	t.Cleanup(end)
-	return ctx
 }

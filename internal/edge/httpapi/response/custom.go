@@ -47,16 +47,6 @@ type CustomCallInput struct {
 	Status *string `json:"status,omitzero"`
 }
 
-// CustomOutputInput is the result of a call of a custom tool.
-type CustomOutputInput struct {
-	Type   *string        `json:"type" required:"true"`
-	CallID *string        `json:"call_id" required:"true"`
-	Output jsontext.Value `json:"output"`
-	ID     *string        `json:"id,omitzero"`
-	Name   *string        `json:"name,omitzero"`
-	Status *string        `json:"status,omitzero"`
-}
-
 func parseCustom(path string, text jsontext.Value) (*run.Tool, jsontext.Value, error) {
 	var in Custom
 	if err := decode(path, text, &in); err != nil {
@@ -90,7 +80,7 @@ func parseCustomCall(path string, text jsontext.Value) (*model.Item, error) {
 }
 
 func parseCustomOutput(path string, text jsontext.Value) (*model.Item, error) {
-	var in CustomOutputInput
+	var in FunctionCallOutputInput
 	if err := decode(path, text, &in); err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ type FunctionCallInput struct {
 	Status    *string `json:"status,omitzero"`
 }
 
-// FunctionCallOutputInput is the result of a tool call that the client made.
+// FunctionCallOutputInput is the result of a call of a function or custom tool that the client made.
 type FunctionCallOutputInput struct {
 	Type   *string        `json:"type" required:"true"`
 	CallID *string        `json:"call_id" required:"true"`
