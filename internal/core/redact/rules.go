@@ -8,7 +8,7 @@ type Rule struct {
 
 // Rules lists every rule.
 var Rules = []Rule{
-	{"bearer", "what follows \"Bearer\", or \"Authorization:\" and a scheme, in headers and dumps of them"},
+	{"bearer", "text after \"Bearer\", or \"Authorization:\" and a scheme, in headers and dumps of them"},
 	{"jwt", "JSON Web Tokens: three or more base64url parts, of which the first begins with {\""},
 	{"aws-access-key", "AWS access key ids (AKIA…, ASIA…)"},
 	{"aws-secret-key", "AWS secret keys and session tokens after their usual names"},
