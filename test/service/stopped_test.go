@@ -69,7 +69,7 @@ func TestAStoppedServerStartsNothingLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	dropped := func(m atolltest.Metrics) int { return int(m.Sum("atoll_jobs_dropped_total")) }
-	atolltest.Until(t, time.Minute, "the server decides about every job that it has in hand", func() bool {
+	atolltest.Until(t, 3*time.Minute, "the server decides about every job that it has in hand", func() bool {
 		return dropped(stopped.Metrics(t))-dropped(before) >= lost
 	})
 	after := stopped.Settle(t)

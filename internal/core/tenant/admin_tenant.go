@@ -71,10 +71,7 @@ func (a *Admin) CreateTenantWithEnvironment(ctx context.Context, actor, name, en
 	if err != nil {
 		return Tenant{}, Environment{}, err
 	}
-	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
-		return Tenant{}, Environment{}, err
-	}
-	if err := a.store.CreateEnvironment(ctx, e, e.made(actor)); err != nil {
+	if err := a.store.CreateTenantWithEnvironment(ctx, t, e, append(t.made(actor), e.made(actor))...); err != nil {
 		return Tenant{}, Environment{}, err
 	}
 	if t, err = a.find(ctx, t.ID); err != nil {

@@ -12,6 +12,8 @@ import (
 type Store interface {
 	// CreateTenant, PutPlan and DeletePlan append events in the same transaction.
 	CreateTenant(ctx context.Context, t Tenant, events ...PolicyEvent) error
+	// CreateTenantWithEnvironment creates both, or neither.
+	CreateTenantWithEnvironment(ctx context.Context, t Tenant, e Environment, events ...PolicyEvent) error
 	// Tenant finds erased tenants too, by their ids.
 	Tenant(ctx context.Context, idOrName string) (Tenant, error)
 	Tenants(ctx context.Context) ([]Tenant, error) // without erased ones

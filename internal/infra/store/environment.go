@@ -64,19 +64,24 @@ func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment, e
 		return s.db.write.wrap("create an environment", err)
 	}
 	err = s.db.write.transact(ctx, func(t *tx) error {
-		if err := t.orNow(ctx, &row.CreatedAt); err != nil {
-			return err
-		}
-		values, err := environmentTable.values(insert, &row)
-		if err != nil {
-			return err
-		}
-		if _, err = t.exec(ctx, environmentTable.insert, values...); err != nil {
+		if err := insertEnvironment(ctx, t, row); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)
 	})
 	return s.db.write.named("create an environment", err, "environment", e.Name)
+}
+
+func insertEnvironment(ctx context.Context, t *tx, row environmentRow) error {
+	if err := t.orNow(ctx, &row.CreatedAt); err != nil {
+		return err
+	}
+	values, err := environmentTable.values(insert, &row)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, environmentTable.insert, values...)
+	return err
 }
 
 func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) error {

@@ -40,19 +40,41 @@ func scanTenant(sc scanner) (t tenant.Tenant, err error) { return t, tenantTable
 
 func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
-		if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
-			return err
-		}
-		values, err := tenantTable.values(insert, &t)
-		if err != nil {
-			return err
-		}
-		if _, err = tx.exec(ctx, tenantTable.insert, values...); err != nil {
+		if err := insertTenant(ctx, tx, t); err != nil {
 			return err
 		}
 		return insertEvents(ctx, tx, events)
 	})
 	return s.db.write.named("create a tenant", err, "tenant", t.Name)
+}
+
+func (s *tenants) CreateTenantWithEnvironment(ctx context.Context, t tenant.Tenant, e tenant.Environment, events ...tenant.PolicyEvent) error {
+	row, err := s.sealEnvironment(e)
+	if err != nil {
+		return s.db.write.wrap("create an environment", err)
+	}
+	err = s.db.write.transact(ctx, func(tx *tx) error {
+		if err := insertTenant(ctx, tx, t); err != nil {
+			return err
+		}
+		if err := insertEnvironment(ctx, tx, row); err != nil {
+			return err
+		}
+		return insertEvents(ctx, tx, events)
+	})
+	return s.db.write.named("create a tenant", err, "tenant", t.Name)
+}
+
+func insertTenant(ctx context.Context, tx *tx, t tenant.Tenant) error {
+	if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
+		return err
+	}
+	values, err := tenantTable.values(insert, &t)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, tenantTable.insert, values...)
+	return err
 }
 
 // listOf is a list of text as it is stored.

@@ -48,6 +48,22 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	wantKind(t, "an environment that is gone", s.DeleteEnvironment(ctx, a.ID, plain.ID), fault.NotFound)
 }
 
+func testTenantWithEnvironment(t *testing.T, s tenant.Store) {
+	ctx := t.Context()
+	a := Tenant(t, s, "a")
+	e := Environment(t, s, a.ID, "main")
+	b := a
+	b.ID, b.Name = tenant.NewID("ten"), "b"
+	e.Tenant = b.ID
+	wantKind(t, "an environment whose id is taken", s.CreateTenantWithEnvironment(ctx, b, e), fault.Conflict)
+	_, err := s.Tenant(ctx, b.ID)
+	wantKind(t, "the tenant of a failed creation", err, fault.NotFound)
+	e.ID = tenant.NewID("env")
+	must(t, s.CreateTenantWithEnvironment(ctx, b, e))
+	wantSame(t, get[tenant.Tenant](t)(s.Tenant(ctx, b.ID)), b)
+	wantSame(t, get[tenant.Environment](t)(s.Environment(ctx, b.ID, "main")), e)
+}
+
 func testBoundEnvironment(t *testing.T, s tenant.Store) {
 	ctx := t.Context()
 	e := Environment(t, s, Tenant(t, s, "a").ID, "e")

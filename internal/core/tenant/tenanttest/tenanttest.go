@@ -30,6 +30,7 @@ func Store(t *testing.T, open func(t *testing.T) tenant.Store) {
 		{"policy events are in order", testEvents},
 		{"plans", testPlans},
 		{"environments", testEnvironments},
+		{"a tenant with its environment, or neither", testTenantWithEnvironment},
 		{"an environment with living keys stays", testBoundEnvironment},
 		{"keys", testKeys},
 		{"a caller is found by the hash of the key", testPrincipal},
