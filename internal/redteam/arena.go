@@ -51,9 +51,9 @@ const (
 	envNet    = "redteam-net"    // any address and name, but for the floor
 	envRules  = "redteam-rules"  // one name, which does not exist
 	envSecret = "redteam-secret" // with the secrets of the redaction cases
-	envKeyed  = "redteam-keyed"  // whose executions share kernels
-	envRoot   = "redteam-root"   // whose programs run as root
-	envSilent = "redteam-silent" // whose profile has no network
+	envKeyed  = "redteam-keyed"  // executions of one key share kernels
+	envRoot   = "redteam-root"   // programs run as root
+	envSilent = "redteam-silent" // the profile has no network
 )
 
 // arena is what cases share: the server, two tenants, and sandboxes.
@@ -70,7 +70,7 @@ type arena struct {
 	victim   caller
 
 	names   sync.Mutex        // held by cases that make things of the victim's names
-	spend   sync.Mutex        // held by cases in which the victim asks a model
+	spend   sync.Mutex        // held while the victim calls a model or a case changes the victim's budget
 	ids     map[string]string // of the two tenants, by name
 	secrets map[string]string // of envSecret, by name
 
@@ -84,18 +84,18 @@ type arena struct {
 	near    held[string]  // the path of a file that attacks on others aim at
 	spec    held[spec]    // what the server says it can do
 	planted held[string]  // what later programs saw of what was planted
-	lure    held[*lure]   // the attacker's own server
-	acting  held[actor]   // the attacker's own model
-	index   held[*lure]   // the attacker's own index of packages
+	lure    held[*lure]   // the attacker's server
+	acting  held[actor]   // the attacker's model
+	index   held[*lure]   // the attacker's package index
 	keyed   held[caller]  // of envKeyed
 	rooted  held[sandbox] // of envRoot
 	silent  held[caller]  // of envSilent
 
 	ends   sync.Mutex
-	undone []func(context.Context) error // what close does first
+	undone []func(context.Context) error // cleanup steps; close runs them in reverse order
 }
 
-// later has close do something at the end of the run.
+// later registers a cleanup step for close.
 func (a *arena) later(do func(context.Context) error) {
 	a.ends.Lock()
 	defer a.ends.Unlock()
@@ -187,7 +187,8 @@ func (a *arena) setUp(ctx context.Context) error {
 	return err
 }
 
-// withRights adds what the policy of a tenant allows: the victim's allows neither root nor shared kernels.
+// withRights adds a tenant's rights to body. The victim gets neither root nor shared kernels, so that
+// cases can check that the server refuses both.
 func withRights(name string, body map[string]any) map[string]any {
 	attacker := name == attackerTenant
 	maps.Copy(body, map[string]any{"network_enabled": true, "root_enabled": attacker, "key_isolation_enabled": attacker})
@@ -378,7 +379,7 @@ func (a *arena) sweep(ctx context.Context, tenant string) error {
 	return errors.Join(errs...)
 }
 
-// sweepModels removes the models of an earlier run that was killed.
+// sweepModels deletes the models that a killed run left behind.
 func (a *arena) sweepModels(ctx context.Context) error {
 	models, err := listed[struct {
 		Name    string

@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// budgetCases spend more than a budget has.
+// budgetCases try to spend more than a budget allows.
 func budgetCases() []Case {
 	return []Case{
-		{"budgets/session", High, "has a model call tools for ever in a session with a budget of tokens, and goes on after it is used up", "the model is asked once above the budget at most, and later messages are refused", budgetSession},
-		{"budgets/session-cost", High, "does the same with a budget in money", "the model is asked once above the budget at most, and later messages are refused", budgetSessionCost},
-		{"budgets/lowered", Medium, "lowers, removes and raises a session's budget with keys that may not", "each is refused, or leaves the budget in force", budgetChanged},
-		{"budgets/response", High, "has a model call tools for ever in a response with max_total_tokens and max_cost", "the model is asked once above the bound at most", budgetResponse},
-		{"budgets/tenant", Critical, "has many responses at once spend what is left of its tenant's budget, and asks for more", "each response has one answer at most, and later ones are refused", budgetTenant},
+		{"budgets/session", High, "has a model call tools endlessly in a session with a token budget, and sends messages after the budget is used up", "the server calls the model at most once above the budget, and rejects later messages", budgetSession},
+		{"budgets/session-cost", High, "has a model call tools endlessly in a session with a cost budget, and sends messages after the budget is used up", "the server calls the model at most once above the budget, and rejects later messages", budgetSessionCost},
+		{"budgets/lowered", Medium, "lowers, removes and raises a session's budget, also with keys that lack the right", "the server rejects each change, or keeps the budget in force", budgetChanged},
+		{"budgets/response", High, "has a model call tools endlessly in a response with max_total_tokens and max_cost", "the server calls the model at most once above the limit", budgetResponse},
+		{"budgets/tenant", Critical, "spends the rest of its tenant's budget in concurrent responses, and asks for more", "the server calls the model at most once for each response, and rejects later ones", budgetTenant},
 	}
 }
 
-// spends is a usage of so many tokens.
+// spends returns a provider's usage with these token counts.
 func spends(input, output int) map[string]any {
 	return map[string]any{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
 }
 
-// endless calls a tool for as long as it is asked, and announces the same usage each time. The
+// endless returns a script that always calls a tool and always reports the same usage. The
 // arguments differ, because a repeated call that fails ends a turn.
 func endless(usage any) func(int) reply {
 	return func(turn int) reply {
@@ -38,10 +38,11 @@ func budgetSession(ctx context.Context, a *arena) error {
 }
 
 func budgetSessionCost(ctx context.Context, a *arena) error {
-	return a.bounded(ctx, map[string]any{"cost_usd": 0.01}, spends(1000, 300), 4) // of 0.004 each
+	return a.bounded(ctx, map[string]any{"cost_usd": 0.01}, spends(1000, 300), 4) // each answer costs $0.004
 }
 
-// bounded has a session with a budget go on until it is ended, after at most so many answers.
+// bounded checks that the server stops a session with a budget: it calls the model at most "most"
+// times, and rejects later messages.
 func (a *arena) bounded(ctx context.Context, budget map[string]any, usage any, most int) error {
 	t, err := a.converse(ctx, a.plain, map[string]any{"tools": []any{map[string]any{"type": "sandbox"}}, "max_steps": 20}, map[string]any{"budget": budget})
 	if err != nil {
@@ -55,10 +56,10 @@ func (a *arena) bounded(ctx context.Context, budget map[string]any, usage any, m
 	}
 	asked := len(t.lure.prompts(s))
 	if asked > most {
-		return found("the model was asked %d times with a budget of %v, by answers of %v", asked, budget, usage)
+		return found("the server called the model %d times within a budget of %v; each answer used %v", asked, budget, usage)
 	}
 	if asked < 2 {
-		return fmt.Errorf("the model was asked %d times: %s", asked, got.answer)
+		return fmt.Errorf("the server called the model only %d times: %s", asked, got.answer)
 	}
 	for range 3 {
 		later, err := t.by.once(ctx, http.MethodPost, t.path+"/events", message(s))
@@ -66,7 +67,7 @@ func (a *arena) bounded(ctx context.Context, budget map[string]any, usage any, m
 			return err
 		}
 		if later.Status != http.StatusTooManyRequests || len(t.lure.prompts(s)) > asked {
-			return found("a message after the budget was used up: %s", later)
+			return found("the server accepted a message after the budget was used up: %s", later)
 		}
 	}
 	return nil
@@ -99,13 +100,13 @@ func budgetChanged(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Status >= 500 || now.Budget == nil || now.Budget.Tokens != 1000 {
-			return found("a budget that is %s: %s, and then it is %+v", what, got, now.Budget)
+			return found("a budget that is %s: the server answered %s, and the budget is now %+v", what, got, now.Budget)
 		}
 	}
 	return nil
 }
 
-// respond asks for a response that plays a script.
+// respond creates a response that plays a script.
 func (it actor) respond(ctx context.Context, by caller, s *script, more map[string]any) (*answer, error) {
 	body := map[string]any{"model": it.model, "input": s.id, "tools": []any{map[string]any{"type": "sandbox"}}}
 	for k, v := range more {
@@ -120,26 +121,26 @@ func budgetResponse(ctx context.Context, a *arena) error {
 		return err
 	}
 	for bound, value := range map[string]any{"max_total_tokens": 1000, "max_cost": 0.003} {
-		s := it.lure.play(endless(spends(300, 100))) // of 0.0013 each
+		s := it.lure.play(endless(spends(300, 100))) // each answer costs $0.0013
 		got, err := it.respond(ctx, a.plain, s, map[string]any{bound: value, "max_steps": 20})
 		if err != nil {
 			return err
 		}
 		asked := len(it.lure.prompts(s))
 		if asked > 4 {
-			return found("the model was asked %d times with a %s of %v", asked, bound, value)
+			return found("the server called the model %d times with a %s of %v", asked, bound, value)
 		}
 		if asked < 2 {
-			return fmt.Errorf("the model was asked %d times: %s", asked, got)
+			return fmt.Errorf("the server called the model only %d times: %s", asked, got)
 		}
 	}
 	return nil
 }
 
-// spenders is how many responses spend a budget at once.
+// spenders is the number of responses that spend a budget concurrently.
 const spenders = 4
 
-// budgetTenant is about the victim, whose other responses wait for it.
+// budgetTenant lowers the victim's budget, so it holds a.spend to delay the victim's other responses.
 func budgetTenant(ctx context.Context, a *arena) (err error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -176,12 +177,12 @@ func budgetTenant(ctx context.Context, a *arena) (err error) {
 		}
 		n := len(it.lure.prompts(scripts[i]))
 		if n > 1 {
-			return found("a response had %d answers after the budget was used up: %s", n, answers[i])
+			return found("the server called the model %d times for one response after the budget was used up: %s", n, answers[i])
 		}
 		asked += n
 	}
 	if asked == 0 {
-		return fmt.Errorf("no response had an answer: %s", answers[0])
+		return fmt.Errorf("the model answered no response: %s", answers[0])
 	}
 	later := it.lure.play(endless(spends(1000, 1000)))
 	got, err := it.respond(ctx, a.victim, later, nil)
@@ -189,24 +190,24 @@ func budgetTenant(ctx context.Context, a *arena) (err error) {
 		return err
 	}
 	if got.Status != http.StatusTooManyRequests || len(it.lure.prompts(later)) > 0 {
-		return found("a response after the budget was used up: %s", got)
+		return found("the server accepted a response after the budget was used up: %s", got)
 	}
 	return nil
 }
 
-// costCases are about what a provider says that it counted.
+// costCases have a provider report wrong token counts.
 func costCases() []Case {
-	never := "the tokens of the turn, of the session and of the ledger never fall, and none is negative"
+	never := "the token counts and costs of the turn, session and ledger never fall and are never negative"
 	return []Case{
-		{"tokencosts/negative", High, "has a provider announce negative counts of tokens", never, billed(map[string]any{"prompt_tokens": -1_000_000, "completion_tokens": -1_000_000, "total_tokens": -2_000_000})},
-		{"tokencosts/absurd", High, "has a provider announce counts that are no numbers of tokens, or that overflow", never, absurdCounts},
-		{"tokencosts/cached", High, "has a provider announce more cached tokens than there are tokens", never, billed(map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "prompt_tokens_details": map[string]any{"cached_tokens": 9_000_000}})},
-		{"tokencosts/none", High, "has a provider announce no counts at all", "the tokens are estimated and charged", billed(noUsage{})},
-		{"tokencosts/cut", High, "has a provider break off each answer before it announces counts", "what was said is estimated and charged", billedCut},
+		{"tokencosts/negative", High, "has a provider report negative token counts", never, billed(map[string]any{"prompt_tokens": -1_000_000, "completion_tokens": -1_000_000, "total_tokens": -2_000_000})},
+		{"tokencosts/absurd", High, "has a provider report token counts that overflow, are fractions or have the wrong type", never, absurdCounts},
+		{"tokencosts/cached", High, "has a provider report more cached tokens than tokens in total", never, billed(map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "prompt_tokens_details": map[string]any{"cached_tokens": 9_000_000}})},
+		{"tokencosts/none", High, "has a provider report no token counts", "the server estimates the tokens and charges for them", billed(noUsage{})},
+		{"tokencosts/cut", High, "has a provider break off each answer before it reports token counts", "the server estimates the tokens that it received and charges for them", billedCut},
 	}
 }
 
-// bill has a turn of one answer, and returns what the turn and the session used.
+// bill runs a turn of one answer, and checks that the server charges for it.
 func (a *arena) bill(ctx context.Context, answer reply) error {
 	t, err := a.converse(ctx, a.plain, map[string]any{"retry_for_ms": 0}, nil)
 	if err != nil {
@@ -217,7 +218,7 @@ func (a *arena) bill(ctx context.Context, answer reply) error {
 	if err := t.by.must(ctx, http.MethodGet, "/v1/usage", nil, &before); err != nil {
 		return err
 	}
-	answer.Text = strings.Repeat("what an answer is made of ", 40)
+	answer.Text = strings.Repeat("the words of one answer ", 40)
 	got, err := t.post(ctx, message(t.lure.play(func(int) reply { return answer })))
 	if err != nil {
 		return err
@@ -237,7 +238,7 @@ func (a *arena) bill(ctx context.Context, answer reply) error {
 		return err
 	}
 	if u := of.Usage; u.Input <= 0 || u.Output <= 0 || u.Cost <= 0 {
-		return found("an answer with the usage %v is charged as %+v", answer.Usage, u)
+		return found("the server charges an answer with the usage %v as %+v", answer.Usage, u)
 	}
 	if after.Month.Cost < before.Month.Cost {
 		return found("the ledger fell from %v to %v", before.Month.Cost, after.Month.Cost)

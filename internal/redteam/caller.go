@@ -63,7 +63,7 @@ func (c caller) once(ctx context.Context, method, path string, in any, headers .
 	return c.send(r)
 }
 
-// send makes a request as it is, and reads its answer.
+// send sends a request that the case has built, and reads the answer.
 func (c caller) send(r *http.Request) (*answer, error) {
 	res, err := c.http.Do(r)
 	if err != nil {

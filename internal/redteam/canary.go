@@ -19,33 +19,33 @@ import (
 	"time"
 )
 
-// canaryCases give the server words that should not be found again.
+// canaryCases store known words on the server, and search for them later.
 func canaryCases() []Case {
 	return []Case{
-		{"canaries/at-rest", Critical, "gives the server secrets, prompts, files and keys, and searches its data folder for them", "none is there in clear, in base64 or in hexadecimal digits", canariesAtRest},
-		{"canaries/deleted", Critical, "deletes all that it gave the server, reads it again by every id, and searches lists and the data folder", "it is gone", canariesDeleted},
+		{"canaries/at-rest", Critical, "stores secrets, prompts, files and keys on the server, and searches its data directory for them", "the data directory contains none of them in plain text, base64 or hexadecimal", canariesAtRest},
+		{"canaries/deleted", Critical, "deletes everything that it stored on the server, reads it again by every id, and searches lists and the data directory", "the server neither returns nor keeps it", canariesDeleted},
 	}
 }
 
-// nest is what a case gave the server.
+// nest records the words and objects that a case stored on the server.
 type nest struct {
 	by    caller
-	words map[string]string // what was given, by what it is
-	paths []string          // of what can be deleted, in the order in which that can be done
+	words map[string]string // by description
+	paths []string          // objects to delete, dependents first
 	lists []string
 }
 
-// openFolders have what docs/reference/security-data.md says that the server keeps in clear: images, and files of
-// programs while sandboxes have them.
+// openFolders hold the data that the server keeps in plain text, according to
+// docs/reference/security-data.md: images, and files of programs while a sandbox uses them.
 var openFolders = []string{"images", "state", "homes"}
 
-// given makes a word for something that is given to the server.
+// given returns a new word, and records it under its description.
 func (n *nest) given(what string) string {
 	n.words[what] = "redteam-canary-" + token(12)
 	return n.words[what]
 }
 
-// made makes something of which the answer has an id, and notes where it is.
+// made creates an object, records its path for remove and its list, and returns the path.
 func (n *nest) made(ctx context.Context, path string, body any) (string, error) {
 	var it struct {
 		ID      string
@@ -60,7 +60,7 @@ func (n *nest) made(ctx context.Context, path string, body any) (string, error) 
 	return at, nil
 }
 
-// lay gives the server a word of each kind.
+// lay stores a word of each kind on the server.
 func (a *arena) lay(ctx context.Context) (*nest, error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *arena) lay(ctx context.Context) (*nest, error) {
 		return nil, err
 	}
 	if n.words["a token"] = t.key; t.key == "" {
-		return nil, errors.New("the server made a token and did not show it")
+		return nil, errors.New("the server created a token but did not return it")
 	}
 	model := modelPrefix + "nest-" + token(4)
 	body := map[string]any{"name": model, "provider": "openai", "base_url": "https://redteam.invalid/v1", "key": n.given("a key of a model's provider"), "tenants": []string{attackerTenant}}
@@ -91,7 +91,7 @@ func (a *arena) lay(ctx context.Context) (*nest, error) {
 	return n, errors.Join(n.layAgents(ctx, it), n.layFiles(ctx), n.layPrograms(ctx))
 }
 
-// layAgents gives words to vaults, agents, sessions and responses.
+// layAgents stores words in vaults, agents, sessions and responses.
 func (n *nest) layAgents(ctx context.Context, it actor) error {
 	vault, err := n.made(ctx, "/v1/vaults", map[string]any{"display_name": n.given("the name of a vault")})
 	if err != nil {
@@ -115,11 +115,11 @@ func (n *nest) layAgents(ctx context.Context, it actor) error {
 		return err
 	}
 	_, err = n.made(ctx, "/v1/responses", map[string]any{"model": it.model, "input": s.id + " " + n.given("the input of a response"), "instructions": n.given("the instructions of a response")})
-	n.lists = slices.DeleteFunc(n.lists, func(list string) bool { return list == "/v1/responses" }) // which has none
+	n.lists = slices.DeleteFunc(n.lists, func(list string) bool { return list == "/v1/responses" }) // the API does not list responses
 	return err
 }
 
-// layFiles gives words to uploads, skills and threads.
+// layFiles stores words in uploads, skills and threads.
 func (n *nest) layFiles(ctx context.Context) error {
 	skill := "nest-" + token(4)
 	for path, file := range map[string]struct{ field, name, text string }{
@@ -153,7 +153,7 @@ func (n *nest) layFiles(ctx context.Context) error {
 	return n.by.must(ctx, http.MethodPut, thread+"/files/nest.txt", []byte(n.given("a file of a thread")), nil)
 }
 
-// layPrograms gives words to executions and to a snapshot of a sandbox.
+// layPrograms stores words in executions and in a snapshot of a sandbox.
 func (n *nest) layPrograms(ctx context.Context) error {
 	got, err := n.by.do(ctx, http.MethodPost, executePath, map[string]any{
 		"language": "python", "code": "x = '" + n.given("the code of an execution") + "'", "env_vars": map[string]string{"X": n.given("a variable of an execution")}, "stdin": n.given("the stdin of an execution"),
@@ -184,23 +184,24 @@ func (n *nest) layPrograms(ctx context.Context) error {
 	return nil
 }
 
-// forms are how a word may be in a file.
+// forms returns the encodings of a word that search looks for.
 func forms(word string) (all [][]byte) {
 	all = append(all, []byte(word), []byte(hex.EncodeToString([]byte(word))))
 	for shift := range 3 {
 		text := base64.RawStdEncoding.EncodeToString(append(bytes.Repeat([]byte{0}, shift), word...))
-		all = append(all, []byte(text[(shift*8+5)/6:len(word)*8/6])) // without what shares bits with neighbours
+		all = append(all, []byte(text[(shift*8+5)/6:len(word)*8/6])) // the characters that encode nothing of neighbouring bytes
 	}
 	return all
 }
 
-// searched is how much of a file is searched at once, and overlap what the next piece begins with.
+// eachPiece reads searched bytes at a time. Pieces share overlap bytes, so that search finds words
+// across their borders.
 const (
 	searched = 4 * mib
 	overlap  = 4096
 )
 
-// search looks for words in the files of the data folder.
+// search reports the first file of the data directory that contains one of the words.
 func (a *arena) search(words map[string]string) error {
 	type needle struct {
 		what string
@@ -215,7 +216,7 @@ func (a *arena) search(words map[string]string) error {
 	return filepath.WalkDir(a.opts.Data, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it went meanwhile
+			return nil // the server deleted it during the walk
 		case err != nil:
 			return err
 		case d.IsDir() && filepath.Dir(path) == filepath.Clean(a.opts.Data) && slices.Contains(openFolders, d.Name()):
@@ -226,7 +227,7 @@ func (a *arena) search(words map[string]string) error {
 		return eachPiece(path, func(piece []byte) error {
 			for _, n := range needles {
 				if bytes.Contains(piece, n.form) {
-					return found("%s of the data folder has %s", strings.TrimPrefix(path, a.opts.Data), n.what)
+					return found("the file %s of the data directory contains %s", strings.TrimPrefix(path, a.opts.Data), n.what)
 				}
 			}
 			return nil
@@ -234,7 +235,7 @@ func (a *arena) search(words map[string]string) error {
 	})
 }
 
-// eachPiece reads a file in pieces that overlap.
+// eachPiece reads a file in overlapping pieces.
 func eachPiece(path string, see func([]byte) error) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -262,13 +263,13 @@ func eachPiece(path string, see func([]byte) error) error {
 	}
 }
 
-// atData skips a case where the data folder cannot be searched.
+// atData skips a case that cannot search the data directory.
 func (a *arena) atData() error {
 	if a.opts.Data == "" {
-		return skip("not run: needs the server's data folder; run this on the server's machine as its user, with --data-dir")
+		return skip("not run: needs the server's data directory; run this on the server's machine as its user, with --data-dir")
 	}
 	if _, err := os.ReadDir(a.opts.Data); err != nil {
-		return skip("not run: needs to read the server's data folder: %v", err)
+		return skip("not run: needs to read the server's data directory: %v", err)
 	}
 	return nil
 }
@@ -287,7 +288,7 @@ func canariesAtRest(ctx context.Context, a *arena) error {
 	return n.remove(ctx)
 }
 
-// remove deletes all that was given.
+// remove deletes everything that the case stored.
 func (n *nest) remove(ctx context.Context) error {
 	for _, at := range n.paths {
 		if strings.HasPrefix(at, "/v1/sessions/") {
@@ -311,17 +312,17 @@ func canariesDeleted(ctx context.Context, a *arena) error {
 	if err := n.remove(ctx); err != nil {
 		return err
 	}
-	delete(n.words, "an API key") // which is in use
+	delete(n.words, "an API key") // the case still uses it
 	for _, at := range n.paths {
 		if strings.HasPrefix(at, "/v1/sandboxes/") {
-			at += "/files?path=/home/user/nest.txt" // its record stays, as one that was destroyed
+			at += "/files?path=/home/user/nest.txt" // the server keeps the record of a deleted sandbox
 		}
 		got, err := n.by.do(ctx, http.MethodGet, at, nil)
 		if err != nil {
 			return err
 		}
 		if got.Status < 400 || got.Status >= 500 || !strings.HasPrefix(at, "/v1/sandboxes/") && got.Status != http.StatusNotFound {
-			return found("GET %s after it was deleted: %s", at, got)
+			return found("GET %s after its deletion: %s", at, got)
 		}
 	}
 	for _, list := range n.lists {
@@ -334,20 +335,20 @@ func canariesDeleted(ctx context.Context, a *arena) error {
 		}
 		for what, word := range n.words {
 			if bytes.Contains(got.Body, []byte(word)) {
-				return found("GET %s shows %s after it was deleted", list, what)
+				return found("GET %s shows %s after its deletion", list, what)
 			}
 		}
 	}
 	if a.atData() != nil {
-		return nil // the answers are what can be looked at
+		return nil // without the data directory, the case can check only the answers
 	}
 	return a.forgotten(ctx, n)
 }
 
-// forgetTime bounds how long a home that was deleted may stay on the machine.
+// forgetTime is how long the server may keep the files of a deleted home directory.
 const forgetTime = 20 * time.Second
 
-// forgotten looks whether files of deleted threads and sandboxes go from where they are in clear.
+// forgotten waits until the server has deleted the plain-text files of deleted threads and sandboxes.
 func (a *arena) forgotten(ctx context.Context, n *nest) error {
 	if err := a.search(n.words); err != nil {
 		return err
@@ -367,7 +368,7 @@ func (a *arena) forgotten(ctx context.Context, n *nest) error {
 	}
 }
 
-// searchOpen looks for words in the folders in which files of programs are in clear.
+// searchOpen looks for words in the folders where the server keeps files of programs in plain text.
 func (a *arena) searchOpen(words ...string) error {
 	for _, folder := range openFolders[1:] {
 		err := filepath.WalkDir(filepath.Join(a.opts.Data, folder), func(path string, d fs.DirEntry, err error) error {
@@ -380,7 +381,7 @@ func (a *arena) searchOpen(words ...string) error {
 			return eachPiece(path, func(piece []byte) error {
 				for _, w := range words {
 					if bytes.Contains(piece, []byte(w)) {
-						return found("%s of the data folder has a file of what was deleted", strings.TrimPrefix(path, a.opts.Data))
+						return found("the file %s of the data directory contains deleted data", strings.TrimPrefix(path, a.opts.Data))
 					}
 				}
 				return nil

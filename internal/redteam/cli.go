@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// cliCases have a hostile server answer the atoll command on this machine.
+// cliCases run the atoll command on this machine against a hostile server.
 func cliCases() []Case {
 	return []Case{
-		{"cli/files", Critical, "answers downloads of shared files with names that lead out of the folder, begin with a dot or end a line", "nothing is written outside of the folder, and no file is hidden", cliFiles},
-		{"cli/copies", Critical, "answers copies from a sandbox with hostile archives", "nothing is written outside of the folder that was named", cliCopies},
-		{"cli/terminal", High, "answers lists, events, files and errors with sequences that a terminal obeys", "the command prints none of them", cliTerminal},
-		{"cli/redirects", Critical, "redirects each request to another server", "the key is not sent there", cliRedirects},
+		{"cli/files", Critical, "answers downloads of shared files with names that lead out of the directory, start with a dot or contain a line break", "the command writes nothing outside the directory, and no hidden file", cliFiles},
+		{"cli/copies", Critical, "answers copies from a sandbox with hostile archives", "the command writes nothing outside its target directory", cliCopies},
+		{"cli/terminal", High, "answers lists, events, files and errors with terminal control sequences", "the command prints none of them", cliTerminal},
+		{"cli/redirects", Critical, "redirects each request to another server", "the command does not send its key there", cliRedirects},
 	}
 }
 
-// hostile is a server that the command is led to. It answers on loopback, for as long as a case.
+// hostile is a server on loopback that attacks the command.
 type hostile struct {
 	url    string
 	server *http.Server
@@ -48,7 +48,7 @@ func newHostile(ctx context.Context, answer http.HandlerFunc) (*hostile, error) 
 		h.mu.Unlock()
 		answer(w, r)
 	})}
-	go func() { _ = h.server.Serve(listener) }() // ends with close
+	go func() { _ = h.server.Serve(listener) }() // returns when the case closes the server
 	return h, nil
 }
 
@@ -58,16 +58,17 @@ func (h *hostile) headers() []http.Header {
 	return append([]http.Header(nil), h.seen...)
 }
 
-// commandTime bounds one command.
+// commandTime is the time limit of one command.
 const commandTime = 20 * time.Second
 
-// cliKey is what the command has as its key.
+// cliKey is the API key of the command.
 const cliKey = "sk-atoll-redteam-0000000000000000"
 
-// command runs the atoll command against a server, in a folder of its own, and returns what it printed.
+// command runs the atoll command against a server, with home as its home and working directory, and
+// returns its output.
 func (a *arena) command(ctx context.Context, url, home string, args ...string) (string, error) {
 	if a.opts.Program == "" {
-		return "", skip("not run: needs the file of the atoll command")
+		return "", skip("not run: needs the path of the atoll command")
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -76,13 +77,13 @@ func (a *arena) command(ctx context.Context, url, home string, args ...string) (
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ATOLL_BASE_URL=" + url, "ATOLL_API_KEY=" + cliKey}
 	out, err := cmd.CombinedOutput()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended && ctx.Err() == nil {
-		err = nil // it refused what it was told
+		err = nil // the command rejected the server's answer
 	}
 	return string(out), err
 }
 
-// workplace is a folder for a command, with one below that it may write to. What is outside of that
-// is looked at afterwards.
+// workplace creates a home directory for a command, and below it the directory out, where the command
+// may write. Cases pass both to outside afterwards.
 func workplace() (home, out string, remove func(), err error) {
 	if home, err = os.MkdirTemp("", "atoll-redteam-"); err != nil {
 		return "", "", nil, err
@@ -91,7 +92,7 @@ func workplace() (home, out string, remove func(), err error) {
 	return home, out, func() { _ = os.RemoveAll(home) }, os.MkdirAll(out, 0o700)
 }
 
-// outside reports what was written elsewhere than below a folder, and links in it that lead out.
+// outside reports files that the command wrote outside out.
 func outside(home, out string) error {
 	if _, err := os.Lstat("/tmp/redteam-escape"); err == nil {
 		_ = os.Remove("/tmp/redteam-escape")
@@ -106,7 +107,7 @@ func outside(home, out string) error {
 			return err
 		}
 		if strings.HasPrefix(below, "..") && !strings.Contains(path, "/.") {
-			return found("the command wrote %s, outside of the folder that it was told", path)
+			return found("the command wrote %s, outside its target directory", path)
 		}
 		return nil
 	})
@@ -139,13 +140,13 @@ func cliFiles(ctx context.Context, a *arena) error {
 		return err
 	}
 	defer remove()
-	for range 2 { // the second time with files in the way
+	for range 2 { // the second time, the files exist
 		if _, err := a.command(ctx, h.url, home, "session", "files", "sess_"+strings.Repeat("0", 32), "--out", out); err != nil {
 			return err
 		}
 	}
 	if len(h.headers()) == 0 {
-		return errors.New("the command asked nothing")
+		return errors.New("the command sent no request")
 	}
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -181,7 +182,7 @@ func cliCopies(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// copied copies once what a hostile server says is a folder, into one that is there and one that is not.
+// copied copies a directory from a hostile server into an existing directory and into a new one.
 func (a *arena) copied(ctx context.Context, h *hostile, name string) error {
 	home, out, remove, err := workplace()
 	if err != nil {
@@ -194,7 +195,7 @@ func (a *arena) copied(ctx context.Context, h *hostile, name string) error {
 		}
 	}
 	if len(h.headers()) == 0 {
-		return errors.New("the command asked nothing")
+		return errors.New("the command sent no request")
 	}
 	if err := outside(home, out); err != nil {
 		return fmt.Errorf("an archive with %s: %w", name, err)
@@ -202,8 +203,8 @@ func (a *arena) copied(ctx context.Context, h *hostile, name string) error {
 	return nil
 }
 
-// obeyed are sequences that terminals obey: colors, titles, the clipboard, and such without an
-// escape character.
+// obeyed are sequences that terminals obey: colors, titles, clipboard access, and control characters
+// that work without an escape character.
 const obeyed = "\x1b[31m\x1b]0;title\x07\x1b]52;c;eA==\x07\x9b31m\u009b31m\x08\r\x7f\u202e"
 
 func cliTerminal(ctx context.Context, a *arena) error {
@@ -241,7 +242,7 @@ func cliTerminal(ctx context.Context, a *arena) error {
 	}
 	for _, status = range []int{http.StatusOK, http.StatusBadRequest} {
 		if status != http.StatusOK {
-			lines = lines[:2] // all say errors in one way
+			lines = lines[:2] // all commands print errors in the same way
 		}
 		for _, line := range lines {
 			before := len(h.headers())
@@ -250,7 +251,7 @@ func cliTerminal(ctx context.Context, a *arena) error {
 				return err
 			}
 			if len(h.headers()) == before {
-				continue // it is no command of this version
+				continue // this version lacks the command
 			}
 			if i := strings.IndexAny(out, "\x1b\x07\x08\r\x7f\u009b\u202e"); i >= 0 {
 				return found("atoll %s prints %q", line, out[max(0, i-40):min(len(out), i+40)])
@@ -261,7 +262,7 @@ func cliTerminal(ctx context.Context, a *arena) error {
 		}
 	}
 	if len(h.headers()) < 10 {
-		return fmt.Errorf("the commands asked %d times", len(h.headers()))
+		return fmt.Errorf("the commands sent only %d requests", len(h.headers()))
 	}
 	return nil
 }
@@ -295,12 +296,12 @@ func cliRedirects(ctx context.Context, a *arena) error {
 			return err
 		}
 		if asked == 0 {
-			return errors.New("the commands asked nothing")
+			return errors.New("the commands sent no request")
 		}
 	}
 	for _, header := range other.headers() {
 		if strings.Contains(header.Get("Authorization"), cliKey) {
-			return found("the key was sent to another server than the one that the command was told")
+			return found("the command followed a redirect and sent its key to another server")
 		}
 	}
 	return nil

@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// confirmCases go around the confirmation that a call of a tool waits for.
+// confirmCases try to make tool calls without the required confirmation.
 func confirmCases() []Case {
 	return []Case{
-		{"confirmations/around", Critical, "answers a call that waits by keys without the right, of other tenants and environments, with other ids, results and messages", "each is refused, and the call is not made", confirmAround},
-		{"confirmations/race", Critical, "approves and denies a call at once, many times", "one decision counts, and the call is made at most once", confirmRace},
-		{"confirmations/replay", Critical, "approves a call twice, and has the model repeat it to the letter", "it is made once, and the repeated call waits again", confirmReplay},
-		{"confirmations/beside", Critical, "has the model make a call that waits beside others in one answer, and again after it was denied", "no call is made that was not approved", confirmBeside},
+		{"confirmations/around", Critical, "answers a waiting call with keys that lack the right or belong to other tenants and environments, and with other ids, results and messages", "the server rejects each answer, and does not make the call", confirmAround},
+		{"confirmations/race", Critical, "approves and denies a call many times at once", "one decision counts, and the server makes the call at most once", confirmRace},
+		{"confirmations/replay", Critical, "approves a call twice, and has the model repeat the identical call", "the server makes the call once, and the repeated call waits again", confirmReplay},
+		{"confirmations/beside", Critical, "has the model make a call that needs confirmation beside other calls, and again after a denial", "the server makes no call without approval", confirmBeside},
 	}
 }
 
-// guarded begins a session whose calls of the shop's tool order wait for confirmation.
+// guarded starts a session in which calls of the shop's tool order wait for confirmation.
 func (a *arena) guarded(ctx context.Context, s *shop) (talk, error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -29,17 +29,17 @@ func (a *arena) guarded(ctx context.Context, s *shop) (talk, error) {
 	return t, shopOpen(err)
 }
 
-// order is the call that waits.
+// order is the call that needs confirmation.
 var order = toolCall{"shop__order", map[string]any{"item": 1}}
 
-// waits has the model make the call, and returns its id.
+// waits has the model make calls, and returns the id of the first one that waits.
 func (t talk) waits(ctx context.Context, s *shop, calls ...toolCall) (string, error) {
 	got, err := t.play(ctx, calls...)
 	if err != nil {
 		return "", err
 	}
 	if sold := t.lure.sold(s); len(sold) > 0 {
-		return "", found("a call was made that nobody had approved: %q", sold)
+		return "", found("the server made a call without approval: %q", sold)
 	}
 	if got.Status != "requires_action" || len(got.Waiting) == 0 {
 		return "", fmt.Errorf("the call does not wait: %s", got.answer)
@@ -81,12 +81,12 @@ func confirmAround(ctx context.Context, a *arena) error {
 		}
 	}
 	if sold := t.lure.sold(s); len(sold) > 0 {
-		return found("the call was made: %q", sold)
+		return found("the server made the call: %q", sold)
 	}
 	return nil
 }
 
-// deciders is how many decide at once.
+// deciders is the number of concurrent decisions.
 const deciders = 16
 
 func confirmRace(ctx context.Context, a *arena) error {
@@ -114,19 +114,19 @@ func confirmRace(ctx context.Context, a *arena) error {
 	for i, got := range answers {
 		switch {
 		case got.Status == http.StatusOK && won >= 0:
-			return found("two decisions over one call were taken: %s and %s", answers[won], got)
+			return found("the server accepted two decisions on one call: %s and %s", answers[won], got)
 		case got.Status == http.StatusOK:
 			won = i
 		case got.Status != http.StatusConflict:
-			return found("a decision beside another one: %s", got)
+			return found("the server answered a concurrent decision with %s", got)
 		}
 	}
 	sold := t.lure.sold(s)
 	if won < 0 {
-		return fmt.Errorf("none of %d decisions was taken: %s", deciders, answers[0])
+		return fmt.Errorf("the server accepted none of %d decisions: %s", deciders, answers[0])
 	}
 	if approved := won%2 == 0; len(sold) > 1 || approved != (len(sold) == 1) {
-		return found("the call was made %d times where the decision that was taken approves: %v", len(sold), approved)
+		return found("the server made the call %d times; it accepted a decision with approve %v", len(sold), approved)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func confirmReplay(ctx context.Context, a *arena) error {
 		return err
 	}
 	defer func() { _ = t.end(ctx) }()
-	id, err := t.waits(ctx, s, order, order) // of which the second one waits, too
+	id, err := t.waits(ctx, s, order, order) // both calls wait
 	if err != nil {
 		return err
 	}
@@ -153,11 +153,11 @@ func confirmReplay(ctx context.Context, a *arena) error {
 	sold := t.lure.sold(s)
 	switch {
 	case len(sold) > 1:
-		return found("one approval made %d calls", len(sold))
+		return found("the server made %d calls after one approval", len(sold))
 	case len(sold) == 0:
-		return fmt.Errorf("the approved call was not made: %s", after.answer)
+		return fmt.Errorf("the server did not make the approved call: %s", after.answer)
 	case again.Status < 400:
-		return found("a second approval of one call is answered with %s", again)
+		return found("the server accepted a second approval of one call: %s", again)
 	case len(after.Waiting) != 1 || after.Waiting[0].ID == id:
 		return found("the repeated call does not wait: %s", after.answer)
 	}
@@ -183,7 +183,7 @@ func confirmBeside(ctx context.Context, a *arena) error {
 	}
 	for range 2 {
 		if sold := strings.Join(t.lure.sold(s), " "); strings.Contains(sold, "order") {
-			return found("a call was made that nobody had approved: %q", sold)
+			return found("the server made a call without approval: %q", sold)
 		}
 		if len(got.Waiting) != 1 {
 			return fmt.Errorf("%d calls wait: %s", len(got.Waiting), got.answer)
@@ -193,7 +193,7 @@ func confirmBeside(ctx context.Context, a *arena) error {
 		}
 	}
 	if sold := strings.Join(t.lure.sold(s), " "); strings.Contains(sold, "order") {
-		return found("a call was made that was denied: %q", sold)
+		return found("the server made a denied call: %q", sold)
 	}
 	return nil
 }

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// fetchCases have the server fetch what its caller cannot reach.
+// fetchCases have the server fetch pages that the caller cannot reach.
 func fetchCases() []Case {
 	return []Case{
-		{"fetch/addresses", Critical, "has the server fetch loopback, private, metadata and its machine's own addresses, in every spelling", "each is refused for its address, and no request is made", fetchAddresses},
-		{"fetch/schemes", Critical, "has the server fetch files and speak other protocols", "each URL is refused", fetchSchemes},
-		{"fetch/redirects", Critical, "has pages that may be fetched redirect to such addresses", "no redirect is followed there", fetchRedirects},
-		{"fetch/agents", Critical, "has a model fetch such addresses and redirects", "the model reads a refusal, and no request is made", fetchAgents},
-		{"fetch/environment", Critical, "has a model fetch and search where the profile of its session's environment has no network", "the model reads a refusal, and no request is made", fetchEnvironment},
+		{"fetch/addresses", Critical, "has the server fetch loopback, private, metadata and its machine's own addresses, in every spelling", "the server rejects each for its address, and sends no request", fetchAddresses},
+		{"fetch/schemes", Critical, "has the server fetch files and speak other protocols", "the server rejects each URL", fetchSchemes},
+		{"fetch/redirects", Critical, "has allowed pages redirect to such addresses", "the server follows no redirect there", fetchRedirects},
+		{"fetch/agents", Critical, "has a model fetch such addresses and redirects", "the model gets an error, and the server sends no request", fetchAgents},
+		{"fetch/environment", Critical, "has a model fetch and search in a session whose environment has a profile without a network", "the model gets an error, and the server sends no request", fetchEnvironment},
 	}
 }
 
-// inner are URLs that a server must not fetch for anybody.
+// inner returns URLs that the server must not fetch for any caller.
 func inner(a *arena, l *lure) []string {
 	all := []string{
 		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://100.100.100.200/", "http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.1.1/", "http://100.64.0.1/",
@@ -39,7 +39,7 @@ type fetched struct {
 	URL, Text, Error string
 }
 
-// fetch has the server fetch URLs for a caller.
+// fetch has the server fetch URLs for a caller, and skips the case if fetching is off.
 func (a *arena) fetch(ctx context.Context, by caller, urls ...string) ([]fetched, *answer, error) {
 	got, err := by.do(ctx, http.MethodPost, "/v1/fetch", map[string]any{"url": urls})
 	if err != nil {
@@ -49,11 +49,11 @@ func (a *arena) fetch(ctx context.Context, by caller, urls ...string) ([]fetched
 		return nil, got, skip("this server fetches no pages (fetch_url is off)")
 	}
 	var out struct{ Contents []fetched }
-	_ = json.Unmarshal(got.Body, &out) // a refusal has none
+	_ = json.Unmarshal(got.Body, &out) // an error has no contents
 	return out.Contents, got, nil
 }
 
-// strayed says whether a request reached the address that nobody may be led to.
+// strayed reports a request that reached the forbidden address.
 func (l *lure) strayed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *lure) strayed() error {
 	return nil
 }
 
-// anyLure is the lure, or nil where the server does not reach it.
+// anyLure returns the lure, or nil if the server cannot reach it.
 func (a *arena) anyLure(ctx context.Context) *lure {
 	l, err := a.theLure(ctx)
 	if err != nil {
@@ -87,11 +87,11 @@ func fetchAddresses(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// addressWords are how refusals for an address begin or end. One for another reason would not
-// show that the address is looked at: nothing may answer there.
+// addressWords mark refusals that name the address as the reason. A refusal for another reason does
+// not prove that the server checks addresses: the address may simply not answer.
 var addressWords = []string{"private", "local", "reserved", "address", "http or https", "host", "user name"}
 
-// unfetched has the server fetch a URL, and wants a refusal that is not about a connection.
+// unfetched has the server fetch a URL, and expects a refusal before the server connects.
 func (a *arena) unfetched(ctx context.Context, u string) error {
 	pages, got, err := a.fetch(ctx, a.plain, u)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *arena) unfetched(ctx context.Context, u string) error {
 			return nil
 		}
 	}
-	return found("%s is refused for another reason: %s", u, said)
+	return found("the server rejects %s for another reason: %s", u, said)
 }
 
 func fetchSchemes(ctx context.Context, a *arena) error {
@@ -131,7 +131,7 @@ func fetchSchemes(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// reachable skips a case where the server may not fetch the lure's own pages.
+// reachable skips a case if the server may not fetch the lure's pages.
 func (a *arena) reachable(ctx context.Context) (*lure, error) {
 	l, err := a.theLure(ctx)
 	if err != nil {
@@ -142,12 +142,12 @@ func (a *arena) reachable(ctx context.Context) (*lure, error) {
 		return nil, err
 	}
 	if len(pages) != 1 || !strings.Contains(pages[0].Text, lureWords) {
-		return nil, skip("not run: needs fetch_allow to hold the address of --listen: %s", got)
+		return nil, skip("not run: needs fetch_allow to include the address of --listen: %s", got)
 	}
 	return l, nil
 }
 
-// astray is a page of the lure's that redirects.
+// astray returns the URL of a lure page that redirects.
 func (l *lure) astray(to string) string { return "http://" + l.addr + "/to?url=" + url.QueryEscape(to) }
 
 func fetchRedirects(ctx context.Context, a *arena) error {
@@ -166,7 +166,7 @@ func fetchRedirects(ctx context.Context, a *arena) error {
 	return l.strayed()
 }
 
-// fetches are calls of a model's that fetch URLs, a few at a time.
+// fetches returns model calls that fetch URLs, at most five in each call.
 func fetches(urls []string) (calls []toolCall) {
 	for ; len(urls) > 0; urls = urls[min(5, len(urls)):] {
 		calls = append(calls, toolCall{"fetch_url", map[string]any{"urls": urls[:min(5, len(urls))]}})
@@ -198,7 +198,7 @@ func fetchAgents(ctx context.Context, a *arena) error {
 	return t.unread(ctx, len(calls))
 }
 
-// unread looks whether the results of fetches show a page.
+// unread reports a fetch result that shows a page.
 func (t talk) unread(ctx context.Context, calls int) error {
 	got, err := t.results(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (t talk) unread(ctx context.Context, calls int) error {
 		}
 	}
 	if len(got) < calls {
-		return fmt.Errorf("the model made %d calls of %d", len(got), calls)
+		return fmt.Errorf("the model made %d of %d calls", len(got), calls)
 	}
 	return nil
 }
@@ -243,13 +243,13 @@ func fetchEnvironment(ctx context.Context, a *arena) error {
 	}
 	for _, r := range got {
 		if !r.IsError {
-			return found("a call of the web is answered without a network: %.300q", r.Content)
+			return found("a fetch or search succeeded without a network: %.300q", r.Content)
 		}
 	}
 	return t.unread(ctx, len(calls))
 }
 
-// theSilent makes an environment whose profile has no network.
+// theSilent returns a caller in an environment whose profile has no network.
 func (a *arena) theSilent(ctx context.Context) (caller, error) {
 	return a.silent.get(ctx, func(ctx context.Context) (caller, error) {
 		return a.room(ctx, attackerTenant, envSilent, map[string]any{"permission_profile": "isolated"})

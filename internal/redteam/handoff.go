@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// handoffCases have an agent get by another one what it may not do itself.
+// handoffCases have one agent do through another what its own policy denies.
 func handoffCases() []Case {
 	return []Case{
-		{"handoffs/foreign", Critical, "hands on to the victim's agent, by its id and as a template", "it does not exist for the attacker", handoffForeign},
-		{"handoffs/policy", Critical, "has an agent without a policy make the calls that the one which handed on may not make", "no call is made", handoffPolicy},
-		{"handoffs/bounds", High, "hands on again and again, in one answer and one after the other", "no more agents begin than max_delegations says", handoffBounds},
-		{"handoffs/confirmation", Critical, "has another agent make a call that waits for confirmation in the one which handed on", "the call waits", handoffConfirm},
+		{"handoffs/foreign", Critical, "hands off to the victim's agent, by its id and as a template", "the attacker gets the same 404 as for an unknown agent", handoffForeign},
+		{"handoffs/policy", Critical, "has an agent without a policy make calls that the delegating agent's policy denies", "the server makes no call", handoffPolicy},
+		{"handoffs/bounds", High, "hands off repeatedly, in one answer and in consecutive answers", "the server starts at most max_delegations agents", handoffBounds},
+		{"handoffs/confirmation", Critical, "has another agent make a call that needs confirmation in the delegating agent", "the call waits", handoffConfirm},
 	}
 }
 
@@ -38,16 +38,16 @@ func handoffForeign(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	if err := alike("an agent that hands on to the victim's", real, unknown, theirs, none); err != nil {
+	if err := alike("an agent that hands off to the victim's", real, unknown, theirs, none); err != nil {
 		return err
 	}
 	if real.Status != http.StatusNotFound {
-		return found("an agent that hands on to the victim's: %s", real)
+		return found("an agent that hands off to the victim's: %s", real)
 	}
 	return nil
 }
 
-// handing begins a session whose agent hands on to another one, which has the shop and no policy.
+// handing starts a session whose agent hands off to an agent with the shop and without a policy.
 func (a *arena) handing(ctx context.Context, s *shop, policy, more map[string]any) (talk, error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *arena) handing(ctx context.Context, s *shop, policy, more map[string]an
 	return a.converse(ctx, a.plain, above, nil)
 }
 
-// handTo is a call that hands a script on.
+// handTo returns a call that hands a script off to the agent below.
 func handTo(s *script) toolCall { return toolCall{"handoff_to_below", map[string]any{"task": s.id}} }
 
 func handoffPolicy(ctx context.Context, a *arena) error {
@@ -86,15 +86,15 @@ func handoffPolicy(ctx context.Context, a *arena) error {
 		return err
 	}
 	if sold := t.lure.sold(s); len(sold) > 0 {
-		return found("an agent below made the call that is denied above: %q", sold)
+		return found("the agent below made a call that the agent above denies: %q", sold)
 	}
 	prompts := t.lure.prompts(below)
 	if len(prompts) <= len(calls) {
-		return fmt.Errorf("the agent below was asked %d times", len(prompts))
+		return fmt.Errorf("the server called the model of the agent below only %d times", len(prompts))
 	}
 	for _, r := range resultsIn(prompts[len(prompts)-1]) {
 		if strings.Contains(r, programMark) {
-			return found("an agent below ran a program where that is denied above: %.300q", r)
+			return found("the agent below ran a program, which the agent above denies: %.300q", r)
 		}
 	}
 	return nil
@@ -120,9 +120,9 @@ func handoffBounds(ctx context.Context, a *arena) error {
 	}
 	switch begun := len(t.lure.prompts(below)); {
 	case begun > most:
-		return found("%d agents began where the agent allows %d", begun, most)
+		return found("the server started %d agents, but the agent allows %d", begun, most)
 	case begun == 0:
-		return fmt.Errorf("nothing was handed on: %s", got.answer)
+		return fmt.Errorf("the server started no agent: %s", got.answer)
 	}
 	return nil
 }

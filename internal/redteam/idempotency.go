@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// idempotencyCases use keys that stand for requests.
+// idempotencyCases attack the replay of answers by idempotency key.
 func idempotencyCases() []Case {
 	return []Case{
-		{"idempotency/foreign", Critical, "sends the victim's request with the victim's Idempotency-Key, with a key of another tenant and another key of the same", "each is a request of its own", idempotencyForeign},
-		{"idempotency/race", High, "sends one request many times at once with one key", "one is served, and all have its answer", idempotencyRace},
-		{"idempotency/other-request", High, "uses a key for another body, path and query", "each is refused, and shows nothing of the first answer", idempotencyOther},
-		{"idempotency/deleted", High, "repeats a request whose execution was deleted", "its output is not given again", idempotencyDeleted},
-		{"idempotency/keys", Medium, "sends keys that are empty, long, and have control characters", "each is refused", idempotencyKeys},
+		{"idempotency/foreign", Critical, "sends the victim's request and Idempotency-Key with an API key of another tenant and with another API key of the victim", "the server runs each as a new request", idempotencyForeign},
+		{"idempotency/race", High, "sends one request many times at once with one key", "the server runs it once, and gives no other answer", idempotencyRace},
+		{"idempotency/other-request", High, "reuses a key for another body, path and query", "the server rejects each, and shows nothing of the first answer", idempotencyOther},
+		{"idempotency/deleted", High, "deletes an execution and repeats its request", "the server does not return the deleted output", idempotencyDeleted},
+		{"idempotency/keys", Medium, "sends keys that are empty, are too long or contain control characters", "the server rejects each", idempotencyKeys},
 	}
 }
 
@@ -25,7 +25,7 @@ const (
 	replayed          = "Idempotent-Replayed"
 )
 
-// program that a request with a key runs: what it prints is new each time.
+// runOnce returns a request whose program prints a different output on each run.
 func runOnce(mark string) map[string]any {
 	return map[string]any{"language": "python", "code": "import uuid\nprint(" + asJSON(mark) + ", uuid.uuid4())", "timeout": 20}
 }
@@ -51,7 +51,7 @@ func idempotencyForeign(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Header.Get(replayed) != "" || got.Header.Get("X-Trace-Id") == theirs.Header.Get("X-Trace-Id") || string(got.Body) == string(theirs.Body) {
-			return found("%s is given the victim's answer: %s", what, got)
+			return found("%s got the victim's answer: %s", what, got)
 		}
 	}
 	return nil
@@ -78,11 +78,11 @@ func idempotencyRace(ctx context.Context, a *arena) error {
 		case got.Status == http.StatusOK:
 			outputs[string(got.Body)] = true
 		case got.Status != http.StatusConflict:
-			return found("a request beside the same one: %s", got)
+			return found("the server answered a concurrent duplicate with %s", got)
 		}
 	}
 	if len(outputs) == 0 {
-		return fmt.Errorf("none of %d requests was served: %s", at, answers[0])
+		return fmt.Errorf("the server served none of %d requests: %s", at, answers[0])
 	}
 	again, err := a.plain.do(ctx, http.MethodPost, executePath, body, idempotencyHeader, key)
 	if err != nil {
@@ -90,7 +90,7 @@ func idempotencyRace(ctx context.Context, a *arena) error {
 	}
 	outputs[string(again.Body)] = true
 	if len(outputs) > 1 {
-		return found("one request with one key had %d answers: %s", len(outputs), again)
+		return found("the server gave %d different answers to one key: %s", len(outputs), again)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func idempotencyDeleted(ctx context.Context, a *arena) error {
 		return err
 	}
 	if again.Header.Get(replayed) != "" || string(again.Body) == string(first.Body) {
-		return found("the output of a deleted execution is given again: %s", again)
+		return found("the server returned the output of a deleted execution: %s", again)
 	}
 	return nil
 }

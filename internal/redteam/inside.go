@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// runner runs a Python program where a case wants to attack from.
+// runner runs a Python program in the place from which a case attacks.
 type runner func(ctx context.Context, code string) (output, error)
 
 type runnerKey struct{}
 
-// from has the programs of cases run elsewhere than in the shared sandbox.
+// from makes cases run their programs with r instead of in the shared sandbox.
 func from(ctx context.Context, r runner) context.Context {
 	return context.WithValue(ctx, runnerKey{}, r)
 }
 
-// again runs cases of another group from elsewhere, and reports the first that does not hold.
+// again runs cases of another group with r, except those named in but, and reports the first failure.
 func again(ctx context.Context, a *arena, r runner, cases []Case, but ...string) error {
 	ctx = from(ctx, r)
 	tried := 0
@@ -42,24 +42,25 @@ func again(ctx context.Context, a *arena, r runner, cases []Case, but ...string)
 	return nil
 }
 
-// isolationCases attack between the executions of a key that share a kernel.
+// isolationCases attack one execution from another that shares its kernel.
 func isolationCases() []Case {
 	return []Case{
-		{"isolation/leftovers", Critical, "leaves files, start-up files, processes, shared memory, sockets and variables in a kernel that executions of a key share", "a later program in that kernel finds none of it", isolationLeft},
-		{"isolation/escape", Critical, "tries each way out of a sandbox from a program that shares its kernel", "each is refused", isolationEscape},
-		{"isolation/other-keys", Critical, "compares the kernels of two keys of one environment", "no two keys share a kernel, and executions of one do", isolationKeys},
-		{"isolation/refused", High, "asks for shared kernels without the tenant's leave, and with a network, root and rules beside them", "each is refused", isolationRefused},
+		{"isolation/leftovers", Critical, "leaves files, start-up files, processes, shared memory, sockets and variables in a kernel that executions of one key share", "a later program in that kernel finds none of them", isolationLeft},
+		{"isolation/escape", Critical, "tries each way out of a sandbox from a program that shares its kernel", "each attempt fails", isolationEscape},
+		{"isolation/other-keys", Critical, "compares the kernels of two keys of one environment", "two keys never share a kernel, and executions of one key do", isolationKeys},
+		{"isolation/refused", High, "requests shared kernels without the tenant's permission, and together with a network, root and file rules", "the server rejects each request", isolationRefused},
 	}
 }
 
-// theKeyed makes an environment whose executions share kernels.
+// theKeyed returns a caller in an environment where executions of one key share kernels.
 func (a *arena) theKeyed(ctx context.Context) (caller, error) {
 	return a.keyed.get(ctx, func(ctx context.Context) (caller, error) {
 		return a.room(ctx, attackerTenant, envKeyed, map[string]any{"isolation": "key"})
 	})
 }
 
-// shares reads which isolation an execution had; one with a kernel of its own would show nothing.
+// shares skips a case unless the execution shared its kernel, because other executions have nothing to
+// attack.
 func (a *arena) shares(ctx context.Context, by caller, e execution) error {
 	var of struct{ Isolation string }
 	if err := by.must(ctx, http.MethodGet, "/v1/executions/"+e.Trace, nil, &of); err != nil {
@@ -71,7 +72,7 @@ func (a *arena) shares(ctx context.Context, by caller, e execution) error {
 	return nil
 }
 
-// keyedRun runs a program in a kernel that a key shares.
+// keyedRun runs a program in a kernel that executions of one key share.
 func (a *arena) keyedRun(ctx context.Context, c caller, code string) (execution, error) {
 	e, err := a.execute(ctx, c, "python", code, 30, nil)
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *arena) keyedRun(ctx context.Context, c caller, code string) (execution,
 	return e, a.shares(ctx, c, e)
 }
 
-// kernelOf is the kernel that a program was in, as kernelMark says it at its end.
+// kernelOf returns the mark of the kernel that ran a program, which kernelMark prints last.
 func kernelOf(e execution) string { return e.Stdout[strings.LastIndex(e.Stdout, "began")+1:] }
 
 func isolationLeft(ctx context.Context, a *arena) error {
@@ -96,7 +97,7 @@ func isolationLeft(ctx context.Context, a *arena) error {
 	}
 	more := map[string]any{"env_vars": map[string]string{"REDTEAM_PLANTED": "1"}, "stdin": mark}
 	planted, looked := map[string]bool{}, 0
-	for range mostKernels { // until programs have looked in kernels in which others had planted
+	for range mostKernels { // until three programs have run in a kernel with planted leftovers
 		e, err := a.execute(ctx, c, "python", planting+kernelMark, 20, more)
 		if err != nil {
 			return err
@@ -121,7 +122,7 @@ func isolationLeft(ctx context.Context, a *arena) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d of %d programs looked in a kernel in which another had planted", looked, mostKernels)
+	return fmt.Errorf("only %d of %d programs ran in a kernel with planted leftovers", looked, mostKernels)
 }
 
 func isolationEscape(ctx context.Context, a *arena) error {
@@ -135,10 +136,10 @@ func isolationEscape(ctx context.Context, a *arena) error {
 	}, escapeCases(), "kill-all")
 }
 
-// kernelMark tells kernels apart: each makes a file system of devices as it starts.
+// kernelMark prints a value that differs between kernels: each kernel creates /dev when it starts.
 const kernelMark = "import os\nprint('began', os.stat('/dev').st_ctime_ns)"
 
-// mostKernels is how many executions a case has until they show that they share kernels.
+// mostKernels is the number of executions within which a case must see a shared kernel.
 const mostKernels = 24
 
 func isolationKeys(ctx context.Context, a *arena) error {
@@ -164,7 +165,7 @@ func isolationKeys(ctx context.Context, a *arena) error {
 		}
 		by, ok := seen[kernel]
 		if ok && by != i%2 {
-			return found("two keys had the kernel that %s", kernel)
+			return found("two keys shared the kernel that %s", kernel)
 		}
 		if ok {
 			shared++
@@ -172,7 +173,7 @@ func isolationKeys(ctx context.Context, a *arena) error {
 		seen[kernel] = i % 2
 	}
 	if shared == 0 {
-		return fmt.Errorf("%d executions of two keys had %d kernels, so nothing was shared", mostKernels, len(seen))
+		return fmt.Errorf("%d executions of two keys used %d kernels, so no two shared one", mostKernels, len(seen))
 	}
 	return nil
 }
@@ -185,7 +186,7 @@ func isolationRefused(ctx context.Context, a *arena) error {
 		tenant string
 		more   map[string]any
 	}{
-		"without the tenant's leave": {victimTenant, nil}, "a network": {attackerTenant, network}, "root": {attackerTenant, root}, "rules about files": {attackerTenant, paths},
+		"no permission from the tenant": {victimTenant, nil}, "a network": {attackerTenant, network}, "root": {attackerTenant, root}, "rules about files": {attackerTenant, paths},
 	} {
 		body := map[string]any{"name": "redteam-refused-" + token(4), "isolation": "key"}
 		if try.more != nil {
@@ -202,16 +203,16 @@ func isolationRefused(ctx context.Context, a *arena) error {
 // rootCases attack as root of a sandbox.
 func rootCases() []Case {
 	return []Case{
-		{"root/escape", Critical, "tries each way out of a sandbox as its root", "root of a sandbox is nobody outside of it", rootEscape},
-		{"root/guest", Critical, "writes, reads and replaces the guest's own files and memory, and the host's settings, as root", "none of them can be changed", rootGuest},
-		{"root/end", High, "ends process 1, and with it its own sandbox", "its own run fails, and other sandboxes go on", rootEnd},
-		{"root/capabilities", Critical, "looks at the capabilities of root, and takes those that it lacks", "it has those that a package manager needs, and no more", rootCapabilities},
-		{"root/network", Critical, "reaches the floor as root, by raw sockets, other addresses, routes and rules", "each is refused", rootNetwork},
-		{"root/refused", Critical, "asks for root without the leave of its tenant", "it is refused, and programs are the ordinary user", rootRefused},
+		{"root/escape", Critical, "tries each way out of a sandbox as root", "root in a sandbox has no rights outside of it", rootEscape},
+		{"root/guest", Critical, "writes, reads and replaces the guest's own files and memory, and the host's settings, as root", "root can change none of them", rootGuest},
+		{"root/end", High, "kills process 1, and with it its own sandbox", "its own run fails, and other sandboxes keep running", rootEnd},
+		{"root/capabilities", Critical, "reads the capabilities of root, and tries to gain others", "root has only the capabilities that a package manager needs", rootCapabilities},
+		{"root/network", Critical, "connects to blocked addresses as root, also with raw sockets, other addresses, routes and rules", "each attempt fails", rootNetwork},
+		{"root/refused", Critical, "requests root without its tenant's permission", "the server rejects each request", rootRefused},
 	}
 }
 
-// theRooted is a sandbox whose programs run as root.
+// theRooted returns a sandbox whose programs run as root.
 func (a *arena) theRooted(ctx context.Context) (sandbox, error) {
 	return a.rooted.get(ctx, func(ctx context.Context) (sandbox, error) {
 		c, err := a.room(ctx, attackerTenant, envRoot, map[string]any{"permissions": map[string]any{"process": map[string]any{"root": true}, "network": map[string]any{"enabled": true, "unrestricted": true}}})
@@ -222,7 +223,7 @@ func (a *arena) theRooted(ctx context.Context) (sandbox, error) {
 	})
 }
 
-// asRoot runs programs as root, and says if they are not.
+// asRoot returns a runner for programs in s. It skips the case if they do not run as root.
 func (a *arena) asRoot(s sandbox) runner {
 	return func(ctx context.Context, code string) (output, error) {
 		out, err := s.start(ctx, "python3", "-c", "import os\nif os.getuid() != 0: raise SystemExit('not root')\n"+code)
@@ -238,11 +239,11 @@ func rootEscape(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	// Left out is what root of a sandbox may do to its own kernel and user, and what its network has.
+	// Skip the cases that root may win: those against the sandbox's own kernel and user, and against its network.
 	return again(ctx, a, a.asRoot(s), escapeCases(), "kill-all", "signal-init", "limits", "set-user-id", "capabilities", "image-files", "network-devices", "proc-sys")
 }
 
-// rooting returns the run of a case that is a program of root.
+// rooting returns a run function that executes a program of attempts as root.
 func rooting(attempts int, code string) func(context.Context, *arena) error {
 	return func(ctx context.Context, a *arena) error {
 		s, err := a.theRooted(ctx)
@@ -289,14 +290,14 @@ func rootEnd(ctx context.Context, a *arena) error {
 		return err
 	}
 	if e.Status != http.StatusOK || e.Success {
-		return found("a program that ended its own sandbox is answered for with %s", e)
+		return found("a program that killed its own sandbox ended with %s", e)
 	}
 	box, err := a.theBox(ctx)
 	if err != nil {
 		return err
 	}
 	if out, err := box.start(ctx, "echo", "on"); err != nil || out.Stdout != "on\n" {
-		return found("another sandbox does not go on: %s, %v", out, err)
+		return found("another sandbox stopped working: %s, %v", out, err)
 	}
 	return nil
 }
@@ -343,7 +344,7 @@ attempt(route)
 func rootRefused(ctx context.Context, a *arena) error {
 	body := map[string]any{"name": "redteam-refused-" + token(4), "permissions": map[string]any{"process": map[string]any{"root": true}}}
 	got, err := a.admin.do(ctx, http.MethodPost, "/v1/admin/tenants/"+victimTenant+"/environments", body)
-	if err := unwanted("root without the tenant's leave", got, err); err != nil {
+	if err := unwanted("root without the tenant's permission", got, err); err != nil {
 		return err
 	}
 	own, err := a.key(ctx, victimTenant, envPlain, "environments")
@@ -351,5 +352,5 @@ func rootRefused(ctx context.Context, a *arena) error {
 		return err
 	}
 	got, err = own.do(ctx, http.MethodPatch, "/v1/environments/"+envPlain, map[string]any{"config": map[string]any{"permissions": map[string]any{"process": map[string]any{"root": true}}}})
-	return unwanted("root by the tenant itself, without the operator's leave", got, err)
+	return unwanted("root by the tenant, without the operator's permission", got, err)
 }

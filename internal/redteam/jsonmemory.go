@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// jsonCases send JSON that takes far more memory than bytes.
+// jsonCases send JSON that needs far more memory than its length.
 func jsonCases() []Case {
 	return []Case{
-		{"json/elements", High, "sends bodies of millions of elements and fields to every kind of operation, many at once", "each is refused, the server's memory stays bounded, and others are answered", jsonElements},
-		{"json/large", High, "sends many bodies of the largest size at once, announced and in pieces", "those without room are refused, and the server's memory stays bounded", jsonLarge},
-		{"json/depth", High, "sends bodies that are nested deeply, have huge numbers and names, and fields that are there twice", "each is refused, and none is a failure of the server", jsonDepth},
-		{"json/mcp", High, "sends such messages to the endpoint of the Model Context Protocol and to other vendors' protocols", "each is refused, and the server's memory stays bounded", jsonDoors},
+		{"json/elements", High, "sends many bodies of millions of elements and fields at once, to every kind of operation", "the server rejects each, keeps its memory bounded, and answers others", jsonElements},
+		{"json/large", High, "sends many bodies of the largest size at once, with a length and chunked", "the server rejects them, and keeps its memory bounded", jsonLarge},
+		{"json/depth", High, "sends bodies with deep nesting, huge numbers and names, and duplicate fields", "the server rejects each with a 4xx status", jsonDepth},
+		{"json/mcp", High, "sends such bodies to the MCP endpoint and to other vendors' protocols", "the server rejects each, and keeps its memory bounded", jsonDoors},
 	}
 }
 
-// jsonRoom is how much a server may grow by while it refuses such bodies.
+// jsonRoom is how far the server's memory may grow while it rejects such bodies.
 const jsonRoom = 768 * mib
 
-// resident reads the memory that the server's process has, 0 where it does not say.
+// resident returns the resident memory of the server's process, or 0 if the server does not report it.
 func (a *arena) resident(ctx context.Context) (int64, error) {
 	got, err := a.stranger.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -40,7 +40,8 @@ func (a *arena) resident(ctx context.Context) (int64, error) {
 	return 0, nil
 }
 
-// crowd makes requests at once, while the victim makes others, and looks at the server's memory.
+// crowd sends requests concurrently and judges the answers. It polls the server's memory until the
+// last answer, which also shows that the server still answers other requests.
 func (a *arena) crowd(ctx context.Context, requests []func() (*answer, error), judge func(*answer) error) error {
 	before, err := a.resident(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (a *arena) crowd(ctx context.Context, requests []func() (*answer, error), j
 		now, err := a.resident(ctx)
 		if err != nil {
 			<-done
-			return found("the server does not answer meanwhile: %v", err)
+			return found("the server stopped answering other requests: %v", err)
 		}
 		most = max(most, now)
 	}
@@ -84,18 +85,18 @@ func (a *arena) crowd(ctx context.Context, requests []func() (*answer, error), j
 	return errors.Join(errs...)
 }
 
-// refusedBody wants a refusal of a body.
+// refusedBody reports a body that the server did not reject. A busy server may answer 503.
 func refusedBody(got *answer) error {
 	if got.Status < 400 || got.Status >= 500 && got.Status != http.StatusServiceUnavailable {
-		return found("the body is answered with %s", got)
+		return found("the server answered the body with %s", got)
 	}
 	return nil
 }
 
-// bodyBytes is the size of the bodies, just below the largest that is read.
+// bodyBytes is just below the largest body that the server reads.
 const bodyBytes = 8*mib - 4096
 
-// bloated are bodies of many elements.
+// bloated returns bodies of many elements, by kind of element.
 func bloated() map[string][]byte {
 	fill := func(head, piece, tail string) []byte {
 		n := (bodyBytes - len(head) - len(tail)) / len(piece)
@@ -113,7 +114,7 @@ func bloated() map[string][]byte {
 	}
 }
 
-// jsonPaths are operations of each kind that read JSON.
+// jsonPaths has an operation of each kind that reads JSON.
 var jsonPaths = []string{executePath, "/v1/responses", "/v1/agents", "/v1/sessions", "/v1/sandboxes", "/v1/tools/execute_code", "/v1/search"}
 
 func (a *arena) sends(ctx context.Context, path string, body []byte, more ...string) func() (*answer, error) {
@@ -136,7 +137,7 @@ func jsonElements(ctx context.Context, a *arena) error {
 	return a.crowd(ctx, requests, refusedBody)
 }
 
-// pieces hides the length of a body, so that it is sent in pieces.
+// pieces hides the length of a body, so that net/http sends it chunked.
 type pieces struct{ *bytes.Reader }
 
 func jsonLarge(ctx context.Context, a *arena) error {
@@ -188,7 +189,7 @@ func jsonDoors(ctx context.Context, a *arena) error {
 	}
 	return a.crowd(ctx, requests, func(got *answer) error {
 		if got.Status == http.StatusOK && strings.Contains(string(got.Body), `"error"`) {
-			return nil // a refusal of the protocol
+			return nil // a JSON-RPC error
 		}
 		return refusedBody(got)
 	})

@@ -13,31 +13,32 @@ import (
 	"sync"
 )
 
-// lure is a server of the attacker's: the model that agents ask, the MCP servers that they
-// call, pages that they fetch, and an index of packages. It records each request.
+// lure is the attacker's server. It plays the model and MCP servers that agents call, the pages that
+// they fetch, and a package index. It records each request.
 type lure struct {
 	addr    string // host and port, as the attacked server reaches it
 	second  string // the same server at another port
-	canary  string // the same server at an address that no setting opens; "" unless the lure is on loopback
+	canary  string // the same server at an address that no setting allows; "" unless the lure is on loopback
 	servers []*http.Server
 
 	mu      sync.Mutex
 	hits    []hit
 	scripts map[string]*script
 	shops   map[string]*shop
-	packs   map[string][]byte // of the index, by file name
+	packs   map[string][]byte // files of the package index, by name
 }
 
 // hit is a request that reached the lure.
 type hit struct {
-	Host, Path string // the host is the address that was connected to
+	Host, Path string // Host is the address that the attacked server connected to
 	Header     http.Header
 }
 
-// errNoLure says why cases that need the lure do not run.
+// errNoLure skips cases that need the lure.
 var errNoLure = skip("not run: needs an address at which the attacked server reaches this program; pass it as --listen HOST:PORT")
 
-// lureAddress is where the lure listens: as the caller said, else on loopback if the server is there.
+// lureAddress returns the address where the lure listens: Options.Listen, or else loopback if the
+// attacked server is on loopback. It returns "" if the lure cannot listen.
 func lureAddress(o Options, base *url.URL) string {
 	if o.Listen != "" {
 		return o.Listen
@@ -48,7 +49,7 @@ func lureAddress(o Options, base *url.URL) string {
 	return ""
 }
 
-// theLure starts the lure.
+// theLure returns the lure, and starts it on first use.
 func (a *arena) theLure(ctx context.Context) (*lure, error) {
 	return a.lure.get(ctx, func(ctx context.Context) (*lure, error) {
 		at := lureAddress(a.opts, a.base)
@@ -74,7 +75,7 @@ func (a *arena) theLure(ctx context.Context) (*lure, error) {
 	})
 }
 
-// serve begins to listen at an address, and returns it with its port.
+// serve listens at an address, and returns the address with the port.
 func (l *lure) serve(ctx context.Context, at string) (string, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 	if err != nil {
@@ -83,7 +84,7 @@ func (l *lure) serve(ctx context.Context, at string) (string, error) {
 	addr := listener.Addr().String()
 	s := &http.Server{ReadHeaderTimeout: rawTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.answer(w, r, addr) })}
 	l.servers = append(l.servers, s)
-	go func() { _ = s.Serve(listener) }() // ends with close
+	go func() { _ = s.Serve(listener) }() // returns when close closes the server
 	return addr, nil
 }
 
@@ -95,7 +96,7 @@ func (l *lure) close() error {
 	return errors.Join(errs...)
 }
 
-// maxRequest bounds what the lure reads of a request.
+// maxRequest is the number of bytes that the lure reads of a request body.
 const maxRequest = 32 << 20
 
 func (l *lure) answer(w http.ResponseWriter, r *http.Request, at string) {
@@ -112,7 +113,7 @@ func (l *lure) answer(w http.ResponseWriter, r *http.Request, at string) {
 		l.model(w, r, body)
 	case "mcp":
 		l.mcp(w, r, rest, body)
-	case "to": // wherever the query says
+	case "to": // redirects to the URL in the query
 		http.Redirect(w, r, r.URL.Query().Get("url"), http.StatusFound)
 	case "simple", "files":
 		l.index(w, r, first, strings.Trim(rest, "/"))
@@ -122,10 +123,10 @@ func (l *lure) answer(w http.ResponseWriter, r *http.Request, at string) {
 	}
 }
 
-// lureWords are on each page of the lure.
-const lureWords = "the lure was read, which is what an attacker wants"
+// lureWords is the text of each page of the lure.
+const lureWords = "the server fetched this page, which no case may show"
 
-// reached returns the requests below a path.
+// reached returns the requests whose path starts with prefix.
 func (l *lure) reached(prefix string) (all []hit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +138,14 @@ func (l *lure) reached(prefix string) (all []hit) {
 	return all
 }
 
-// heard says whether a request to the lure has a word in its headers, and where it went.
+// heard reports a request that carried a word in its headers, unless allowed permits that request.
 func (l *lure) heard(word string, allowed func(hit) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.hits {
 		for name, values := range h.Header {
 			if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, word) }) && !allowed(h) {
-				return found("the header %s of a request to http://%s%s has the secret", name, h.Host, h.Path)
+				return found("the server sent the secret in the header %s to http://%s%s", name, h.Host, h.Path)
 			}
 		}
 	}

@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// shop is an MCP server of the lure's.
+// shop is an MCP server that the lure plays.
 type shop struct {
 	tools []string
-	// says is the text of a call's result; "sold" if it is nil.
+	// says returns the text of a call's result. If it is nil, the text is "sold".
 	says func(tool string, h http.Header) string
-	// elsewhere, if it is not empty, is where each request is sent on to.
+	// elsewhere, if not empty, is the URL to which the shop redirects each request.
 	elsewhere string
-	// fails, if it is not empty, is the error of each request.
+	// fails, if not empty, is the error message that the shop returns for each request.
 	fails string
 
-	calls []string // names of the tools that were called
+	calls []string // names of the called tools, in order
 }
 
 // open registers an MCP server, and returns its URL.
@@ -26,14 +26,14 @@ func (l *lure) open(name string, s *shop) string {
 	return "http://" + l.addr + "/mcp/" + name
 }
 
-// sold are the tools that were called at an MCP server, in their order.
+// sold returns the tools that the attacked server has called at a shop, in order.
 func (l *lure) sold(s *shop) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), s.calls...)
 }
 
-// mcp answers in the protocol's Streamable HTTP.
+// mcp answers requests of MCP's Streamable HTTP transport.
 func (l *lure) mcp(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	l.mu.Lock()
 	s := l.shops[name]
@@ -73,7 +73,7 @@ func (l *lure) mcp(w http.ResponseWriter, r *http.Request, name string, body []b
 	_, _ = w.Write([]byte(asJSON(map[string]any{"jsonrpc": "2.0", "id": in.ID, "result": l.result(s, in.Method, in.Params.Name, r.Header)})))
 }
 
-// result answers one request of the protocol.
+// result returns the result of one MCP request.
 func (l *lure) result(s *shop, method, tool string, h http.Header) any {
 	switch method {
 	case "initialize":

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// script is what the lure's model says in the conversations that name it.
+// script gives the answers of the lure's model in the conversations that name the script.
 type script struct {
 	id string
-	// next is the answer to a conversation in which the model has already made so many calls.
+	// next returns the answer after turn earlier answers with calls.
 	next func(turn int) reply
 
 	asked []string // bodies of the requests
@@ -21,20 +21,20 @@ type script struct {
 type reply struct {
 	Text  string
 	Calls []toolCall
-	Usage any  // as the provider announces it: nil for a small honest one, noUsage for none
+	Usage any  // that the provider reports: nil for a small honest one, noUsage for none
 	Cut   bool // the connection breaks before the answer ends
 }
 
 // toolCall is a call that the model asks for.
 type toolCall struct {
 	Tool string
-	Args any // as JSON, or a string as it is
+	Args any // a value to encode as JSON, or a string to send unchanged
 }
 
-// noUsage has the provider announce no tokens.
+// noUsage makes the provider report no token counts.
 type noUsage struct{}
 
-// steps is a script that makes one call after the other, and then says that it is done.
+// steps returns answers that make one call after another and then end the turn.
 func steps(calls ...toolCall) func(int) reply {
 	return func(turn int) reply {
 		if turn < len(calls) {
@@ -44,10 +44,10 @@ func steps(calls ...toolCall) func(int) reply {
 	}
 }
 
-// scriptName is how a message names its script.
+// scriptName matches the id of a script in a message.
 var scriptName = regexp.MustCompile(`redteam-script-[0-9a-f]+`)
 
-// play registers a script, and returns it. Its id is a message to the model.
+// play registers a script. A user message that contains its id makes the model play it.
 func (l *lure) play(next func(turn int) reply) *script {
 	s := &script{id: "redteam-script-" + token(6), next: next}
 	l.mu.Lock()
@@ -56,14 +56,14 @@ func (l *lure) play(next func(turn int) reply) *script {
 	return s
 }
 
-// prompts are the bodies of the requests that a script was asked by.
+// prompts returns the bodies of the model requests that a script has answered.
 func (l *lure) prompts(s *script) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), s.asked...)
 }
 
-// model answers in the protocol of Chat Completions.
+// model answers requests of the Chat Completions API.
 func (l *lure) model(w http.ResponseWriter, r *http.Request, body []byte) {
 	var in struct {
 		Messages []struct {
@@ -85,7 +85,7 @@ func (l *lure) model(w http.ResponseWriter, r *http.Request, body []byte) {
 			turn++
 		}
 	}
-	answer := reply{Text: "ready"} // to a conversation without a script, as the operator's test is one
+	answer := reply{Text: "ready"} // for a conversation without a script, such as the operator's test of the model
 	l.mu.Lock()
 	if s := l.scripts[name]; s != nil {
 		s.asked = append(s.asked, string(body))
@@ -103,7 +103,7 @@ func (l *lure) model(w http.ResponseWriter, r *http.Request, body []byte) {
 	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// events are the chunks of an answer.
+// events returns the chunks of an answer.
 func (p reply) events(turn int) (out []string) {
 	chunk := func(delta map[string]any, finish any) {
 		out = append(out, asJSON(map[string]any{
@@ -137,7 +137,7 @@ func (p reply) events(turn int) (out []string) {
 	return out
 }
 
-// asJSON encodes what cases write down; it cannot fail for them.
+// asJSON encodes a value that a case defines. It panics if JSON cannot represent the value.
 func asJSON(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -146,7 +146,7 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// resultsIn are the results of tools that a request to the model has.
+// resultsIn returns the tool results in a request to the model.
 func resultsIn(prompt string) (out []string) {
 	var in struct {
 		Messages []struct {
@@ -154,7 +154,7 @@ func resultsIn(prompt string) (out []string) {
 			Content json.RawMessage
 		}
 	}
-	_ = json.Unmarshal([]byte(prompt), &in) // it was read once
+	_ = json.Unmarshal([]byte(prompt), &in) // model has decoded it before
 	for _, m := range in.Messages {
 		if m.Role == "tool" {
 			out = append(out, string(m.Content))

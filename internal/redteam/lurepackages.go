@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// index answers as a Python package index does: a page of a package's files, and the files.
+// index serves a Python package index: a page that links to the files, and the files.
 func (l *lure) index(w http.ResponseWriter, _ *http.Request, kind, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// packageCases attack where packages of environments are installed.
+// packageCases attack the installation of packages for environments.
 func packageCases() []Case {
 	return []Case{
-		{"packages/names", Critical, "names packages as options, URLs, paths, commands and lines of their own", "each is refused", packageNames},
-		{"packages/build", Critical, "installs a package whose setup program looks for variables, secrets and networks, and tries to leave its sandbox", "it finds nothing of the environment or the host, and reaches the mirrors alone", packageBuild},
-		{"packages/kept", Critical, "installs a package that leaves set-user-id files, devices, start-up files in homes and links out", "the image that programs start from has none of them", packageKept},
+		{"packages/names", Critical, "names packages as options, URLs, paths, commands and several lines", "the server rejects each name", packageNames},
+		{"packages/build", Critical, "installs a package whose setup program looks for variables, secrets and networks, and tries to leave its sandbox", "it finds nothing of the environment or the host, and reaches only the mirrors", packageBuild},
+		{"packages/kept", Critical, "installs a package that leaves set-user-id files, devices, start-up files in home directories, and links that lead out", "the image for programs contains none of them", packageKept},
 	}
 }
 
-// probe is the package of the lure's index.
+// probe is the name of the package in the lure's index.
 const probe = "redteam-probe"
 
-// theIndex looks whether the server installs packages from the lure's index; others have no
-// package whose setup program is the attacker's.
+// theIndex returns the lure if the server installs packages from its index, and skips the case
+// otherwise: only this index has a package with the attacker's setup program.
 func (a *arena) theIndex(ctx context.Context) (*lure, error) {
 	return a.index.get(ctx, func(ctx context.Context) (*lure, error) {
 		l, err := a.theLure(ctx)
@@ -36,7 +36,7 @@ func (a *arena) theIndex(ctx context.Context) (*lure, error) {
 		if err != nil {
 			return nil, err
 		}
-		// No index has this version: that the server asks for its page is what counts.
+		// No index has this version. The check needs only the server's request for the package's page.
 		env, err := a.withPackages(ctx, c, probe+"==0.0.1", nil)
 		if err != nil {
 			return nil, skip("not run: needs pip_index to be http://%s/simple, and %s among packages: %v", l.addr, probe, err)
@@ -51,7 +51,7 @@ func (a *arena) theIndex(ctx context.Context) (*lure, error) {
 	})
 }
 
-// withPackages makes an environment with a package.
+// withPackages creates an environment with a pip package, and returns its id.
 func (a *arena) withPackages(ctx context.Context, c caller, entry string, more map[string]any) (string, error) {
 	config := map[string]any{"type": "cloud", "packages": map[string]any{"pip": []string{entry}}}
 	for k, v := range more {
@@ -62,13 +62,13 @@ func (a *arena) withPackages(ctx context.Context, c caller, entry string, more m
 	return made.ID, err
 }
 
-// build is how far an environment's packages are.
+// build is the state and log of an environment's package build.
 type build struct {
 	State string
 	Log   []string
 }
 
-// built waits for the packages of an environment.
+// built waits until an environment's package build ends.
 func (a *arena) built(ctx context.Context, c caller, env string) (out build, err error) {
 	for {
 		var it struct {
@@ -126,7 +126,7 @@ func packageNames(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// offer puts a version of the probe into the index, whose setup program is a Python program of its own.
+// offer adds a version of the probe to the index. Its build backend runs the Python program setup.
 func (l *lure) offer(version, setup string) error {
 	const project = "[build-system]\nrequires = []\nbuild-backend = \"probe\"\nbackend-path = [\".\"]\n"
 	backend := `import base64, hashlib, os, sys, zipfile
@@ -163,7 +163,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 	return nil
 }
 
-// probeSetup tries what a setup program must not do. It fails at its end, so that its output is in the log.
+// probeSetup tries what a setup program must not do. It fails at the end, because the build log shows
+// the output of failed setup programs.
 const probeSetup = prelude + `
 import threading
 def connect(at): socket.create_connection(at, 4).close(); got('connected to', at)
@@ -194,7 +195,7 @@ attempt(device)
 raise SystemExit('the setup program has tried everything')
 `
 
-// install makes an environment with a version of the probe, and waits for its packages.
+// install creates an environment with a version of the probe, and waits until its package build ends.
 func (a *arena) install(ctx context.Context, version, setup string, more map[string]any) (env string, b build, err error) {
 	l, err := a.theIndex(ctx)
 	if err != nil {
@@ -224,11 +225,11 @@ func packageBuild(ctx context.Context, a *arena) error {
 	for _, l := range b.Log {
 		lines += strings.TrimLeft(l, " \t│╰─>") + "\n"
 	}
-	if err := judge(output{Stdout: lines}, 5); err != nil { // the log has the last lines alone
+	if err := judge(output{Stdout: lines}, 5); err != nil { // the log keeps only the last lines
 		return err
 	}
 	if b.State == "ready" {
-		return found("a package whose setup program failed is installed: %q", b.Log)
+		return found("the server installed a package whose setup program failed: %q", b.Log)
 	}
 	return nil
 }

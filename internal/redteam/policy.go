@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// policyCases have a model call tools that its agent's policy does not let it call.
+// policyCases have a model call tools that its agent's policy denies.
 func policyCases() []Case {
 	return []Case{
-		{"policy/denied", Critical, "calls tools that the policy denies, under their own names and under spellings of them", "no call is made, and the model is told so", policyDenied},
-		{"policy/not-allowed", Critical, "calls tools that are in no list of those that are allowed, and tools that the agent was never given", "no call is made", policyNotAllowed},
-		{"policy/empty-list", Critical, "calls tools of an agent whose list of allowed tools is empty", "no call is made", policyEmpty},
-		{"policy/borrowed-names", Critical, "has an MCP server name its tools after tools that are allowed", "no call reaches the server", policyBorrowed},
+		{"policy/denied", Critical, "calls tools that the policy denies, by their names and by other spellings", "the server makes no call, and tells the model so", policyDenied},
+		{"policy/not-allowed", Critical, "calls tools that are missing from the allow list, and tools that the agent does not have", "the server makes no call", policyNotAllowed},
+		{"policy/empty-list", Critical, "calls tools of an agent with an empty allow list", "the server makes no call", policyEmpty},
+		{"policy/borrowed-names", Critical, "has an MCP server name its tools after allowed tools", "no call reaches the MCP server", policyBorrowed},
 	}
 }
 
-// programMark is what the programs of denied calls print.
+// programMark is the output of programs in denied calls.
 const programMark = "redteam-program-ran"
 
-// markCode prints it in two parts, so that the code of a call is not taken for its output.
+// markCode prints programMark from two parts, so that cases do not mistake the code of a call for its
+// output.
 const markCode = `print("redteam-" + "program-ran")`
 
-// codeCalls run a program by every tool that runs one.
+// codeCalls returns a call of every tool that runs programs.
 func codeCalls() []toolCall {
 	code := map[string]any{"language": "python", "code": markCode}
 	shell := map[string]any{"command": "echo redteam-''program-ran"}
 	return []toolCall{{"run_code", code}, {"shell", shell}, {"execute_code", map[string]any{"code": markCode}}, {"code_interpreter", code}, {"python", code}, {"bash", shell}}
 }
 
-// spelled are spellings of a tool's name that a careless comparison takes for other tools.
+// spelled returns calls with spellings of a tool's name that a careless policy check may miss.
 func spelled(name string, args any) (all []toolCall) {
 	for _, n := range []string{strings.ToUpper(name), " " + name, name + " ", "functions." + name, name + "\u200b", strings.ReplaceAll(name, "_", "-"), name + "\x00"} {
 		all = append(all, toolCall{n, args})
@@ -37,7 +38,7 @@ func spelled(name string, args any) (all []toolCall) {
 	return all
 }
 
-// shopAgent is an agent with a sandbox and an MCP server.
+// shopAgent returns an agent with a sandbox, an MCP server and a tool policy.
 func shopAgent(url string, policy map[string]any) map[string]any {
 	return map[string]any{
 		"tools":       []any{map[string]any{"type": "sandbox"}, map[string]any{"type": "mcp", "server": "shop"}},
@@ -46,7 +47,7 @@ func shopAgent(url string, policy map[string]any) map[string]any {
 	}
 }
 
-// attempted has an agent make calls that are all to be refused.
+// attempted has an agent make calls, and expects the server to refuse all of them.
 func (a *arena) attempted(ctx context.Context, policy map[string]any, s *shop, calls []toolCall) (err error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -56,25 +57,25 @@ func (a *arena) attempted(ctx context.Context, policy map[string]any, s *shop, c
 	if err != nil {
 		return shopOpen(err)
 	}
-	defer func() { _ = t.end(ctx) }() // the sweep has it, too
+	defer func() { _ = t.end(ctx) }() // if this fails, sweep deletes the session
 	if _, err := t.play(ctx, calls...); err != nil {
 		return err
 	}
 	return t.refused(ctx, s, len(calls))
 }
 
-// shopOpen says what a server has to be started with whose agents cannot have the lure's MCP servers.
+// shopOpen skips a case if the server rejects the lure's MCP servers, and names the missing setting.
 func shopOpen(err error) error {
 	if err != nil && strings.Contains(err.Error(), "mcp_servers") {
-		return skip("not run: needs mcp_allow to hold the address of --listen: %v", err)
+		return skip("not run: needs mcp_allow to include the address of --listen: %v", err)
 	}
 	return err
 }
 
-// refused looks whether so many calls were made of a model, and none of a tool.
+// refused checks that the model made all calls, and that the server refused each.
 func (t talk) refused(ctx context.Context, s *shop, calls int) error {
 	if sold := t.lure.sold(s); len(sold) > 0 {
-		return found("the MCP server was called: %q", sold)
+		return found("the server called the MCP server: %q", sold)
 	}
 	got, err := t.results(ctx)
 	if err != nil {
@@ -82,11 +83,11 @@ func (t talk) refused(ctx context.Context, s *shop, calls int) error {
 	}
 	for _, r := range got {
 		if !r.IsError || strings.Contains(r.Content, programMark) {
-			return found("the result of a call that is not allowed is %.300q", r.Content)
+			return found("a denied call returned %.300q", r.Content)
 		}
 	}
 	if len(got) < calls {
-		return fmt.Errorf("the model made %d calls of %d", len(got), calls)
+		return fmt.Errorf("the model made %d of %d calls", len(got), calls)
 	}
 	return nil
 }

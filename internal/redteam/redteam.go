@@ -94,10 +94,10 @@ func clip(text string) string {
 	}, text)
 }
 
-// Cases returns all cases, group by group, in the order in which a run begins them.
+// Cases returns all cases, group by group, in the order in which Run starts them.
 func Cases() []Case {
 	return slices.Concat(
-		packageCases(), // which take longest
+		packageCases(), // first, because they take longest
 		escapeCases(), persistenceCases(), egressCases(), tenancyCases(), scopeCases(), redactionCases(), fileCases(), archiveCases(),
 		webhookCases(), inputCases(), mcpCases(), terminalCases(), previewCases(), exhaustionCases(), auditCases(),
 		policyCases(), confirmCases(), handoffCases(), budgetCases(), costCases(), fetchCases(), mcpClientCases(), vaultCases(),
@@ -143,13 +143,13 @@ type Options struct {
 	Parallel int
 	// Force goes on where an earlier run seems to be under way.
 	Force bool
-	// Listen is the host and port at which the server reaches the attacker's own server: ""
-	// for loopback if the server is there, else for none.
+	// Listen is the host and port at which the server reaches the attacker's server. If it is
+	// empty, the attacker listens on loopback for a server on loopback, and not at all otherwise.
 	Listen string
-	// Data is the server's data folder, which cases search for what should not be in it: ""
-	// where it is not on this machine.
+	// Data is the server's data directory, which cases search for leaks. It is empty if the server
+	// runs on another machine.
 	Data string
-	// Program is the file of the atoll command, which cases attack as a server does.
+	// Program is the path of the atoll command, which cases run against hostile servers.
 	Program string
 	// Each is called with each result, one at a time.
 	Each func(Result)

@@ -103,8 +103,8 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// TestNotRun checks that a case whose model the server cannot reach says what it needs, and
-// does not count as passed.
+// TestNotRun checks that Run skips a case and names the missing setting if the server cannot reach
+// the attacker's model.
 func TestNotRun(t *testing.T) {
 	reached := false
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func TestNotRun(t *testing.T) {
 		}
 	}
 	if !reached {
-		t.Error("the server was not asked")
+		t.Error("the case did not call the server")
 	}
 }
 

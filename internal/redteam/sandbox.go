@@ -153,8 +153,8 @@ func judge(out output, attempts int) error {
 	return nil
 }
 
-// program returns the run of a case that is a Python program of attempts in the shared
-// sandbox without a network, or where the context says.
+// program returns a run function that executes a Python program of attempts. The program runs in
+// the shared sandbox without a network, unless the context has a runner.
 func program(attempts int, code string) func(context.Context, *arena) error {
 	return func(ctx context.Context, a *arena) error {
 		if run, ok := ctx.Value(runnerKey{}).(runner); ok {

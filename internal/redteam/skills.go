@@ -15,20 +15,20 @@ import (
 	"strings"
 )
 
-// skillCases upload skills that are made to be unpacked elsewhere than they should.
+// skillCases upload skills that unpack outside their directory or expand without limit.
 func skillCases() []Case {
 	return []Case{
-		{"skills/archives", Critical, "uploads skills as archives with names, links, devices and modes that lead out of their folder", "each is refused", skillArchives},
-		{"skills/zips", Critical, "uploads zip files with such names, links, files that are there twice, and headers that disagree", "each is refused", skillZips},
-		{"skills/bombs", High, "uploads archives that grow: zeros, many files, and instructions whose YAML grows", "each is refused, and the server answers others", skillBombs},
-		{"skills/names", High, "uploads skills with names that lead out of where skills are, and files one by one with such names", "each is refused", skillNames},
+		{"skills/archives", Critical, "uploads skill archives with names, links, devices and modes that lead out of their directory", "the server rejects each", skillArchives},
+		{"skills/zips", Critical, "uploads zip files with such names, links, duplicate files and inconsistent headers", "the server rejects each", skillZips},
+		{"skills/bombs", High, "uploads archives that expand: zeros, many files, and instructions with expanding YAML", "the server rejects each, and answers others", skillBombs},
+		{"skills/names", High, "uploads skills with names that lead out of the skills directory, and single files with such names", "the server rejects each", skillNames},
 	}
 }
 
-// skillFile is what makes an archive a skill.
+// skillFile is a valid SKILL.md, so that the server rejects an archive only for the attack in it.
 const skillFile = "---\nname: redteam-skill\ndescription: an archive that should be refused\n---\nDo nothing.\n"
 
-// upload sends a skill as a form with files.
+// uploadSkill uploads a skill as a multipart form.
 func (a *arena) uploadSkill(ctx context.Context, files map[string][]byte) (*answer, error) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -48,7 +48,7 @@ func (a *arena) uploadSkill(ctx context.Context, files map[string][]byte) (*answ
 	return a.plain.do(ctx, http.MethodPost, "/v1/skills", body.Bytes(), "Content-Type", w.FormDataContentType())
 }
 
-// unwanted reports a skill that was taken, or that the server failed on.
+// unwanted reports a request that the server accepted or failed on.
 func unwanted(what string, got *answer, err error) error {
 	switch {
 	case err != nil:
@@ -59,7 +59,7 @@ func unwanted(what string, got *answer, err error) error {
 	return nil
 }
 
-// inSkill are the entries of an archive below the folder of a skill, after its SKILL.md.
+// inSkill packs SKILL.md and the entries of a hostile archive into the directory of a skill.
 func inSkill(h hostileArchive) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -91,7 +91,7 @@ func inSkill(h hostileArchive) ([]byte, error) {
 func zipped(raw []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	_, _ = w.Write(raw) // to memory
+	_, _ = w.Write(raw) // a bytes.Buffer does not fail
 	_ = w.Close()
 	return out.Bytes()
 }
@@ -101,7 +101,7 @@ func skillArchives(ctx context.Context, a *arena) error {
 	cases := hostileArchive{name: "second SKILL.md", entries: []tar.Header{file("SKILL.md")}}
 	for _, h := range append(hostileArchives, twice, cases) {
 		if h.name == "link-root" {
-			continue // it is the folder's own link, which is below
+			continue // inSkill prefixes names, so this link would not replace the root
 		}
 		raw, err := inSkill(h)
 		if err != nil {
@@ -120,7 +120,7 @@ func skillArchives(ctx context.Context, a *arena) error {
 // zipEntry is a file of a zip archive.
 type zipEntry struct {
 	name, text string
-	mode       uint32 // of Unix, in the high half; 0 for an ordinary file
+	mode       uint32 // Unix mode; 0 for an ordinary file
 }
 
 func zipOf(entries ...zipEntry) ([]byte, error) {
@@ -171,7 +171,7 @@ func skillZips(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// bombSize is what a bomb would be unpacked.
+// bombSize is the unpacked size of a bomb.
 const bombSize = 64 * mib
 
 func skillBombs(ctx context.Context, a *arena) error {
@@ -211,7 +211,7 @@ func skillBombs(ctx context.Context, a *arena) error {
 	return a.admin.must(ctx, http.MethodGet, "/healthz", nil, nil)
 }
 
-// copyZeros writes zeros in pieces.
+// copyZeros writes size zero bytes.
 func copyZeros(w io.Writer, size int) error {
 	zeros := make([]byte, mib)
 	for range size / mib {
@@ -226,7 +226,7 @@ func skillNames(ctx context.Context, a *arena) error {
 	for _, name := range []string{"..", ".", "../redteam", "a/b", "/abs", "A", "a b", "é", "-", "a\x00b", "", strings.Repeat("a", 65), "structured-planning"} {
 		body := []byte("---\nname: " + asJSON(name) + "\ndescription: x\n---\nx\n")
 		got, err := a.uploadSkill(ctx, map[string][]byte{strings.ReplaceAll(strings.ReplaceAll(name, "\x00", "%00"), `"`, "") + "/SKILL.md": body})
-		if err := unwanted(fmt.Sprintf("a skill of the name %q", name), got, err); err != nil {
+		if err := unwanted(fmt.Sprintf("a skill named %q", name), got, err); err != nil {
 			return err
 		}
 	}

@@ -106,9 +106,9 @@ func (op operation) fill(values map[string]string) string {
 	})
 }
 
-// idIn is the id of what an answer shows.
+// idIn returns the id field of a JSON answer.
 func idIn(body []byte) string {
 	var it struct{ ID string }
-	_ = json.Unmarshal(body, &it) // one without an id has none
+	_ = json.Unmarshal(body, &it) // without an id, idIn returns ""
 	return it.ID
 }

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// streamCases are about the streams of events that many read at once.
+// streamCases attack the event streams of sessions.
 func streamCases() []Case {
 	return []Case{
-		{"streams/limit", High, "opens streams without end with one token", "those above streams_per_token are refused, and closed ones make room", streamLimit},
-		{"streams/foreign", Critical, "follows its own and the victim's session from events of the victim's, and from ids that are none", "it reads nothing of the victim's", streamForeign},
-		{"streams/slow-readers", High, "has many readers of a session's stream never read what they are sent", "a reader beside them gets every event, and the server's memory stays bounded", streamSlow},
+		{"streams/limit", High, "opens ever more streams with one token", "the server rejects streams above streams_per_token, and accepts new ones after others close", streamLimit},
+		{"streams/foreign", Critical, "follows its own and the victim's session from the victim's event ids and from invalid ids", "it reads no event of the victim", streamForeign},
+		{"streams/slow-readers", High, "opens many streams of a session and never reads from them", "another reader gets every event, and the server's memory stays bounded", streamSlow},
 	}
 }
 
-// manyStreams is how many streams one token tries to have.
+// manyStreams is the number of streams that one token tries to open.
 const manyStreams = 80
 
-// streaming opens a stream, and returns its status once that is there. A stream whose status does not
-// come within a while is open: it has nothing to send yet.
+// streaming opens a stream, and returns its status and response. It may block until the stream has its
+// first event.
 func (c caller) streaming(ctx context.Context, path string, headers ...string) (int, *http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c caller) streaming(ctx context.Context, path string, headers ...string) (
 	return res.StatusCode, res, nil
 }
 
-// aSession begins a session that is only read: its model is never asked.
+// aSession starts a session with an agent that has no tools.
 func (a *arena) aSession(ctx context.Context, by caller) (talk, error) {
 	return a.converse(ctx, by, nil, map[string]any{"title": "redteam"})
 }
@@ -70,7 +70,7 @@ func streamLimit(ctx context.Context, a *arena) error {
 			return err
 		}
 		if status != http.StatusOK {
-			text, _ := io.ReadAll(io.LimitReader(res.Body, 1000)) // as much as there is
+			text, _ := io.ReadAll(io.LimitReader(res.Body, 1000)) // the beginning is enough
 			_ = res.Body.Close()
 			refused = fmt.Sprintf("%d %s", status, text)
 			break
@@ -79,12 +79,12 @@ func streamLimit(ctx context.Context, a *arena) error {
 	}
 	switch {
 	case refused == "":
-		return found("one token has %d streams open at once", opened)
+		return found("one token opened %d streams at once", opened)
 	case !strings.HasPrefix(refused, "429") || !strings.Contains(refused, "streams"):
-		return found("the stream above the limit is answered with %s", refused)
+		return found("the server answered the stream above the limit with %s", refused)
 	}
 	stop()
-	for { // until the server has seen that they are closed
+	for { // until the server notices that the streams closed
 		status, res, err := one.streaming(ctx, path)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func streamLimit(ctx context.Context, a *arena) error {
 		}
 		select {
 		case <-ctx.Done():
-			return found("after all streams were closed a new one is answered with %d", status)
+			return found("after all streams closed, the server answered a new one with %d", status)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -140,29 +140,30 @@ func streamForeign(ctx context.Context, a *arena) error {
 	return errors.Join(errs...)
 }
 
-// peekTime is how long a stream is read that should show nothing.
+// peekTime is how long a case reads a stream that should show nothing.
 const peekTime = time.Second
 
-// peeks follows a stream from an id for a while, and looks for the victim's words.
+// peeks follows a stream from an event id for peekTime, and reports the victim's words.
 func (a *arena) peeks(ctx context.Context, path, id string) error {
 	short, cancel := context.WithTimeout(ctx, peekTime)
 	defer cancel()
 	status, res, err := a.plain.streaming(short, path, "Last-Event-ID", id)
 	if err != nil {
 		if short.Err() != nil && ctx.Err() == nil {
-			return nil // there was nothing to send
+			return nil // the server sent nothing
 		}
 		return err
 	}
 	defer res.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(res.Body, mib)) // until the time is over
+	text, _ := io.ReadAll(io.LimitReader(res.Body, mib)) // until peekTime ends
 	if status >= 500 || bytes.Contains(text, []byte(preyText)) {
 		return found("a stream from the event %.60q: %d %.300s", id, status, text)
 	}
 	return nil
 }
 
-// sluggish is how many readers read nothing, and what they are sent: so many answers of that size.
+// sluggish is the number of clients that never read their stream, which carries slowAnswers answers of
+// slowAnswerKB KiB each.
 const (
 	sluggish     = 16
 	slowAnswers  = 12
@@ -198,7 +199,7 @@ func streamSlow(ctx context.Context, a *arena) error {
 	}
 	defer res.Body.Close()
 	if status != http.StatusOK {
-		return fmt.Errorf("the stream beside them: %d", status)
+		return fmt.Errorf("the stream of the client that reads: %d", status)
 	}
 	whole := strings.Repeat("slow words ", slowAnswerKB<<10/11)
 	play := t.lure.play(func(turn int) reply {
@@ -219,7 +220,7 @@ func streamSlow(ctx context.Context, a *arena) error {
 		}
 	}
 	if messages < slowAnswers {
-		return found("a reader beside %d that do not read got %d of %d answers: %v", sluggish, messages, slowAnswers, lines.Err())
+		return found("a reader beside %d clients that do not read got %d of %d answers: %v", sluggish, messages, slowAnswers, lines.Err())
 	}
 	after, err := a.resident(ctx)
 	if err != nil {

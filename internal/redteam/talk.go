@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// actor is a model that the attacked server asks for the lure's scripts.
+// actor is a model of the attacked server that plays scripts of the lure.
 type actor struct {
 	lure  *lure
 	model string
 }
 
-// modelPrefix begins the names of all models of runs.
+// modelPrefix starts the name of every model that a run creates.
 const modelPrefix = "redteam-"
 
-// The actor's prices: US dollars for a million tokens.
+// The actor's prices, in US dollars per million tokens.
 const (
 	inputPrice  = 1
 	outputPrice = 10
 )
 
-// theActor makes the model, and looks whether the server reaches it.
+// theActor creates the model, and skips the case if the server cannot reach the lure.
 func (a *arena) theActor(ctx context.Context) (actor, error) {
 	return a.acting.get(ctx, func(ctx context.Context) (actor, error) {
 		l, err := a.theLure(ctx)
@@ -43,7 +43,7 @@ func (a *arena) theActor(ctx context.Context) (actor, error) {
 			return it, err
 		}
 		if got.Status >= 300 {
-			return it, skip("not run: needs model_allow to hold %s, where this program's model is: %s", hostName(l.addr), got)
+			return it, skip("not run: needs model_allow to include %s, the address of this program's model: %s", hostName(l.addr), got)
 		}
 		a.later(func(ctx context.Context) error { return gone(ctx, a.admin, "/v1/admin/models/"+it.model) })
 		if got, err = a.admin.do(ctx, http.MethodPost, "/v1/admin/models/"+it.model+"/test", map[string]any{"prompt": "ready?"}); err != nil {
@@ -56,13 +56,13 @@ func (a *arena) theActor(ctx context.Context) (actor, error) {
 	})
 }
 
-// hostName is a host without its port.
+// hostName strips the port from an address.
 func hostName(addr string) string {
 	u := url.URL{Host: addr}
 	return u.Hostname()
 }
 
-// talk is a conversation with an agent of the actor's.
+// talk is a session with an agent that uses the actor.
 type talk struct {
 	actor
 	by   caller
@@ -70,7 +70,7 @@ type talk struct {
 	id   string
 }
 
-// agent makes an agent of the actor's.
+// agent creates an agent that uses the actor, and returns its id. Fields in def override the defaults.
 func (a *arena) agent(ctx context.Context, by caller, it actor, def map[string]any) (string, error) {
 	body := map[string]any{"name": "Redteam", "model": map[string]any{"name": it.model}}
 	maps.Copy(body, def)
@@ -79,7 +79,7 @@ func (a *arena) agent(ctx context.Context, by caller, it actor, def map[string]a
 	return made.ID, err
 }
 
-// converse makes an agent and begins a session with it; more are fields of the session.
+// converse creates an agent and starts a session with it. more has additional fields of the session.
 func (a *arena) converse(ctx context.Context, by caller, def, more map[string]any) (talk, error) {
 	it, err := a.theActor(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *arena) converse(ctx context.Context, by caller, def, more map[string]an
 	return a.begin(ctx, by, it, id, more)
 }
 
-// begin begins a session with an agent.
+// begin starts a session with an agent.
 func (a *arena) begin(ctx context.Context, by caller, it actor, agent string, more map[string]any) (talk, error) {
 	body := map[string]any{"agent_id": agent}
 	maps.Copy(body, more)
@@ -108,7 +108,7 @@ type waitingCall struct {
 	Needs string
 }
 
-// said is how a turn ended.
+// said is the result of a turn.
 type said struct {
 	Content, Status string
 	Error           *struct{ Code, Message string }
@@ -118,29 +118,29 @@ type said struct {
 	answer *answer
 }
 
-// turnUsage is what a turn or a session has used.
+// turnUsage is the usage of a turn or a session.
 type turnUsage struct {
 	Input  int64   `json:"input_tokens"`
 	Output int64   `json:"output_tokens"`
 	Cost   float64 `json:"cost_usd"`
 }
 
-// post sends an event, whatever it is answered.
+// post sends an event, and accepts any answer.
 func (t talk) post(ctx context.Context, event map[string]any) (*answer, error) {
 	return t.by.do(ctx, http.MethodPost, t.path+"/events", event)
 }
 
-// message is an event that has the model play a script.
+// message returns an event that makes the model play a script.
 func message(s *script) map[string]any {
 	return map[string]any{"type": "message", "role": "user", "content": s.id}
 }
 
-// confirm is an event that decides over a call.
+// confirm returns an event that approves or denies a call.
 func confirm(id string, approve bool) map[string]any {
 	return map[string]any{"type": "tool_confirmation", "tool_use_id": id, "approve": approve}
 }
 
-// send sends an event that begins a turn, and returns how that ended.
+// send sends an event that starts a turn, and returns the result of the turn.
 func (t talk) send(ctx context.Context, event map[string]any) (out said, err error) {
 	got, err := t.post(ctx, event)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t talk) send(ctx context.Context, event map[string]any) (out said, err err
 	return out, nil
 }
 
-// play has the model make calls, one after the other.
+// play has the model make one call after another.
 func (t talk) play(ctx context.Context, calls ...toolCall) (said, error) {
 	return t.send(ctx, message(t.lure.play(steps(calls...))))
 }
@@ -165,7 +165,7 @@ type sessionEvent struct {
 	IsError                 bool   `json:"is_error"`
 }
 
-// events are those of a session, and all of them as the server wrote them.
+// events returns the events of a session, decoded and as the JSON text that the server sent.
 func (t talk) events(ctx context.Context) (all []sessionEvent, whole string, err error) {
 	raw, err := listed[json.RawMessage](ctx, t.by, t.path+"/events?limit=100")
 	for _, r := range raw {
@@ -179,7 +179,7 @@ func (t talk) events(ctx context.Context) (all []sessionEvent, whole string, err
 	return all, whole, err
 }
 
-// results are the results of a session's calls, in their order.
+// results returns the results of a session's calls, in order.
 func (t talk) results(ctx context.Context) (out []sessionEvent, err error) {
 	all, _, err := t.events(ctx)
 	for _, e := range all {
@@ -190,7 +190,7 @@ func (t talk) results(ctx context.Context) (out []sessionEvent, err error) {
 	return out, err
 }
 
-// end ends a session, and with it its sandboxes and turns.
+// end deletes the session with its sandboxes and turns.
 func (t talk) end(ctx context.Context) error {
 	if t.id == "" {
 		return nil
@@ -198,12 +198,12 @@ func (t talk) end(ctx context.Context) error {
 	return endSession(context.WithoutCancel(ctx), t.by, t.path)
 }
 
-// endSession interrupts and deletes a session.
+// endSession interrupts and deletes a session. It retries, because the server deletes no busy session.
 func endSession(ctx context.Context, by caller, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTime)
 	defer cancel()
 	for {
-		if _, err := by.do(ctx, http.MethodPost, path+"/interrupt", nil); err != nil { // it may be idle
+		if _, err := by.do(ctx, http.MethodPost, path+"/interrupt", nil); err != nil { // the session may be idle
 			return err
 		}
 		got, err := by.do(ctx, http.MethodDelete, path, nil)
@@ -221,7 +221,7 @@ func endSession(ctx context.Context, by caller, path string) error {
 	}
 }
 
-// emptyAgents deletes sessions, agents, vaults, skills and files of a tenant.
+// emptyAgents deletes the sessions, agents, vaults, skills and files of a tenant.
 func emptyAgents(ctx context.Context, c caller) error {
 	sessions, err := listed[struct{ ID string }](ctx, c, "/v1/sessions?include_archived=true")
 	errs := []error{err}

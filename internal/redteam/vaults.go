@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// vaultCases look for the secrets of a vault where they should not be.
+// vaultCases try to obtain the secrets of a vault.
 func vaultCases() []Case {
 	return []Case{
-		{"vaults/other-servers", Critical, "gives an agent MCP servers at URLs that are like that of a credential", "the token is sent to the credential's own URL and to no other", vaultServers},
-		{"vaults/ended", Critical, "goes on with a session after the credential, and its vault, were archived", "the token is sent no more", vaultEnded},
-		{"vaults/sandbox", Critical, "looks for a host's secret in the variables, files and processes of the session's sandbox", "there is a placeholder and nothing else", vaultSandbox},
-		{"vaults/shown", Critical, "reads vaults, credentials, sessions, events and the audit trail", "no secret is in any of them", vaultShown},
+		{"vaults/other-servers", Critical, "gives an agent MCP servers with URLs that resemble the URL of a credential", "the server sends the token only to the credential's URL", vaultServers},
+		{"vaults/ended", Critical, "continues a session after it archived the credential and its vault", "the server no longer sends the token", vaultEnded},
+		{"vaults/sandbox", Critical, "looks for a host's secret in the variables, files and processes of the session's sandbox", "the sandbox contains only a placeholder", vaultSandbox},
+		{"vaults/shown", Critical, "reads vaults, credentials, sessions, events and the audit trail", "none of them shows a secret", vaultShown},
 	}
 }
 
@@ -24,7 +24,7 @@ type safe struct {
 	secret            string
 }
 
-// newSafe makes a vault with a credential, of which auth is what is sent.
+// newSafe creates a vault with a credential. auth is the credential's auth field.
 func (a *arena) newSafe(ctx context.Context, secret string, auth map[string]any) (v safe, err error) {
 	v.secret = secret
 	if v.by, err = a.key(ctx, attackerTenant, envPlain, "environments", "read", "execute"); err != nil {
@@ -76,7 +76,7 @@ func vaultServers(ctx context.Context, a *arena) error {
 		return err
 	}
 	if l.heard(secret, func(hit) bool { return false }) == nil {
-		return fmt.Errorf("the token was sent to no server at all")
+		return fmt.Errorf("the server sent the token to no MCP server")
 	}
 	return t.kept(ctx, play, secret)
 }
@@ -113,7 +113,7 @@ func vaultEnded(ctx context.Context, a *arena) error {
 	}
 	before := count()
 	if before == 0 {
-		return fmt.Errorf("the token was sent to no server at all")
+		return fmt.Errorf("the server sent the token to no MCP server")
 	}
 	for _, path := range []string{"/v1/vaults/" + v.vault + "/credentials/" + v.credential + "/archive", "/v1/vaults/" + v.vault + "/archive"} {
 		if err := v.by.must(ctx, http.MethodPost, path, nil, nil); err != nil {
@@ -123,14 +123,14 @@ func vaultEnded(ctx context.Context, a *arena) error {
 			return err
 		}
 		if n := count(); n > before {
-			return found("after POST %s the token was sent %d times", path, n-before)
+			return found("after POST %s, the server sent the token %d times", path, n-before)
 		}
 	}
 	return nil
 }
 
-// vaultLook prints all that a program finds of its sandbox's variables and files, in a form that no
-// redaction knows.
+// vaultLook prints the secrets that a program finds in its sandbox's variables and files, in an
+// encoding that the server does not redact.
 const vaultLook = `import os
 seen = set()
 def look(data):
@@ -150,7 +150,7 @@ for base in '/home', '/tmp', '/run', '/etc', '/.atoll', '/var/tmp', '/dev/shm':
 print('looked', ' '.join('.'.join('%d' % (c + 1) for c in w) for w in seen))
 `
 
-// spell is a word as vaultLook prints it.
+// spell returns a word in the encoding of vaultLook.
 func spell(word string) string {
 	var parts []string
 	for _, c := range []byte(word) {
@@ -185,7 +185,7 @@ func vaultSandbox(ctx context.Context, a *arena) error {
 		return fmt.Errorf("the looking program: %s", got.answer)
 	}
 	if strings.Contains(results[0].Content, spell(secret)) || strings.Contains(results[0].Content, secret) {
-		return found("the sandbox has the secret of a vault")
+		return found("the sandbox contains the secret of a vault")
 	}
 	return nil
 }

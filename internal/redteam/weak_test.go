@@ -25,14 +25,15 @@ const weakOutput = "GOT everything\nGOT files x\nGOT start x\nGOT processes x\nG
 type weakServer struct {
 	document []byte
 	agents   weakAgents
-	data     string // folder in which every body stays
+	data     string // directory where the server stores every body in plain text
 
 	mu      sync.Mutex
 	secrets string            // all, a line each
-	repeats map[string]string // what requests with an Idempotency-Key were answered
+	repeats map[string]string // first answers, by Idempotency-Key
 }
 
-// repeat answers each request with a key as the first one, but those that race.
+// repeat gives every request with a key the first answer. Requests of the race case get new answers,
+// because that case looks for more than one.
 func (s *weakServer) repeat(w http.ResponseWriter, key, body string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,12 +73,12 @@ func (s *weakServer) learn(body []byte) string {
 
 func (s *weakServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	if len(body) > mib { // whatever it is
+	if len(body) > mib { // accept every large body
 		_, _ = io.WriteString(w, "{}")
 		return
 	}
 	if len(body) > 0 {
-		_ = os.WriteFile(filepath.Join(s.data, token(8)), body, 0o600) // the test's own folder
+		_ = os.WriteFile(filepath.Join(s.data, token(8)), body, 0o600) // if this fails, the canary cases pass and the test fails
 	}
 	secrets := s.learn(body)
 	w.Header().Set("Content-Type", "application/json")
@@ -158,7 +159,7 @@ func (s *weakServer) preview(w http.ResponseWriter, r *http.Request, body []byte
 	_, _ = fmt.Fprintf(w, "ECHO %s %s\r\n%v\r\n%v\r\n%s", r.Method, r.URL.Path, r.Header, r.Trailer, body)
 }
 
-// freeAddress is one that nothing listens at.
+// freeAddress returns a loopback address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// weakCLI has this program be an atoll command that does and prints whatever a server says.
+// weakCLI is the variable that turns the test binary into an atoll command without defenses. It writes
+// outside its directory, prints control sequences and sends its key along with redirects.
 const weakCLI = "REDTEAM_WEAK_CLI"
 
 func TestMain(m *testing.M) {
@@ -25,7 +26,7 @@ func beWeakCLI(args []string) {
 	out := args[len(args)-1]
 	switch strings.Join(args[:2], " ") {
 	case "session files":
-		_ = os.WriteFile(filepath.Join(out, ".bashrc"), nil, 0o600) // it fails where there is no such folder
+		_ = os.WriteFile(filepath.Join(out, ".bashrc"), nil, 0o600) // fails if the last argument is no directory
 	case "sandbox cp":
 		_ = os.WriteFile(filepath.Join(out, "..", "redteam-escape"), nil, 0o600)
 	}
@@ -43,11 +44,11 @@ func beWeakCLI(args []string) {
 		os.Exit(1)
 	}
 	defer res.Body.Close()
-	raw, _ := io.ReadAll(res.Body) // as much as there is
+	raw, _ := io.ReadAll(res.Body) // a partial body is enough
 	fmt.Printf("\x1b[31m%s", raw)
 }
 
-// weakProgram is the file of that command.
+// weakProgram writes a script that runs that command, and returns its path.
 func weakProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// webChannelCases attack the address by which programs in a sandbox use the services of the web.
+// webChannelCases attack the web channel, through which programs in a sandbox search and fetch.
 func webChannelCases() []Case {
 	return []Case{
-		{"webchannel/requests", Critical, "asks the channel without its token, with others, for other paths and hosts, and in other forms", "nothing but the token's own calls is answered", channelRequests},
-		{"webchannel/fetch", Critical, "has the channel fetch loopback, private, metadata and the machine's own addresses, also by redirects", "each is refused, and no request is made", channelFetch},
-		{"webchannel/token", Critical, "uses the token of a program that has ended, in the next program and at the server's own interface", "it is refused", channelToken},
-		{"webchannel/bounds", High, "sends the channel what is too large, broken and slow, and calls without number", "each is refused, and the server answers others", channelBounds},
+		{"webchannel/requests", Critical, "calls the channel without its token, with other tokens, for other paths and hosts, and with ambiguous requests", "the channel answers only searches and fetches with its own token", channelRequests},
+		{"webchannel/fetch", Critical, "has the channel fetch loopback, private, metadata and the machine's own addresses, also through redirects", "the server rejects each, and sends no request", channelFetch},
+		{"webchannel/token", Critical, "uses the token of an ended program in the next program and in the server's API", "the server rejects it", channelToken},
+		{"webchannel/bounds", High, "sends the channel large, broken and slow requests, and more calls than its limit", "the channel rejects each, and the server answers others", channelBounds},
 	}
 }
 
-// channelPrelude is what the programs of these cases may use; forms that end without an answer
-// got none.
+// channelPrelude defines helpers for the programs of these cases. ask returns the status 0 if the
+// channel does not answer.
 const channelPrelude = `import json, os, socket, urllib.error, urllib.parse, urllib.request
 base, token = os.environ.get('ATOLL_WEB_URL', ''), os.environ.get('ATOLL_WEB_TOKEN', '')
 if not base: raise SystemExit('no channel')
@@ -46,7 +46,7 @@ def tried(): print('tried', flush=True)
 bearer = 'Bearer ' + token
 `
 
-// channel runs programs one after the other in the sandbox of an agent, and judges each.
+// channel runs one program after another in an agent's sandbox, judges each, and returns their outputs.
 func (a *arena) channel(ctx context.Context, attempts int, programs ...string) (outputs []string, err error) {
 	t, err := a.converse(ctx, a.plain, map[string]any{"tools": []any{map[string]any{"type": "sandbox"}, map[string]any{"type": "web_search"}, map[string]any{"type": "fetch_url"}}}, nil)
 	if err != nil {
@@ -65,11 +65,11 @@ func (a *arena) channel(ctx context.Context, attempts int, programs ...string) (
 		return nil, err
 	}
 	if len(results) != len(programs) {
-		return nil, fmt.Errorf("%d of %d programs have a result", len(results), len(programs))
+		return nil, fmt.Errorf("%d of %d programs returned a result", len(results), len(programs))
 	}
 	for _, r := range results {
 		if strings.Contains(r.Content, "no channel") {
-			return nil, skip("this server gives programs no web (search_provider, fetch_url)")
+			return nil, skip("this server gives programs no web channel (search_provider and fetch_url are off)")
 		}
 		_, out, _ := strings.Cut(r.Content, "stdout:\n")
 		if out == "" {
@@ -155,7 +155,7 @@ tried()
 	for part := range strings.SplitSeq(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), ".") {
 		var c int
 		if _, err := fmt.Sscan(part, &c); err != nil {
-			return fmt.Errorf("the program says no token: %.200s", out[0])
+			return fmt.Errorf("the program printed no token: %.200s", out[0])
 		}
 		token = append(token, byte(c-1))
 	}
