@@ -1,6 +1,6 @@
 // Command bench measures Atoll against the baselines it promises to beat, all in
-// one run on one machine: 'make bench'. docs/operate/benchmarks.md says what each case
-// is and how to read it.
+// one run on one machine: 'make bench'. docs/operate/benchmarks.md describes each case
+// and how to read the results.
 package main
 
 import (

@@ -197,6 +197,6 @@ func (b *bench) profileFloor(ctx context.Context, w io.Writer) (err error) {
 		}
 		fmt.Fprintf(w, "%7.2f ms  %s\n", report.Milliseconds(took.Percentile(50)), part.name)
 	}
-	fmt.Fprintf(w, "\nMedians of %d. docs/operate/benchmarks.md says how to read them.\n", b.count(50))
+	fmt.Fprintf(w, "\nMedians of %d. docs/operate/benchmarks.md explains how to read them.\n", b.count(50))
 	return nil
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Has a model reproduce an error of a program and mend it, and shows what it changed.
+# Asks a model to reproduce and fix an error in a program, and shows the change.
 #
-#   examples/mend.sh FOLDER [what else 'atoll ask' takes, such as --model NAME]
+#   examples/mend.sh FOLDER [options of 'atoll ask', such as --model NAME]
 #
-# Needs a server with a model (docs/reference/models.md), and its key as any command does. What the
-# model wrote is shown here, and runs in the sandbox alone.
+# Needs a server with a model (docs/reference/models.md) and, like any command, its key. The script
+# prints the model's code and runs it only in the sandbox.
 set -eu
 
 folder=${1:?a folder for the program}

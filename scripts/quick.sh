@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What 'make quick' does: formats, vets, builds and tests whatever needs no root, image or
-# service, and says which packages it left out.
+# Implements 'make quick': checks the format, vets, builds and tests the packages that need no root,
+# image or service, and lists the packages that it skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tests of one package with what they need: programs in bin/ and the test image.
+# Runs tests of one package after building the test image; the tests also use the programs in bin/.
 #
 #   scripts/test-one.sh PACKAGE REGEXP
 set -euo pipefail

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// document is what the reference shows of an OpenAPI document.
+// document has the parts of an OpenAPI document that the reference renders.
 type document struct {
 	Tags []struct {
 		Name, Description string
@@ -55,7 +55,7 @@ type schema struct {
 	Pattern              string
 }
 
-// types is a schema's type: a text or a list of texts.
+// types is a schema's type, which OpenAPI writes as a string or a list of strings.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -66,7 +66,8 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(t))
 }
 
-// ordered is an object that keeps the order of its members.
+// ordered is a JSON object that keeps the order of its members, so that pages list fields as the
+// document does.
 type ordered[T any] struct {
 	keys   []string
 	values map[string]T

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// methods are the methods in the order of a page.
+// methods lists HTTP methods in the order in which a page shows them.
 var methods = []string{"post", "get", "put", "patch", "delete", "head"}
 
-// located is an operation with its request.
+// located is an operation with its method and path.
 type located struct {
 	*operation
 	method, path string
 }
 
-// title is the heading of an operation.
+// title returns the heading of an operation.
 func (l located) title() string {
 	if l.Summary != "" {
 		return strings.TrimSuffix(l.Summary, ".")
@@ -26,8 +26,7 @@ func (l located) title() string {
 
 func (l located) request() string { return "`" + strings.ToUpper(l.method) + " " + l.path + "`" }
 
-// pages returns the pages by their file names. Each type is on the page of the first tag that
-// uses it.
+// pages returns the pages by file name. A type appears on the page of the first tag that uses it.
 func (d *document) pages() map[string]string {
 	byTag := map[string][]located{}
 	for _, path := range d.Paths.keys {
@@ -51,7 +50,7 @@ func (d *document) pages() map[string]string {
 	}
 	usual := d.usual()
 	out := map[string]string{}
-	index := "# API\n\nLook up an operation, its parameters, fields and answers. [HTTP API](../http-api.md) explains what all of them share.\n\n| page | operations |\n| --- | --- |\n"
+	index := "# API\n\nLook up an operation, its parameters, fields and answers. [HTTP API](../http-api.md) explains authentication, errors and other rules that all operations share.\n\n| page | operations |\n| --- | --- |\n"
 	for _, tag := range d.Tags {
 		p := page{tag: tag.Name, home: home, usual: usual}
 		p.printf("# %s API\n\n%s\n\n", strings.ToUpper(tag.Name[:1])+tag.Name[1:], text(tag.Description))
@@ -138,7 +137,7 @@ func (d *document) uses(op *operation) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// page is a page being written.
+// page collects the text of one page.
 type page struct {
 	b    strings.Builder
 	tag  string

@@ -11,10 +11,10 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// name is the name of the type that a schema refers to.
+// name returns the name of the type that a schema refers to.
 func (s *schema) name() string { return strings.TrimPrefix(s.Ref, schemaPrefix) }
 
-// additional is the schema of the members of a map; nil for other types.
+// additional returns the schema of a map's values; nil for other types.
 func (s *schema) additional() *schema {
 	if len(s.AdditionalProperties) == 0 || !bytes.HasPrefix(s.AdditionalProperties, []byte("{")) {
 		return nil
@@ -26,7 +26,7 @@ func (s *schema) additional() *schema {
 	return &of
 }
 
-// kind says what a value is, with links to types.
+// kind describes the type of a value and links to named types.
 func (p *page) kind(s *schema) string {
 	if s == nil {
 		return "any"
@@ -69,7 +69,7 @@ func (p *page) kind(s *schema) string {
 	return strings.Join(kinds, " or ")
 }
 
-// meaning is a description with its default, choices and limits.
+// meaning returns a description followed by choices, default and limits.
 func meaning(description string, s *schema) string {
 	parts := []string{}
 	if description = strings.TrimSpace(description); description != "" {
@@ -98,7 +98,7 @@ func meaning(description string, s *schema) string {
 	return strings.Join(parts, " ")
 }
 
-// limits says the bounds of a value.
+// limits describes the bounds of a value.
 func (s *schema) limits() string {
 	between := func(low, high *json.Number, unit string) string {
 		switch {
@@ -124,23 +124,23 @@ func file(tag string) string { return strings.ReplaceAll(strings.ToLower(tag), "
 
 var notInAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)
 
-// anchor is the anchor of a heading, as GitHub and VitePress make it.
+// anchor returns the anchor that GitHub and VitePress generate for a heading.
 func anchor(heading string) string {
 	return strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// text keeps a description from being read as markup.
+// text escapes a description for Markdown.
 func text(s string) string {
 	return outsideCode(strings.TrimSpace(s), strings.NewReplacer("<", "&lt;"))
 }
 
-// cell is text for a cell of a table.
+// cell escapes text for a table cell.
 func cell(s string) string {
 	s = outsideCode(strings.Join(strings.Fields(s), " "), strings.NewReplacer("<", "&lt;", "*", `\*`))
 	return strings.ReplaceAll(s, "|", `\|`)
 }
 
-// outsideCode replaces in what is not between backquotes.
+// outsideCode applies r to the text outside backquotes, because Markdown does not interpret code.
 func outsideCode(s string, r *strings.Replacer) string {
 	parts := strings.Split(s, "`")
 	for i := range parts {

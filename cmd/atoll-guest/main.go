@@ -5,7 +5,7 @@
 //go:debug updatemaxprocs=0
 
 // Command atoll-guest is process 1 of every sandbox. The host speaks to it over
-// its standard input and output; docs/contribute/guest-protocol.md says how.
+// its standard input and output; docs/contribute/guest-protocol.md describes the protocol.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command atoll-guestd looks after a sandbox that lives for long. Process 1 of
-// the sandbox starts it; docs/contribute/guest-protocol.md says what it does. With the argument
+// the sandbox starts it; docs/contribute/guest-protocol.md describes its protocol. With the argument
 // collect it writes files that a program gives back to its stdout, and with file it does
 // what a model asks for of files.
 package main

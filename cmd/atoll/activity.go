@@ -38,11 +38,11 @@ func (a *cli) activityCommand() *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-One entry for each execution, tool call, process, question to a model and decision
-over a tool call. Executions that still run come with the status running. The
-column WHAT has the hash of the code, or its beginning where the tenant keeps
-texts ('atoll tenant set NAME --audit-text'). With --tenant the command uses the
-admin key and shows that tenant; without it, the key's own.` + r.help() + "\n\nExit codes: 0 done, 1 not done, 2 a wrong command line."
+One entry for each execution, tool call, process, model request and decision on a
+tool call. Unfinished executions have the status running. The column WHAT shows the
+hash of the code, or its beginning if the tenant keeps texts ('atoll tenant set
+NAME --audit-text'). With --tenant the command uses the admin key and shows that
+tenant; without it, the tenant of the key.` + r.help() + "\n\nExit codes: 0 done, 1 not done, 2 a wrong command line."
 	r.target.addFlags(cmd.Flags())
 	r.printer.addFlags(cmd.Flags())
 	cmd.PreRun = func(*cobra.Command, []string) {
@@ -61,7 +61,7 @@ admin key and shows that tenant; without it, the key's own.` + r.help() + "\n\nE
 	flags.StringVar(&f.sandbox, "sandbox", "", "in this named sandbox, by id")
 	flags.StringVar(&f.thread, "thread", "", "with this thread's home directory")
 	flags.StringVar(&f.kind, "kind", "", choices(activity.Kinds))
-	flags.StringVar(&f.source, "source", "", "what was called: execute, a tool such as shell, process, …")
+	flags.StringVar(&f.source, "source", "", "interface or tool that the caller used: execute, process, a tool such as shell, …")
 	flags.StringVar(&f.status, "status", "", "running, ok, error, timeout, oom, cap_exceeded, provisioning or cancelled")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
 	flags.IntVar(&limit, "limit", 100, "entries at most; 0 for all")
@@ -81,7 +81,7 @@ func (r *remote) showActivity(all []sdk.Activity, err error) error {
 	})
 }
 
-// who names the key, and the agent with its session.
+// who returns the name of the key, followed by the agent and its session.
 func who(e *sdk.Activity) string {
 	name := cmp.Or(e.KeyName, e.KeyID)
 	if e.AgentID == "" {
@@ -94,10 +94,10 @@ func who(e *sdk.Activity) string {
 	return name + " " + of
 }
 
-// maxWhat is how much of a text is shown, in characters.
+// maxWhat limits the characters of a text in a table.
 const maxWhat = 60
 
-// what names the call, and what it ran.
+// what returns the tool or interface, followed by the code or its hash.
 func what(e *sdk.Activity) string {
 	name := cmp.Or(e.Tool, e.Source)
 	if e.Text == nil {
@@ -110,7 +110,7 @@ func what(e *sdk.Activity) string {
 	return name + " " + line
 }
 
-// where names the environment, and the sandbox or thread.
+// where returns the environment, followed by the sandbox or thread.
 func where(e *sdk.Activity) string {
 	place := cmp.Or(e.EnvironmentName, e.EnvironmentID)
 	if of := cmp.Or(e.SandboxID, e.ThreadID); of != "" {
@@ -119,7 +119,7 @@ func where(e *sdk.Activity) string {
 	return place
 }
 
-// status says how it ended, and why where it failed.
+// status returns an entry's status, with the reason of a failure.
 func status(e *sdk.Activity) string {
 	if e.Status == "ok" || e.FailureReason == "" {
 		return e.Status

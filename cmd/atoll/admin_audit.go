@@ -323,14 +323,14 @@ func (a *cli) usageCommand() *cobra.Command {
 			return r.print(u, func(w io.Writer) { showUsage(w, &u) })
 		})
 	s = addSpan(show)
-	show.Flags().StringVar(&by, "by", "", "agent or session: show what each of them used")
-	show.Flags().StringVar(&agent, "agent", "", "with --by: of this agent alone")
-	show.Flags().StringVar(&session, "session", "", "with --by: of this session alone")
+	show.Flags().StringVar(&by, "by", "", "agent or session: show the usage of each")
+	show.Flags().StringVar(&agent, "agent", "", "with --by: only this agent")
+	show.Flags().StringVar(&session, "session", "", "with --by: only this session")
 	cmd.AddCommand(show)
 	return cmd
 }
 
-// showGroups shows what agents used, or their sessions.
+// showGroups prints the usage of each agent or session.
 func showGroups(w io.Writer, u *sdk.Usage) {
 	row(w, "AGENT", "SESSION", "CALLS", "SECONDS", "CREDITS", "INPUT", "OUTPUT", "ESTIMATED", "COST USD")
 	if u.Groups == nil {

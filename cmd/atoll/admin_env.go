@@ -221,9 +221,9 @@ shown again.`,
 default.
 
 --allow opens the network for the next run, and for the sandboxes of the tenant
-dev that have a network and the environment's policy. Others get it from 'atoll
-sandbox restart'; the command says how many. It allows the tenant to have a
-network, too.
+dev that have a network and the environment's policy. Other sandboxes get it when
+'atoll sandbox restart' restarts them; the command prints their number. It also
+allows the tenant to have a network.
 
 --root runs programs as root of their sandbox, in runs and in sandboxes that are
 made from then on, and allows the tenant to do so.`

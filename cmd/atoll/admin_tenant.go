@@ -41,7 +41,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
 	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no bound")
 	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
-	flags.BoolVar(&f.auditText, "audit-text", false, "whether 'atoll activity' shows the beginning of code and commands, redacted, and not their hashes alone")
+	flags.BoolVar(&f.auditText, "audit-text", false, "whether 'atoll activity' also shows the beginning of code and commands, redacted, besides their hashes")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
 	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
 	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent a UTC hour, likewise")
@@ -157,7 +157,7 @@ run code.`,
 		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Tenant), r.showTenant)),
 		set,
 		a.deleteTenant(r),
-		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).PolicyEvents),
+		r.command("events NAME", "List the changes to a tenant's policy", "", cobra.ExactArgs(1), shows(allOf((*sdk.Client).PolicyEvents),
 			listing(&r.printer, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
 				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
 			}))))
@@ -188,7 +188,7 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 	})
 }
 
-// nextAfterTenant says how to run a program for a new tenant.
+// nextAfterTenant prints the commands that run a first program for a new tenant.
 func nextAfterTenant(w io.Writer, server string, t sdk.Tenant) error {
 	environment := "ENV"
 	next := "Next, create a key and run a program with it:\n"

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
-// deletedEvery is how often 'tenant delete' looks whether the tenant is gone.
+// deletedEvery is how often 'tenant delete' polls for the end of the deletion.
 const deletedEvery = time.Second
 
 func (a *cli) deleteTenant(r *remote) *cobra.Command {
@@ -50,7 +50,7 @@ func (a *cli) deleteTenant(r *remote) *cobra.Command {
 	return cmd
 }
 
-// confirmDeletion has the user type the name of what is to be deleted.
+// confirmDeletion asks the user to type the tenant's name.
 func (a *cli) confirmDeletion(name string, yes bool) error {
 	if yes {
 		return nil
@@ -58,7 +58,7 @@ func (a *cli) confirmDeletion(name string, yes bool) error {
 	if !isTerminal(a.std.in) {
 		return wrong("deleting the tenant %s deletes its sandboxes, files, sessions and keys for good; pass --yes to do it without being asked", name)
 	}
-	fmt.Fprintf(a.std.err, "This deletes the tenant %[1]s with its sandboxes, files, sessions and keys for good.\nType %[1]s to go on: ", name)
+	fmt.Fprintf(a.std.err, "This deletes the tenant %[1]s with its sandboxes, files, sessions and keys for good.\nType %[1]s to confirm: ", name)
 	typed, err := bufio.NewReader(a.std.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -69,7 +69,7 @@ func (a *cli) confirmDeletion(name string, yes bool) error {
 	return nil
 }
 
-// awaitDeletion waits until the server knows a tenant no more.
+// awaitDeletion waits until the server has deleted a tenant.
 func (a *cli) awaitDeletion(ctx context.Context, c *sdk.Client, t *sdk.Tenant) error {
 	for {
 		_, err := c.Tenant(ctx, t.ID)
@@ -77,11 +77,11 @@ func (a *cli) awaitDeletion(ctx context.Context, c *sdk.Client, t *sdk.Tenant) e
 			return nil
 		}
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the server deletes the tenant %s; cannot see whether it is done: %w", t.Name, err)
+			return fmt.Errorf("the server is deleting the tenant %s, but the command cannot check its progress: %w", t.Name, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server goes on deleting the tenant %s: %w", t.Name, context.Cause(ctx))
+			return fmt.Errorf("the server continues to delete the tenant %s: %w", t.Name, context.Cause(ctx))
 		case <-time.After(deletedEvery):
 		}
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 func (a *cli) approvalsCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("approvals", "Decide over tool calls that wait",
-		`Agents' sessions and responses ask before they make tool calls that a policy has
-them confirm. Each call waits here until somebody approves or denies it, or until
-its deadline, which denies it (tool_policy.confirm_within of the agent, else the
+	cmd, r := a.remoteGroup("approvals", "Approve or deny waiting tool calls",
+		`A tool policy can require a confirmation before an agent's session or a response
+calls a tool. Each call waits here until a user approves or denies it. At its
+deadline Atoll denies it (tool_policy.confirm_within of the agent, or else the
 setting confirmation_time: 7 days).`,
 		`  atoll approvals list
   atoll approvals approve apr_0123456789abcdef0123456789abcdef
   atoll approvals deny apr_0123456789abcdef0123456789abcdef --reason "Ask the customer first."`, devKeyFile, map[string]completer{"APPROVAL": approvalIDs})
-	cmd.AddCommand(r.approvalsList(), r.approvalsDecide("approve", "Have a tool call made", true), r.approvalsDecide("deny", "Have a tool call not made", false))
+	cmd.AddCommand(r.approvalsList(), r.approvalsDecide("approve", "Approve a tool call", true), r.approvalsDecide("deny", "Deny a tool call", false))
 	return cmd
 }
 
@@ -52,7 +52,7 @@ func (r *remote) approvalsList() *cobra.Command {
 	return cmd
 }
 
-// askedBy names the agent and its session, or the response.
+// askedBy returns the agent and session, or the response, that requested the call.
 func askedBy(a *sdk.Approval) string {
 	if a.SessionID == nil {
 		return *or(a.ResponseID, "-")
@@ -60,7 +60,7 @@ func askedBy(a *sdk.Approval) string {
 	return *or(a.AgentID, "-") + " " + *a.SessionID
 }
 
-// shortened is a text as a line of a table.
+// shortened cuts a text to the width of a table column.
 func shortened(text string) string {
 	if runes := []rune(text); len(runes) > maxWhat {
 		return string(runes[:maxWhat]) + "…"

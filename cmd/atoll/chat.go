@@ -79,7 +79,7 @@ type chat struct {
 
 var (
 	errInterrupted = errors.New("Ctrl-C")
-	errLeave       = errors.New("the user leaves")
+	errLeave       = errors.New("the user ended the chat")
 	errRefused     = errors.New("the server has refused it")
 	errBusy        = errors.New("the server cannot take it now")
 )
@@ -93,7 +93,7 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	lines, read := make(chan string), make(chan struct{})
 	defer close(read)
 	t := &chat{turnShown: turnShown{shown: newShown(a, false), c: c, session: session}, app: a, lines: lines, signals: signals}
-	out, seen := a.std.err.(*os.File) // where the editor shows the line
+	out, seen := a.std.err.(*os.File) // the editor draws the line on stderr
 	if in, ok := a.std.in.(*os.File); ok && isTerminal(in) && seen && isTerminal(out) {
 		history := openHistory(a.historyPath())
 		t.editor = newLineEditor(in, t.err, history, chatCommands().names())
@@ -142,11 +142,11 @@ func (t *chat) talk(ctx context.Context) error {
 		before := waits
 		if len(waits) == 0 {
 			waits, err = t.message(ctx)
-		} else if waits, err = t.answer(ctx, waits[0]); errors.Is(err, errRefused) { // it was answered elsewhere
+		} else if waits, err = t.answer(ctx, waits[0]); errors.Is(err, errRefused) { // another client answered the call
 			waits = before[1:]
 		}
 		switch {
-		case errors.Is(err, errNotReceived), errors.Is(err, errBusy): // the user is asked again
+		case errors.Is(err, errNotReceived), errors.Is(err, errBusy): // the server did not start the turn: ask the user again
 			waits = before
 		case err != nil && !errors.Is(err, errRefused):
 			return err

@@ -102,7 +102,8 @@ func TestLineEditor(t *testing.T) {
 	}
 }
 
-// TestHistoryOfTwoChats: each of two chats adds its lines to what the other has saved.
+// TestHistoryOfTwoChats checks that concurrent chats append to a shared history file without losing
+// each other's lines.
 func TestHistoryOfTwoChats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chat_history")
 	old := openHistory(path)

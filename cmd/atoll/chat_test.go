@@ -59,9 +59,9 @@ func TestChatCommands(t *testing.T) {
 	}
 }
 
-// TestSendSurvivesARestart cuts the stream of a turn, refuses connections for a moment as a
-// server that restarts does, and expects the rest of the turn, each part once, although a stream
-// that begins in the middle of a message has its pieces from the first one on.
+// TestSendSurvivesARestart checks that a send continues after the server cuts the stream and refuses
+// connections, as it does in a restart, and prints each part of the turn once. The new stream repeats
+// the pieces of an unfinished message.
 func TestSendSurvivesARestart(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	event := func(seq int, rest string) string {
@@ -104,8 +104,8 @@ func TestSendSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestChatSurvivesARestart has the server restart while chat waits for a message: the message that
-// is sent then may be lost, and the conversation goes on.
+// TestChatSurvivesARestart checks that the chat continues after a message that a restarting server
+// did not receive.
 func TestChatSurvivesARestart(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	sent := 0
@@ -132,8 +132,8 @@ func TestChatSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestChatWithoutScreen: where stderr leads to a file, the terminal shows what is typed, and no
-// editor writes it to the file instead.
+// TestChatWithoutScreen checks that a chat whose stderr is redirected starts no line editor, which
+// would echo the user's input into the file.
 func TestChatWithoutScreen(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"id":"sess_1","status":"idle"}`)
@@ -150,8 +150,8 @@ func TestChatWithoutScreen(t *testing.T) {
 	}
 }
 
-// TestChatOutlivesABusyServer: a 503, a 429 and a connection that ends in the middle of a command
-// are shown, and the conversation goes on with the call that waits.
+// TestChatOutlivesABusyServer checks that the chat reports a 503, a 429 and a connection that breaks
+// during a command, and then asks again about the waiting call.
 func TestChatOutlivesABusyServer(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	sent := 0
@@ -183,8 +183,8 @@ func TestChatOutlivesABusyServer(t *testing.T) {
 	}
 }
 
-// TestReconnectPauses: streams that break before they bring anything are asked for less and less
-// often, and not for ever.
+// TestReconnectPauses checks that the client backs off from streams that break before they deliver
+// anything, and gives up in the end.
 func TestReconnectPauses(t *testing.T) {
 	shown := &turnShown{pieces: map[string]string{}, seen: "evt_1"}
 	shown.noteOutage()
@@ -215,8 +215,8 @@ func TestReconnectPauses(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamsAreAskedForSlowly has a server whose streams break before they bring anything:
-// atoll pauses before it asks for another one.
+// TestBrokenStreamsAreAskedForSlowly checks that atoll pauses before it reopens a stream that broke
+// before it delivered anything.
 func TestBrokenStreamsAreAskedForSlowly(t *testing.T) {
 	const id = "sess_0123456789abcdef0123456789abcdef"
 	var streams atomic.Int32

@@ -65,11 +65,10 @@ func (r *remote) allowTenant(ctx context.Context, c *sdk.Client, name string, ne
 	}, nil
 }
 
-// openSandboxes changes the network of the sandboxes that live as that of their
-// environment was changed, and says how many get the rest by a restart. before is the
-// environment's policy until now: a sandbox with another one was given it on purpose and
-// keeps it. That needs a key of the tenant: for the tenant dev of this machine it is the
-// development key.
+// openSandboxes applies an environment's new network to its sandboxes and prints how many need a
+// restart to get it. before is the environment's previous policy: a user chose any other policy on
+// purpose, so those sandboxes keep theirs. Changing a sandbox needs a key of its tenant, which this
+// machine has only for the tenant dev: the development key.
 func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name string, e *sdk.Environment, before sdk.NetworkPermissions) {
 	restart := e.SandboxesToRestart
 	if server, err := r.devServer(); err == nil && name == tenant.Dev && e.Name == tenant.DefaultName && restart > 0 {
@@ -89,8 +88,7 @@ func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name string, e 
 	}
 }
 
-// openDevSandboxes changes the network of sandboxes that have one, and returns how many it
-// changed.
+// openDevSandboxes changes the network of sandboxes that have one and returns their number.
 func (r *remote) openDevSandboxes(ctx context.Context, c *sdk.Client, f *envFlags, all []sdk.Sandbox, before sdk.NetworkPermissions) (changed int64) {
 	for _, sb := range all {
 		if !sb.Network.Enabled || !samePolicy(sb.Network, before) {

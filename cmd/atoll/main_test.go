@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestErrorsAreHarmless: what a server says in an error is shown without what a terminal obeys.
+// TestErrorsAreHarmless checks that the command removes terminal control characters from a server's
+// error message.
 func TestErrorsAreHarmless(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

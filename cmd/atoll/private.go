@@ -112,7 +112,8 @@ func (p *private) remove() error {
 	return errors.Join(os.RemoveAll(p.records), p.lock.Close())
 }
 
-// notHere says which image may be meant by a name that is none, such as python:3.10.
+// notHere returns an error for an unknown image name, such as python:3.10, that suggests the image
+// the user may mean.
 func notHere(cfg *config.Config, images *image.Store, missing error) error {
 	aliases := image.Aliases{Store: images, Default: image.Default, Names: cfg.ImageAliases}
 	return aliases.NotHere(cfg.Image, missing)

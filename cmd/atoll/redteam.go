@@ -36,11 +36,12 @@ done by the tenants redteam and redteam-victim, within the bounds of their own p
 and what a run makes is removed at its end, also after Ctrl-C. The tenants
 themselves stay, disabled.
 
-Cases about agents bring their own model, MCP servers and pages, which the server
-must reach: on loopback where it is on this machine, else at --listen.
+Cases about agents start their own model, MCP servers and pages. The server must
+reach them: on loopback if it runs on this machine, otherwise at --listen.
 
-A case passes, fails with evidence, or is skipped: where the server's configuration
-switches off what it attacks, or as "not run: needs …" with what the case lacks.
+A case passes or fails with evidence. The command skips a case if the server's
+configuration disables its target, and reports a missing requirement as "not run:
+needs …".
 --run takes groups, ids and globs, separated by commas; --list shows them.`
 
 func (a *cli) redteamCommand() *cobra.Command {

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write docs/reference/cli.md")
 
 const referencePage = "../../docs/reference/cli.md"
 
-// TestReference checks that docs/reference/cli.md describes every command and flag. With
-// -update it writes the page.
+// TestReference checks that docs/reference/cli.md describes every command and flag; -update writes
+// the page.
 func TestReference(t *testing.T) {
 	root := newRoot(func(string) string { return "" }, stdio{strings.NewReader(""), io.Discard, io.Discard})
 	root.InitDefaultCompletionCmd()
@@ -65,7 +65,7 @@ func writeCommand(w io.Writer, c *cobra.Command, level int) {
 	}
 }
 
-// writeFlags lists the flags of a command, but for settings.
+// writeFlags lists a command's flags without settings, which have a page of their own.
 func writeFlags(w io.Writer, flags *pflag.FlagSet) {
 	settings := map[string]bool{"help": true}
 	for _, s := range append(config.Settings(), config.Renamed()...) {
@@ -96,7 +96,7 @@ func writeFlags(w io.Writer, flags *pflag.FlagSet) {
 	})
 }
 
-// cell makes text fit into a table and keeps "<" and "|" from being read as markup.
+// cell escapes text for a table cell.
 func cell(text string) string {
 	text = strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(text)
 	return strings.Join(strings.Fields(text), " ")

@@ -189,13 +189,13 @@ func (s *sandboxes) wake() *cobra.Command {
 }
 
 func (s *sandboxes) restart() *cobra.Command {
-	cmd := s.command("restart NAME", "Restart a sandbox with what its environment has now", "  atoll sandbox restart builder", cobra.ExactArgs(1), shows(
+	cmd := s.command("restart NAME", "Restart a sandbox with its environment's current settings", "  atoll sandbox restart builder", cobra.ExactArgs(1), shows(
 		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
 			return c.RestartSandbox(ctx, s.at(args[0]))
 		}, s.showOne))
-	cmd.Long = `Restart a sandbox with what its environment has now: image, limits, permissions and
-network, and the image that was asked for by name. Its name, its id and its files
-in /home/user, /tmp and /var/tmp stay. Its processes end.`
+	cmd.Long = `Restart a sandbox with the current image, limits, permissions and network of its
+environment. Atoll looks up an image alias again. The sandbox keeps its name, its id
+and its files in /home/user, /tmp and /var/tmp. Its processes end.`
 	return cmd
 }
 
@@ -269,7 +269,7 @@ func (s *sandboxes) showAll(list []sdk.Sandbox) error {
 	})(list)
 }
 
-// warnImages says on stderr what of a list runs another version than was asked for.
+// warnImages warns on stderr about sandboxes that run another image version than requested.
 func (s *sandboxes) warnImages(list []sdk.Sandbox) {
 	for _, sb := range list {
 		if sb.ImageWarning != "" {

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
-// sandboxSize are the flags that say how much a new sandbox may use.
+// sandboxSize holds the flags that limit a new sandbox's CPU, memory and disk.
 type sandboxSize struct {
 	flags        *pflag.FlagSet
 	cpu          float64
@@ -17,12 +17,12 @@ type sandboxSize struct {
 
 func (s *sandboxSize) addFlags(flags *pflag.FlagSet) {
 	s.flags = flags
-	flags.Float64Var(&s.cpu, "cpu", 0, "cores, at most those of the key's environment (those)")
-	flags.StringVar(&s.memory, "memory", "", "such as 256MiB, at most that of the key's environment (that)")
-	flags.StringVar(&s.disk, "disk", "", "such as 1GiB, for /home/user, /tmp and /var/tmp together (as much as the plan allows)")
+	flags.Float64Var(&s.cpu, "cpu", 0, "CPU cores, at most the limit of the key's environment (default: that limit)")
+	flags.StringVar(&s.memory, "memory", "", "such as 256MiB, at most the limit of the key's environment (default: that limit)")
+	flags.StringVar(&s.disk, "disk", "", "such as 1GiB, for /home/user, /tmp and /var/tmp together (default: the limit of the plan)")
 }
 
-// apply puts into a request the flags that were given.
+// apply adds the given flags to a request; the server chooses defaults for the others.
 func (s *sandboxSize) apply(in *sdk.NewSandbox) error {
 	var limits sdk.SizeLimits
 	if s.flags.Changed("cpu") {

@@ -127,7 +127,7 @@ type turnShown struct {
 	seen    string            // id of the newest event that was seen, "" for none
 	turnID  string            // of the turn that is shown, "" before its first event
 	pieces  map[string]string // text shown of messages that have not arrived whole, by item
-	came    map[string]string // text of those that came by the present connection
+	came    map[string]string // text of those that the current connection has delivered
 	outage  outage
 }
 
@@ -160,7 +160,7 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 		}
 	}
 	t.turnID, t.pieces, t.outage = "", map[string]string{}, outage{}
-	c := t.c.With(sdk.WithReconnect(false)) // show has to know when pieces come again
+	c := t.c.With(sdk.WithReconnect(false)) // show must see the reconnection to recognize repeated pieces
 	end, err := t.show(c.StreamSession(ctx, t.session, in))
 	for err != nil && t.broke(ctx, err) {
 		if err = t.reconnect(ctx, in, err); err == nil {
@@ -171,20 +171,20 @@ func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd,
 	return end, err
 }
 
-// maxReconnect is how long a turn waits for a server that does not answer, or whose streams
-// break before they bring anything.
+// maxReconnect limits how long a turn waits for a server that does not answer, or whose streams
+// break before they deliver anything.
 const maxReconnect = 2 * time.Minute
 
-// outage is the time since a turn last heard something.
+// outage describes the time since a turn last received anything.
 type outage struct {
 	began time.Time // zero while the connection works
 	pause time.Duration
-	heard string // id of the newest event when it began
-	text  int    // bytes of the pieces that were shown then
+	heard string // id of the newest event when the outage began
+	text  int    // bytes of the pieces shown by then
 }
 
-// broke reports whether a stream ended because the server could not be reached. A 503 means
-// that nothing was started: it ends a turn that has not begun.
+// broke reports whether a stream ended because the client lost the server. Before the turn began, a
+// 503 means that the server started nothing, so there is no turn to reconnect to.
 func (t *turnShown) broke(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, errGaveUp) || errors.Is(err, errNotReceived) {
 		return false
@@ -194,13 +194,13 @@ func (t *turnShown) broke(ctx context.Context, err error) bool {
 	case !ok:
 		return true
 	case refused.Status == http.StatusServiceUnavailable:
-		return !t.outage.began.IsZero() // it was asked to follow the turn
+		return !t.outage.began.IsZero() // reconnecting: the turn may still run
 	}
 	return refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout
 }
 
-// noteOutage begins an outage, or goes on with one. It reports whether the connection broke
-// again before it brought anything.
+// noteOutage starts an outage or continues the current one. It reports whether the connection broke
+// again before it delivered anything.
 func (t *turnShown) noteOutage() (again bool) {
 	text := 0
 	for _, piece := range t.pieces {
@@ -214,13 +214,13 @@ func (t *turnShown) noteOutage() (again bool) {
 	return false
 }
 
-// Pauses between two attempts to reach the server.
+// Pauses between attempts to reach the server.
 const (
 	firstPause = 250 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// wait waits before the next attempt, longer each time.
+// wait pauses before the next attempt, each time for longer.
 func (o *outage) wait(ctx context.Context, cause error) error {
 	if time.Since(o.began) > maxReconnect {
 		return fmt.Errorf("%w within %s: %w", errGaveUp, maxReconnect, cause)
@@ -319,8 +319,8 @@ func (t *turnShown) show(events iter.Seq2[sdk.SessionStreamed, error]) (*turnEnd
 	return nil, errors.New("the server closed the stream before the turn ended")
 }
 
-// piece shows a piece of a message. A connection that begins in the middle of a message gets its
-// pieces from the first one on, so that what was shown comes again.
+// piece shows a piece of a message. A connection that starts during a message gets all of its pieces,
+// so piece skips the text that the previous connection delivered.
 func (t *turnShown) piece(item, text string) {
 	came, shown := t.came[item]+text, t.pieces[item]
 	t.came[item] = came

@@ -90,8 +90,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestPager reads lists a page at a time: those whose pages a token names, those that go on after
-// an item, and those of one page.
+// TestPager checks that a pager reads each kind of list: with page tokens, with the last item's id, and
+// with a single page.
 func TestPager(t *testing.T) {
 	broken := false
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 
 const containersPath = "/v1/containers"
 
-// Containers returns containers that query selects.
+// Containers lists the containers that query selects.
 func (c *Client) Containers(query url.Values) *Pager[Container] {
 	return &Pager[Container]{c: c, path: containersPath, query: query, cursor: "after"}
 }
@@ -38,7 +38,7 @@ type ContainerFiles struct {
 // ContainerFiles returns the files of a container.
 func (c *Client) ContainerFiles(id string) *ContainerFiles { return &ContainerFiles{c, id} }
 
-// List returns what is known of the files.
+// List lists the files with their sizes and other metadata.
 func (f *ContainerFiles) List() *Pager[ContainerFile] {
 	return &Pager[ContainerFile]{c: f.c, path: under(containersPath, f.id, "files"), cursor: "after"}
 }

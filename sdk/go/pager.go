@@ -9,23 +9,23 @@ import (
 	"net/url"
 )
 
-// Pager is a list on the server, which is read a page at a time.
+// Pager reads a list on the server one page at a time.
 type Pager[T any] struct {
 	c      *Client
 	path   string
 	query  url.Values
 	cursor string                             // the parameter that names a page; "" for page
-	whole  func(context.Context) ([]T, error) // of lists that have one page
+	whole  func(context.Context) ([]T, error) // reads a list of a single page
 }
 
-// Page is a part of a list.
+// Page is one page of a list.
 type Page[T any] struct {
 	Data []T
 	Next string // names the page after this one for Pager.Page; "" for the last
 }
 
-// page is a part of a list as the server sends it. Those of containers and of a response's
-// inputs name the last item in place of the next page.
+// page is the wire form of Page. The lists of containers and of a response's inputs give the last
+// item's id instead of a token for the next page.
 type page[T any] struct {
 	Data     []T     `json:"data"`
 	NextPage *string `json:"next_page"`
@@ -33,7 +33,7 @@ type page[T any] struct {
 	LastID   *string `json:"last_id"`
 }
 
-// Page reads one page: the first with "", or the one that Next of another names.
+// Page reads one page: pass "" for the first, then the Next of the previous page.
 func (p *Pager[T]) Page(ctx context.Context, after string) (Page[T], error) {
 	if p.whole != nil {
 		data, err := p.whole(ctx)
@@ -59,7 +59,7 @@ func (p *Pager[T]) Page(ctx context.Context, after string) (Page[T], error) {
 	}
 }
 
-// Each yields all items. Each page is read when the one before has been used.
+// Each yields all items. It requests a page when the caller has used the previous one.
 func (p *Pager[T]) Each(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for after := ""; ; {
@@ -81,7 +81,7 @@ func (p *Pager[T]) Each(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// All reads at most limit items; 0 is for all of them.
+// All reads at most limit items; 0 reads all.
 func (p *Pager[T]) All(ctx context.Context, limit int) ([]T, error) {
 	out := []T{}
 	for item, err := range p.Each(ctx) {

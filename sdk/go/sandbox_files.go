@@ -17,8 +17,7 @@ type SandboxFilesystem struct {
 // SandboxFiles returns the files of a sandbox.
 func (c *Client) SandboxFiles(ref SandboxRef) *SandboxFilesystem { return &SandboxFilesystem{c, ref} }
 
-// List lists what is in a folder, depth levels below it; 0 is for the
-// folder alone.
+// List lists a folder, depth levels deep; 0 lists only its direct entries.
 func (f *SandboxFilesystem) List(ctx context.Context, folder string, depth int) (SandboxFiles, error) {
 	q := f.ref.query("path", folder)
 	if depth > 0 {
@@ -42,7 +41,7 @@ func (f *SandboxFilesystem) Open(ctx context.Context, file string) (io.ReadClose
 	return f.c.open(ctx, f.ref.path("files"), f.ref.query("path", file))
 }
 
-// Pack writes a file or folder to w, as a tar archive.
+// Pack writes a file or folder to w as a tar archive.
 func (f *SandboxFilesystem) Pack(ctx context.Context, file string, w io.Writer) error {
 	return f.c.download(ctx, w, f.ref.path("archive"), f.ref.query("path", file))
 }
@@ -54,8 +53,8 @@ func (f *SandboxFilesystem) Write(ctx context.Context, file string, mode uint32,
 	return out.Size, err
 }
 
-// Append adds the bytes of r to a file, and returns its size. It is not
-// tried again when it has no answer, since that would add them twice.
+// Append appends the bytes of r to a file and returns the file's size. It does not retry without an
+// answer, because a retry could append the bytes twice.
 func (f *SandboxFilesystem) Append(ctx context.Context, file string, r io.Reader) (int64, error) {
 	out, err := upload[SandboxWritten](ctx, f.c.With(WithRetries(0)), http.MethodPut, f.ref.path("files"), f.ref.query("path", file, "append", "true"), r)
 	return out.Size, err
@@ -71,20 +70,18 @@ func (f *SandboxFilesystem) MakeFolder(ctx context.Context, folder string) (Sand
 	return call[SandboxFile](ctx, f.c, http.MethodPost, f.ref.path("files", "directories"), f.ref.query("path", folder), nil)
 }
 
-// Move moves a file or folder; replace allows that to is there already.
+// Move moves a file or folder; replace allows it to overwrite to.
 func (f *SandboxFilesystem) Move(ctx context.Context, from, to string, replace bool) (SandboxFile, error) {
 	return call[SandboxFile](ctx, f.c, http.MethodPost, f.ref.path("files", "move"), f.ref.query("from", from, "to", to, "replace", strconv.FormatBool(replace)), nil)
 }
 
-// Delete deletes a file, or a folder; recursive also one with something
-// in it.
+// Delete deletes a file or folder; recursive allows it to delete a folder that is not empty.
 func (f *SandboxFilesystem) Delete(ctx context.Context, file string, recursive bool) error {
 	return f.c.do(ctx, http.MethodDelete, f.ref.path("files"), f.ref.query("path", file, "recursive", strconv.FormatBool(recursive)))
 }
 
-// Watch yields what changes in a folder, recursive also below it, for
-// as long as ctx lasts. After a connection that broke there is a change of the type lost: there
-// may have been others meanwhile.
+// Watch yields the changes in a folder until ctx ends; recursive includes folders below it. After it
+// reconnects, it yields a change of the type lost, because it may have missed changes.
 func (f *SandboxFilesystem) Watch(ctx context.Context, folder string, recursive bool) iter.Seq2[SandboxChange, error] {
 	r := &request{method: http.MethodGet, path: f.ref.path("files", "watch"), query: f.ref.query("path", folder, "recursive", strconv.FormatBool(recursive)), accept: mediaNDJSON}
 	return events(ctx, f.c, source[SandboxChange]{

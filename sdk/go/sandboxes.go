@@ -70,8 +70,8 @@ func (c *Client) SleepSandbox(ctx context.Context, ref SandboxRef) (Sandbox, err
 	return call[Sandbox](ctx, c, http.MethodPost, ref.path("sleep"), ref.query(), nil)
 }
 
-// RestartSandbox ends a sandbox's processes, and starts it again with its files and what its
-// environment has now: image, limits and network.
+// RestartSandbox ends a sandbox's processes and restarts it with its files and its environment's
+// current image, limits and network.
 func (c *Client) RestartSandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
 	return call[Sandbox](ctx, c, http.MethodPost, ref.path("restart"), ref.query(), nil)
 }

@@ -28,13 +28,13 @@ func (c *Client) ChangeTenant(ctx context.Context, tenant string, in TenantChang
 	return call[Tenant](ctx, c, http.MethodPatch, under(admin, "tenants", tenant), nil, in)
 }
 
-// DeleteTenant has the server delete a tenant with everything that belongs to it, which goes on
-// after the answer: until it is done, Tenant shows the tenant with DeletedAt.
+// DeleteTenant starts the deletion of a tenant with all its data. The server completes it after the
+// answer; until then, Tenant returns the tenant with DeletedAt.
 func (c *Client) DeleteTenant(ctx context.Context, tenant string) (Tenant, error) {
 	return call[Tenant](ctx, c, http.MethodDelete, under(admin, "tenants", tenant), nil, nil)
 }
 
-// PolicyEvents lists the changes to what a tenant may do.
+// PolicyEvents lists the changes to a tenant's policy.
 func (c *Client) PolicyEvents(tenant string) *Pager[PolicyEvent] {
 	return &Pager[PolicyEvent]{c: c, path: under(admin, "tenants", tenant, "policy-events")}
 }

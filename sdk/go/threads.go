@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Threads returns threads of the key's tenant by id.
+// Threads lists the threads of the key's tenant by id.
 func (c *Client) Threads(query url.Values) *Pager[Thread] {
 	return &Pager[Thread]{c: c, path: "/v1/threads", query: query}
 }
@@ -28,12 +28,12 @@ func (c *Client) DeleteThread(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, threadPath(id), nil)
 }
 
-// ExportThread writes all files of a thread to w, as a tar archive.
+// ExportThread writes all files of a thread to w as a tar archive.
 func (c *Client) ExportThread(ctx context.Context, id string, w io.Writer) error {
 	return c.download(ctx, w, threadPath(id)+"/archive", nil)
 }
 
-// ImportThread replaces the files of a thread by those of a tar archive.
+// ImportThread replaces the files of a thread with those of a tar archive.
 func (c *Client) ImportThread(ctx context.Context, id string, r io.Reader) (Thread, error) {
 	return upload[Thread](ctx, c, http.MethodPut, threadPath(id)+"/archive", nil, &form{r, mediaTar})
 }
@@ -47,7 +47,7 @@ type ThreadFiles struct {
 // ThreadFiles returns the files of a thread.
 func (c *Client) ThreadFiles(id string) *ThreadFiles { return &ThreadFiles{c, id} }
 
-// List lists a folder, "" for the home directory itself.
+// List lists a folder; "" lists the home directory.
 func (f *ThreadFiles) List(folder string) *Pager[File] {
 	return &Pager[File]{whole: func(ctx context.Context) ([]File, error) {
 		all, err := call[FilesListResponse](ctx, f.c, http.MethodGet, threadPath(f.id)+"/files", url.Values{"path": {folder}}, nil)
@@ -75,7 +75,7 @@ func (f *ThreadFiles) Delete(ctx context.Context, file string) error {
 	return f.c.do(ctx, http.MethodDelete, threadFile(f.id, file), nil)
 }
 
-// Sign makes a URL by which a file can be read or written without a key, for a time.
+// Sign returns a URL that can read or write a file without a key until it expires.
 func (f *ThreadFiles) Sign(ctx context.Context, in SignRequest) (SignedURL, error) {
 	return call[SignedURL](ctx, f.c, http.MethodPost, threadPath(f.id)+"/signed_urls", nil, in)
 }

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/metrics.md")
 
-// TestMetricsPage checks that docs/reference/metrics.md lists the metrics of the sources. With
-// -update it writes the page.
+// TestMetricsPage checks that docs/reference/metrics.md lists every metric in the sources; -update
+// writes the page.
 func TestMetricsPage(t *testing.T) {
 	binary, err := atolltest.Binary()
 	if err != nil {
@@ -30,7 +30,7 @@ func TestMetricsPage(t *testing.T) {
 	root := filepath.Dir(filepath.Dir(binary))
 	rows := metricRows(t, filepath.Join(root, "internal"))
 	slices.Sort(rows)
-	page := "# Metrics\n\nLook up a metric of `/metrics`. [Monitor a server](../operate/monitor.md) says which to watch.\n\n" +
+	page := "# Metrics\n\nLook up a metric of `/metrics`. [Monitor a server](../operate/monitor.md) lists those to watch.\n\n" +
 		"| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n" + strings.Join(slices.Compact(rows), "") +
 		"\n<!-- Written by go test ./test/docs -run TestMetricsPage -update -->\n"
 	path := filepath.Join(root, "docs/reference/metrics.md")
@@ -48,9 +48,9 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// metricRows returns a row for each metric that the sources define: by options such as
-// prometheus.CounterOpts, with labels as the next argument, by prometheus.NewDesc, or in a
-// table that begins with name and help.
+// metricRows returns a row for each metric in the sources. The sources define metrics with options
+// such as prometheus.CounterOpts, whose next argument is the labels, with prometheus.NewDesc, or in a
+// table whose rows start with name and help.
 func metricRows(t *testing.T, folder string) (rows []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func metricRows(t *testing.T, folder string) (rows []string) {
 	return rows
 }
 
-// literal is the value of a string literal, "" for other expressions.
+// literal returns the value of a string literal; "" for other expressions.
 func literal(e ast.Expr) string {
 	if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
 		if text, err := strconv.Unquote(l.Value); err == nil {
@@ -113,7 +113,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// labelNames lists the literals of a list.
+// labelNames joins the string literals in a list of labels.
 func labelNames(e ast.Expr) string {
 	list, ok := e.(*ast.CompositeLit)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 // maxLine is the longest line of prose, in characters. Tables have no limit.
 const maxLine = 200
 
-// dialect are openings of sentences and phrases that VOICE rules out, each with its replacement.
+// dialect lists phrases and openings of sentences that a page must not use, each with advice.
 var dialect = []struct {
 	pattern *regexp.Regexp
 	advice  string
@@ -25,7 +25,7 @@ var dialect = []struct {
 	{regexp.MustCompile(`(?i)\bthere (is|are) (no such|nothing)\b`), "say what was not found"},
 }
 
-// code is what no rule applies to.
+// code matches code, links and URLs, which the rules exempt.
 var code = regexp.MustCompile("`[^`]*`|\\[[^]]*\\]\\([^)]*\\)|https?://\\S+")
 
 // TestProse checks pages for long lines and for dialect.

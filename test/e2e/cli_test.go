@@ -275,8 +275,8 @@ func openNetwork(t *testing.T, try func(env []string, args ...string) (string, i
 	}
 }
 
-// hintAtNetwork checks that a command in a sandbox is told of the network as a run is, and that
-// names which are none are refused with what may be meant.
+// hintAtNetwork checks that a command in a sandbox gets the same network hint as a run, and that the
+// error for a mistyped preset, host or image suggests the intended one.
 func hintAtNetwork(t *testing.T, try func(env []string, args ...string) (string, int)) {
 	t.Helper()
 	for _, c := range []struct {

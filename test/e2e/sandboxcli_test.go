@@ -70,8 +70,8 @@ func newConsole(t *testing.T, s *atolltest.Server) *console {
 	return c
 }
 
-// TestSandboxCommandsTakeSizes: flags of create say how much a sandbox may use, and names of its
-// variables may be lowercase.
+// TestSandboxCommandsTakeSizes checks that the flags of create limit a sandbox's CPU, memory and disk,
+// and that the names of its variables may be lowercase.
 func TestSandboxCommandsTakeSizes(t *testing.T) {
 	c := newConsole(t, shared(t))
 	if got := c.do("create", "small", "--cpu", "0.5", "--memory", "128MiB", "--disk", "16MiB", "--env", "lower_case=of the sandbox"); !strings.Contains(got, "128MiB") || !strings.Contains(got, "16MiB") {

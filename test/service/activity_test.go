@@ -45,9 +45,9 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestWhoRanWhat: what an agent's session, a response and a caller run is found by who asked, with
-// agent, session, turn, place, result and cost; its text only where the tenant keeps texts, and
-// then without secrets; and by nobody of another tenant.
+// TestWhoRanWhat checks that the activity lists the calls of a session, a response and a caller with
+// agent, session, turn, environment, result and cost. It shows a redacted text only if the tenant
+// keeps texts, and shows nothing to other tenants.
 func TestWhoRanWhat(t *testing.T) {
 	s := shared(t)
 	lendModel(t, s, "watched", obedient(t).URL)
@@ -63,7 +63,7 @@ func TestWhoRanWhat(t *testing.T) {
 	}
 
 	of := active(t, s, key, "session_id="+session.ID)
-	if len(of) != 3 { // two questions to the model, one call
+	if len(of) != 3 { // two model requests, one call
 		t.Fatalf("the session has %+v", of)
 	}
 	for _, e := range of {
@@ -113,9 +113,9 @@ func TestWhoRanWhat(t *testing.T) {
 		status    int
 	}{
 		"a key of the tenant as administrator": {key, "/v1/admin/tenants/watched/activity", http.StatusForbidden},
-		"a tenant that there is not":           {admin, "/v1/admin/tenants/nobody/activity", http.StatusNotFound},
+		"an unknown tenant":                    {admin, "/v1/admin/tenants/nobody/activity", http.StatusNotFound},
 		"a key of another tenant":              {key, "/v1/activity?key=unwatched", http.StatusBadRequest},
-		"an environment that there is not":     {key, "/v1/activity?environment=nowhere", http.StatusBadRequest},
+		"an unknown environment":               {key, "/v1/activity?environment=nowhere", http.StatusBadRequest},
 		"a cursor of another list":             {key, "/v1/activity?page=abc", http.StatusBadRequest},
 	} {
 		if a := s.Must(t, test.key, http.MethodGet, test.path, nil); a.Status != test.status {
@@ -130,7 +130,8 @@ func TestWhoRanWhat(t *testing.T) {
 	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/watched/audit/verify", map[string]any{}).Into(t, http.StatusOK, nil)
 }
 
-// textsByPolicy: commands and code are named by their hashes until the tenant keeps texts.
+// textsByPolicy checks that the activity shows only hashes of commands and code until the tenant keeps
+// texts.
 func textsByPolicy(t *testing.T, s *atolltest.Server, key string) {
 	t.Helper()
 	const secret = "swordfish-0123456789"
@@ -166,7 +167,7 @@ func textsByPolicy(t *testing.T, s *atolltest.Server, key string) {
 	}
 }
 
-// usedByAgents: the ledger says what an agent and its session cost.
+// usedByAgents checks that the usage groups report the cost of an agent and its session.
 func usedByAgents(t *testing.T, s *atolltest.Server, key, agent, session string) {
 	t.Helper()
 	type group struct {
@@ -188,6 +189,6 @@ func usedByAgents(t *testing.T, s *atolltest.Server, key, agent, session string)
 		}
 	}
 	if s.Must(t, key, http.MethodGet, "/v1/usage?group_by=agent&agent="+url.QueryEscape("nobody"), nil).Into(t, http.StatusOK, &u); len(u.Groups) != 0 {
-		t.Errorf("nobody used %+v", u.Groups)
+		t.Errorf("an unknown agent used %+v", u.Groups)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// approvalRecord is an approval as GET /v1/approvals has it.
+// approvalRecord is an approval in the form of GET /v1/approvals.
 type approvalRecord struct {
 	ID        string
 	Status    string
@@ -53,9 +53,9 @@ func verdict(t *testing.T, s *atolltest.Server, key, id string, body map[string]
 	return a
 }
 
-// TestApprovals: calls of sessions and responses that wait for a decision are in one inbox, are
-// decided over from there or by their clients, each once, and expire at their deadline, also
-// while no server runs.
+// TestApprovals checks that one inbox lists the waiting calls of sessions and responses, that the inbox
+// or their clients can decide each call once, and that calls expire at their deadline, even while no
+// server runs.
 func TestApprovals(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1")
 	s := line.now()
@@ -86,7 +86,7 @@ func TestApprovals(t *testing.T) {
 		}
 	})
 
-	// The deadline comes while the server is dead.
+	// The deadline passes while no server runs.
 	within := map[string]any{"tools": asking["tools"], "tool_policy": map[string]any{"require_confirmation": []string{"sandbox"}, "confirm_within": 2}}
 	late := k.begin(within)
 	id := waitingCall(t, late, code("print(2)"))
@@ -111,7 +111,7 @@ func TestApprovals(t *testing.T) {
 	late.send(message("run_code {\"language\":\"python\",\"code\":\"1\"}"), "requires_action", "")
 }
 
-// approvalsByHand decides with the command.
+// approvalsByHand decides with the command line.
 func approvalsByHand(t *testing.T, k *talker, code func(string) string) {
 	u := newAsker(t, k.line.now().URL, k.key)
 	u.first = "approvals"
@@ -133,7 +133,7 @@ func approvalsByHand(t *testing.T, k *talker, code func(string) string) {
 	}
 }
 
-// waitingCall has a session make a call that waits, and returns its approval.
+// waitingCall makes a session request a call that needs a confirmation, and returns its approval.
 func waitingCall(t *testing.T, k *talker, say string) string {
 	t.Helper()
 	k.send(message(say), "requires_action", "")
@@ -168,7 +168,7 @@ func approvalsOfSession(t *testing.T, k *talker, agent map[string]any, code func
 	verdict(t, s, k.key, id, map[string]any{"approve": true, "reason": strings.Repeat("x", 5<<10)}, http.StatusBadRequest)
 	verdict(t, s, k.key, id, map[string]any{}, http.StatusBadRequest)
 
-	// Of many who decide at once, one does.
+	// Of concurrent decisions, exactly one succeeds.
 	var won atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -195,7 +195,7 @@ func approvalsOfSession(t *testing.T, k *talker, agent map[string]any, code func
 		t.Errorf("denied as %+v", a)
 	}
 	k.reach("", func(e sessionEvent) bool { return e.Type == "message" && strings.Contains(e.raw, "not on Sundays") })
-	// What the session's own client says counts in the inbox, and so does an interrupt.
+	// The inbox reflects decisions of the session's own client, and interrupts.
 	id = waitingCall(t, k, code("print(4)"))
 	k.send(confirm(*inbox(t, s, k.key, "")[0].ToolUse, true), "completed", "4")
 	verdict(t, s, k.key, id, map[string]any{"approve": true}, http.StatusConflict)
@@ -266,7 +266,7 @@ func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other, elsewher
 	}
 	verdict(t, s, key, ids[0], map[string]any{"approve": true}, http.StatusConflict)
 
-	// The client's own answer counts in the inbox; one against a decision is refused.
+	// The inbox reflects the client's own answer; the server rejects an answer that contradicts a decision.
 	r, ids := ask()
 	verdict(t, s, key, ids[0], map[string]any{"approve": false}, http.StatusOK)
 	input := []any{}
@@ -289,7 +289,7 @@ func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other, elsewher
 	again["input"], again["previous_response_id"] = input, r.ID
 	s.Must(t, key, http.MethodPost, "/v1/responses", again).Into(t, http.StatusOK, &next)
 	if got := inbox(t, s, key, "status=approved&response_id="+r.ID); len(got) != 2 || got[0].Continued == nil || *got[0].Continued != next.ID {
-		t.Errorf("what the client approved is %+v", got)
+		t.Errorf("the client approved %+v", got)
 	}
 	verdict(t, s, key, ids[0], map[string]any{"approve": true}, http.StatusConflict)
 	s.Must(t, key, http.MethodDelete, "/v1/responses/"+r.ID, nil).Into(t, http.StatusOK, nil)

@@ -42,14 +42,14 @@ func redteam(t *testing.T, s *atolltest.Server, args ...string) (report struct {
 	return report
 }
 
-// TestRedteam attacks a server that has all there is to attack with all cases, and looks what is
-// left of it.
+// TestRedteam runs all cases against a server with every feature that they attack, and checks that the
+// server still works and leaks no sandboxes.
 func TestRedteam(t *testing.T) {
 	port, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := port.Addr().String() // which the attacker has as its index of packages, too
+	listen := port.Addr().String() // also the address of the attacker's package index
 	if err := port.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// owned makes something of every kind for the tenant of a key, all about a text, and leaves
-// programs that run.
+// owned creates data of every kind that contains text for the tenant of a key, and leaves programs
+// running.
 func owned(t *testing.T, s *atolltest.Server, admin, key, tenant, text string) {
 	t.Helper()
 	type o = map[string]any
@@ -35,7 +35,7 @@ func owned(t *testing.T, s *atolltest.Server, admin, key, tenant, text string) {
 	must(admin, http.MethodPost, at+"/connections/team/grants", o{"environment": "main"}, http.StatusCreated)
 	must(admin, http.MethodPut, at+"/templates/support", o{"sandbox": o{"environment": "internal-only"}}, http.StatusOK)
 
-	// More than an answer holds goes into the blob store.
+	// The server stores output beyond an answer's limit in the blob store.
 	long := "print('" + text + "' * 20000); open('/data/team/f', 'w').write('" + text + "'); open('/home/user/f', 'w').write('" + text + "'); open('out', 'w').write('" + text + "')"
 	must(key, http.MethodPost, "/v1/sandbox/execute", o{"code": long, "thread_id": "kept", "outputs": []string{"out"}}, http.StatusOK)
 	upload(t, s, key, form(t, "file", text))
@@ -78,7 +78,7 @@ func upload(t *testing.T, s *atolltest.Server, key string, f multipartForm) {
 	}
 }
 
-// leaving makes the tenant of that name, and returns a key for all of it.
+// leaving creates the tenant of that name and returns a key with all scopes.
 func leaving(t *testing.T, s *atolltest.Server, admin string) (key string) {
 	t.Helper()
 	s.Tenant(t, "leaving", "enterprise")
@@ -89,8 +89,8 @@ func leaving(t *testing.T, s *atolltest.Server, admin string) (key string) {
 	return made.Key
 }
 
-// TestTenantIsDeletedOnAllServers has two servers with sandboxes of a tenant, whose contents are
-// in a bucket.
+// TestTenantIsDeletedOnAllServers checks that deleting a tenant deletes its sandboxes on two servers
+// and its data in a bucket.
 func TestTenantIsDeletedOnAllServers(t *testing.T) {
 	env := append(sharing(t), "ATOLL_MODEL_ALLOW=127.0.0.1")
 	servers := together(t, 2, env)
@@ -150,8 +150,8 @@ func TestTenantIsDeletedOnAllServers(t *testing.T) {
 	checkTrail(t, second, admin, gone.ID)
 }
 
-// TestDeletedTenant deletes a tenant whose programs run, kills the server in the middle, and
-// finds nothing of the tenant afterwards but its audit trail.
+// TestDeletedTenant checks that the server deletes a tenant with running programs, even if the server
+// is killed in the middle, and keeps only the audit trail.
 func TestDeletedTenant(t *testing.T) {
 	line := newSuccession(t, "ATOLL_ON_EXIT=detach", "ATOLL_MODEL_ALLOW=127.0.0.1")
 	s := line.now()
@@ -197,7 +197,7 @@ func TestDeletedTenant(t *testing.T) {
 	s.Tenant(t, "leaving", "free") // the name is free
 }
 
-// checkTrail finds out from the audit trail and the policy events who deleted a tenant.
+// checkTrail checks that the audit trail and the policy events name the key that deleted a tenant.
 func checkTrail(t *testing.T, s *atolltest.Server, admin, id string) {
 	t.Helper()
 	var page struct{ Data []map[string]any }
@@ -226,13 +226,13 @@ func checkTrail(t *testing.T, s *atolltest.Server, admin, id string) {
 	}
 }
 
-// noFiles fails for a file or folder of a tenant below the data folder, and for a file that has
-// a text. SQLite's own are left out: they have deleted rows until it writes over them.
+// noFiles fails for a tenant's files and folders below the data folder, and for files that contain
+// text. It skips SQLite's files, which keep deleted rows until SQLite overwrites them.
 func noFiles(t *testing.T, data, id, text string) {
 	t.Helper()
 	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // gone meanwhile
+			return nil // deleted during the walk
 		}
 		if strings.Contains(path, id) {
 			t.Errorf("%s is left", path)
@@ -241,7 +241,7 @@ func noFiles(t *testing.T, data, id, text string) {
 			return nil
 		}
 		if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(text)) {
-			t.Errorf("%s has what was the tenant's", path)
+			t.Errorf("%s contains data of the tenant", path)
 		}
 		return nil
 	})

@@ -29,7 +29,7 @@ type drive struct {
 	since  time.Time // before the lease was given
 	done   chan struct{}
 
-	loaded    bool // state and published are what the log and the events say
+	loaded    bool // state and published match the log and the events
 	state     *run.State
 	published *run.Published
 	entries   []run.Entry // applied to state and not recorded yet
@@ -180,7 +180,7 @@ func (d *drive) load() error {
 	if d.state.Request != nil && d.state.Request.Publish {
 		published, err := d.loop.cfg.Events.Published(ctx, &d.run)
 		switch {
-		case errors.Is(err, run.ErrNoEvents): // they were pushed out: readers get the rest from the record
+		case errors.Is(err, run.ErrNoEvents): // the stream dropped them: readers get the rest from the record
 			d.state.Request.Publish = false
 		case err != nil:
 			return err

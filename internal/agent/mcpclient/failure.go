@@ -18,14 +18,14 @@ import (
 // ErrRejected is in the chain of errors of servers that do not take the credentials.
 var ErrRejected = errors.New("it does not take the credentials")
 
-// Other kinds of failures, in the chains of their errors.
+// Other kinds of failures. Errors wrap them.
 var (
 	errAnswered = errors.New("it answers with an error")
 	errAway     = errors.New("it cannot be reached, or does not speak MCP")
 )
 
-// Kind says what kind of failure an error is, without the words of the server that failed:
-// they are no instructions for a model.
+// Kind describes an error without the failed server's words, because a model could follow them as
+// instructions.
 func Kind(err error) string {
 	for _, kind := range []error{ErrRejected, errSlow, errAnswered, errAway} {
 		if errors.Is(err, kind) {

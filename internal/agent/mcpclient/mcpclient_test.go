@@ -298,7 +298,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestKind: what a model is told of a server that fails has none of the server's words.
+// TestKind checks that the error for a model contains none of the failed server's words.
 func TestKind(t *testing.T) {
 	answer := atomic.Pointer[http.HandlerFunc]{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) }))
@@ -331,7 +331,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// secure is a server whose certificate no one trusts.
+// secure starts a server whose certificate no client trusts.
 func secure(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

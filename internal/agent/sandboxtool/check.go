@@ -29,9 +29,9 @@ type Check struct {
 	TimeoutMS *int64  `json:"timeout_ms,omitzero"`
 }
 
-// NewCheck returns the call that runs a check among the tools of a run. The check obeys the
-// agent's policy: no tool that it denies, and none whose calls wait for a confirmation, because
-// nobody is asked in the middle of an evaluation.
+// NewCheck returns the call that runs a check with one of a run's tools. The check obeys the agent's
+// policy: it uses no denied tool, and no tool that needs a confirmation, because an evaluation
+// cannot wait for a user.
 func NewCheck(tools []run.Tool, c *Check) (*run.OutcomeCheck, error) {
 	text, err := json.Marshal(c)
 	waits := ""
@@ -48,7 +48,7 @@ func NewCheck(tools []run.Tool, c *Check) (*run.OutcomeCheck, error) {
 		}
 	}
 	if waits != "" {
-		return nil, fault.New(fault.Invalid, "check runs a command, and the agent's tool_policy has each call of %s confirmed: give a rubric instead, or take %s off require_confirmation", waits, waits)
+		return nil, fault.New(fault.Invalid, "check runs a command, and the agent's tool_policy requires a confirmation for each call of %s: give a rubric instead, or remove %s from require_confirmation", waits, waits)
 	}
 	return nil, fault.New(fault.Invalid, "check needs a tool that runs commands, %s or %s, and the agent has neither: give it a tool of the type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
 }

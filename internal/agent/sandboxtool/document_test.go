@@ -167,8 +167,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocumentHints: where a PDF file cannot be made, or not as the document looks, the
-// model is told what the user and the operator have to do.
+// TestDocumentHints checks that the model learns what the user and the operator can do if the tool
+// cannot create a PDF file, or only one without the document's layout.
 func TestDocumentHints(t *testing.T) {
 	bare := strings.NewReplacer(`DIRECT = ["`, `DIRECT = ["/none`, `NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]`, "NAMES = []").Replace(documents)
 	if bare == documents {

@@ -187,7 +187,8 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return out, s.anew(ctx, c, e, out)
 }
 
-// shown is what the activity shows of a call that does not run the model's code.
+// shown returns the activity's text for a tool call, because the code that it runs is Atoll's own;
+// "" for run_code, which runs the model's code.
 func shown(c *loop.Call) string {
 	if c.Call.Name == RunCode {
 		return ""

@@ -40,7 +40,7 @@ type Config struct {
 	// Recordable says why no call of a caller may be added to the audit trail; nil for no
 	// bound.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
-	// Text is what the activity of a caller's tenant shows of a command; nil for nothing.
+	// Text returns the activity's text for a caller's command; with nil, the activity has no texts.
 	Text func(p *tenant.Principal, command string) (string, error)
 }
 
@@ -189,8 +189,8 @@ func (d *Directory) List(ctx context.Context, p *tenant.Principal, session strin
 	return all, nil
 }
 
-// LackNetwork counts the sandboxes of an environment that get more of the network by a restart.
-// policy is what the environment allows now.
+// LackNetwork counts an environment's sandboxes that a restart would give more of the network.
+// policy is the environment's current policy.
 func (d *Directory) LackNetwork(ctx context.Context, tenantID tenant.ID, environment string, policy runtime.NetworkPolicy) (n int, err error) {
 	if policy.Blocked() {
 		return 0, nil

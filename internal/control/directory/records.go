@@ -53,7 +53,7 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 	return nil
 }
 
-// text is what the activity shows of a command.
+// text returns the activity's text for a command.
 func (d *Directory) text(p *tenant.Principal, command []byte) (string, error) {
 	if d.cfg.Text == nil {
 		return "", nil

@@ -1,5 +1,5 @@
-// Package erasure deletes everything of tenants whose deletion was asked for. What is left to do
-// is what is left of a tenant: a process that ends in the middle leaves the rest to the next one.
+// Package erasure deletes tenants with all their data. It keeps no progress: each attempt deletes the
+// data that it finds, so another process can finish after a crash.
 package erasure
 
 import (
@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// lookEvery is how often deleted tenants are looked for that nobody told of: those of
-	// another process that has ended. retryEvery is how often one is tried again.
+	// lookEvery is how often Run polls for deleted tenants without a wake-up, such as those of a
+	// process that has crashed. retryEvery is the pause before another attempt.
 	lookEvery  = 30 * time.Second
 	retryEvery = time.Second
-	// tellEvery is how often the log says what a deletion waits for.
+	// tellEvery is how often the log repeats why a deletion waits.
 	tellEvery = time.Minute
-	// batch is how many rows are deleted in one transaction.
+	// batch limits the rows that one transaction deletes, so that it does not block writers for long.
 	batch = 1000
-	// threadPage is how many threads are deleted before the next ones are listed.
+	// threadPage limits the threads in one page of the list.
 	threadPage = 100
 )
 
-// Executions are the executions of tenants; a *gateway.Gateway has them.
+// Executions cancels and deletes tenants' executions; a *gateway.Gateway implements it.
 type Executions interface {
 	CancelTenant(ctx context.Context, id tenant.ID) error
 	ForgetTenant(ctx context.Context, id tenant.ID) error
 }
 
-// Runs drives the runs of models; a *loop.Loop does.
+// Runs drives model runs; a *loop.Loop implements it.
 type Runs interface {
 	Wake()                            // looks for runs that were cancelled
-	Expire(ctx context.Context) error // deletes runs that are kept no longer, with their events
+	Expire(ctx context.Context) error // deletes expired runs with their events
 }
 
-// Threads are saved homes; a *thread.Catalog has them.
+// Threads lists and deletes saved homes; a *thread.Catalog implements it.
 type Threads interface {
 	List(ctx context.Context, f thread.Filter) (page []*thread.Thread, next string, err error)
 	Delete(ctx context.Context, tenant, id string) error
@@ -52,9 +52,9 @@ type Config struct {
 	Threads    Threads
 	// Tell tells every process that a tenant is being deleted.
 	Tell func(id tenant.ID) error
-	// Contents delete bytes of a tenant that the records do not hold, by what they are called.
+	// Contents deletes a tenant's data outside the database, by a name for the log.
 	Contents map[string]func(ctx context.Context, id tenant.ID) error
-	// Settle is how long after the request other processes may still take the tenant's keys.
+	// Settle is how long after the request other processes may still accept the tenant's keys.
 	Settle time.Duration
 	Log    *slog.Logger
 }
@@ -63,7 +63,7 @@ type Config struct {
 type Eraser struct {
 	cfg  Config
 	wake chan struct{}
-	told map[tenant.ID]time.Time // when the log last said what a tenant's deletion waits for
+	told map[tenant.ID]time.Time // when the log last reported why a tenant's deletion waits
 }
 
 // New returns an Eraser.
@@ -71,7 +71,7 @@ func New(cfg Config) *Eraser {
 	return &Eraser{cfg: cfg, wake: make(chan struct{}, 1), told: map[tenant.ID]time.Time{}}
 }
 
-// Wake has Run look for deleted tenants now.
+// Wake makes Run look for deleted tenants now.
 func (e *Eraser) Wake() {
 	select {
 	case e.wake <- struct{}{}:
@@ -97,7 +97,7 @@ func (e *Eraser) Run(ctx context.Context) {
 	}
 }
 
-// eraseAll makes one attempt at each deleted tenant, and reports whether some are left.
+// eraseAll makes one attempt at each deleted tenant and reports whether any remain.
 func (e *Eraser) eraseAll(ctx context.Context) (left bool, err error) {
 	all, err := e.cfg.Store.Deleted(ctx)
 	if err != nil {
@@ -116,12 +116,12 @@ func (e *Eraser) eraseAll(ctx context.Context) (left bool, err error) {
 	return left, nil
 }
 
-// errWaiting says what a deletion waits for.
+// errWaiting is the reason why a deletion waits.
 type errWaiting string
 
 func (e errWaiting) Error() string { return string(e) }
 
-// tell logs why a tenant is not deleted yet, from time to time.
+// tell logs from time to time why a tenant still exists.
 func (e *Eraser) tell(ctx context.Context, t *tenant.Tenant, err error) {
 	last, told := e.told[t.ID]
 	if !told {
@@ -133,11 +133,11 @@ func (e *Eraser) tell(ctx context.Context, t *tenant.Tenant, err error) {
 		return
 	}
 	e.told[t.ID] = time.Now()
-	e.cfg.Log.WarnContext(ctx, "a deleted tenant is not gone yet; retrying", "tenant", t.ID, "name", t.Name, "reason", err)
+	e.cfg.Log.WarnContext(ctx, "cannot finish deleting a tenant yet; retrying", "tenant", t.ID, "name", t.Name, "reason", err)
 }
 
-// erase deletes everything of a tenant, what could make more of it first. nil says that the
-// tenant is gone.
+// erase deletes all data of a tenant. It first stops everything that could create more of it. It
+// returns nil once the tenant is gone.
 func (e *Eraser) erase(ctx context.Context, t *tenant.Tenant) error {
 	settled := t.DeletedAt != nil && time.Since(*t.DeletedAt) >= e.cfg.Settle
 	for _, step := range []struct {
@@ -147,7 +147,7 @@ func (e *Eraser) erase(ctx context.Context, t *tenant.Tenant) error {
 		{"tell the servers", func(_ context.Context, id tenant.ID) error { return e.cfg.Tell(id) }},
 		{"halt it", e.cfg.Store.Halt},
 		{"cancel its executions", e.cancel},
-		{"wait for what runs", e.idle},
+		{"wait for running programs", e.idle},
 		{"delete its threads", e.threads},
 		{"delete its responses", e.runs},
 		{"delete its executions", e.cfg.Executions.ForgetTenant},
@@ -159,7 +159,7 @@ func (e *Eraser) erase(ctx context.Context, t *tenant.Tenant) error {
 		}
 	}
 	if !settled {
-		return errWaiting("requests that were under way may still make something")
+		return errWaiting("requests in progress may still create data")
 	}
 	return e.cfg.Store.Finish(ctx, t.ID)
 }
@@ -176,7 +176,7 @@ func (e *Eraser) idle(ctx context.Context, id tenant.ID) error {
 	}
 	waiting := fmt.Sprintf("%d executions, %d responses and %d sandboxes", r.Executions, r.Runs, r.Sandboxes)
 	if r.Executor != "" {
-		waiting += ", some of which the server " + r.Executor + " has"
+		waiting += ", some on the server " + r.Executor
 	}
 	return errWaiting(waiting)
 }
@@ -189,7 +189,7 @@ func (e *Eraser) threads(ctx context.Context, id tenant.ID) error {
 		}
 		for _, t := range page {
 			if err := e.cfg.Threads.Delete(ctx, id, t.ID); err != nil {
-				return err // one that is in use is free when its lease ends
+				return err // a thread in use becomes free when its lease expires
 			}
 		}
 	}

@@ -204,7 +204,7 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 	start, took := g.metrics.begin(ctx, startStep)
 	err := g.cfg.Runner.Start(start, job)
 	took(err)
-	if err != nil && job.Turn == "" { // that of a turn was refused by the executor with its sandbox, and others may have room
+	if err != nil && job.Turn == "" { // only the executor with the turn's sandbox refused a turn's call; others may have room
 		g.crowd(e.Tenant, err)
 	}
 	if err != nil || time.Since(began) < young {

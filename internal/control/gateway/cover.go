@@ -15,8 +15,8 @@ func (g *Gateway) Cover(p *tenant.Principal, text string) (string, error) {
 	return string(set.Bytes([]byte(text))), nil
 }
 
-// Text returns what the activity of a tenant shows of code or a command: nothing, unless the
-// tenant keeps texts; then its beginning, with the same covered as in the output of programs.
+// Text returns the activity's text for code or a command: its beginning, redacted like program output,
+// if the tenant keeps texts, otherwise "".
 func (g *Gateway) Text(p *tenant.Principal, code string) (string, error) {
 	if !p.Tenant.AuditText || code == "" {
 		return "", nil

@@ -129,7 +129,7 @@ type Call struct {
 	Delivery       execution.Delivery
 	Agent, Turn    string               // of execute_code: calls of one turn share a sandbox
 	By             execution.Origin     // of a model's tool call
-	Shown          string               // what the activity shows in place of the code; "" for the code
+	Shown          string               // text that the activity shows instead of the code; "" for the code
 	Network        tenant.Network       // of execute_code: of the agent's template
 	WebhookURL     string               // of an Async call; "" for the key's
 	IdempotencyKey string               // of the tenant, see CallerKey; "" for none

@@ -488,8 +488,8 @@ func TestABurstIsRefusedWithoutRecords(t *testing.T) {
 	})
 }
 
-// TestATurnsExecutorIsNotAll: an executor that has no room for a call of the turn whose sandbox it has
-// says nothing of others, which the tenant's next call may find.
+// TestATurnsExecutorIsNotAll checks that the gateway still asks other executors after the executor with
+// a turn's sandbox has refused a call of that turn.
 func TestATurnsExecutorIsNotAll(t *testing.T) {
 	w := gatewaytest.Open(t)
 	p := w.Principal(t, "a", "pro")

@@ -27,7 +27,7 @@ type ShellOutput struct {
 	StdoutTruncated bool   `json:"stdout_truncated,omitzero" doc:"There was more than stdout has."`
 	StderrTruncated bool   `json:"stderr_truncated,omitzero" doc:"There was more than stderr has."`
 	Blocked         string `json:"blocked,omitzero" doc:"The permission of the environment that stopped the command, such as blocked_commands: shutdown."`
-	Hint            string `json:"hint,omitzero" doc:"What can be done about a failure that the network's rules may have caused."`
+	Hint            string `json:"hint,omitzero" doc:"How to fix a failure that the network policy may have caused."`
 }
 
 // ReadFileInput is the input of read_file.
@@ -97,8 +97,8 @@ type SandboxCreateInput struct {
 // SandboxCreateOutput is what sandbox_create returns.
 type SandboxCreateOutput struct {
 	Sandbox string `json:"sandbox" required:"true"`
-	Created bool   `json:"created" required:"true" doc:"False when there was one of that name, which is as it was."`
-	Warning string `json:"warning,omitzero" doc:"What runs instead of the image that was asked for, and how to get that."`
+	Created bool   `json:"created" required:"true" doc:"False if a sandbox of that name existed; the call does not change it."`
+	Warning string `json:"warning,omitzero" doc:"The image that runs instead of the requested one, and how to get the requested one."`
 }
 
 // SandboxListInput is the input of sandbox_list.

@@ -2,7 +2,8 @@ package tools
 
 import "testing"
 
-// TestRefusedFork: no other failure is taken for that of a command that may start no programs.
+// TestRefusedFork checks that refusedFork recognizes a command that may not start programs, and no
+// other failure.
 func TestRefusedFork(t *testing.T) {
 	for stderr, want := range map[string]bool{
 		"/bin/sh: 1: Cannot fork": true, "bash: fork: retry": true, "sh: can't fork: no": true, "[Errno 1] Operation not permitted": true,

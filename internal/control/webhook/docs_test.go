@@ -19,7 +19,8 @@ import (
 // block is a fenced piece of a document.
 var block = regexp.MustCompile("(?s)```(python|js|go)\n(.*?)```")
 
-// The programs that docs/how-to/receive-webhooks.md gives to receivers do what it says.
+// TestDocumentedReceivers checks that the receivers in docs/how-to/receive-webhooks.md verify
+// deliveries as the page describes.
 func TestDocumentedReceivers(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/how-to/receive-webhooks.md")
 	if err != nil {

@@ -192,17 +192,17 @@ func (c *Call) Hold(bytes int64) error {
 	return c.hold(bodyCost * bytes)
 }
 
-// maxInflation is how many times its size a compressed body can have.
+// maxInflation is the largest factor by which a compressed body can grow.
 const maxInflation = 1032
 
-// HoldBody is Hold for the message of at most so many bytes that is the request's body, and returns
-// from with it. A body whose size is not announced counts as the largest, once it has more bytes
-// than are not counted.
+// HoldBody reserves memory for the request's body, a message of at most most bytes, and returns a
+// reader of all of from. A body without Content-Length counts as the largest once it exceeds
+// freeBytes, because its size is unknown until the end.
 func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
 	size, packed := c.R.ContentLength, c.R.Header.Get("Content-Encoding") != ""
 	switch {
 	case size >= 0 && packed:
-		return from, c.Hold(min(min(size, most)*maxInflation, most)) // what is announced may be any number
+		return from, c.Hold(min(min(size, most)*maxInflation, most)) // a client can announce any size
 	case size >= 0:
 		return from, c.Hold(min(size, most))
 	case packed:
@@ -213,13 +213,13 @@ func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
 	if err == nil {
 		err = c.Hold(most)
 	} else {
-		err = nil // whoever reads on sees it again
+		err = nil // the next read of from returns it again
 	}
 	return io.MultiReader(bytes.NewReader(head[:n]), from), err
 }
 
-// HoldValues counts the elements of a JSON body, which take more memory than their text once they are
-// decoded.
+// HoldValues reserves memory for the elements of a JSON body, because decoded elements take more memory
+// than their text.
 func (c *Call) HoldValues(body []byte) error {
 	if len(body) <= freeBytes {
 		return nil
@@ -239,11 +239,11 @@ func (c *Call) letGo() {
 	c.held = nil
 }
 
-// heaviest is what the largest request holds: its body and its elements.
+// heaviest is the memory that the largest request reserves: for its body and its elements.
 const heaviest = bodyCost*MaxBody + wire.MaxValues*wire.ValueCost
 
 // newDecoding divides an eighth of the memory that this process may take among the bodies that are
-// being decoded. A tenant may hold half of it, so on the smallest machine that is one request.
+// being decoded. A tenant may reserve half of it, which is one request on the smallest machine.
 func newDecoding(memory int64) *share.Pool {
 	const least, most = 2 * heaviest, 4 << 30
 	return share.NewPool(TenantDecoding, "bytes for request bodies", min(max(memory/8, least), most))

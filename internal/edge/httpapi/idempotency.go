@@ -149,7 +149,7 @@ func (c *Call) keyed(key string) (r idempotency.Request, err error) {
 		if body, err = c.ReadBody(); err != nil {
 			return r, err
 		}
-		c.R.Body, c.R.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body)) // its size is known by now
+		c.R.Body, c.R.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body)) // keyed has read the body, so its size is known
 	}
 	sum := sha256.New()
 	for _, part := range [][]byte{
@@ -325,7 +325,7 @@ func (c *Call) inPath(part string) []string {
 	}
 }
 
-// inAnswer are the ids of what an answer in JSON is about, and the name of a sandbox as inPath has it.
+// inAnswer returns the ids in a JSON answer, and a sandbox's session and name in the form of inPath.
 func inAnswer(answer []byte) (all []string) {
 	var of struct {
 		ID        string `json:"id"`

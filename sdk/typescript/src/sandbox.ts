@@ -169,7 +169,7 @@ export class SandboxHandle {
     return this.all.sleep(this.name, await this.ready(o));
   }
 
-  /** Ends its processes, and starts it again with its files and what its environment has now. */
+  /** Ends the sandbox's processes and restarts it with its files and its environment's current image, limits and network. */
   async restart(o?: CallOptions): Promise<SandboxRecord> {
     return this.all.restart(this.name, await this.ready(o));
   }

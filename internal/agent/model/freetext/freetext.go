@@ -1,5 +1,5 @@
-// Package freetext gives tools with free text to models whose provider knows functions
-// alone: each becomes a function of one text.
+// Package freetext offers custom tools to models whose provider supports only functions: each tool
+// becomes a function with one string parameter.
 package freetext
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// member is the function's parameter that has the text.
+// member names the function's only parameter, which carries the text.
 const member = "input"
 
 var parameters = []byte(`{"type":"object","properties":{"` + member + `":{"type":"string","description":"The input of the tool, as plain text."}},"required":["` + member + `"],"additionalProperties":false}`)
 
-// New returns a model that has custom tools by m's functions.
+// New returns a model that implements custom tools with m's functions.
 func New(m model.Model) model.Model { return &functions{m} }
 
 type functions struct{ model model.Model }
@@ -40,7 +40,7 @@ func (f *functions) Generate(ctx context.Context, r model.Request) iter.Seq2[mod
 	}
 	r.Tools, r.Items = tools(r.Tools), items(r.Items)
 	return func(yield func(model.Delta, error) bool) {
-		calls := map[int]*wire.Partial{} // custom calls that are under way
+		calls := map[int]*wire.Partial{} // unfinished custom calls, by index
 		for d, err := range f.model.Generate(ctx, r) {
 			if err == nil && !translate(&d, custom, calls) {
 				continue
@@ -52,8 +52,8 @@ func (f *functions) Generate(ctx context.Context, r model.Request) iter.Seq2[mod
 	}
 }
 
-// translate makes a delta of a function's call one of the custom tool's. It reports whether
-// anything is left of it.
+// translate turns a delta of a function call into one of the custom tool's call. It reports whether
+// the delta still carries anything.
 func translate(d *model.Delta, custom map[string]bool, calls map[int]*wire.Partial) bool {
 	switch d.Kind {
 	case model.CallBegun:
@@ -73,7 +73,7 @@ func translate(d *model.Delta, custom map[string]bool, calls map[int]*wire.Parti
 	return true
 }
 
-// tools are tools with functions in place of custom ones.
+// tools replaces custom tools with functions.
 func tools(given []model.Tool) []model.Tool {
 	out := slices.Clone(given)
 	for i := range out {
@@ -91,13 +91,13 @@ func tools(given []model.Tool) []model.Tool {
 
 var grammars = map[model.Syntax]string{model.SyntaxLark: "Lark grammar", model.SyntaxRegex: "regular expression"}
 
-// items are items with calls of functions in place of custom ones.
+// items replaces calls of custom tools with calls of functions.
 func items(given []model.Item) []model.Item {
 	out := slices.Clone(given)
 	for i := range out {
 		if c := out[i].Call; c != nil && c.Custom {
 			call := *c
-			arguments, _ := jsontext.AppendQuote([]byte(`{"`+member+`":`), c.Arguments) // replaces what is not UTF-8
+			arguments, _ := jsontext.AppendQuote([]byte(`{"`+member+`":`), c.Arguments) // replaces invalid UTF-8
 			call.Custom, call.Arguments = false, string(append(arguments, '}'))
 			out[i].Call = &call
 		}
@@ -105,8 +105,8 @@ func items(given []model.Item) []model.Item {
 	return out
 }
 
-// text is the input in a call's arguments. What does not have the form that it was asked
-// for is taken for the text itself: the tool's owner says what is wrong with it.
+// text returns the input in a call's arguments. Malformed arguments pass through as the text: the
+// tool's owner can tell the model better how to correct them.
 func text(arguments string) string {
 	var in map[string]json.RawMessage
 	var out string

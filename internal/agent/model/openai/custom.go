@@ -11,13 +11,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// isCustom reports whether the tool that a request's choice names takes free text.
+// isCustom reports whether a request's tool choice names a custom tool.
 func isCustom(r *model.Request) bool {
 	return slices.ContainsFunc(r.Tools, func(t model.Tool) bool { return t.Custom != nil && t.Name == r.ToolChoice.Name })
 }
 
-// customCalls has the ids of a conversation's custom calls, whose results have a type of
-// their own.
+// customCalls returns the ids of a conversation's custom calls, because OpenAI gives their results a
+// separate type.
 func customCalls(items []model.Item) map[string]bool {
 	var out map[string]bool
 	for i := range items {
@@ -29,7 +29,7 @@ func customCalls(items []model.Item) map[string]bool {
 				out = map[string]bool{}
 			}
 			out[c.ID] = true
-		default: // of a provider that gave the id twice
+		default: // the provider used the id twice
 			delete(out, c.ID)
 		}
 	}
@@ -47,8 +47,8 @@ func customTool(t *model.Tool) *responses.CustomToolParam {
 	return out
 }
 
-// customResult is the result of a custom call. The types of its parts are those of other
-// results; the SDK gives the list a type of its own.
+// customResult converts the result of a custom call. It overrides the SDK's list type: the list is a
+// separate type with the same parts as in other results.
 func customResult(r *model.Result) responses.ResponseInputItemUnionParam {
 	out := &responses.ResponseCustomToolCallOutputParam{CallID: r.CallID}
 	same := result(r).OfFunctionCallOutput.Output

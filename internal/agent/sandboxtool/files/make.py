@@ -398,7 +398,7 @@ pre { white-space: pre-wrap; background: #f4f4f4; padding: 6pt } img { max-width
 
 
 def print_page(url, path, lacking=LACKING):
-    """Has the browser print a page. lacking says what to do where there is none."""
+    """Prints a page with the browser. lacking is the error if no browser is installed."""
     program = binary(lacking)
     with tempfile.TemporaryDirectory(prefix="atoll-print-") as folder:
         prepare(f"{folder}/profile")
@@ -433,7 +433,7 @@ PLAIN = " It has the text and tables alone. For a PDF that looks like the docume
 
 
 def to_pdf(kind, source, parts, path):
-    """parts are Markdown, each of which begins a page; of an HTML file there are none. Returns what to say of the result."""
+    """Converts parts, Markdown texts that each start a page, or an HTML file, which has no parts. Returns a remark for the answer."""
     writer = {"docx": "libreoffice-writer-nogui", "xlsx": "libreoffice-calc-nogui", "pptx": "libreoffice-impress-nogui"}.get(kind)
     if writer and shutil.which("soffice"):
         office(source, path)

@@ -1,4 +1,4 @@
-// Package activity serves who ran what.
+// Package activity serves the record of calls: the callers, their code and the results.
 package activity
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// Names finds what a tenant's callers name.
+// Names finds a tenant's keys and environments.
 type Names interface {
 	Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error)
 	Environment(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Environment, error)
 }
 
-// Handlers serve the activity.
+// Handlers serve /v1/activity.
 type Handlers struct {
 	Store activity.Store
 	Names Names
@@ -29,35 +29,35 @@ type Handlers struct {
 func (h *Handlers) Operations() []httpapi.Operation {
 	return []httpapi.Operation{{
 		Method: http.MethodGet, Path: "/v1/activity", ID: "listActivity", Tag: "activity", Summary: "List who ran what, newest first", Scope: tenant.ScopeRead,
-		Description: "One entry for each execution, each call of a tool or a named sandbox, each question to a model and each decision over a tool call, of the key's tenant. " +
-			"Executions that still run are among them. All filters that are given must fit. Entries stay for the tenant's `audit_days`.",
+		Description: "One entry for each execution, each call of a tool or a named sandbox, each model request and each decision on a tool call of the key's tenant. " +
+			"The list includes running executions. An entry must match all given filters. Atoll keeps entries for the tenant's `audit_days`.",
 		Params:  Params(),
 		Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Activity]{}, "A page.")},
 		Serve:   httpapi.Returns(func(c *httpapi.Call) (httpapi.Page[Activity], error) { return h.Of(c, c.Caller.Tenant.ID) }),
 	}}
 }
 
-// Params select entries.
+// Params returns the parameters that select entries.
 func Params() []httpapi.Param {
 	kinds := make([]string, len(activity.Kinds))
 	for i, k := range activity.Kinds {
 		kinds[i] = string(k)
 	}
 	return append([]httpapi.Param{
-		{Name: "since", Type: httpapi.Time, Doc: "From this time on."}, {Name: "before", Type: httpapi.Time, Doc: "Up to, and without, this time."},
-		{Name: "key", Doc: "Id or name of the key; calls with its tokens are among them."}, {Name: "agent", Doc: "The id of the agent; of execute_code, as the caller names it.", Max: 128},
+		{Name: "since", Type: httpapi.Time, Doc: "From this time on."}, {Name: "before", Type: httpapi.Time, Doc: "Before this time."},
+		{Name: "key", Doc: "Id or name of the key. Includes calls with its tokens."}, {Name: "agent", Doc: "The id of the agent; for execute_code, the caller's name for it.", Max: 128},
 		{Name: "session_id", Doc: "The session.", Max: 256}, {Name: "turn_id", Doc: "The turn of an agent's session, or the response.", Max: 64},
 		{Name: "environment", Doc: "Id or name of the environment."}, {Name: "sandbox_id", Doc: "The id of the named sandbox.", Max: 64}, {Name: "thread_id", Doc: "The thread.", Max: 256},
-		{Name: "kind", Enum: kinds, Doc: "What was done."}, {Name: "source", Doc: "What was called, such as execute, shell or process."},
-		{Name: "status", Enum: []string{"running", "ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}, Doc: "How it ended."},
+		{Name: "kind", Enum: kinds, Doc: "The kind of call."}, {Name: "source", Doc: "The interface or tool that the caller used, such as execute, shell or process."},
+		{Name: "status", Enum: []string{"running", "ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}, Doc: "The result of the call."},
 		{Name: "executed_code_hash", Doc: "SHA-256 of the code, command or path, in hexadecimal digits.", Pattern: "^[0-9a-f]{64}$"},
 	}, httpapi.PageParams(100, activity.MaxPage)...)
 }
 
-// sourceName is what sources look like.
+// sourceName matches the names of sources.
 var sourceName = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
 
-// Of returns the page of a tenant's activity that the query of c asks for.
+// Of returns the page of a tenant's activity that the query of c selects.
 func (h *Handlers) Of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity], err error) {
 	f := activity.Filter{
 		Tenant: of, Agent: c.Text("agent"), Session: c.Text("session_id"), Turn: c.Text("turn_id"), Sandbox: c.Text("sandbox_id"), Thread: c.Text("thread_id"),
@@ -70,7 +70,7 @@ func (h *Handlers) Of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity]
 		return out, err
 	}
 	if c.Has("source") && !sourceName.MatchString(f.Source) {
-		return out, httpapi.Invalid("source must be one that entries have, such as execute, shell or process")
+		return out, httpapi.Invalid("source must be the source of an entry, such as execute, shell or process")
 	}
 	if text := c.Text("executed_code_hash"); text != "" {
 		if f.CodeSHA256, err = hex.DecodeString(text); err != nil || len(f.CodeSHA256) != 32 {
@@ -102,9 +102,9 @@ func (h *Handlers) Of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity]
 	return out, nil
 }
 
-// named finds what a parameter names.
+// named finds the key or environment that a parameter names.
 func named[T any](c *httpapi.Call, of tenant.ID, param, name string, find func(context.Context, tenant.ID, string) (T, error)) (v T, err error) {
-	unknown := httpapi.Invalid("%s: the tenant has none called so; list them, or leave it out", param)
+	unknown := httpapi.Invalid("%s not found: give the id or name of one that the tenant has, or omit it", param)
 	if !tenant.Name.MatchString(name) {
 		return v, unknown
 	}

@@ -26,8 +26,8 @@ var exampleHash = strings.Repeat("0123456789abcdef", 4)
 // auditParams are the parameters that select audit rows.
 func auditParams(span []httpapi.Param) []httpapi.Param {
 	return append(append([]httpapi.Param{
-		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent", Doc: "The agent that called."}, {Name: "session_id", Doc: "The session; of execute_code, the turn."}, {Name: "turn_id", Doc: "The turn of an agent's session, or the response."},
-		{Name: "source", Doc: "What was called: execute, execute_code, a tool, or what was done with a named sandbox."},
+		{Name: "key", Doc: "Id or name of the key."}, {Name: "agent", Doc: "The agent that made the call."}, {Name: "session_id", Doc: "The session; for execute_code, the turn."}, {Name: "turn_id", Doc: "The turn of an agent's session, or the response."},
+		{Name: "source", Doc: "The interface or tool that the caller used: execute, execute_code, a tool, or an operation of a named sandbox."},
 		{Name: "exit_status", Doc: "How it ended.", Enum: []string{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
 		{Name: "trace_id", Doc: "Names the request or execution."}, {Name: "executed_code_hash", Doc: "SHA-256 of the code, command or path, in hexadecimal digits.", Pattern: "^[0-9a-f]{64}$"},
 		{Name: "metadata.", Doc: "metadata.KEY=VALUE: rows with that value; may be given for several keys."},
@@ -132,7 +132,7 @@ func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport
 		return out, err
 	}
 	if !there {
-		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "no tenant " + id + " is on record, but its trail is there: a server that deletes a tenant keeps a record of it"})
+		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "the audit trail of tenant " + id + " has no record of the tenant: a server that deletes a tenant keeps a record of it"})
 	}
 	return reportOf(r), nil
 }

@@ -14,12 +14,12 @@ type AuditRow struct {
 	Tenant          string            `json:"tenant_id" doc:"The id of the tenant."`
 	Key             string            `json:"key_id" doc:"The key or token that called."`
 	Environment     string            `json:"environment_id" doc:"The environment that it runs in."`
-	Source          string            `json:"source" doc:"What was called: execute, execute_code, a tool, or what was done with a named sandbox."`
-	Agent           string            `json:"agent_id" doc:"The agent that worked; of execute_code, as the caller names it. Empty for none."`
-	SessionID       string            `json:"session_id" doc:"The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name."`
-	TurnID          string            `json:"turn_id" doc:"The turn of an agent's session, or the response; empty for calls of no model."`
-	SandboxID       string            `json:"sandbox_id" doc:"The named sandbox; empty for none."`
-	ThreadID        string            `json:"thread_id" doc:"The thread whose home directory it had; empty for none."`
+	Source          string            `json:"source" doc:"The interface or tool that the caller used: execute, execute_code, a tool, or an operation of a named sandbox."`
+	Agent           string            `json:"agent_id" doc:"The agent that made the call; for execute_code, the caller's name for it. Empty without an agent."`
+	SessionID       string            `json:"session_id" doc:"The agent's session; for a response, its container; for execute_code, the turn; for other calls, the session that they name."`
+	TurnID          string            `json:"turn_id" doc:"The turn of an agent's session, or the response; empty if the call did not come from a model."`
+	SandboxID       string            `json:"sandbox_id" doc:"The named sandbox; empty if the call used none."`
+	ThreadID        string            `json:"thread_id" doc:"The thread whose home directory the call used; empty if it used none."`
 	Language        string            `json:"language"`
 	CodeSHA256      string            `json:"executed_code_hash" doc:"SHA-256 of the code, in hexadecimal."`
 	ExitStatus      string            `json:"exit_status" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled" doc:"How it ended."`
@@ -30,12 +30,12 @@ type AuditRow struct {
 	StderrBytes     int64             `json:"stderr_bytes" doc:"Bytes that were written to standard error."`
 	StdoutTruncated bool              `json:"stdout_truncated" doc:"Whether standard output had more than is kept."`
 	StderrTruncated bool              `json:"stderr_truncated" doc:"Whether standard error had more than is kept."`
-	Credits         float64           `json:"credits" doc:"What it was charged, in credits."`
-	CostUSD         float64           `json:"cost_usd" doc:"What the model cost, in US dollars."`
+	Credits         float64           `json:"credits" doc:"Credits charged for the call."`
+	CostUSD         float64           `json:"cost_usd" doc:"Cost of the model in US dollars."`
 	PeakMemory      int64             `json:"peak_memory_bytes" doc:"Bytes of memory that it used at most at one time."`
 	OutboundHosts   []string          `json:"outbound_hosts" doc:"Hosts that were contacted over the network."`
 	Mounts          []string          `json:"mounts" doc:"What it saw of which connection: slug/path, then :ro or :rw."`
-	Metadata        map[string]string `json:"metadata" doc:"What else is on record of the call, such as the sandbox."`
+	Metadata        map[string]string `json:"metadata" doc:"Other details of the call, such as the sandbox."`
 	RetentionDays   int               `json:"retention_days" doc:"How many days the row is kept."`
 	CreatedAt       time.Time         `json:"created_at" doc:"When the row was written."`
 }

@@ -29,7 +29,7 @@ type Environment struct {
 
 	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far packages are installed; null without packages, and in lists."`
 
-	SandboxesToRestart int `json:"sandboxes_to_restart,omitzero" doc:"In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart."`
+	SandboxesToRestart int `json:"sandboxes_to_restart,omitzero" doc:"In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network."`
 }
 
 // EnvironmentChange is what PATCH can change of an environment; what is left
@@ -46,7 +46,7 @@ type EnvironmentChange struct {
 
 	PermissionProfile *string                        `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
 	Permissions       *environment.PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
-	Isolation         *string                        `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules."`
+	Isolation         *string                        `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules."`
 	Packages          *environment.PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 

@@ -33,7 +33,7 @@ func (h *Handlers) getTenant(c *httpapi.Call) (out Tenant, err error) {
 	return tenantOf(t), err
 }
 
-// deleteTenant begins the deletion of a tenant, which goes on after the answer.
+// deleteTenant starts the deletion of a tenant; the eraser completes it after the answer.
 func (h *Handlers) deleteTenant(c *httpapi.Call) (out Tenant, err error) {
 	name, err := named(c, "tenant")
 	if err != nil {

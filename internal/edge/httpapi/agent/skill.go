@@ -89,7 +89,7 @@ func (h *Handlers) ownSkill(c *httpapi.Call, path string, e *skillEntry, before 
 	if name == nil {
 		name, field = e.Name, path+".name"
 	}
-	none := httpapi.Invalid("%s: there is no skill %.80q: GET /v1/skills lists yours, and docs/reference/skills.md the server's own", field, *name)
+	none := httpapi.Invalid("%s: there is no skill %.80q: list yours with GET /v1/skills; docs/reference/skills.md lists the server's own", field, *name)
 	if !skill.ID(*name).Valid() && skill.CheckName("", *name) != nil {
 		return s, 0, none
 	}

@@ -1,4 +1,4 @@
-// Package approval serves the inbox of tool calls that wait for a decision.
+// Package approval serves the inbox of tool calls that need a decision.
 package approval
 
 import (
@@ -20,15 +20,15 @@ type Handlers struct {
 	Store     approval.Store
 	Sessions  *session.Handlers
 	Responses *response.Handlers
-	// Cover covers secrets in arguments.
+	// Cover redacts secrets in arguments.
 	Cover func(p *tenant.Principal, text string) (string, error)
 }
 
-// Operations are those of /v1/approvals.
+// Operations returns the operations of /v1/approvals.
 func (h *Handlers) Operations() []httpapi.Operation {
 	const one = "/v1/approvals/{approval_id}"
 	id := httpapi.Param{Name: "approval_id", In: httpapi.InPath, Pattern: "^apr_[0-9a-f]{32}$", Doc: "The id of the approval."}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such approval, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the approval does not exist, or it belongs to another tenant.")
 	statuses := []string{"all"}
 	for _, s := range approval.Statuses {
 		statuses = append(statuses, string(s))
@@ -36,7 +36,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: "/v1/approvals", ID: "listApprovals", Summary: "List tool calls that wait for a decision, newest first", Scope: tenant.ScopeRead,
-			Description: "Of all sessions and responses of the tenant. `status` lists those that were decided. An approval stays as long as its session or response.",
+			Description: "Lists the calls of all sessions and responses of the tenant. `status` selects decided calls instead. Atoll keeps an approval as long as its session or response.",
 			Params: append([]httpapi.Param{
 				{Name: "status", Enum: statuses, Doc: "pending if left out."}, {Name: "agent", Doc: "The id of the agent.", Max: 64},
 				{Name: "session_id", Doc: "The session.", Max: 64}, {Name: "response_id", Doc: "The response.", Max: 64},
@@ -44,18 +44,18 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Approval]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 		},
 		{
-			Method: http.MethodGet, Path: one, ID: "getApproval", Summary: "Show a tool call that waits for a decision, or had one", Scope: tenant.ScopeRead,
-			Description: "What would be called, by whom, until when, and how it was decided.",
+			Method: http.MethodGet, Path: one, ID: "getApproval", Summary: "Show an approval", Scope: tenant.ScopeRead,
+			Description: "The approval names the tool, the caller, the deadline and the decision.",
 			Params:      []httpapi.Param{id}, Answers: []httpapi.Answer{httpapi.OK(Approval{}, "The approval."), unknown}, Serve: httpapi.Returns(h.get),
 		},
 		{
 			Method: http.MethodPost, Path: one, ID: "decideApproval", Summary: "Approve or deny a tool call", Scope: tenant.ScopeExecute,
-			Description: "The same as a `tool_confirmation` in the session, or an `mcp_approval_response` to the response. Once no other call of the same answer waits, the turn goes on, or another response continues this one in the background: `continued_by` names it. " +
-				"A browser token needs the right `confirm`.",
+			Description: "Equivalent to a `tool_confirmation` in the session, or an `mcp_approval_response` to the response. After the last decision on a model's answer, the turn continues, or a new response continues this one in the background: `continued_by` names it. " +
+				"A browser token requires the right `confirm`.",
 			Params: []httpapi.Param{id}, Body: httpapi.JSON(Decision{Approve: new(false), Reason: new("Ask the customer first.")}),
 			Answers: []httpapi.Answer{
-				httpapi.OK(Approval{}, "The approval, decided."), unknown,
-				httpapi.Refusal(http.StatusConflict, "conflict: it is decided already, has expired, or is of another environment than the key's."),
+				httpapi.OK(Approval{}, "The decided approval."), unknown,
+				httpapi.Refusal(http.StatusConflict, "conflict: the approval is already decided, has expired, or belongs to another environment than the key."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when."),
 			},
 			Serve: httpapi.Takes(h.decide),
@@ -132,7 +132,7 @@ func (h *Handlers) decide(c *httpapi.Call, in *Decision) (out Approval, err erro
 	return h.get(c)
 }
 
-// inSession answers the call of a session as its client does.
+// inSession decides a session's call the way the session's client does.
 func (h *Handlers) inSession(c *httpapi.Call, a *approval.Approval, d approval.Decision) error {
 	if a.Status != approval.Pending {
 		return approval.ErrDecided
@@ -145,7 +145,7 @@ func (h *Handlers) inSession(c *httpapi.Call, a *approval.Approval, d approval.D
 	return err
 }
 
-// inResponse notes a decision. With the last one of a response another response begins.
+// inResponse records a decision. The last decision on a response starts the response that continues it.
 func (h *Handlers) inResponse(c *httpapi.Call, a *approval.Approval, d approval.Decision) error {
 	if a.Environment != c.Caller.Environment.ID {
 		return response.ErrElsewhere
@@ -168,7 +168,7 @@ func (h *Handlers) inResponse(c *httpapi.Call, a *approval.Approval, d approval.
 	_, err = h.Responses.Resume(c, a.Run, said)
 	if fault.KindOf(err) == fault.Conflict {
 		if now, failed := h.Store.Get(c.Context(), a.Tenant, a.ID); failed == nil && now.Next != "" {
-			return nil // another decision came at the same moment, and its caller was faster
+			return nil // a concurrent decision has already continued the response
 		}
 	}
 	return err

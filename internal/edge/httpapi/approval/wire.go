@@ -11,34 +11,34 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
-// Approval is a tool call that waits for a decision, or had one.
+// Approval is a tool call with its decision, or without one while it waits.
 type Approval struct {
 	ID            string     `json:"id" doc:"apr_ and 32 hexadecimal digits."`
 	Type          string     `json:"type" doc:"approval"`
-	Status        string     `json:"status" enum:"pending,approved,denied,expired,cancelled" doc:"expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived."`
+	Status        string     `json:"status" enum:"pending,approved,denied,expired,cancelled" doc:"expired: Atoll denied the call at its deadline. cancelled: a client interrupted or archived the session."`
 	SessionID     *string    `json:"session_id" doc:"The agent's session; null for a response."`
-	TurnID        *string    `json:"turn_id" doc:"The turn of the session that asks; null for a response."`
+	TurnID        *string    `json:"turn_id" doc:"The turn that requested the call; null for a response."`
 	ToolUseID     *string    `json:"tool_use_id" doc:"The event of the call in the session; null for a response."`
 	ThreadID      *string    `json:"session_thread_id" doc:"The thread of the session that made the call; null for the session itself."`
-	ResponseID    *string    `json:"response_id" doc:"The response that asks; null for a session."`
+	ResponseID    *string    `json:"response_id" doc:"The response that requested the call; null for a session."`
 	RequestID     *string    `json:"approval_request_id" doc:"The item mcp_approval_request of the response; null for a session."`
 	AgentID       *string    `json:"agent_id" doc:"The agent that wants to make the call; null for a response."`
 	KeyID         string     `json:"key_id" doc:"The key that began the turn or response."`
-	EnvironmentID string     `json:"environment_id" doc:"Where the call would be made."`
-	Tool          string     `json:"tool" doc:"The tool that would be called."`
-	Server        *string    `json:"server" doc:"The MCP server that has the tool; null for none."`
-	Arguments     string     `json:"arguments" doc:"What it would be called with, as JSON, redacted."`
-	CreatedAt     time.Time  `json:"created_at" doc:"Since when it waits."`
-	ExpiresAt     *time.Time `json:"expires_at" doc:"The deadline: without an answer until then, the call is denied. null for none."`
-	DecidedAt     *time.Time `json:"decided_at" doc:"null while it waits."`
-	DecidedBy     *string    `json:"decided_by" doc:"The key or token that decided; null while it waits, and for the deadline."`
-	Reason        *string    `json:"reason" doc:"Of the decision; null for none."`
-	ContinuedBy   *string    `json:"continued_by" doc:"The turn or response that goes on with the decision; null while other calls of the same answer wait."`
+	EnvironmentID string     `json:"environment_id" doc:"The environment in which Atoll would run the call."`
+	Tool          string     `json:"tool" doc:"The name of the tool."`
+	Server        *string    `json:"server" doc:"The MCP server of the tool; null for other tools."`
+	Arguments     string     `json:"arguments" doc:"The arguments of the call as JSON, redacted."`
+	CreatedAt     time.Time  `json:"created_at" doc:"When the call began to wait."`
+	ExpiresAt     *time.Time `json:"expires_at" doc:"The deadline, at which Atoll denies the call; null without a deadline."`
+	DecidedAt     *time.Time `json:"decided_at" doc:"When the call was decided; null while it waits."`
+	DecidedBy     *string    `json:"decided_by" doc:"The key or token that decided; null while the call waits, and after its deadline."`
+	Reason        *string    `json:"reason" doc:"The reason of the decision; null without one."`
+	ContinuedBy   *string    `json:"continued_by" doc:"The turn or response that continues after the decision; null while other calls of the same answer wait."`
 }
 
 // Decision approves or denies a tool call.
 type Decision struct {
-	Approve *bool   `json:"approve" required:"true" doc:"Whether the call is made."`
+	Approve *bool   `json:"approve" required:"true" doc:"true approves the call, false denies it."`
 	Reason  *string `json:"reason,omitzero" doc:"Why, at most 4 KiB. The model reads the reason of a denial."`
 }
 
@@ -71,12 +71,12 @@ func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval) (Approval, error)
 	return out, nil
 }
 
-// idOf is what clients call a run of an approval.
+// idOf returns the id under which clients know a run of an approval.
 func idOf(a *approval.Approval, id run.ID) string {
 	return (&run.Run{ID: id, Session: a.Session}).TurnID()
 }
 
-// runOf is the run of a response or turn by what clients call it.
+// runOf returns the run with a client's id of a response or turn.
 func runOf(id string) run.ID {
 	for _, prefix := range []string{"resp_", "turn_"} {
 		if digits, ok := strings.CutPrefix(id, prefix); ok {

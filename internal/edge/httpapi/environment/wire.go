@@ -56,7 +56,7 @@ type ConfigChange struct {
 	Resources         *ResourcesChange   `json:"resources,omitzero" doc:"Processor, memory and time."`
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
 	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"What programs may do: network, files and processes."`
-	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules."`
+	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules."`
 	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 

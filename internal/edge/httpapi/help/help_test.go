@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 )
 
-// document is what a page links to, and what others can link to in it.
+// document lists the links of a page and the anchors that other pages can link to.
 type document struct {
 	links   []string
 	anchors map[string]bool
@@ -42,7 +42,7 @@ func parse(t *testing.T, page []byte) document {
 	return d
 }
 
-// TestLinks follows every link of every page, anchors included.
+// TestLinks checks that every link of every page leads to a page and an anchor that exist.
 func TestLinks(t *testing.T) {
 	server := httpapitest.New(t)
 	pages := map[string]document{}
@@ -85,7 +85,7 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			if u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/help") {
-				continue // other places, which a test does not reach
+				continue // an external site, which the test cannot reach
 			}
 			target, status := get(u.Path)
 			if status != 200 || u.Fragment != "" && !target.anchors[u.Fragment] {

@@ -43,7 +43,7 @@ var ofTools = map[string]string{
 	"GlobInput.pattern":                 "A pattern such as **/*.py.",
 	"GlobInput.sandbox":                 "The name of the sandbox; default if left out.",
 	"ListedSandbox.image":               "The image that it runs.",
-	"ListedSandbox.warning":             "What runs instead of the version that image asks for, and how to get that.",
+	"ListedSandbox.warning":             "The version that runs instead of the one that image requests, and how to get the requested one.",
 	"ReadFileInput.path":                "The file's path.",
 	"ReadFileInput.sandbox":             "The name of the sandbox; default if left out.",
 	"ReadFileOutput.content":            "The content of the file.",

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// Custom tools are functions of the client's that take free text in place of JSON.
+// Custom tools are client functions that take free text instead of JSON.
 
 // Types of tools and items.
 const (
@@ -22,7 +22,7 @@ const (
 // maxGrammar bounds the bytes of a custom tool's grammar.
 const maxGrammar = 256 << 10
 
-// Custom is a tool of the client's that takes free text.
+// Custom is a client tool that takes free text.
 type Custom struct {
 	Type        *string       `json:"type" required:"true"`
 	Name        *string       `json:"name" required:"true"`
@@ -30,7 +30,7 @@ type Custom struct {
 	Format      *CustomFormat `json:"format,omitzero"`
 }
 
-// CustomFormat says which text a custom tool takes.
+// CustomFormat constrains the text that a custom tool takes.
 type CustomFormat struct {
 	Type       *string `json:"type" required:"true" enum:"text,grammar"`
 	Syntax     *string `json:"syntax,omitzero" enum:"lark,regex"`
@@ -88,7 +88,7 @@ func parseCustomOutput(path string, text jsontext.Value) (*model.Item, error) {
 	return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
 }
 
-// clientType is the type of a tool that the client runs.
+// clientType returns the wire type of a tool that the client runs.
 func clientType(t *run.Tool) string {
 	if t.Custom != nil {
 		return customTool
@@ -96,7 +96,7 @@ func clientType(t *run.Tool) string {
 	return "function"
 }
 
-// callOf is the last call with an id; nil if there is none.
+// callOf returns the last call with an id, since providers can repeat ids; nil without one.
 func callOf(items []model.Item, id string) *model.Call {
 	for _, it := range slices.Backward(items) {
 		if it.Call != nil && it.Call.ID == id {
@@ -106,7 +106,7 @@ func callOf(items []model.Item, id string) *model.Call {
 	return nil
 }
 
-// outputType is the type of item that answers a call.
+// outputType returns the type of the item that answers a call.
 func outputType(items []model.Item, id string) string {
 	if c := callOf(items, id); c != nil && c.Custom {
 		return customOutput
@@ -114,12 +114,12 @@ func outputType(items []model.Item, id string) string {
 	return "function_call_output"
 }
 
-// isCustomResult reports whether an item is the result of a custom tool's call.
+// isCustomResult reports whether an item is the result of a custom call.
 func isCustomResult(items []model.Item, it *model.Item) bool {
 	return it.Result != nil && outputType(items, it.Result.CallID) == customOutput
 }
 
-// showCall shows a call that the client makes.
+// showCall fills in a call of a client tool.
 func showCall(out *ResponseItem, c *model.Call) {
 	out.CallID, out.Name = c.ID, c.Name
 	if c.Custom {
@@ -129,7 +129,7 @@ func showCall(out *ResponseItem, c *model.Call) {
 	out.Type, out.Arguments = "function_call", &c.Arguments
 }
 
-// argumentsDelta is the event that adds to an item's arguments.
+// argumentsDelta returns the type of the event that appends to an item's arguments.
 func argumentsDelta(kind string) string {
 	if kind == customCall {
 		return "response.custom_tool_call_input.delta"
@@ -137,7 +137,7 @@ func argumentsDelta(kind string) string {
 	return "response.function_call_arguments.delta"
 }
 
-// argumentsDone is the event that has all of a call's arguments.
+// argumentsDone returns the event with a call's complete arguments.
 func argumentsDone(c *model.Call, item string, at *int) *ResponseEvent {
 	if c.Custom {
 		return &ResponseEvent{Type: "response.custom_tool_call_input.done", ItemID: item, OutputIndex: at, Input: &c.Arguments}

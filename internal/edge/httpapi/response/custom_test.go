@@ -11,7 +11,8 @@ import (
 
 const patchText = "*** Begin Patch\n+x"
 
-// patching is a model that calls a custom tool, and says what came of it.
+// patching is a model that calls a custom tool and answers with the conversation, which includes the
+// result.
 func patching(q model.Request) []model.Delta {
 	if text := last(q); strings.HasPrefix(text, "result: ") {
 		return say(conversation(q))
@@ -44,7 +45,7 @@ func TestCustomTool(t *testing.T) {
 	if data := items["data"].([]any); len(data) != 1 || data[0].(map[string]any)["type"] != "custom_tool_call_output" {
 		t.Errorf("got %s", show(items))
 	}
-	// As clients repeat it, and as they refer to it.
+	// Clients send an earlier call again in full, or refer to it by id.
 	for _, repeated := range []string{show(called), fmt.Sprintf(`{"type": "item_reference", "id": %q}`, called["id"])} {
 		r = ask(t, s, 200, "POST", "/v1/responses", fmt.Sprintf(`{"model": "patching", "input": [{"role": "user", "content": "go"}, %s, %s], %s}`, repeated, output, patchTool))
 		want(t, r, "completed", "completed message go | apply_patch("+patchText+") | done")
@@ -99,8 +100,8 @@ func TestCustomToolRefused(t *testing.T) {
 	}
 }
 
-// TestClientMetadata: what clients such as Codex say of themselves is accepted within bounds
-// and not kept.
+// TestClientMetadata checks that the server accepts the metadata of clients such as Codex within its
+// limits, and does not store it.
 func TestClientMetadata(t *testing.T) {
 	s := open(t)
 	r := ask(t, s, 200, "POST", "/v1/responses", `{"model": "echo", "input": "x", "client_metadata": {"x-codex-installation-id": "1b9d6bcd"}}`)

@@ -11,11 +11,11 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// ErrElsewhere refuses decisions from another environment than the response's.
-var ErrElsewhere = fault.New(fault.Conflict, "the response is of another environment: answer with a key of that one")
+// ErrElsewhere rejects a decision from another environment than the response's.
+var ErrElsewhere = fault.New(fault.Conflict, "the response belongs to another environment: use a key of that environment")
 
-// Resume continues a response whose calls are decided over in the background, with the model and
-// tools that it had. It returns the id of the response that does.
+// Resume continues a response in the background after the last decision on its calls, with the same
+// model and tools. It returns the id of the new response.
 func (h *Handlers) Resume(c *httpapi.Call, id run.ID, said []run.Said) (run.ID, error) {
 	before, err := h.Store.Run(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *Handlers) Resume(c *httpapi.Call, id run.ID, said []run.Said) (run.ID, 
 	return r.ID, err
 }
 
-// decided is what a model is asked after decisions over the calls of a response.
+// decided builds the model request that follows the decisions on a response's calls.
 func decided(s *run.State, said []run.Said) (*run.Request, error) {
 	var set Settings
 	if err := json.Unmarshal(s.Request.Settings, &set); err != nil {

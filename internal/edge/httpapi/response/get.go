@@ -227,8 +227,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	return page, nil
 }
 
-// input is an item of a request as clients see it. custom says that a result is of a custom
-// tool's call.
+// input renders an item of a request for clients. custom marks the result of a custom call.
 func (v *renderer) input(it *model.Item, name string, set *Settings, custom bool) ResponseItem {
 	switch {
 	case it.Message != nil:

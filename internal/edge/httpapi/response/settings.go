@@ -160,7 +160,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			s.Tools = append(s.Tools, shown)
 		default:
 			if !isWebTool(kind) {
-				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
+				return invalid("%s.type %q is not a tool of this server; use sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
 			}
 			if why := p.off(kind); why != nil && in.lenient {
 				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."})
@@ -291,7 +291,7 @@ func (c *Choice) parse(q *run.Request) error {
 	case isWebTool(kind), kind == interpreter.Name:
 		q.Choice.Name = kind
 	default:
-		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "custom", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a tool of the web`)
+		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "custom", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a web tool`)
 	}
 	return checkChoice(q)
 }
@@ -433,7 +433,7 @@ func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
 	return nil
 }
 
-// checkClientMetadata bounds what a client says of itself.
+// checkClientMetadata limits the size of a client's metadata.
 func checkClientMetadata(given map[string]string) error {
 	size := 0
 	for key, value := range given {

@@ -63,7 +63,7 @@ type CodeResult struct {
 	StderrTruncated bool        `json:"stderr_truncated" doc:"Whether standard error had more than is kept."`
 	ValuesTruncated bool        `json:"values_truncated" doc:"Whether more was displayed than is kept."`
 	DurationMS      int64       `json:"duration_ms" doc:"How long it took, in milliseconds."`
-	Hint            string      `json:"hint,omitzero" doc:"What can be done about a failure that the network's rules may have caused."`
+	Hint            string      `json:"hint,omitzero" doc:"How to fix a failure that the network policy may have caused."`
 }
 
 // CodeEvent is a line of a run that is streamed: what its type names, or for

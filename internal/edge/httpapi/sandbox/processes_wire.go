@@ -46,7 +46,7 @@ type NewProcess struct {
 	Command    *string              `json:"command,omitzero" doc:"For bash, or sh where there is none. Instead of argv."`
 	Argv       []wire.Text          `json:"argv,omitzero" nullable:"true" doc:"A program and its arguments. Instead of command."`
 	WorkingDir *string              `json:"working_dir,omitzero" default:"/home/user" doc:"The folder to start it in; the home if left out."`
-	EnvVars    map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore."`
+	EnvVars    map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore."`
 	Stdin      *bool                `json:"stdin,omitzero" default:"false" doc:"Whether it can be written to."`
 	Terminal   *TerminalSize        `json:"terminal,omitzero" doc:"Gives it a terminal."`
 	Wait       *bool                `json:"wait_for_reader,omitzero" default:"false" doc:"Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest."`
@@ -81,7 +81,7 @@ type ProcessEvent struct {
 	TimedOut bool   `json:"timed_out,omitzero" doc:"On exit."`
 	Blocked  string `json:"blocked,omitzero" doc:"On exit: the permission that ended it."`
 	Reason   string `json:"reason,omitzero" doc:"On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox."`
-	Hint     string `json:"hint,omitzero" doc:"On exit: what can be done about a failure that the network's rules may have caused."`
+	Hint     string `json:"hint,omitzero" doc:"On exit: how to fix a failure that the network policy may have caused."`
 	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event. Of several events with one cursor those come again."`
 }
 

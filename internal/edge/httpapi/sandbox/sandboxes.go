@@ -90,8 +90,8 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
 	return spec, nil
 }
 
-// size reads what the sandbox is to use at most. 0 cores are refused here, since 0 is what is
-// left out.
+// size reads the sandbox's limits. It rejects 0 cores, because 0 stands for an omitted limit in the
+// result.
 func (in *NewSandbox) size() (size sandbox.Size, err error) {
 	if l := in.Limits; l != nil {
 		if l.CPU != nil {
@@ -207,7 +207,7 @@ func (h *Handlers) sleep(c *httpapi.Call) (out Sandbox, err error) {
 	return sandboxOf(sb), nil
 }
 
-// restart starts a sandbox again with what its environment has now.
+// restart restarts a sandbox with its environment's current settings.
 func (h *Handlers) restart(c *httpapi.Call) (out Sandbox, err error) {
 	p, err := h.place(c)
 	if err != nil {

@@ -16,7 +16,7 @@ type Sandbox struct {
 	Session      string                         `json:"session" doc:"The session that it is in."`
 	Image        string                         `json:"image" doc:"The image that it runs."`
 	ImageAlias   string                         `json:"image_alias,omitzero" doc:"What that image was asked for as, such as node:22; left out for the environment's image."`
-	ImageWarning string                         `json:"image_warning,omitzero" doc:"What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version."`
+	ImageWarning string                         `json:"image_warning,omitzero" doc:"The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version."`
 	Status       string                         `json:"status" enum:"running,sleeping,lost,destroyed"`
 	Detail       string                         `json:"detail,omitzero" doc:"More of the status: why it is lost, why it cannot sleep."`
 	Kept         string                         `json:"kept,omitzero" enum:"frozen,disk,stored" doc:"Of one that sleeps: where its memory is."`
@@ -41,17 +41,17 @@ type NewSandbox struct {
 	Environment  *string                    `json:"environment,omitzero" doc:"The environment of the key, which is the only one that it may use."`
 	SleepAfterMS *wire.Millis               `json:"sleep_after_ms,omitzero" minimum:"-1" doc:"Without use; -1 for never, the server's if left out."`
 	TimeoutMS    *wire.Millis               `json:"timeout_ms,omitzero" minimum:"1" doc:"Until it is destroyed; as long as the plan allows if left out."`
-	EnvVars      map[string]wire.Text       `json:"env_vars,omitzero" nullable:"true" doc:"Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore."`
-	Limits       *SizeLimits                `json:"limits,omitzero" doc:"At most those of the key's environment, which it has if left out."`
-	DiskSize     *int64                     `json:"disk_size,omitzero" minimum:"1048576" doc:"Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out."`
+	EnvVars      map[string]wire.Text       `json:"env_vars,omitzero" nullable:"true" doc:"Variables of its programs, which override those of environment and key. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore."`
+	Limits       *SizeLimits                `json:"limits,omitzero" doc:"At most the limits of the key's environment, which are the default."`
+	DiskSize     *int64                     `json:"disk_size,omitzero" minimum:"1048576" doc:"Bytes that /home/user, /tmp and /var/tmp may use together. The maximum that plan and server allow is the default."`
 	Network      *environment.NetworkChange `json:"network,omitzero" doc:"Narrows what its environment's network allows."`
 	SubPaths     []wire.Text                `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths."`
 }
 
-// SizeLimits are the limits that a sandbox can have for itself.
+// SizeLimits are the limits that a client can set for one sandbox.
 type SizeLimits struct {
 	CPU    *float64 `json:"cpu,omitzero" maximum:"1024" doc:"Cores, above 0."`
-	Memory *int64   `json:"memory,omitzero" minimum:"67108864" doc:"Bytes. Sizes of files in memory shrink with it where they do not fit."`
+	Memory *int64   `json:"memory,omitzero" minimum:"67108864" doc:"Bytes. Atoll reduces the limits of in-memory files to fit."`
 }
 
 // SandboxTimeout is the body that says when a sandbox is destroyed.

@@ -28,8 +28,8 @@ const (
 	longestTell  = 250 * time.Millisecond
 )
 
-// errSlow says that a feed has dropped what a reader was to get next. It ends the stream of a client in
-// the middle of an item; others get what they missed from the records.
+// errSlow reports that a feed dropped the reader's next item. It ends the stream of a reader in the
+// middle of an item, which the records lack; other readers get the missed events from the records.
 var errSlow = errors.New("the client reads too slowly; it can resume with Last-Event-ID")
 
 // place is what a feed or reader is about.
@@ -129,7 +129,7 @@ func (f *feed) put(it item) {
 	f.tell()
 }
 
-// trim drops the first items of a feed that keeps too much. mu is held.
+// trim drops the oldest items of a feed above its limits. The caller holds mu.
 func (f *feed) trim() {
 	for len(f.items) > feedItems || f.bytes > feedBytes && len(f.items) > 1 {
 		f.bytes -= f.items[0].size
@@ -139,7 +139,7 @@ func (f *feed) trim() {
 	}
 }
 
-// weigh counts the frame that a reader made for an item, if the feed still has that.
+// weigh adds the size of the frame that a reader encoded for an item, if the feed still keeps the item.
 func (f *feed) weigh(made *frameCache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -281,7 +281,7 @@ func (h *Handlers) lookAgain() time.Duration {
 func (f *feed) turn(ctx context.Context, now run.ID) error {
 	f.due, f.followed, f.pieces, f.ids, f.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := f.drain(ctx)
-	if err == nil && f.due == "" { // else another turn came before this one, which is told first
+	if err == nil && f.due == "" { // otherwise an earlier turn is due, which readers get first
 		// Readers get all pieces of a turn if they got its first event.
 		err = f.h.Turns.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
 	}

@@ -70,7 +70,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
-// TestFeedCountsFrames: what readers are sent for an item stays with it, and counts as what it holds.
+// TestFeedCountsFrames checks that the encoded frame of an item counts toward the feed's limit.
 func TestFeedCountsFrames(t *testing.T) {
 	h := &Handlers{}
 	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
@@ -79,7 +79,7 @@ func TestFeedCountsFrames(t *testing.T) {
 	}
 	defer h.leave(s)
 	f := s.feed
-	text := strings.Repeat("\x01", 8<<10) // of which JSON makes six times as much
+	text := strings.Repeat("\x01", 8<<10) // JSON escapes each byte as six
 	r := &reader{subscriber: s, form: plain{"sess_1"}, id: "sess_1", out: &sse{}}
 	for i := range int64(3 * feedBytes / len(text)) {
 		e := &session.Event{Told: run.Told{Seq: i + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
@@ -147,8 +147,8 @@ func TestLateReaderGetsPieces(t *testing.T) {
 	}
 }
 
-// recorded is a session whose events are on record. It begins to be looked at when begin is closed,
-// and nothing comes any more after looks.
+// recorded is a session with recorded events. look blocks until begin is closed, then returns looks in
+// order, and reports the end of the session after them.
 type recorded struct {
 	begin chan struct{}
 	all   []session.Event
@@ -169,7 +169,7 @@ func (r *recorded) after(_ context.Context, seq int64, limit int) ([]session.Eve
 	return slices.Clone(rest[:min(limit, len(rest))]), nil
 }
 
-// endedRuns and saidOnce are runs that have ended, each with one message.
+// endedRuns and saidOnce fake runs that have ended, each with one message.
 type (
 	endedRuns struct{ run.Store }
 	saidOnce  struct{ loop.Events }
@@ -183,7 +183,7 @@ func (saidOnce) Follow(_ context.Context, _ tenant.ID, id run.ID, yield func([]r
 	return yield([]run.Event{{Began: &it}, {Delta: &run.Delta{Text: string(id)}}, {Done: &it}, {End: &run.End{}}})
 }
 
-// turnOfEvents are the events of a turn with one message.
+// turnOfEvents returns the events of a turn with one message.
 func turnOfEvents(after int64, of run.ID) (all []session.Event) {
 	for i, told := range []run.Told{{Status: &run.ToldState{Running: true}}, {Shown: "msg_" + string(of)}, {Status: &run.ToldState{}}} {
 		told.Seq = after + int64(i) + 1
@@ -192,8 +192,8 @@ func turnOfEvents(after int64, of run.ID) (all []session.Event) {
 	return all
 }
 
-// TestShortTurn: a turn that has ended, and another one begun, before the feed looked is told before
-// the other one.
+// TestShortTurn checks that readers get a turn before its successor when the first ended, and the
+// second began, before the feed looked.
 func TestShortTurn(t *testing.T) {
 	h := &Handlers{Turns: &response.Handlers{Loop: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})}}
 	r := &recorded{begin: make(chan struct{}), all: append(turnOfEvents(0, "a"), turnOfEvents(3, "b")...), looks: []run.ID{"b"}}
@@ -225,8 +225,8 @@ func TestShortTurn(t *testing.T) {
 	}
 }
 
-// TestLargeEvents: a reader gets events that come at once and are larger than what a feed keeps. It is
-// dropped only in the middle of an item.
+// TestLargeEvents checks that a reader gets a burst of events that exceeds the feed's limit, and that
+// the feed drops a reader only in the middle of an item.
 func TestLargeEvents(t *testing.T) {
 	r := &recorded{begin: make(chan struct{})}
 	for seq := range int64(4) {
@@ -268,7 +268,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// passing has three events, the first two of them large, without another reference.
+// passing returns three events, the first two of them large, and keeps no reference to them.
 type passing struct {
 	recorded
 	first weak.Pointer[model.Item]
@@ -285,7 +285,8 @@ func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Even
 	return all, nil
 }
 
-// TestFeedLetsGo: events that a feed keeps no longer take no memory, though they were read with others.
+// TestFeedLetsGo checks that an event that a feed drops frees its memory although the feed read it in
+// one page with events that it keeps.
 func TestFeedLetsGo(t *testing.T) {
 	p := &passing{recorded: recorded{begin: make(chan struct{})}}
 	h := &Handlers{}

@@ -29,25 +29,25 @@ type Handlers struct {
 // Operations is GET /v1/usage.
 func (h *Handlers) Operations() []httpapi.Operation {
 	return []httpapi.Operation{{
-		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "What the tenant has used", Description: "Days are of UTC. `since` and `before` bound them. The figures are those of the ledger, which budgets are counted by.", Scope: tenant.ScopeRead,
+		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "Show the tenant's usage", Description: "Days are in UTC; `since` and `before` select them. The figures come from the ledger, which also counts against budgets.", Scope: tenant.ScopeRead,
 		Params:  Params(),
 		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
 		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return h.Of(c, c.Caller.Tenant, c.Caller.Plan) }),
 	}}
 }
 
-// Params bound what is shown.
+// Params returns the parameters that select usage.
 func Params() []httpapi.Param {
 	return []httpapi.Param{
-		{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
-		{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
-		{Name: "group_by", Enum: []string{"agent", "session"}, Doc: "Adds groups: what each agent used, or each session of an agent."},
-		{Name: "agent", Doc: "With group_by: of this agent alone.", Max: 128},
-		{Name: "session_id", Doc: "With group_by: of this session alone.", Max: 256},
+		{Name: "since", Type: httpapi.Time, Doc: "From this time on. Default: the start of before's month (UTC)."},
+		{Name: "before", Type: httpapi.Time, Doc: "Before this time. Default: now."},
+		{Name: "group_by", Enum: []string{"agent", "session"}, Doc: "Adds groups: the usage of each agent, or of each session of an agent."},
+		{Name: "agent", Doc: "With group_by: only this agent.", Max: 128},
+		{Name: "session_id", Doc: "With group_by: only this session.", Max: 256},
 	}
 }
 
-// groups are what the query of c asks for; nil for none.
+// groups returns the groups that the query of c requests; nil without group_by.
 func (h *Handlers) groups(c *httpapi.Call, of tenant.ID, since, before time.Time) ([]UsageGroup, error) {
 	if !c.Has("group_by") {
 		if c.Has("agent") || c.Has("session_id") {

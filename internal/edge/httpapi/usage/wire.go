@@ -7,7 +7,7 @@ type Usage struct {
 	Since   time.Time    `json:"since" doc:"The beginning of the time that is shown."`
 	Before  time.Time    `json:"before" doc:"The end of the time that is shown, which is not in it."`
 	Days    []UsageDay   `json:"days" doc:"One entry for each day with use, in UTC."`
-	Groups  []UsageGroup `json:"groups,omitzero" doc:"With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole."`
+	Groups  []UsageGroup `json:"groups,omitzero" doc:"With group_by: the usage of each agent or session, the most expensive first; at most 1,000. Includes whole days."`
 	Totals  UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
 	Month   UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
 	Outputs UsageOutputs `json:"outputs" doc:"What ended executions and responses keep now."`
@@ -21,10 +21,10 @@ type UsageDay struct {
 	UsageAmounts
 }
 
-// UsageGroup is what an agent used, or one of its sessions.
+// UsageGroup is the usage of an agent or one of its sessions.
 type UsageGroup struct {
-	AgentID   string `json:"agent_id" doc:"The id of the agent; of execute_code, as the caller names it."`
-	SessionID string `json:"session_id" doc:"The id of the session; empty with group_by agent, and for what was used in no session."`
+	AgentID   string `json:"agent_id" doc:"The id of the agent; for execute_code, the caller's name for it."`
+	SessionID string `json:"session_id" doc:"The id of the session; empty with group_by agent, and for usage outside sessions."`
 	UsageAmounts
 }
 
@@ -43,7 +43,7 @@ type UsageAmounts struct {
 	CacheWriteTokens int64   `json:"cache_write_tokens" doc:"Of the input: written to it."`
 	OutputTokens     int64   `json:"output_tokens" doc:"With those of reasoning."`
 	ReasoningTokens  int64   `json:"reasoning_tokens" doc:"Of the output."`
-	EstimatedTokens  int64   `json:"estimated_tokens" doc:"Of the input and output: counted by Atoll, because the provider did not say."`
+	EstimatedTokens  int64   `json:"estimated_tokens" doc:"The part of the input and output that Atoll estimated, because the provider did not report it."`
 	Cost             float64 `json:"cost" doc:"US dollars."`
 }
 

@@ -38,7 +38,7 @@ export class AdminTenants extends Resource {
   get = (tenant: string, o?: CallOptions) => this.t.get<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
   /** Changes a tenant: what is left out stays. */
   change = (tenant: string, change: TenantChange, o?: CallOptions) => this.t.patch<Tenant>(p`/v1/admin/tenants/${tenant}`, change, o);
-  /** Deletes a tenant with everything that belongs to it, which goes on after the answer. */
+  /** Deletes a tenant with all its data; the server completes the deletion after the answer. */
   delete = (tenant: string, o?: CallOptions) => this.t.delete<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
 }
 
@@ -121,7 +121,7 @@ export class AdminModels extends Resource {
   test = (model: string, request: ModelTest = {}, o?: CallOptions) => this.t.post<ModelTrial>(p`/v1/admin/models/${model}/test`, request, o);
 }
 
-/** Who ran what in a tenant. */
+/** The record of a tenant's calls: the callers, their code and the results. */
 export class AdminActivity extends Resource {
   /** Lists entries, newest first. */
   list = (tenant: string, query?: ActivityQuery, o?: CallOptions) => this.t.list<Activity>(p`/v1/admin/tenants/${tenant}/activity`, query, o);

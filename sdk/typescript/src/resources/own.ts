@@ -88,15 +88,15 @@ export interface SpanQuery {
   before?: string;
 }
 
-/** What use is shown. */
+/** Selects usage. */
 export interface UsageQuery extends SpanQuery {
-  /** Adds groups: what each agent used, or each session of an agent. */
+  /** Adds groups: the usage of each agent, or of each session of an agent. */
   group_by?: "agent" | "session";
   agent?: string;
   session_id?: string;
 }
 
-/** Which entries of the activity are listed. */
+/** Selects entries of the activity. */
 export interface ActivityQuery extends PageQuery, SpanQuery {
   /** Id or name of the key. */
   key?: string;
@@ -113,17 +113,17 @@ export interface ActivityQuery extends PageQuery, SpanQuery {
   executed_code_hash?: string;
 }
 
-/** Who ran what. */
+/** The record of calls: the callers, their code and the results. */
 export class Activities extends Resource {
-  /** Lists what the tenant's keys, agents and sessions ran, newest first. */
+  /** Lists the calls of the tenant's keys, agents and sessions, newest first. */
   list(query?: ActivityQuery, o?: CallOptions) {
     return this.t.list<Activity>("/v1/activity", query, o);
   }
 }
 
-/** Which approvals are listed. */
+/** Selects approvals. */
 export interface ApprovalQuery extends PageQuery {
-  /** pending if left out. */
+  /** Default: pending. */
   status?: string;
   agent?: string;
   session_id?: string;
@@ -132,7 +132,7 @@ export interface ApprovalQuery extends PageQuery {
 
 /** Tool calls that wait for a decision. */
 export class Approvals extends Resource {
-  /** Lists those that wait, newest first; with status, those that were decided. */
+  /** Lists waiting calls, newest first; pass status for decided ones. */
   list(query?: ApprovalQuery, o?: CallOptions) {
     return this.t.list<Approval>("/v1/approvals", query, o);
   }

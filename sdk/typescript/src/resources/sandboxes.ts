@@ -63,7 +63,7 @@ export class Sandboxes extends Resource {
     return this.t.post(p`/v1/sandboxes/${sandbox}/sleep`, undefined, o, within(o));
   }
 
-  /** Ends its processes, and starts it again with its files and what its environment has now: image, limits and network. */
+  /** Ends the sandbox's processes and restarts it with its files and its environment's current image, limits and network. */
   restart(sandbox: string, o?: SandboxOptions): Promise<Sandbox> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/restart`, undefined, o, within(o));
   }

@@ -1,4 +1,4 @@
-// Uses the site as a reader does, and returns what is wrong with it.
+// Searches the site and switches its appearance as a reader would, and returns the errors.
 (async () => {
   const wrong = []
   const find = async (what, look) => {

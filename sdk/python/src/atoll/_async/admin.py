@@ -54,7 +54,7 @@ class AsyncTenants(AsyncResource):
         return await self._one(types.Tenant, "PATCH", TENANT, tenant, body=change)
 
     async def delete(self, tenant: str) -> types.Tenant:
-        """Deletes a tenant with everything that belongs to it, which goes on after the answer."""
+        """Deletes a tenant with all its data; the server completes the deletion after the answer."""
         return await self._one(types.Tenant, "DELETE", TENANT, tenant)
 
     async def usage(
