@@ -8,11 +8,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// settleTime is how long requests that were let in with a tenant's keys may take until they have
-// recorded what they make, beyond the time that other servers remember the keys for.
+// settleTime is how long a request may take to record its resources after authentication. The
+// erasure waits this long after the key caches of other servers have expired.
 const settleTime = 5 * time.Second
 
-// openErasure makes what deletes tenants, and forgets deleted ones of other servers.
+// openErasure starts deleting tenants. It also drops the caches of tenants that other servers
+// delete.
 func (s *Server) openErasure(context.Context) error {
 	contents := map[string]func(context.Context, tenant.ID) error{"volumes": s.deleteVolumes}
 	for _, folder := range []string{"outputs", "files", "threads", "snapshots"} {
@@ -30,15 +31,15 @@ func (s *Server) openErasure(context.Context) error {
 	return nil
 }
 
-// tenantDeleted hears of a tenant whose deletion begins.
+// tenantDeleted starts deleting the tenant's data and notifies the other servers.
 func (s *Server) tenantDeleted(id tenant.ID) {
-	if err := s.bus.TenantDeleted(id); err != nil { // the other servers forget its keys by themselves
+	if err := s.bus.TenantDeleted(id); err != nil { // the key caches of the other servers expire anyway
 		s.log.Warn("cannot tell other servers of a deleted tenant", "error", err)
 	}
 	s.eraser.Wake()
 }
 
-// forgetTenant ends what this server keeps of a deleted tenant in memory and in its caches.
+// forgetTenant drops a deleted tenant from this server's memory and caches.
 func (s *Server) forgetTenant(id tenant.ID) {
 	s.authority.Forget()
 	s.executor.EndTurnsOf(id)
@@ -49,13 +50,13 @@ func (s *Server) forgetTenant(id tenant.ID) {
 		if r.Tenant != id {
 			continue
 		}
-		if err := s.homes.Cache.Forget(r); err != nil { // forgetThreads tries again
+		if err := s.homes.Cache.Forget(r); err != nil { // forgetThreads retries
 			s.log.Warn("cannot remove the cached home of a deleted tenant", "error", err)
 		}
 	}
 }
 
-// deleteVolumes deletes the managed volumes of a tenant. Buckets of its own stay.
+// deleteVolumes deletes a tenant's managed volumes, but never the tenant's own buckets.
 func (s *Server) deleteVolumes(ctx context.Context, id tenant.ID) error {
 	if s.buckets.Volumes != nil {
 		return s.buckets.DeleteVolumes(ctx, id)

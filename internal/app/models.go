@@ -28,7 +28,8 @@ func (s *Server) openModels(ctx context.Context) error {
 		return fmt.Errorf("model_allow: %w", err)
 	}
 	s.allow.models = allow
-	// The file of models is held to what is stored, too. openSettings says so where that is wrong.
+	// The models file must also be valid together with the stored settings. openSettings reports
+	// invalid stored settings.
 	kept, err := s.db.Settings(ctx)
 	if err != nil {
 		return err

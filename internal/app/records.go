@@ -122,7 +122,7 @@ func (s *Server) keyFile() string { return secretKeyFile(s.cfg.Settings) }
 // otherKey says what to do about records that another key has sealed. A key made
 // for them just now is of no use.
 func (s *Server) otherKey(err error, made bool) error {
-	const lost = "docs/operate/runbook.md says what to do where it is lost for good"
+	const lost = "see docs/operate/runbook.md if the key is lost for good"
 	switch {
 	case made:
 		return errors.Join(fmt.Errorf("%w: %s is missing; put it back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",

@@ -99,14 +99,14 @@ type Server struct {
 	box           *seal.Box
 	blobs         *blob.Store
 	files         *upload.Service
-	homes         engine.Threads // of this machine; without Cache where there can be none
-	homeless      error          // why there are none
+	homes         engine.Threads // of this machine; Cache is nil if the machine cannot keep homes
+	homeless      error          // why the machine cannot keep homes
 	threads       *thread.Catalog
 	bus           *bus.Bus
-	mirrors       map[packages.Kind]bool // that there are, of packages that allowed allows
+	mirrors       map[packages.Kind]bool // kinds of package for which this server runs a mirror, limited by allowed
 	mirrorTrouble *packages.Trouble
 	allowed       packages.List
-	packages      *provision.Provisioner // nil where environments have no packages
+	packages      *provision.Provisioner // nil if environments cannot install packages
 	engine        *engine.Engine
 	executor      *executor.Executor
 	aliases       *image.Aliases

@@ -12,15 +12,15 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/blob"
 )
 
-// CheckVolumes says what is wrong with the setting volumes. It changes nothing and asks no other
-// machine, so that a start can call it before it does anything else.
+// CheckVolumes validates the setting volumes. It changes nothing and contacts no other machine, so
+// the server can call it first at startup.
 func CheckVolumes(ctx context.Context, where string) error {
 	scheme, _, isURL := strings.Cut(where, "://")
 	switch {
 	case where == "":
 		return nil
 	case scheme == "file":
-		return errors.New("volumes: a folder is given by its path alone")
+		return errors.New("volumes: give a folder as a plain path, without file://")
 	case isURL:
 		b, err := blob.OpenBucket(ctx, where)
 		if err != nil {
@@ -32,7 +32,7 @@ func CheckVolumes(ctx context.Context, where string) error {
 	}
 	switch info, err := os.Stat(where); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // the start makes it
+		return nil // the server creates it at startup
 	case err != nil:
 		return fmt.Errorf("volumes: %w", err)
 	case !info.IsDir():

@@ -302,7 +302,7 @@ func TestRunsSideBySide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { sideBySide(t, rules, func(*guest.RunSpec) {}) })
 	}
-	// What no vfork starts has the user's id before process 1 could give it a mark.
+	// Without vfork, the process takes the user's id before process 1 can mark it.
 	t.Run("forked", func(t *testing.T) {
 		sideBySide(t, runtime.ProcessPolicy{}, func(r *guest.RunSpec) { r.Limits.OpenFiles = 0 })
 	})

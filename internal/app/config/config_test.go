@@ -174,7 +174,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(committed) != Markdown() {
-		t.Error("docs/reference/settings.md is not what the settings say now: run make generate")
+		t.Error("docs/reference/settings.md is stale: run make generate")
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package activity answers who ran what: one entry for each row of the audit trail, and one for
-// each execution that still runs, with its cost and, where the tenant keeps them, the beginning
-// of the code or command.
+// Package activity shows who ran what. It lists one entry per audit row and one per running
+// execution, with the cost. If the tenant keeps texts, entries include the start of the code or
+// command.
 package activity
 
 import (
@@ -12,34 +12,33 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Entry is a call that ran, was refused, or still runs.
+// Entry is a call that ran, was rejected, or is still running.
 type Entry struct {
 	audit.Row
-	Running bool // an execution that has not ended; Row has no outcome then
-	// Text is the beginning of what was run, redacted; "" where the tenant keeps no texts.
+	Running bool // the execution has not ended, so Row has no outcome
+	// Text is the redacted start of the code or command; "" if the tenant keeps no texts.
 	Text            string
-	KeyName         string // of the key, or of the one that made the token; "" once it is deleted
-	EnvironmentName string // "" once it is deleted
+	KeyName         string // name of the key, or of the key that created the token; "" after the key is deleted
+	EnvironmentName string // "" after the environment is deleted
 }
 
-// Kind is the kind of an entry's call.
+// Kind returns the kind of the call.
 func (e *Entry) Kind() Kind { return KindOf(e.Source) }
 
 // Store reads the activity.
 type Store interface {
-	// Activity returns entries, newest first. The time of an entry is when it ended, or when it
-	// began while it runs.
+	// Activity returns entries, newest first. It orders ended calls by their end and running ones
+	// by their start.
 	Activity(ctx context.Context, f Filter) (page []Entry, next string, err error)
 }
 
-// Running is the status of an execution that has not ended.
+// Running is the Filter.Status of executions that have not ended.
 const Running = "running"
 
-// Filter selects entries of a tenant. Zero fields select everything but Tenant, which is
-// required.
+// Filter selects a tenant's entries. Tenant is required; any other zero field matches every entry.
 type Filter struct {
 	Tenant                       tenant.ID
-	Key                          string // id; the calls of its tokens are among them
+	Key                          string // id; also selects the calls of the key's tokens
 	Agent, Session, Turn         string
 	Sandbox, Thread, Environment string // ids
 	Kind                         Kind
@@ -51,13 +50,14 @@ type Filter struct {
 	Limit                        int // 1 to MaxPage
 }
 
-// MaxPage is how many entries a page has at most.
+// MaxPage limits the entries of a page.
 const MaxPage = 1000
 
-// MaxText bounds the bytes of a text.
+// MaxText limits the bytes of a text.
 const MaxText = 4 << 10
 
-// Shorten cuts a text at MaxText, at a whole character. It has no NUL, which databases refuse.
+// Shorten cuts a text to MaxText bytes without splitting a character. It removes NUL, which
+// databases reject.
 func Shorten(text string) string {
 	if len(text) > MaxText {
 		n := MaxText - len(more)

@@ -9,19 +9,19 @@ type Kind string
 const (
 	Code         Kind = "code"         // a program or a piece of code
 	Command      Kind = "command"      // a shell command, a process or a terminal
-	File         Kind = "file"         // files of a sandbox
-	Sandbox      Kind = "sandbox"      // the life and the network of a named sandbox
-	Model        Kind = "model"        // an agent or a response asked a model
-	Web          Kind = "web"          // a search or a page of the web
-	MCP          Kind = "mcp"          // a tool of an MCP server
-	Confirmation Kind = "confirmation" // a decision over a tool call
+	File         Kind = "file"         // reads and writes of sandbox files
+	Sandbox      Kind = "sandbox"      // the lifecycle and the network of a named sandbox
+	Model        Kind = "model"        // an agent or a response called a model
+	Web          Kind = "web"          // a web search or a fetched web page
+	MCP          Kind = "mcp"          // a call to a tool of an MCP server
+	Confirmation Kind = "confirmation" // a decision about a tool call
 	Other        Kind = "other"
 )
 
 // Kinds lists every kind.
 var Kinds = []Kind{Code, Command, File, Sandbox, Model, Web, MCP, Confirmation, Other}
 
-// sources are those of each kind but Other, which has all others.
+// sources maps each kind to its sources. Other covers the remaining sources.
 var sources = map[Kind][]string{
 	Code:         {"execute", "execute_code", "response", "code_interpreter", "sandbox_execute", "exec_code", "context"},
 	Command:      {"shell", "process", "terminal", "process_stdin", "process_signal", "process_delete", "process_killall", "process_output", "terminal_ticket"},
@@ -33,7 +33,8 @@ var sources = map[Kind][]string{
 	Confirmation: {"confirmation"},
 }
 
-// Sources are those of a kind; except says that they are all but these.
+// Sources returns the sources of a kind. If except is true, the kind covers every source that is
+// not in list.
 func (k Kind) Sources() (list []string, except bool) {
 	if k != Other {
 		return sources[k], false
@@ -44,7 +45,7 @@ func (k Kind) Sources() (list []string, except bool) {
 	return list, true
 }
 
-// KindOf is the kind of a source.
+// KindOf returns the kind of a source.
 func KindOf(source string) Kind {
 	for kind, list := range sources {
 		if slices.Contains(list, source) {

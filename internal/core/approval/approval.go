@@ -1,5 +1,5 @@
-// Package approval is the tool calls of agents' sessions and of responses that wait for a
-// decision, and those that were decided, in one list.
+// Package approval lists the tool calls that wait for a decision or received one, from agent
+// sessions and from responses.
 package approval
 
 import (
@@ -16,13 +16,13 @@ import (
 // ID names an approval: "apr_" and 32 hexadecimal digits.
 type ID string
 
-// NewID returns an ID that no other approval has.
+// NewID returns a unique ID.
 func NewID() ID { return ID(id.New("apr")) }
 
-// Valid reports whether i is one that an approval can have.
+// Valid reports whether i is well-formed.
 func (i ID) Valid() bool { return id.Is("apr", string(i)) }
 
-// Status is where an approval is in its life.
+// Status is the state of an approval.
 type Status string
 
 // Statuses. All but Pending are final.
@@ -30,45 +30,46 @@ const (
 	Pending   Status = "pending"
 	Approved  Status = "approved"
 	Denied    Status = "denied"
-	Expired   Status = "expired"   // denied, because nobody answered until the deadline
-	Cancelled Status = "cancelled" // the session was interrupted or archived
+	Expired   Status = "expired"   // denied because nobody decided before the deadline
+	Cancelled Status = "cancelled" // the client interrupted or archived the session
 )
 
 // Statuses lists every status.
 var Statuses = []Status{Pending, Approved, Denied, Expired, Cancelled}
 
-// Approval is a tool call that waits for a decision, or had one.
+// Approval is a tool call that waits for a decision or received one.
 type Approval struct {
 	ID          ID
 	Tenant      tenant.ID
-	Key         string // id of the key whose work it is
+	Key         string // id of the key that the session or response runs for
 	Environment string
-	Session     string // of the agent; "" of a response
+	Session     string // of the agent; "" for a response
 	Run         run.ID // the turn or response that asked
-	Of          int64  // Told.Seq of the call in Session; 0 of a response
-	Item        string // id of the item that asked, of a response; "" of a session
-	Thread      string // of Session that made the call; "" for the session itself
-	Agent       string // id; "" of a response
+	Of          int64  // Told.Seq of the call in Session; 0 for a response
+	Item        string // id of the response's item that asked; "" for a session
+	Thread      string // the thread of Session that made the call; "" for the session itself
+	Agent       string // id; "" for a response
 	Tool        string
-	Server      string // the MCP server that has the tool; "" for none
+	Server      string // the MCP server of the tool; "" for other tools
 	Arguments   string
 	Status      Status
-	Reason      string // of the decision
-	By          string // id of the key or token that decided; "" while pending, and for the deadline
-	Next        run.ID // the turn or response that goes on with the decision; "" for none
+	Reason      string // given with the decision
+	By          string // id of the key or token that decided; "" while pending or if the deadline decided
+	Next        run.ID // the turn or response that continues with the decision; "" for none
 	CreatedAt   time.Time
 	Deadline    time.Time // zero for none
 	DecidedAt   time.Time // zero while pending
 }
 
-// Decision is what somebody says to an approval.
+// Decision approves or denies a tool call.
 type Decision struct {
 	Approve bool
 	Reason  string
 	By      string
 }
 
-// Filter selects approvals of a tenant. Zero fields select everything but Tenant.
+// Filter selects a tenant's approvals. Tenant is required; any other zero field matches every
+// approval.
 type Filter struct {
 	agent.Page
 	Tenant  tenant.ID
@@ -78,28 +79,28 @@ type Filter struct {
 	Run     run.ID
 }
 
-// Store reads approvals. Those of sessions are written with the events of their session, those of
-// responses with the log of their run. What another tenant has is not found.
+// Store reads approvals. The store writes a session's approvals with the session's events, and a
+// response's approvals with the log of its run. Approvals of other tenants are not found.
 type Store interface {
-	// List returns a page, newest first, and where the next one begins.
+	// List returns a page, newest first, and the cursor of the next page.
 	List(ctx context.Context, f Filter) (page []Approval, next string, err error)
 	Get(ctx context.Context, t tenant.ID, id ID) (*Approval, error)
-	// Decide notes a decision over a call of a response with its audit row, and returns the
-	// approvals of the response. The same decision again is no error while nothing goes on with it;
-	// any other is a Conflict.
+	// Decide records a decision and its audit row for a call of a response, and returns the
+	// response's approvals. Repeating the same decision succeeds until a response continues with
+	// it; any other repeat is a Conflict.
 	Decide(ctx context.Context, t tenant.ID, id ID, d Decision) ([]Approval, error)
-	// Expire ends the waits of responses whose deadline has passed, at most limit of them.
+	// Expire denies up to limit calls of responses whose deadline has passed.
 	Expire(ctx context.Context, limit int) (int, error)
 }
 
 var (
-	// ErrNotFound says that a tenant has no such approval.
+	// ErrNotFound is returned if the tenant has no approval with the id.
 	ErrNotFound = fault.New(fault.NotFound, "approval not found")
-	// ErrDecided refuses a decision over what is decided.
+	// ErrDecided rejects a second, different decision.
 	ErrDecided = fault.New(fault.Conflict, "the approval is decided already: read it to see how")
 )
 
-// NoAnswer is the reason of a call that is denied because nobody answered until a time.
+// NoAnswer is the reason of a call that is denied because nobody decided before the deadline.
 func NoAnswer(until time.Time) string {
 	return "no answer until " + until.UTC().Format(time.RFC3339)
 }

@@ -6,18 +6,18 @@ import (
 	"math"
 )
 
-// attribution is a key of Metadata that commits to whose work a call was and what it cost. The
-// digest of a row covers Metadata in every version, so that a server of the version before,
-// which during an upgrade seals rows that it does not know all columns of, seals these too.
-// It is longer than a caller's keys may be, so that a caller's own metadata is never taken for it.
+// attribution is a Metadata key. Its value commits to the fields that attribute a call and its
+// cost. Every version includes Metadata in a row's digest. A server of the previous version
+// therefore also seals these fields during an upgrade, although it does not know their columns.
+// The key is longer than callers' keys may be, so it never collides with one.
 const attribution = "attribution: a digest of turn, sandbox, thread and cost"
 
-// attributed reports whether r has fields that only the commitment covers.
+// attributed reports whether r sets a field that only the commitment covers.
 func (r Row) attributed() bool {
 	return r.Turn != "" || r.Sandbox != "" || r.Thread != "" || r.Credits != 0 || r.Cost != 0
 }
 
-// commitment is a digest of those fields.
+// commitment returns the digest of the fields that only the commitment covers.
 func (r Row) commitment() string {
 	d := newDigest("atoll audit attribution 1")
 	for _, s := range []string{r.Turn, r.Sandbox, r.Thread} {
@@ -29,7 +29,7 @@ func (r Row) commitment() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// Committed returns r as the store writes it: with the commitment in its Metadata.
+// Committed returns r with the commitment in its Metadata, as the store writes it.
 func (r Row) Committed() Row {
 	r = r.Bare()
 	if r.attributed() {
@@ -40,7 +40,7 @@ func (r Row) Committed() Row {
 	return r
 }
 
-// Bare returns r without the commitment, as lists show it.
+// Bare returns r without the commitment, as lists return it.
 func (r Row) Bare() Row {
 	if _, ok := r.Metadata[attribution]; !ok {
 		return r
@@ -53,7 +53,7 @@ func (r Row) Bare() Row {
 	return r
 }
 
-// attributionHolds reports whether the commitment is that of the fields.
+// attributionHolds reports whether the commitment in Metadata matches the fields.
 func (r Row) attributionHolds() bool {
 	committed, ok := r.Metadata[attribution]
 	if !r.attributed() {

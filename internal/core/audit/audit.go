@@ -46,10 +46,10 @@ type Row struct {
 	Environment   string
 	Source        string // of the execution
 	Agent         string
-	SessionID     string // the session that the call belonged to; of execute_code, the turn
-	Turn          string // the turn of an agent's session, or the response; empty for calls of no model
+	SessionID     string // the session of the call; the turn for execute_code
+	Turn          string // the turn of an agent's session, or the response; empty unless a model made the call
 	Sandbox       string // id of the named sandbox; empty for none
-	Thread        string // whose home directory it had; empty for none
+	Thread        string // the thread whose home directory the call used; empty for none
 	Language      string
 	CodeSHA256    [32]byte
 	ExitStatus    ExitStatus
@@ -63,10 +63,10 @@ type Row struct {
 	OutboundHosts                    []string
 	Mounts                           []string // what of which storage it saw
 	Metadata                         map[string]string
-	Credits                          float64     // what it was charged
+	Credits                          float64     // charged for the call
 	Cost                             usage.Money // likewise, in US dollars
-	// Text is the beginning of what was run, redacted, where the tenant keeps it. The store has it
-	// beside the row, encrypted; it is no part of the digest. Lists do not return it.
+	// Text is the redacted start of the code or command, if the tenant keeps texts. The store
+	// encrypts it outside the row. The digest does not cover it, and lists do not return it.
 	Text      string
 	Retention time.Duration // whole days
 	CreatedAt time.Time     // of the row, by the store's clock, in UTC to the microsecond

@@ -143,7 +143,7 @@ func TestEveryChangeOfARowShows(t *testing.T) {
 				spoilt := whole.clone()
 				row := spoilt[s].Left[place]
 				if fields.Field(f).Name == "Text" {
-					continue // is no part of a row in the store
+					continue // the store keeps it outside the row
 				}
 				spoil(reflect.ValueOf(&row).Elem().Field(f))
 				spoilt[s].Left[place] = row
@@ -335,8 +335,8 @@ const (
 	goldenSeal   = "4869278eb08d4d3994eeebe0161eab69a932210e336ec53108d9566ef52895df"
 )
 
-// TestAttributionShows: what a row says of whose work a call was cannot be changed, added or
-// taken away once it is sealed, also by a version that knows nothing of it.
+// TestAttributionShows checks that verification detects every change to the attribution of a
+// sealed row, also if a version without attribution sealed it.
 func TestAttributionShows(t *testing.T) {
 	whole := newTrail(rand.New(rand.NewPCG(10, 10)), 1)
 	row := whole[0].Left[0]
@@ -345,7 +345,7 @@ func TestAttributionShows(t *testing.T) {
 	seal := next(Seal{}, "ten_1", []Row{row})
 	sealed := func(r Row) trail { return trail{{seal, map[int]Row{0: r}}} }
 	if r := check(t, sealed(row), Mark{}, soon); len(r.Problems) != 0 {
-		t.Fatalf("a row that is whole: %+v", r.Problems)
+		t.Fatalf("an unchanged row: %+v", r.Problems)
 	}
 	for what, change := range map[string]func(*Row){
 		"turn": func(r *Row) { r.Turn = "turn_2" }, "no turn": func(r *Row) { r.Turn, r.Credits = "", 0 },
@@ -356,7 +356,7 @@ func TestAttributionShows(t *testing.T) {
 	} {
 		changed := row
 		if change(&changed); kinds(check(t, sealed(changed), Mark{}, soon))[Changed] != 1 {
-			t.Errorf("%s: no change is seen", what)
+			t.Errorf("%s: the change was not detected", what)
 		}
 	}
 	if own := (Row{Metadata: map[string]string{attribution: "x"}}).Committed(); own.Metadata != nil {
@@ -367,8 +367,8 @@ func TestAttributionShows(t *testing.T) {
 	}
 }
 
-// TestOwnAttribution: metadata that a caller calls attribution is the caller's, also in a row that an
-// earlier version has sealed.
+// TestOwnAttribution checks that a caller's own metadata key named attribution stays the caller's,
+// also in a row that an earlier version sealed.
 func TestOwnAttribution(t *testing.T) {
 	const most = 40 // execution.MaxMetadataKey, whose package needs this one
 	if n := utf8.RuneCountInString(attribution); n <= most {

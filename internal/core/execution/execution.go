@@ -101,8 +101,8 @@ type Execution struct {
 	Source      Source
 	Delivery    Delivery
 	Agent, Turn string // of execute_code; empty otherwise
-	By          Origin // of a model's tool call
-	Text        string // what the activity shows of the code, redacted; "" for nothing. Set for Store.Admit, not recorded here
+	By          Origin // set for a model's tool call
+	Text        string // redacted code for the activity; "" for none. Set for Store.Admit, which stores it apart from the execution
 	Run         string // id of the run that it is a tool call of, and goes with; "" for none
 	Thread      string // id of the thread whose home it had; "" for none
 	ThreadState string // of that thread as the run began; set by Store.Admit, not recorded

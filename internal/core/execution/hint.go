@@ -11,10 +11,10 @@ import (
 // MaxHintTail is how many of the last bytes of a stream Hint needs.
 const MaxHintTail = 4 << 10
 
-// Tail is the last bytes of a stream, for Hint.
+// Tail collects the last bytes of a stream for Hint.
 type Tail []byte
 
-// Add takes more of the stream.
+// Add appends output of the stream.
 func (t *Tail) Add(p []byte) {
 	p = p[max(0, len(p)-MaxHintTail):]
 	if extra := len(*t) + len(p) - MaxHintTail; extra > 0 {
@@ -33,9 +33,9 @@ var noNetwork = [][]byte{
 	[]byte("(from versions: none)"), // of pip, which says no more when it does not retry
 }
 
-// untrusted are what programs print of a certificate whose authority they do not know: of
-// OpenSSL in Python, pip, curl, git and Ruby, of GnuTLS in git, wget and apt, of Node.js, Go,
-// Rust and Java.
+// untrusted are messages that programs print if they do not know a certificate's authority:
+// OpenSSL in Python, pip, curl, git and Ruby; GnuTLS in git, wget and apt; Node.js, Go, Rust
+// and Java.
 var untrusted = [][]byte{
 	[]byte("CERTIFICATE_VERIFY_FAILED"), []byte("certificate verify failed"), []byte("unable to get local issuer certificate"), []byte("self-signed certificate"), []byte("self signed certificate"),
 	[]byte("erver certificate verification failed"), []byte("certificate is NOT trusted"), []byte("doesn't have a known issuer"),
@@ -53,27 +53,26 @@ func says(tails, texts [][]byte) bool {
 // resolved or a network not reached.
 func LacksNetwork(tails ...[]byte) bool { return says(tails, noNetwork) }
 
-// UntrustedHint is what the operator can do about certificates that a sandbox's programs do not
-// trust.
+// UntrustedHint tells the operator how to make a sandbox's programs trust a certificate.
 const UntrustedHint = "a certificate's authority is not known, as behind a proxy that intercepts TLS: the operator names a PEM file with it in the setting sandbox_ca_bundle"
 
-// Untrusted reports whether the ends of a program's streams say that it does not know the
-// authority of a certificate.
+// Untrusted reports whether a program printed that it does not know a certificate's authority.
+// tails are the last bytes of its streams.
 func Untrusted(tails ...[]byte) bool { return says(tails, untrusted) }
 
-// Network is what a program had of the network.
+// Network describes the network access of a program.
 type Network struct {
-	Policy  runtime.NetworkPolicy // that was in force
+	Policy  runtime.NetworkPolicy // in force while the program ran
 	Refused []Refusal
-	// Restart is the command that gives a named sandbox its environment's network; "" for other
-	// sandboxes, which have it.
+	// Restart is the command that applies the environment's network to a named sandbox; "" for
+	// other sandboxes, which always use the environment's network.
 	Restart string
-	// Environment is what the environment of a named sandbox allows now.
+	// Environment is the current policy of a named sandbox's environment.
 	Environment runtime.NetworkPolicy
 }
 
-// Hint is what the caller can do about a failed program that the network's rules may have
-// failed; empty when nothing says so. tails are the ends of its streams, without secrets.
+// Hint tells the caller how to fix a program that the network policy may have made fail; "" if
+// nothing suggests that. tails are the last bytes of the program's streams, without secrets.
 func (n *Network) Hint(tails ...[]byte) string {
 	if n.Policy.Blocked() {
 		switch {
@@ -99,7 +98,7 @@ func (n *Network) Hint(tails ...[]byte) string {
 	return ""
 }
 
-// then is what comes after a change of the environment.
+// then returns the command to run after changing the environment, if any.
 func (n *Network) then() string {
 	if n.Restart == "" {
 		return ""

@@ -1,10 +1,10 @@
 package execution
 
-// Origin says which agent's work an execution is part of. The zero Origin is a call that no
-// model asked for.
+// Origin identifies the agent, session and turn of an execution. It is zero if no model requested
+// the call.
 type Origin struct {
 	Agent   string // id of the agent; "" for a response
-	Session string // id of the agent's session; of a response, the id of its container
+	Session string // id of the agent's session, or of the response's container
 	Turn    string // id of the session's turn, or of the response
-	Tool    string // that the model called
+	Tool    string // name of the tool that the model called
 }

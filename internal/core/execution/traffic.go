@@ -10,7 +10,7 @@ import (
 // MaxRefusals is how many different refusals of a program are told.
 const MaxRefusals = 100
 
-// RefusalAgain is how long it takes until the same refusal of a sandbox is told again.
+// RefusalAgain is the interval after which the network reports a sandbox's same refusal again.
 const RefusalAgain = 10 * time.Second
 
 // Traffic is what a program had to do with the network.

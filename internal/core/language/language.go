@@ -89,8 +89,8 @@ type Context struct {
 	Flags []string
 	// Thread says that, while code runs, another thread hears of an interrupt, by SIGURG.
 	Thread bool
-	// Forks says that the interpreter forks while code runs, and that what it is forking
-	// can lose an interrupt. The interrupt is repeated then.
+	// Forks says that the interpreter forks while code runs. A process can lose an interrupt
+	// while it is being forked, so Atoll repeats the interrupt.
 	Forks bool
 	// NoNUL says that code cannot hold a NUL byte.
 	NoNUL bool

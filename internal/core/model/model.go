@@ -100,8 +100,8 @@ const (
 type Call struct {
 	ID        string
 	Name      string
-	Arguments string // as the model wrote them: JSON if it did well, and text for a Custom call
-	Custom    bool   `json:",omitzero"` // of a tool that takes free text
+	Arguments string // unparsed; may be invalid JSON. Plain text for a Custom call
+	Custom    bool   `json:",omitzero"` // a call to a tool that takes free text
 	State     State  // some providers sign calls
 }
 
@@ -134,17 +134,17 @@ type Tool struct {
 	Description string
 	Parameters  []byte // JSON schema of an object; nil for no parameters
 	Strict      bool   // the provider makes arguments keep to the schema
-	// Custom is set for a tool that takes free text, which has no Parameters.
+	// Custom is set for a tool that takes free text instead of Parameters.
 	Custom *FreeText `json:",omitzero"`
 }
 
-// FreeText says which text a custom tool takes. The zero FreeText allows any.
+// FreeText restricts the text that a custom tool takes. The zero FreeText allows any text.
 type FreeText struct {
 	Syntax  Syntax `json:",omitzero"`
-	Grammar string `json:",omitzero"` // of that syntax
+	Grammar string `json:",omitzero"` // written in Syntax
 }
 
-// Syntax is a language for grammars.
+// Syntax is a grammar language.
 type Syntax string
 
 // Syntaxes.

@@ -46,8 +46,8 @@ func Parse(list []string) (List, error) {
 	return l, nil
 }
 
-// Set replaces what a parsed list opens. Connections that it does not let be made any more are
-// closed, also those with a request under way.
+// Set replaces the addresses that l allows. It closes connections to addresses that l no longer
+// allows, even if they serve a request.
 func (l List) Set(list []string) error {
 	out := &opened{hosts: map[string]bool{}}
 	for _, s := range list {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// kept are the connections that were made by a List, which must not outlive what let them be
-// made: clients keep them for later requests.
+// kept tracks the connections that a List allowed. Clients reuse connections, so List closes
+// them when it no longer allows their addresses.
 type kept struct {
 	mu    sync.Mutex
 	conns map[*keptConn]bool // guarded by mu
@@ -29,8 +29,8 @@ func (c *keptConn) Close() error {
 	return c.Conn.Close()
 }
 
-// keep notes a connection that was just made, unless the list has changed since and does not
-// let it be made any more. Those to this machine's loopback are another rule's.
+// keep tracks a new connection. It closes the connection and fails if the list has stopped
+// allowing the address in the meantime. Another rule governs loopback addresses.
 func (l List) keep(conn net.Conn, host string) (net.Conn, error) {
 	if l.live == nil {
 		return conn, nil
@@ -54,7 +54,7 @@ func (l List) keep(conn net.Conn, host string) (net.Conn, error) {
 	return c, nil
 }
 
-// cut closes the connections that the list does not let be made any more.
+// cut closes the connections that the list no longer allows.
 func (l List) cut() {
 	k := &l.live.kept
 	k.mu.Lock()
@@ -66,6 +66,6 @@ func (l List) cut() {
 	}
 	k.mu.Unlock()
 	for _, c := range over {
-		_ = c.Close() // its client hears of it with its next use
+		_ = c.Close() // the client gets an error on its next use
 	}
 }

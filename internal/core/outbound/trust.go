@@ -6,16 +6,16 @@ import (
 	"errors"
 )
 
-// System is what has this server trust more authorities where no setting does.
-const System = "add its certificate to this machine's (update-ca-certificates), or name a file with both in SSL_CERT_FILE, and start the server again"
+// System is the remedy for connections whose authorities no setting configures.
+const System = "add its certificate to this machine's (update-ca-certificates), or name a file with both in SSL_CERT_FILE, and restart the server"
 
-// Setting is what has this server trust more authorities by a setting.
+// Setting returns the remedy for connections whose authorities a setting configures.
 func Setting(name string) string {
 	return "name a PEM file with its certificate in the setting " + name
 }
 
-// Untrusted says, for a server whose certificate was refused, why and what the operator can do;
-// ok is false for another failure. remedy is System or a Setting.
+// Untrusted explains why this server rejected another server's certificate and how the operator
+// can fix it; ok is false for other failures. remedy is System or the result of Setting.
 func Untrusted(err error, remedy string) (why string, ok bool) {
 	c, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok {

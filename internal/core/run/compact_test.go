@@ -6,16 +6,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// TestNothingToCompact: a conversation that the provider refuses for its length is not sent again
-// where nothing of it can be summarized.
+// TestNothingToCompact checks that a run does not resend a conversation that the provider rejected
+// for its length if no part of it can be summarized.
 func TestNothingToCompact(t *testing.T) {
 	l := begin(t, Request{Models: []string{"a"}, Compact: &Compact{}})
 	l.failed(model.ContextTooLong, 0)
 	l.ends(Failed, ContextLength)
 }
 
-// TestOutputLimitIsOfAnswers: a summary, and an answer that broke off, take nothing from the tokens
-// that the answers of a run may have. They still count in its usage.
+// TestOutputLimitIsOfAnswers checks that summaries and interrupted answers do not count toward the
+// run's output limit, but do count in its usage.
 func TestOutputLimitIsOfAnswers(t *testing.T) {
 	before := []model.Item{model.Text(model.User, "question"), model.Text(model.Assistant, "answer")}
 	l := begin(t, Request{
@@ -34,8 +34,8 @@ func TestOutputLimitIsOfAnswers(t *testing.T) {
 	}
 }
 
-// TestCompactsNoOpenCalls: a request that brings results of the client does not have the calls
-// summarized that they belong to, as providers take no result without its call.
+// TestCompactsNoOpenCalls checks that a request with results from the client keeps their calls
+// out of the summary, because providers reject a result without its call.
 func TestCompactsNoOpenCalls(t *testing.T) {
 	before := []model.Item{
 		model.Text(model.User, "question"), model.Text(model.Assistant, "wait"), {Call: &model.Call{ID: "c0", Name: "client", Arguments: "{}"}},

@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
-// TurnID is what clients call a run: the turn of a session, with the work that it handed on, or
-// a response.
+// TurnID returns the id under which clients know the run: its response, or its session's turn,
+// which includes delegated work.
 func (r *Run) TurnID() string {
 	if r.Session == "" {
 		return "resp_" + strings.TrimPrefix(string(r.ID), "run_")
@@ -17,7 +17,7 @@ func (r *Run) TurnID() string {
 	return "turn_" + strings.TrimPrefix(string(cmp.Or(r.Top, r.ID)), "run_")
 }
 
-// Origin says whose work a call of a tool is; q is what the run is asked at that moment.
+// Origin attributes a tool call. q is the run's current request.
 func (r *Run) Origin(q *Request, tool string) execution.Origin {
 	o := execution.Origin{Session: r.Sandbox, Turn: r.TurnID(), Tool: tool}
 	if r.Session != "" {
@@ -26,18 +26,18 @@ func (r *Run) Origin(q *Request, tool string) execution.Origin {
 	return o
 }
 
-// agent is the id of the agent that q is asked of; "" for a response.
+// agent returns the id of the agent that answers q; "" for a response.
 func (q *Request) agent() string {
 	if q == nil {
 		return ""
 	}
-	if q.Agent == "" && q.Thread != nil { // of a run that an earlier version began
+	if q.Agent == "" && q.Thread != nil { // an earlier version started the run
 		return q.Thread.Member.Agent
 	}
 	return q.Agent
 }
 
-// row is an audit row of a run.
+// row returns an audit row with the run's attribution.
 func (r *Run) row(q *Request) audit.Row {
 	o := r.Origin(q, "")
 	return audit.Row{

@@ -36,25 +36,25 @@ type Approval struct {
 	Arguments    string
 }
 
-// Said is what a client says to an Approval item of a response.
+// Said is a client's decision about an Approval item of a response.
 type Said struct {
-	Item    string // its id
+	Item    string // id
 	Call    string
 	Tool    string
 	Approve bool
 	Reason  string `json:",omitzero"`
-	// Noted says that the decision is on record already.
+	// Noted says that the store has already recorded the decision.
 	Noted bool `json:",omitzero"`
 }
 
 // Asks is a call of a response that waits for an approval.
 type Asks struct {
-	Item string // its id
+	Item string // id
 	Approval
-	At, Until time.Time // Until is zero for ever
+	At, Until time.Time // a zero Until means no deadline
 }
 
-// asksAt are the calls that a response which ends waits for.
+// asksAt returns the calls that wait for an approval when the response ends.
 func (s *State) asksAt(at time.Time) (out []Asks) {
 	for _, p := range s.Waiting() {
 		if !p.Approves() {

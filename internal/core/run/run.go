@@ -75,12 +75,12 @@ const (
 // Final reports whether s does not change any more.
 func (s Status) Final() bool { return s != Queued && s != InProgress }
 
-// Continuable reports whether another run can continue the conversation of one that has ended so.
+// Continuable reports whether another run can continue the conversation of a run that ended with s.
 func (s Status) Continuable() bool { return s == Completed || s == RequiresAction || s == Incomplete }
 
 // Request is what a run was asked.
 type Request struct {
-	// Agent is the id of the agent that is asked; "" for a response.
+	// Agent is the id of the agent that answers; "" for a response.
 	Agent string `json:",omitzero"`
 	// Models are asked in this order: the next one when one fails for good.
 	Models       []string
@@ -111,9 +111,10 @@ type Request struct {
 	Outcome *Outcome `json:",omitzero"`
 	// Approved are the calls that the run begins with, before it asks a model.
 	Approved []Approved `json:",omitempty"`
-	// Within is how long calls of a response wait for an approval once it has ended; 0 for ever.
+	// Within is how long a response's calls wait for an approval after it has ended; 0 means no
+	// limit.
 	Within time.Duration `json:",omitzero"`
-	// Verdicts are the client's over calls of the response that the run continues.
+	// Verdicts are the client's decisions about calls of the response that the run continues.
 	Verdicts []Said `json:",omitempty"`
 	// Output is what the run's output begins with.
 	Output []Item `json:",omitempty"`

@@ -52,7 +52,7 @@ type State struct {
 	answered     int          // items of Conversation before the last answer of the run; 0 before the first
 	answeredTold int64        // Told.Seq of the last event before that answer
 	shortened    bool         // by a summary since a model was asked last
-	beside       int64        // tokens of Usage.Output that are of no answer: see said
+	beside       int64        // tokens of Usage.Output that belong to no answer; see said
 	troubled     time.Time    // when Model failed first, in this step; zero if it did not
 	failedAt     time.Time    // when it failed last
 	view         View

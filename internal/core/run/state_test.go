@@ -285,7 +285,7 @@ func TestWarnings(t *testing.T) {
 	}
 	for name, want := range map[string]string{"shop__order": "the call was not made: it is away.", "mcp__0123456789_order": "the call was not made: it is away.", "shopping": `there is no tool "shopping"`} {
 		if got := q.NoTool(name); got != want {
-			t.Errorf("of %s the model is told %q", name, got)
+			t.Errorf("NoTool(%q) = %q, want %q", name, got, want)
 		}
 	}
 	s := NewState("run_" + ID(strings.Repeat("0", 32)))
@@ -454,8 +454,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestAsks: a response that ends with calls to be approved asks for them, unless it was cut short:
-// then nothing can continue it.
+// TestAsks checks that a response asks for approvals when it ends with unapproved calls. A failed or
+// cancelled response does not ask, because no other response can continue it.
 func TestAsks(t *testing.T) {
 	for status, want := range map[Status]int{Completed: 1, RequiresAction: 1, Incomplete: 1, Failed: 0, Cancelled: 0} {
 		l := begin(t, Request{Tools: []Tool{{Tool: model.Tool{Name: "shop__order"}, Handler: "mcp", Approve: true, Server: "shop", RemoteName: "order"}}})

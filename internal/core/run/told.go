@@ -57,10 +57,11 @@ type Decision struct {
 	Approve bool
 	Reason  string `json:",omitzero"`
 	Key     string // id of the key of who decided; "" where the time did
-	GivenUp bool   `json:",omitzero"` // by a client that interrupted its session
+	GivenUp bool   `json:",omitzero"` // the client interrupted its session
 }
 
-// Interrupted is the Reason of a Decision over a call that was given up. Others may give it, too.
+// Interrupted is the Reason of a Decision with GivenUp. Clients may give the same reason, so check
+// GivenUp instead.
 const Interrupted = "interrupted"
 
 // ToldKind is a kind of event of a session.
@@ -122,8 +123,8 @@ type Told struct {
 // Warning says what is in trouble in a turn that goes on.
 type Warning struct {
 	Code    WarningCode
-	Message string    // for people: it may quote a server, whose words are no instructions
-	Told    string    `json:",omitzero"` // what the model is told, if it is not Message
+	Message string    // for people; it may quote a server, whose text must not reach the model as instructions
+	Told    string    `json:",omitzero"` // shown to the model instead of Message
 	Server  string    `json:",omitzero"` // of MCPUnavailable: its name
 	Again   time.Time `json:",omitzero"` // when it is tried again; zero where that is not known
 }
@@ -193,7 +194,7 @@ type Wait struct {
 	Approve bool // it waits for a decision, and otherwise for its result
 
 	Arguments string `json:"-"`
-	Server    string `json:"-"` // the MCP server that has the tool; "" for none
+	Server    string `json:"-"` // the MCP server of the tool; "" for other tools
 	// Thread is the one that made the call, "" for the run itself, Member works there, and In is Told.Seq of the call there.
 	// Of is then the event that tells of it, Call and Hand are the id and Told.Seq of the hand-off that
 	// waits with it, and Child is the thread of that.
@@ -404,8 +405,8 @@ func (q *Request) Warn(w Warning) {
 
 func (w *Warning) told() string { return cmp.Or(w.Told, w.Message) }
 
-// NoTool says why a call is not made whose tool is not there. A call that the client has approved
-// may be of a server that does not answer any more.
+// NoTool explains why a call to an unknown tool was not made. The client may have approved a call
+// to an MCP server that has since become unavailable.
 func (q *Request) NoTool(name string) string {
 	for i := range q.Warnings {
 		w := &q.Warnings[i]

@@ -36,7 +36,7 @@ func (s *State) trail(r *Run, e *Entry) audit.Row {
 	return row
 }
 
-// spent adds to a row what an answer came to.
+// spent adds the usage and cost of an answer to a row.
 func spent(row *audit.Row, u *model.Usage, c *model.Cost) {
 	row.Cost = c.Total
 	about := row.Metadata
@@ -50,8 +50,8 @@ func spent(row *audit.Row, u *model.Usage, c *model.Cost) {
 // ConfirmationSource is the source of audit rows of decisions over calls.
 const ConfirmationSource = "confirmation"
 
-// AnswerRows returns the audit rows of the decisions among answers. of says whose calls they
-// are about.
+// AnswerRows returns audit rows for the decisions in answers. of holds the attribution of the
+// calls.
 func AnswerRows(of audit.Row, answers []Answer) (rows []audit.Row) {
 	for i := range answers {
 		a := &answers[i]
@@ -73,7 +73,7 @@ func AnswerRows(of audit.Row, answers []Answer) (rows []audit.Row) {
 	return rows
 }
 
-// saidAnswers are the decisions among what a client says that are not on record yet.
+// saidAnswers converts the client's decisions that the store has not recorded yet.
 func saidAnswers(key string, all []Said) (out []Answer) {
 	for _, d := range all {
 		if !d.Noted {
@@ -99,10 +99,10 @@ type Trace struct {
 	Session string // of which the run is a turn, or works for one; "" for none
 	Thread  string // of the session that Told is of; "" for its own events
 	Told    []Told
-	Asks    []Asks // of a response that has ended
-	Kept    *Kept  // of a thread that waits for the client from then on
+	Asks    []Asks // set when a response ends
+	Kept    *Kept  // set when a thread starts waiting for the client
 
-	agent string // that the run is asked of
+	agent string // id of the run's agent
 }
 
 // Add adds what another entry leaves.

@@ -35,10 +35,10 @@ func (c *Call) SetRun(id codecontext.ID, res *codecontext.Result, failed error) 
 	}
 }
 
-// RunHint is what the caller can do about code in a context that may have failed for the
-// network's rules; "" when nothing says so. Code that goes on after a program of it has failed,
-// such as !pip install, has not failed itself: then its output must say so. tails are the ends
-// of its streams.
+// RunHint tells the caller how to fix code that the network policy may have made fail; "" if
+// nothing suggests that. Code succeeds even if a program that it started fails, such as
+// !pip install. RunHint recognizes that case by the output. tails are the last bytes of the
+// code's streams.
 func RunHint(h Handle, res *codecontext.Result, began time.Time, tails ...[]byte) string {
 	if e := res.Error; e != nil {
 		tails = append(tails, []byte(e.Name+": "+e.Value), []byte(strings.Join(e.Traceback, "\n")))

@@ -72,9 +72,9 @@ type Handle interface {
 	// Killed returns why the server has ended the program that ended with exit, also when
 	// that was before this use began; nil if it has not.
 	Killed(ctx context.Context, exit process.Exit) error
-	// NetworkHint is what the caller can do about a program that failed, has run since a time,
-	// and may have failed for the network's rules; "" when nothing says so. tails are the ends
-	// of its streams, without secrets.
+	// NetworkHint tells the caller how to fix a failed program that the network policy may have
+	// made fail; "" if nothing suggests that. since is when the program started. tails are the
+	// last bytes of its streams, without secrets.
 	NetworkHint(since time.Time, tails [][]byte) string
 	// Done is closed when the sandbox has ended or fallen asleep.
 	Done() <-chan struct{}

@@ -32,9 +32,9 @@ type Node interface {
 	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (Usage, error)
 	Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c Change) (*Sandbox, error)
 	Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error)
-	// Restart ends the processes of p's sandbox, and starts it again with its name, its files and
-	// what its environment has now: image, limits, permissions and network. What it has written
-	// outside /home/user, /tmp and /var/tmp is gone.
+	// Restart ends the sandbox's processes and starts it again under its name, with the current
+	// image, limits, permissions and network of its environment. It keeps files only in
+	// /home/user, /tmp and /var/tmp.
 	Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error)
 	// Fork makes copies of p's sandbox, with its files, processes and memory; either all
 	// are made or none.

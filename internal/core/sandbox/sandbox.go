@@ -60,12 +60,12 @@ type Sandbox struct {
 
 	Image      string // name in the image store
 	ImageAlias string // what Image was asked for as; "" for the environment's image
-	// ImageWarning says that Image has another version than ImageAlias asks for; "" if it
-	// does not.
+	// ImageWarning warns that Image has a different version than ImageAlias requests; "" if the
+	// versions match.
 	ImageWarning string
 	Limits       runtime.Limits
-	Own          Size  // what it was asked to have; a restart keeps it
-	Disk         int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
+	Own          Size  // the size that the caller requested; a restart keeps it
+	Disk         int64 // limit in bytes of its home, /tmp and /var/tmp together; 0 for none
 	// Permissions are those it was made with, but for a network policy of its own.
 	// What of the network is open is never more than its environment allows now.
 	Permissions runtime.Permissions
@@ -132,8 +132,8 @@ func (s *Sandbox) Clone() *Sandbox {
 	return &c
 }
 
-// Size is what a sandbox may use of its machine, in what a caller can choose; 0 for what
-// sandboxes of its environment have.
+// Size holds the limits that a caller can choose for a sandbox. A zero field selects the
+// environment's limit.
 type Size struct {
 	CPU    float64 // cores
 	Memory int64   // bytes
@@ -143,14 +143,14 @@ type Size struct {
 // Spec is what a caller may say of a sandbox that is to be made. The zero value
 // is the defaults.
 type Spec struct {
-	Image string // as asked for; "" for the environment's
-	// ImageAssumed says that the caller named no image: it gets the environment's, under the
-	// name of Image.
+	Image string // as requested; "" for the environment's
+	// ImageAssumed says that the caller named no image. The sandbox gets the environment's image,
+	// under the name in Image.
 	ImageAssumed bool
-	// ImageExact refuses an image of another version than Image asks for. It is for callers
-	// that cannot be shown a warning.
+	// ImageExact rejects an image whose version differs from Image. Callers that cannot show a
+	// warning set it.
 	ImageExact bool
-	Size                         // at most that of the environment's sandboxes
+	Size                         // at most the environment's limits
 	SleepAfter time.Duration     // without use; 0 for the server's default, negative for never
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
 	Env        map[string]string // variables of its programs
@@ -170,8 +170,8 @@ const MaxSession = 128
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// LacksNetwork reports whether a restart gives a sandbox more of the network than it has: policy
-// is what its environment allows now.
+// LacksNetwork reports whether a restart would give s more network access. policy is the
+// environment's current policy.
 func (s *Sandbox) LacksNetwork(policy runtime.NetworkPolicy) bool {
 	switch s.State {
 	case Lost, Destroyed:
@@ -180,12 +180,12 @@ func (s *Sandbox) LacksNetwork(policy runtime.NetworkPolicy) bool {
 	return !policy.Blocked() && (!s.Connected || !policy.Within(s.Permissions.Network))
 }
 
-// RestartCommand is the command of a shell that restarts a sandbox.
+// RestartCommand returns the shell command that restarts s.
 func (s *Sandbox) RestartCommand() string {
 	if s.Session == Default {
 		return "atoll sandbox restart " + s.Name
 	}
-	return "atoll sandbox restart " + string(s.ID) // a session can have any name
+	return "atoll sandbox restart " + string(s.ID) // the id needs no quoting; names of sessions can contain any character
 }
 
 // CheckName says why a sandbox cannot have a name. One that looks like an id is

@@ -34,7 +34,7 @@ type AdminConfig struct {
 	CheckSecret  func(secret string) error
 	// Packages installs what environments have; nil refuses packages.
 	Packages Packages
-	// Deleted hears that a tenant is to be deleted; may be nil.
+	// Deleted is called when the deletion of a tenant starts; may be nil.
 	Deleted func(id ID)
 	// Reach says why a connection, which is right in itself, leads nowhere.
 	Reach func(ctx context.Context, c *storage.Connection) error

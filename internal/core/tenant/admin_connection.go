@@ -36,7 +36,7 @@ func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c s
 		return storage.Connection{}, err
 	}
 	defer a.changing()()
-	if _, err := a.Changeable(ctx, t.ID); err != nil { // it may have been deleted meanwhile, and its records with it
+	if _, err := a.Changeable(ctx, t.ID); err != nil { // a concurrent deletion may have removed the tenant and its records
 		return storage.Connection{}, err
 	}
 	if err := a.store.CreateConnection(ctx, c); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// find returns a tenant that was not erased.
+// find returns a tenant unless it is erased.
 func (a *Admin) find(ctx context.Context, idOrName string) (Tenant, error) {
 	t, err := a.store.Tenant(ctx, idOrName)
 	if err == nil && t.ErasedAt != nil {
@@ -19,8 +19,8 @@ func errDeleted(t *Tenant) error {
 	return fault.New(fault.Conflict, "the tenant %s is being deleted; nothing of it can be created or changed", t.Name)
 }
 
-// Changeable is Tenant for what creates or changes something of a tenant: a Conflict while it is
-// being deleted.
+// Changeable is Tenant for callers that create or change a tenant's resources. It returns a Conflict
+// while the tenant is being deleted.
 func (a *Admin) Changeable(ctx context.Context, idOrName string) (Tenant, error) {
 	t, err := a.find(ctx, idOrName)
 	if err == nil && t.DeletedAt != nil {
@@ -29,9 +29,10 @@ func (a *Admin) Changeable(ctx context.Context, idOrName string) (Tenant, error)
 	return t, err
 }
 
-// DeleteTenant begins the deletion of a tenant: its keys are refused from now on, here at once.
-// AdminConfig.Deleted is told, and has everything of it deleted. Asking again changes nothing.
-// The deletion is noted as PolicyEvents by actor, of the tenant and of the tenant Operator.
+// DeleteTenant starts deleting a tenant. This process rejects the tenant's keys at once; other
+// processes follow when their key caches expire. AdminConfig.Deleted deletes the tenant's data.
+// A repeated call changes nothing. DeleteTenant appends PolicyEvents by actor to the tenant and
+// to the tenant Operator.
 func (a *Admin) DeleteTenant(ctx context.Context, actor, idOrName string) (Tenant, error) {
 	defer a.changing()()
 	t, err := a.find(ctx, idOrName)

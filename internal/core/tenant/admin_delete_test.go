@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// TestNothingIsMadeOfATenantThatIsBeingDeleted: what was made after its records are gone would stay,
-// secrets among it.
+// TestNothingIsMadeOfATenantThatIsBeingDeleted checks that a tenant being deleted rejects new
+// resources. Resources created after the records are deleted would stay, including secrets.
 func TestNothingIsMadeOfATenantThatIsBeingDeleted(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()

@@ -7,8 +7,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// TestATenantBeginsWithAnEnvironment: its limits fit the plan, and what is wrong with it leaves
-// no tenant behind.
+// TestATenantBeginsWithAnEnvironment checks that the first environment's limits fit the plan, and
+// that an invalid environment leaves no tenant behind.
 func TestATenantBeginsWithAnEnvironment(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
@@ -17,7 +17,7 @@ func TestATenantBeginsWithAnEnvironment(t *testing.T) {
 	made, e, err := w.CreateTenantWithEnvironment(ctx, "key_1", "acme", "default", tenant.TenantChange{Plan: ptr("tiny")})
 	w.must(err)
 	if e.Tenant != made.ID || e.Name != "default" || e.Image != "default" || e.Limits.CPU != 0.5 || e.Limits.Memory != 128<<20 {
-		t.Errorf("it begins with %+v", e)
+		t.Errorf("the first environment is %+v", e)
 	}
 	_, _, err = w.CreateKey(ctx, "key_1", "acme", "default", "first", tenant.KeyChange{})
 	w.must(err)

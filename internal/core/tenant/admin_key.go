@@ -28,8 +28,8 @@ type KeyChange struct {
 }
 
 // CreateKey makes a key for an environment of a tenant, "" for a key that only
-// administers. The second result is the key itself, which nothing shows again. The key is noted
-// as a PolicyEvent by actor.
+// administers. The second result is the key's secret, which Atoll never shows again. CreateKey
+// appends a PolicyEvent by actor.
 func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name string, c KeyChange) (Key, string, error) {
 	defer a.changing()()
 	t, err := a.Changeable(ctx, tenant)
@@ -113,7 +113,8 @@ func (a *Admin) Keys(ctx context.Context, tenant string) ([]Key, error) {
 }
 
 // RevokeKey ends a key: here at once, in other processes within ten seconds.
-// What it has started goes on. It is noted as a PolicyEvent by actor, unless it was revoked before.
+// Work that the key started continues. RevokeKey appends a PolicyEvent by actor unless the key was
+// already revoked.
 func (a *Admin) RevokeKey(ctx context.Context, actor, tenant, idOrName string) (Key, error) {
 	defer a.changing()()
 	k, err := a.Key(ctx, tenant, idOrName)
@@ -130,7 +131,7 @@ func (a *Admin) RevokeKey(ctx context.Context, actor, tenant, idOrName string) (
 	return a.store.Key(ctx, k.Tenant, k.ID)
 }
 
-// scopesText is how events tell what a key may be used for.
+// scopesText renders a key's scopes for events.
 func scopesText(scopes []Scope) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {

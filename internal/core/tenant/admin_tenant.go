@@ -59,8 +59,8 @@ func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantCh
 	return a.find(ctx, t.ID)
 }
 
-// CreateTenantWithEnvironment makes a tenant and its first environment: with the image named
-// default, and the server's limits as far as the tenant's plan allows them.
+// CreateTenantWithEnvironment creates a tenant and its first environment. The environment uses the
+// image named default and the server's limits, capped by the tenant's plan.
 func (a *Admin) CreateTenantWithEnvironment(ctx context.Context, actor, name, environment string, c TenantChange) (Tenant, Environment, error) {
 	defer a.changing()()
 	t, err := a.newTenant(ctx, name, c)
@@ -81,7 +81,7 @@ func (a *Admin) CreateTenantWithEnvironment(ctx context.Context, actor, name, en
 	return t, e, err
 }
 
-// firstEnvironment is the environment that a new tenant begins with.
+// firstEnvironment returns the first environment of a new tenant.
 func (a *Admin) firstEnvironment(ctx context.Context, t Tenant, name string) (Environment, error) {
 	plan, err := a.store.Plan(ctx, t.Plan)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *Admin) firstEnvironment(ctx context.Context, t Tenant, name string) (En
 	return e, a.changeEnvironment(ctx, t, &e, EnvironmentChange{Name: &name, Image: new("default")})
 }
 
-// newTenant is a tenant that is yet to be stored.
+// newTenant returns a validated tenant. It does not store the tenant.
 func (a *Admin) newTenant(ctx context.Context, name string, c TenantChange) (Tenant, error) {
 	if err := checkName("tenant", name); err != nil {
 		return Tenant{}, err
@@ -110,7 +110,7 @@ func (a *Admin) newTenant(ctx context.Context, name string, c TenantChange) (Ten
 	return t, c.apply(&t)
 }
 
-// Recorded is Tenant, and finds deleted tenants too, by their ids: their audit trails stay.
+// Recorded is Tenant, but also finds deleted tenants by id, because their audit trails remain.
 func (a *Admin) Recorded(ctx context.Context, idOrName string) (Tenant, error) {
 	return a.store.Tenant(ctx, idOrName)
 }
@@ -149,7 +149,7 @@ func (a *Admin) ChangeTenant(ctx context.Context, actor, idOrName string, c Tena
 	})
 }
 
-// PolicyEvents returns what was changed of a tenant, oldest first, also of one that was deleted.
+// PolicyEvents returns a tenant's policy events, oldest first, even if the tenant is deleted.
 func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEvent, error) {
 	t, err := a.store.Tenant(ctx, idOrName)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 type KeepKey func(key string) (discard func() error, err error)
 
 // AdminKey returns a new key that administers if no valid one exists, else "". keep, which may be
-// nil, gets the key before the store does: a process that dies in between leaves a key that is
-// worthless, never a valid key that was not shown. Several processes may call it at once; one
-// of them makes the key.
+// nil, gets the key before the store does. A process that dies in between leaves an invalid key,
+// never a valid key that nobody saw. If several processes call AdminKey at once, one of them
+// creates the key.
 func (s Setup) AdminKey(ctx context.Context, keep KeepKey) (string, error) {
 	t, err := s.Store.Tenant(ctx, Operator)
 	if err != nil {

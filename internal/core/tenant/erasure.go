@@ -2,29 +2,29 @@ package tenant
 
 import "context"
 
-// Remains counts what of a tenant is still at work.
+// Remains counts the work and sandboxes that a tenant still has.
 type Remains struct {
 	Executions, Runs, Sandboxes int
-	Executor                    string // that has one of the sandboxes
+	Executor                    string // an executor that still holds one of the sandboxes
 }
 
-// Any reports whether something is.
+// Any reports whether any count is above zero.
 func (r Remains) Any() bool { return r.Executions+r.Runs+r.Sandboxes > 0 }
 
-// ErasureStore deletes the records of tenants whose deletion was asked for. Each step can be
-// repeated, so that a process goes on where another one ended.
+// ErasureStore deletes the records of tenants that are being deleted. Every step is idempotent, so
+// another process can resume an erasure.
 type ErasureStore interface {
-	// Deleted lists tenants whose deletion was asked for and that are not erased.
+	// Deleted lists the tenants that are being deleted but are not erased yet.
 	Deleted(ctx context.Context) ([]Tenant, error)
-	// Halt cancels a tenant's runs, empties the queues of its sessions, and leaves its
-	// sandboxes to be destroyed by the machines that have them.
+	// Halt cancels a tenant's runs, empties its sessions' queues, and marks its sandboxes, which
+	// their machines then destroy.
 	Halt(ctx context.Context, id ID) error
 	Remains(ctx context.Context, id ID) (Remains, error)
-	// ExpireRuns makes the runs of a tenant ones that are kept no longer.
+	// ExpireRuns ends the retention of a tenant's runs, so the store purges them.
 	ExpireRuns(ctx context.Context, id ID) error
-	// Erase deletes up to most rows of a tenant, and returns how many. Audit rows and policy
-	// events stay.
+	// Erase deletes up to most rows of a tenant and returns the number. It keeps audit rows and
+	// policy events.
 	Erase(ctx context.Context, id ID, most int) (int, error)
-	// Finish records that a tenant is erased. Its name is free from then on.
+	// Finish records that a tenant is erased, and frees its name.
 	Finish(ctx context.Context, id ID) error
 }

@@ -39,7 +39,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 		}
 		e.Permissions, e.Profile, e.AllowMCP = c.Profile.Permissions(), string(*c.Profile), false
 		// Full access to files is root's: as the ordinary user, programs may not change the image's.
-		// Permitted says whether the tenant's policy lets them, now and whenever that changes.
+		// Permitted checks the tenant's policy now and on each later change.
 		e.Permissions.Process.Root = *c.Profile == Unrestricted
 	}
 	p := e.Permissions
@@ -122,8 +122,8 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-// allows reports, as a Forbidden fault, that an environment has a network, or runs programs as
-// root where that was asked for by name, and the tenant's policy does not let it.
+// allows returns a Forbidden fault if an environment enables the network, or explicitly (named)
+// runs programs as root, against the tenant's policy.
 func (t *Tenant) allows(e *Environment, named bool) error {
 	if named && e.Permissions.Process.Root && !t.RootEnabled {
 		return fault.New(fault.Forbidden, "the policy of this tenant does not let programs run as root in their sandbox: send \"permissions\": {\"process\": {\"root\": false}}, or have the operator allow it (atoll tenant set %s --root)", t.Name)

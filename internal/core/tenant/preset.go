@@ -36,19 +36,19 @@ func PresetHosts(name string) []string {
 	return nil
 }
 
-// sites are words that are taken for the names of hosts, with the names.
+// sites maps words that users mistake for host names to the intended hosts.
 var sites = map[string]string{
 	"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "huggingface": "huggingface.co", "docker": "registry-1.docker.io", "dockerhub": "registry-1.docker.io",
 	"anaconda": "conda.anaconda.org", "conda": "conda.anaconda.org",
 }
 
-// presetsAlso are other names of what a preset opens.
+// presetsAlso maps other words for a preset to its name.
 var presetsAlso = map[string]string{
 	"pip": "pypi", "python": "pypi", "node": "npm", "npmjs": "npm", "yarn": "npm", "apt": "debian", "golang": "go", "cargo": "crates", "rust": "crates", "gem": "rubygems", "ruby": "rubygems", "java": "maven",
 }
 
-// shortHost says what may be meant by a host without a dot, which no rule of a network has any
-// use for; "" for any other.
+// shortHost returns an error text for a host without a dot, which no network rule can match, and
+// suggests what the user may have meant; "" for any other host.
 func shortHost(h string) string {
 	if h == "*" || strings.ContainsAny(h, ".:/") {
 		return ""
@@ -61,21 +61,21 @@ func shortHost(h string) string {
 		name = known
 	}
 	if p := nearPreset(name); p != nil {
-		return fmt.Sprintf("%.80q has no dot, so it is no host's name; did you mean the preset %s, which is %s?", h, p.Name, strings.Join(p.Hosts, ", "))
+		return fmt.Sprintf("%.80q has no dot, so it is not a host name; did you mean the preset %s, which allows %s?", h, p.Name, strings.Join(p.Hosts, ", "))
 	}
 	if site, ok := sites[name]; ok {
-		return fmt.Sprintf("%.80q has no dot, so it is no host's name; did you mean %q?", h, site)
+		return fmt.Sprintf("%.80q has no dot, so it is not a host name; did you mean %q?", h, site)
 	}
 	if name == "localhost" {
-		return fmt.Sprintf("%q is the sandbox itself in a sandbox, and needs no rule", h)
+		return fmt.Sprintf("%q means the sandbox itself and needs no rule", h)
 	}
-	return fmt.Sprintf("%.80q has no dot, so it is no host's name; want a whole one, such as \"%.80[1]s.com\", or the address of a machine of one's own in allowed_cidrs", h)
+	return fmt.Sprintf("%.80q has no dot, so it is not a host name; use a full name, such as \"%.80[1]s.com\", or add the address of your machine to allowed_cidrs", h)
 }
 
-// maxPresetTypo is the longest name that can be a mistyped preset; it bounds the comparison.
+// maxPresetTypo is the longest name that nearPreset compares, which limits the cost.
 const maxPresetTypo = 16
 
-// nearPreset is the preset whose name is the one given, or is written like it; nil for none.
+// nearPreset returns the preset with the name or a similar one; nil if none is similar.
 func nearPreset(name string) *Preset {
 	for i := range Presets {
 		if Presets[i].Name == name {
@@ -97,8 +97,8 @@ func nearPreset(name string) *Preset {
 	return &Presets[best]
 }
 
-// distance is how many letters must be changed, added, removed or swapped with the next to make
-// b of a.
+// distance returns the number of edits that turn a into b: replacing, inserting or deleting a
+// letter, or swapping two adjacent ones.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	before, last, row := rows[0], rows[1], rows[2]
@@ -122,8 +122,8 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// checkNewHosts refuses hosts without a dot that a list gets. One that it had, from a time when
-// they were accepted, may stay.
+// checkNewHosts rejects new hosts without a dot. Hosts in had may stay, because earlier versions
+// accepted them.
 func checkNewHosts(list, had []string) error {
 	for _, h := range list {
 		if slices.Contains(had, h) {

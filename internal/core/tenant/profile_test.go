@@ -35,8 +35,8 @@ func TestUnrestricted(t *testing.T) {
 	}
 }
 
-// TestRootByName: root that a request names is refused where the policy does not allow it, the
-// profile unrestricted beside it or not.
+// TestRootByName checks that a request that explicitly asks for root is rejected if the policy does
+// not allow root, with and without the profile unrestricted.
 func TestRootByName(t *testing.T) {
 	for _, profile := range []Profile{Unrestricted, StandardUse} {
 		err := changePermissions(Tenant{NetworkEnabled: true}, &Environment{}, PermissionsChange{Profile: &profile, Root: new(true)})

@@ -14,11 +14,11 @@ type Store interface {
 	CreateTenant(ctx context.Context, t Tenant, events ...PolicyEvent) error
 	// CreateTenantWithEnvironment creates both, or neither.
 	CreateTenantWithEnvironment(ctx context.Context, t Tenant, e Environment, events ...PolicyEvent) error
-	// Tenant finds erased tenants too, by their ids.
+	// Tenant also finds erased tenants by id.
 	Tenant(ctx context.Context, idOrName string) (Tenant, error)
 	Tenants(ctx context.Context) ([]Tenant, error) // without erased ones
-	// DeleteTenant begins the deletion of a tenant: its keys are revoked, and it is disabled.
-	// A tenant that is being deleted already is left as it is, and its events are not appended.
+	// DeleteTenant starts the deletion of a tenant: it revokes the keys and disables the tenant.
+	// If the tenant is already being deleted, it changes nothing and appends no events.
 	DeleteTenant(ctx context.Context, id ID, events ...PolicyEvent) (Tenant, error)
 	// ChangeTenant lets change alter a tenant and appends the events it returns,
 	// all in one transaction that no other change of the tenant comes between.
@@ -37,7 +37,7 @@ type Store interface {
 	UpdateEnvironment(ctx context.Context, e Environment) error
 	Environment(ctx context.Context, tenant ID, idOrName string) (Environment, error)
 	Environments(ctx context.Context, tenant ID) ([]Environment, error)
-	DeleteEnvironment(ctx context.Context, tenant ID, id string, events ...PolicyEvent) error // a Conflict while living keys are bound to it
+	DeleteEnvironment(ctx context.Context, tenant ID, id string, events ...PolicyEvent) error // a Conflict while valid keys are bound to it
 
 	// CreateKey and RevokeKey append events in the same transaction.
 	CreateKey(ctx context.Context, k Key, events ...PolicyEvent) error

@@ -12,11 +12,10 @@ import (
 type Charge struct {
 	ID          string // unique in the tenant's ledger: the run, the entry of its log, and a number
 	Tenant, Key string
-	// Agent and Session are the ids of the agent that worked, and of its session; "" for a
-	// response.
+	// Agent and Session are the ids of the agent and its session; "" for a response.
 	Agent, Session string
 	Kind           Kind
-	Name           string // of the model or the tool; "" for a window
+	Name           string // name of the model or tool; "" for a window
 	Calls          int64
 	Tokens         Tokens
 	Cost           Money
@@ -33,12 +32,12 @@ const (
 	Window Kind = "sandbox_window" // a window of the sandbox of a conversation
 )
 
-// Tokens are those of a model's answers. CacheRead and CacheWrite are parts of Input,
-// Reasoning is one of Output. Estimated are those of Input and Output that the provider did not
-// count.
+// Tokens counts the tokens of a model's answers. CacheRead and CacheWrite are parts of Input,
+// Reasoning is part of Output. Estimated is the part of Input and Output that the provider did
+// not count.
 type Tokens struct{ Input, CacheRead, CacheWrite, Output, Reasoning, Estimated int64 }
 
-// Plus is what both come to.
+// Plus returns the sum of t and o.
 func (t Tokens) Plus(o Tokens) Tokens {
 	return Tokens{
 		Input: t.Input + o.Input, CacheRead: t.CacheRead + o.CacheRead, CacheWrite: t.CacheWrite + o.CacheWrite,

@@ -11,8 +11,8 @@ type Store interface {
 	// Summary adds up a tenant's entries in [since, before), by day in UTC. A day
 	// that is only partly in it counts as a whole when Purge has been at it.
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
-	// Groups adds up what agents used in the days of [since, before) in UTC, by agent, or by
-	// agent and session: at most MaxGroups, the most expensive first.
+	// Groups sums the usage of agents per agent, or per agent and session, for the UTC days of
+	// [since, before). It returns at most MaxGroups, the most expensive first.
 	Groups(ctx context.Context, f GroupFilter) ([]Group, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
@@ -32,9 +32,9 @@ type Store interface {
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)
 	// Recorded is how many entries a tenant has made, of the days that a time reaches.
 	Recorded(ctx context.Context, tenant string, within time.Duration) (int64, error)
-	// Purge deletes entries, charges, and sums by agent and session, of days that ended longer
-	// ago than keep, at most most of them, and returns how many went. What Summary and Month
-	// say of whole days stays as it is.
+	// Purge deletes up to most entries, charges and sums per agent and session of days that ended
+	// longer ago than keep, and returns the number. The whole days that Summary and Month return
+	// do not change.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
 }
 
@@ -60,21 +60,21 @@ type Day struct {
 	Cost       Money
 }
 
-// Group is what an agent used, or one of its sessions.
+// Group is the usage of an agent or of one of its sessions.
 type Group struct {
 	Agent   string
-	Session string // "" of all sessions, or of none
+	Session string // "" for all sessions together, or for work without a session
 	Day            // without a Date, Source and Name
 }
 
-// GroupFilter says which groups there are.
+// GroupFilter selects groups.
 type GroupFilter struct {
 	Tenant        string
-	Sessions      bool   // by session, too
+	Sessions      bool   // one group per session
 	Agent         string // "" for all
 	Session       string // "" for all
 	Since, Before time.Time
 }
 
-// MaxGroups is how many groups Groups returns at most.
+// MaxGroups limits the result of Groups.
 const MaxGroups = 1000

@@ -29,7 +29,7 @@ func (c *Counter) Add(piece []byte) error {
 	for _, b := range piece {
 		if c.quoted {
 			switch {
-			case b == '\n': // no string goes on in the next line, but an event stream's comment may have a quote
+			case b == '\n': // JSON strings end on their line, but a comment of an event stream may contain a lone quote
 				c.quoted, c.escaped = false, false
 			case c.escaped:
 				c.escaped = false

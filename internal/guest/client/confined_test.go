@@ -112,16 +112,17 @@ func TestTheSupervisorStandsBack(t *testing.T) {
 	}
 }
 
-// detached leaves session and parent behind, and has a name that no other process has.
+// detached starts processes that leave their session and their parent. Their command line is
+// unique.
 const detached = "setsid -f sleep 731; setsid setsid -f sleep 731; sleep 9"
 
-// ruled are rules under which programs are started in different ways.
+// ruled lists process policies under which the guest starts programs in different ways.
 var ruled = map[string]runtime.ProcessPolicy{
 	"no rules": {}, "blocked": {BlockedCommands: []string{"dd"}}, "processes": {MaxProcesses: 30}, "root": {Root: true}, "root, counting": {Root: true, MaxProcesses: 30},
 }
 
-// TestDetachedProcessesEndWithTheirCommand: a command that times out takes along what has
-// called setsid, whatever rules it is under.
+// TestDetachedProcessesEndWithTheirCommand checks that a command that times out also ends processes
+// that called setsid, under every policy.
 func TestDetachedProcessesEndWithTheirCommand(t *testing.T) {
 	for name, rules := range ruled {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +143,8 @@ func TestDetachedProcessesEndWithTheirCommand(t *testing.T) {
 	}
 }
 
-// TestDetachedProcessesEndWithTheirRun is the same for programs that process 1 starts, beside
-// another one, which goes on.
+// TestDetachedProcessesEndWithTheirRun checks the same for programs that process 1 starts, while
+// another run continues.
 func TestDetachedProcessesEndWithTheirRun(t *testing.T) {
 	for name, rules := range ruled {
 		t.Run(name, func(t *testing.T) {

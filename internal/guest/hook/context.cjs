@@ -1,7 +1,7 @@
-// The persistent Node.js of a code context: runs the pieces of code that come on
-// descriptor 3, one after the other, in one global scope, and tells on descriptor
-// 4 what came of them. internal/node/contexts describes the messages. It needs
-// --expose-internals, for the parser that Node.js has for its own prompt.
+// The persistent Node.js of a code context: reads pieces of code from descriptor 3,
+// runs them one at a time in one global scope, and writes the results to descriptor
+// 4. internal/node/contexts describes the messages. The script needs
+// --expose-internals to use the parser of Node.js's own prompt.
 'use strict';
 const fs = require('fs');
 const net = require('net');

@@ -1,6 +1,6 @@
-# The persistent Python of a code context: runs the pieces of code that come on
-# descriptor 3, one after the other, in one namespace, and tells on descriptor 4
-# what came of them. The Go package contexts describes the messages.
+# The persistent Python of a code context: reads pieces of code from descriptor 3,
+# runs them one at a time in one namespace, and writes the results to descriptor 4.
+# The Go package contexts describes the messages.
 
 import ast
 import base64
@@ -411,7 +411,7 @@ class Kernel:
         raise KeyboardInterrupt
 
     def is_kept(self):
-        """Reports whether a task that does not yield keeps the context from what the host has sent."""
+        """Reports whether a task that does not yield keeps the context from reading the host's message."""
         if self.loop is None:
             return False
         import asyncio

@@ -28,8 +28,8 @@ func (s *supervisor) kill(id, signal uint64) error {
 	return errNoRun
 }
 
-// commandMarks gives processes that are about to start their marks, nil for none. In namespaces
-// of its own a program needs none.
+// commandMarks returns the marks for new processes. It is nil for a program in separate
+// namespaces, because killing the namespaces ends all its processes.
 func (s *supervisor) commandMarks() *proctree.Marks {
 	if s.own != nil {
 		return nil

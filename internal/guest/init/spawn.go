@@ -19,7 +19,7 @@ type process struct {
 	stdout int
 	stderr int
 	note   int    // says which rule was broken, -1 where nothing traces it
-	tracer int    // its process id, 0 for none
+	tracer int    // process id, 0 for none
 	mark   uint64 // of all that descends from it, 0 for none: see proctree.Marks
 
 	forked bool // its parent is the fork server
@@ -188,7 +188,7 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 	}
 	if marks == nil {
 		err = fork()
-	} else { // it has its mark from its beginning: once it is another user's it can be given none
+	} else { // mark the process as it forks: after it changes its user, process 1 cannot mark it
 		p.mark, err = marks.During(fork)
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *supervisor) spawnAs(uid uint32, c *wire.Command, env []string, extra ma
 		return process{}, step("start "+c.Path, err)
 	}
 	if p.tracer > 0 && marks != nil {
-		marks.Unmark(p.tracer) // it reports what its command did, also after a kill
+		marks.Unmark(p.tracer) // the tracer must survive a kill to report the command's outcome
 	}
 	return p, nil
 }

@@ -48,9 +48,9 @@ func (m *Marks) another() uint64 {
 	return m.next
 }
 
-// During calls fork while what this process starts gets a mark, which it returns; 0 for
-// none. A mark that Next has returned may be too high by now for a process that cannot
-// raise its limit.
+// During calls fork so that the new process inherits a mark, and returns the mark; 0 if it
+// cannot set one. It takes a fresh mark, because this process's limit may since have dropped
+// below a mark that Next returned earlier, and without privileges it cannot raise the limit.
 func (m *Marks) During(fork func() error) (mark uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,9 +71,9 @@ func (m *Marks) Unmark(pid int) {
 	m.unmark(pid)
 }
 
-// unmark gives a process, 0 for this one, the limit that this one began with. Only
-// SYS_RESOURCE can raise a limit: without it the process gets a mark of no command.
-// The process may have ended.
+// unmark restores a process's original limit; pid 0 is this process. Raising a limit needs
+// SYS_RESOURCE. Without it, the process gets a mark that belongs to no command. The process
+// may have ended.
 func (m *Marks) unmark(pid int) {
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &m.own, nil) != unix.EPERM {
 		return

@@ -46,7 +46,7 @@ func (e *inProcess) InProcessConn() (net.Conn, error) {
 	return e.s.InProcessConn()
 }
 
-// runs reports whether there is a server.
+// runs reports whether the server is running.
 func (e *inProcess) runs() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

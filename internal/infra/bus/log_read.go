@@ -316,15 +316,15 @@ func (l *Log) Purge(ctx context.Context, traceID string) error {
 }
 
 const (
-	// eraseTime bounds the deletion of a log.
+	// eraseTime limits how long deleting a log may take.
 	eraseTime = time.Minute
-	// maxOverwritten is how many messages of a log are overwritten. For each of them NATS writes a
-	// file of up to 8 MiB again, and the stream of all logs stores nothing until then.
+	// maxOverwritten limits how many messages of a log erase overwrites. NATS rewrites a file of up
+	// to 8 MiB for each message, and blocks the stream of all logs until it finishes.
 	maxOverwritten = 64
 )
 
-// erase deletes a log and overwrites what it held, up to maxOverwritten messages: a purge alone
-// leaves the bytes in the files of the stream until NATS compacts them.
+// erase deletes a log and overwrites up to maxOverwritten of its messages. A purge alone leaves
+// the bytes in the stream's files until NATS compacts them.
 func (l *Log) erase(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseTime)
 	defer cancel()
@@ -340,7 +340,7 @@ func (l *Log) erase(ctx context.Context, id string) error {
 			place = r.place + 1
 			left--
 			if err := l.stream.SecureDeleteMsg(ctx, r.place); err != nil {
-				// The answer does not say whether the message has gone meanwhile.
+				// The error does not say whether the message was already deleted.
 				if _, lost := l.stream.GetMsg(ctx, r.place); !errors.Is(lost, jetstream.ErrMsgNotFound) {
 					return unavailable(err)
 				}

@@ -131,8 +131,8 @@ func (r *RunEvents) Close(id run.ID) {
 	})
 }
 
-// Delete implements run.Publisher. It overwrites nothing: events are encrypted, and there are
-// hundreds of a run.
+// Delete implements run.Publisher. It does not overwrite the events, because they are encrypted and
+// a run has hundreds of them.
 func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
 	return r.log.purge(ctx, string(id))
 }

@@ -60,7 +60,7 @@ func (s Starts) decide(ctx context.Context, traceID, by string) (string, error) 
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return "", unavailable(err)
 		}
-		select { // it is on its way into the stream
+		select { // the stream has not stored the other decision yet
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return "", unavailable(context.Cause(ctx))
@@ -68,8 +68,8 @@ func (s Starts) decide(ctx context.Context, traceID, by string) (string, error) 
 	}
 }
 
-// decided reports whether the stream refused a decision because of another one. One with
-// replicas has an error of its own for another that is being stored.
+// decided reports whether the stream rejected a decision because another decision exists. A
+// replicated stream returns a different error while it is storing the other decision.
 func decided(err error) bool {
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)

@@ -22,7 +22,7 @@ func TestTheFirstDecisionAboutAStartCounts(t *testing.T) {
 			t.Errorf("begin what another executor began: %v, %v", may, err)
 		}
 		if voided, err := other.Void(ctx, "trc_begun"); err != nil || voided {
-			t.Errorf("void what an executor began: %v, %v", voided, err)
+			t.Errorf("void a started execution: %v, %v", voided, err)
 		}
 		for range 2 {
 			if voided, err := other.Void(ctx, "trc_lost"); err != nil || !voided {
@@ -35,7 +35,7 @@ func TestTheFirstDecisionAboutAStartCounts(t *testing.T) {
 	})
 }
 
-// replicated is the JetStream of a stream with replicas, in which another decision is on its way.
+// replicated is the JetStream of a replicated stream that is storing another decision.
 type replicated struct {
 	jetstream.JetStream
 	asked int
@@ -58,9 +58,9 @@ func TestADecisionOnItsWayIsWaitedFor(t *testing.T) {
 		t.Fatalf("begin: %v, %v", may, err)
 	}
 	if voided, err := other().Void(ctx, "trc_begun"); err != nil || voided {
-		t.Errorf("void what an executor began: %v, %v", voided, err)
+		t.Errorf("void a started execution: %v, %v", voided, err)
 	}
-	if voided, err := other().Void(ctx, "trc_new"); err != nil || !voided { // the other one did not come
+	if voided, err := other().Void(ctx, "trc_new"); err != nil || !voided { // the other decision was never stored
 		t.Errorf("void: %v, %v", voided, err)
 	}
 }

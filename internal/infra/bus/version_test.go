@@ -69,7 +69,8 @@ func TestOldServersAreRefused(t *testing.T) {
 	}
 }
 
-// Of two connections, one that came back to an old server counts, whatever the other has.
+// TestOneConnectionToAnOldServer checks that Ready fails if either connection reconnects to an old
+// server.
 func TestOneConnectionToAnOldServer(t *testing.T) {
 	old, err := nats.Connect(fakeNATS(t, `{"server_id":"X","server_name":"old","proto":1,"max_payload":8388608,"version":"2.10.27","headers":true}`))
 	if err != nil {

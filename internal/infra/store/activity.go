@@ -13,17 +13,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// activityStore is the activity.Store: the audit trail, and what still runs.
+// activityStore implements activity.Store on the audit trail and the running executions.
 type activityStore struct{ db *DB }
 
 var _ activity.Store = (*activityStore)(nil)
 
-// Activity is the store of who ran what.
+// Activity returns the activity.Store.
 func (db *DB) Activity() activity.Store { return &activityStore{db} }
 
 func activityPlace(traceID string) string { return "activity_texts/" + traceID }
 
-// sealActivity returns nil for no text.
+// sealActivity encrypts a text. It returns nil for "".
 func (db *DB) sealActivity(of tenant.ID, traceID, text string) []byte {
 	if text == "" {
 		return nil
@@ -31,7 +31,7 @@ func (db *DB) sealActivity(of tenant.ID, traceID, text string) []byte {
 	return db.seal.SealFor(of, []byte(text), activityPlace(traceID))
 }
 
-// keepText keeps a text as long as the tenant's audit rows.
+// keepText stores a text with the retention of the tenant's audit rows.
 func keepText(ctx context.Context, b *batch, of tenant.ID, traceID string, sealed []byte) error {
 	if sealed == nil {
 		return nil
@@ -41,8 +41,8 @@ func keepText(ctx context.Context, b *batch, of tenant.ID, traceID string, seale
 		of, traceID, sealed, of, int64(audit.DefaultRetention/day))
 }
 
-// Cursors say whether the last entry of a page was a row of the trail or still ran. Of entries
-// of the same time the former come first.
+// A cursor records whether a page ended with an audit row or a running execution. At equal times,
+// audit rows come first.
 const (
 	wasRow = "r"
 	ran    = "e"
@@ -86,7 +86,7 @@ func (s *activityStore) Activity(ctx context.Context, f activity.Filter) ([]acti
 	return page, next, s.db.read.wrap(step, s.name(ctx, f.Tenant, page))
 }
 
-// rows are those of the audit trail.
+// rows returns entries from the audit trail.
 func (s *activityStore) rows(ctx context.Context, f *activity.Filter, after *place) ([]activity.Entry, error) {
 	if f.Status == activity.Running {
 		return nil, nil
@@ -97,7 +97,7 @@ func (s *activityStore) rows(ctx context.Context, f *activity.Filter, after *pla
 	q.same("exit_status", f.Status)
 	q.partial("sandbox", f.Sandbox)
 	if after != nil {
-		id := int64(0) // an entry that ran comes after all rows of its time
+		id := int64(0) // a running execution follows all rows of its time
 		if text, ok := strings.CutPrefix(after.id, wasRow); ok {
 			var err error
 			if id, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -114,7 +114,8 @@ func (s *activityStore) rows(ctx context.Context, f *activity.Filter, after *pla
 	})
 }
 
-// running are the executions that have not ended. The plan of their tenant bounds them.
+// running returns entries for the executions that have not ended. The tenant's plan limits their
+// number.
 func (s *activityStore) running(ctx context.Context, f *activity.Filter, after *place) ([]activity.Entry, error) {
 	if f.Status != "" && f.Status != activity.Running || f.Sandbox != "" {
 		return nil, nil
@@ -138,7 +139,7 @@ func (s *activityStore) running(ctx context.Context, f *activity.Filter, after *
 	})
 }
 
-// entryOf is the entry of an execution that runs.
+// entryOf returns the entry of a running execution.
 func entryOf(e *execution.Execution) activity.Entry {
 	row := audit.Row{
 		TraceID: e.TraceID, Tenant: e.Tenant, Key: e.Key, Environment: e.Environment, Source: string(e.Source), Agent: e.Agent, SessionID: e.Turn,
@@ -151,10 +152,10 @@ func entryOf(e *execution.Execution) activity.Entry {
 	return activity.Entry{Row: row, Running: true}
 }
 
-// activityConditions are those that rows and executions share. The second condition of a
-// partial index is repeated as the index has it.
+// activityConditions adds the conditions that audit rows and executions share. It repeats the
+// predicate of a partial index, so that the database uses the index.
 func (q *selection) activityConditions(f *activity.Filter, agent, session, turn string) {
-	if f.Key != "" { // with its tokens, whose ids begin with its digits
+	if f.Key != "" { // include the key's tokens, whose ids start with the key's digits
 		tokens := "tok_" + strings.TrimPrefix(f.Key, "key_") + "_"
 		q.add(` AND (key_id = ? OR key_id >= ? AND key_id < ?)`, f.Key, tokens, tokens+"~")
 	}
@@ -187,22 +188,22 @@ func (q *selection) activityConditions(f *activity.Filter, agent, session, turn 
 	}
 }
 
-// same adds the condition that a column has a value, unless that is "".
+// same requires that a column equals value, unless value is "".
 func (q *selection) same(column, value string) {
 	if value != "" {
 		q.add(` AND `+column+` = ?`, value)
 	}
 }
 
-// partial is same for a column with an index of what is not "".
+// partial is same for a column whose partial index leaves out "".
 func (q *selection) partial(column, value string) {
 	if value != "" {
 		q.add(` AND `+column+` = ? AND `+column+` <> ''`, value)
 	}
 }
 
-// shownTexts are the texts of tenants that keep texts now: where that was turned off, what was kept
-// before is not shown any more.
+// shownTexts selects the texts of tenants that currently keep texts. If a tenant turned texts off,
+// Atoll hides the older texts too.
 const shownTexts = `(SELECT tenant, trace_id, text FROM activity_texts WHERE EXISTS (SELECT 1 FROM tenants WHERE id = activity_texts.tenant AND audit_text)) AS shown`
 
 // name adds the names and texts of entries.
@@ -233,10 +234,10 @@ func (s *activityStore) name(ctx context.Context, of tenant.ID, page []activity.
 	return nil
 }
 
-// inOne is how many ids a query asks for.
+// inOne limits the ids in one query.
 const inOne = 500
 
-// lookUp reads a column of the rows that entries name.
+// lookUp maps the ids that name returns for the entries to a column of their rows.
 func (s *activityStore) lookUp(ctx context.Context, table, column, id string, of tenant.ID, page []activity.Entry, name func(*activity.Entry) string) (map[string][]byte, error) {
 	var ids []string
 	for i := range page {

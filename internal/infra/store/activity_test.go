@@ -19,13 +19,13 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
-// worked is a database with calls of every kind of the tenants a and b.
+// worked is a database with calls of every kind by the tenants a and b.
 type worked struct {
 	db      *store.DB
 	running string // trace id
 }
 
-// secretText is what no column may hold in plain.
+// secretText must not appear unencrypted in any column.
 const secretText = "curl https://plain.example"
 
 func work(t *testing.T, open opener) *worked {
@@ -71,7 +71,7 @@ func (w *worked) list(t *testing.T, f activity.Filter) (out []string) {
 	page, next, err := w.db.Activity().Activity(t.Context(), f)
 	must(t, err)
 	if next != "" {
-		t.Error("there is more than a page")
+		t.Error("got more than one page")
 	}
 	for i := range page {
 		out = append(out, page[i].Source+"/"+string(page[i].ExitStatus))
@@ -79,8 +79,8 @@ func (w *worked) list(t *testing.T, f activity.Filter) (out []string) {
 	return out
 }
 
-// testActivity: the trail and what still runs are one list, with names, texts and cost, in which
-// every filter finds what it should and nothing of another tenant's.
+// testActivity checks that one list contains audit rows and running executions with names, texts
+// and cost. Every filter must return the expected entries and none of another tenant.
 func testActivity(t *testing.T, open opener) {
 	w := work(t, open)
 	all := []string{"response/", "file_read/error", "process/error", "response/ok"}
@@ -117,7 +117,7 @@ func testActivity(t *testing.T, open opener) {
 	must(t, err)
 	still, file, process, code := page[0], page[1], page[2], page[3]
 	if !still.Running || still.TraceID != w.running || still.Agent != "agt_1" || still.SessionID != "sess_1" || still.Turn != "turn_1" || still.Text != "" {
-		t.Errorf("what runs is %+v", still)
+		t.Errorf("running: %+v", still)
 	}
 	if code.Text != secretText || code.Credits != 0.25 || code.KeyName != "ci" || code.EnvironmentName != "main" || code.Kind() != activity.Code {
 		t.Errorf("the code is %+v", code)
@@ -130,7 +130,7 @@ func testActivity(t *testing.T, open opener) {
 	testActivityPages(t, w)
 }
 
-// testActivityTextsOff: while a tenant keeps no texts, those from before are not shown.
+// testActivityTextsOff checks that Atoll hides older texts while a tenant keeps no texts.
 func testActivityTextsOff(t *testing.T, w *worked) {
 	ctx := t.Context()
 	for _, on := range []bool{false, true} {
@@ -144,7 +144,7 @@ func testActivityTextsOff(t *testing.T, w *worked) {
 	}
 }
 
-// testActivityAtRest: texts are encrypted, and go with the audit rows that they are of.
+// testActivityAtRest checks that texts are encrypted and are deleted with their audit rows.
 func testActivityAtRest(t *testing.T, w *worked) {
 	rows, err := w.db.SQL().QueryContext(t.Context(), `SELECT text FROM activity_texts`)
 	must(t, err)
@@ -171,8 +171,8 @@ func testActivityAtRest(t *testing.T, w *worked) {
 	}
 }
 
-// testActivityPages: pages go on after each other, past the border between what runs and what
-// has ended, and a cursor is good for its tenant alone.
+// testActivityPages checks that pages continue across the boundary between running and ended
+// calls, and that a cursor works only for its tenant.
 func testActivityPages(t *testing.T, w *worked) {
 	var got []string
 	f := activity.Filter{Tenant: "a", Limit: 1}

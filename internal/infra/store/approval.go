@@ -14,12 +14,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// approvals is the approval.Store.
+// approvals implements approval.Store.
 type approvals struct{ db *DB }
 
 var _ approval.Store = (*approvals)(nil)
 
-// Approvals is the store of tool calls that wait for a decision.
+// Approvals returns the approval.Store.
 func (db *DB) Approvals() approval.Store { return &approvals{db} }
 
 func argumentsPlace(id approval.ID) string { return "approvals/arguments/" + string(id) }
@@ -27,7 +27,7 @@ func reasonPlace(id approval.ID) string    { return "approvals/reason/" + string
 
 const approvalColumns = `seq, id, tenant, key_id, environment, session, run, event, item, thread, agent, tool, server, arguments, status, reason, decided_by, next, created_at, deadline, decided_at`
 
-// approvalRow is an approval with its place in lists.
+// approvalRow is an approval with its position in lists.
 type approvalRow struct {
 	approval.Approval
 	seq int64
@@ -54,7 +54,7 @@ func (db *DB) scanApproval(sc scanner) (r approvalRow, err error) {
 		place  string
 		to     *string
 	}{{arguments, argumentsPlace(a.ID), &a.Arguments}, {reason, reasonPlace(a.ID), &a.Reason}} {
-		if len(text.sealed) == 0 { // of a call from before there were approvals, or none
+		if len(text.sealed) == 0 { // the call has no arguments, or predates approvals
 			continue
 		}
 		plain, err := db.seal.OpenFor(a.Tenant, text.sealed, text.place)
@@ -81,7 +81,7 @@ func (s *approvals) List(ctx context.Context, f approval.Filter) ([]approval.App
 	}
 	q, list := &selection{}, "approvals/"+f.Tenant
 	q.add(`SELECT `+approvalColumns+` FROM approvals WHERE tenant = ?`, f.Tenant)
-	if f.Status == approval.Pending { // as the partial index has it
+	if f.Status == approval.Pending { // repeats the predicate of the partial index
 		q.add(` AND status = 'pending'`)
 	} else {
 		q.same("status", string(f.Status))
@@ -114,7 +114,7 @@ func (s *approvals) List(ctx context.Context, f approval.Filter) ([]approval.App
 	return out, next, nil
 }
 
-// insertApproval adds an approval that waits.
+// insertApproval adds a pending approval.
 func (db *DB) insertApproval(ctx context.Context, b *batch, a *approval.Approval) error {
 	return b.later(ctx, `INSERT INTO approvals (id, tenant, key_id, environment, session, run, event, item, thread, agent, tool, server, arguments, status, created_at, deadline)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
@@ -122,7 +122,7 @@ func (db *DB) insertApproval(ctx context.Context, b *batch, a *approval.Approval
 		db.seal.SealFor(a.Tenant, []byte(a.Arguments), argumentsPlace(a.ID)), micros(a.CreatedAt), maybeMicros(&a.Deadline))
 }
 
-// askInSession adds the approvals that a turn's end waits for.
+// askInSession adds the approvals that a session waits for at the end of a turn.
 func (db *DB) askInSession(ctx context.Context, b *batch, id run.ID, session string, end *run.ToldState, at time.Time) error {
 	base := approval.Approval{Session: session, Run: id, CreatedAt: at, Deadline: end.Until}
 	for _, w := range end.Waits {
@@ -147,7 +147,7 @@ func (db *DB) askInSession(ctx context.Context, b *batch, id run.ID, session str
 	return nil
 }
 
-// outcomeOf is what an answer makes of its approval.
+// outcomeOf returns the status that an answer gives its approval.
 func outcomeOf(a *run.Answer) approval.Status {
 	switch {
 	case a.Expired:
@@ -160,8 +160,8 @@ func outcomeOf(a *run.Answer) approval.Status {
 	return approval.Denied
 }
 
-// decideInSession notes the decisions among answers. next is the turn that goes on with them,
-// and with those before them; "" for none yet. done says that no call of the session is left.
+// decideInSession records the decisions in answers. next is the turn that continues with them and
+// with earlier decisions; "" if no turn does yet. done says that no call of the session waits.
 func (db *DB) decideInSession(ctx context.Context, b *batch, of tenant.ID, session string, answers []run.Answer, next run.ID, done bool, at time.Time) error {
 	for i := range answers {
 		a := &answers[i]
@@ -182,13 +182,13 @@ func (db *DB) decideInSession(ctx context.Context, b *batch, of tenant.ID, sessi
 	if next != "" {
 		return b.later(ctx, `UPDATE approvals SET next = ? WHERE session = ? AND session <> '' AND next = '' AND status IN ('approved', 'denied')`, string(next), session)
 	}
-	if done { // what was approved and not made is not made any more
+	if done { // the session will not make the remaining approved calls
 		return b.later(ctx, `UPDATE approvals SET status = 'cancelled', decided_at = ? WHERE session = ? AND session <> '' AND status = 'pending'`, micros(at), session)
 	}
 	return nil
 }
 
-// decide notes a decision.
+// decide records a decision.
 func (db *DB) decide(ctx context.Context, b *batch, of tenant.ID, id approval.ID, status approval.Status, d *run.Decision, at time.Time) error {
 	var reason []byte
 	if d.Reason != "" {
@@ -212,8 +212,8 @@ func (db *DB) ask(ctx context.Context, b *batch, r *run.Run, asks []run.Asks) er
 	return nil
 }
 
-// settle notes the decisions that a response begins with. One that contradicts what is on record
-// is refused, and then nothing is written.
+// settle records the decisions that a response starts with. If one contradicts the record, settle
+// rejects the response and writes nothing.
 func (db *DB) settle(ctx context.Context, b *batch, r *run.Run, said []run.Said) (refused, err error) {
 	if len(said) == 0 {
 		return nil, nil
@@ -228,7 +228,7 @@ func (db *DB) settle(ctx context.Context, b *batch, r *run.Run, said []run.Said)
 	known := make([]*approval.Approval, len(said))
 	for i := range said {
 		a, err := db.scanApproval(b.row(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE tenant = ? AND item = ? AND item <> ''`+b.pool.forUpdate(), r.Tenant, said[i].Item))
-		if errors.Is(err, sql.ErrNoRows) { // the client carries it, or an earlier version asked
+		if errors.Is(err, sql.ErrNoRows) { // only the client keeps the response, or an earlier version asked
 			continue
 		}
 		if err != nil {
@@ -263,7 +263,7 @@ func statusOf(approve bool) approval.Status {
 	return approval.Denied
 }
 
-// contradicts refuses what a client says where it was decided otherwise, or came too late.
+// contradicts rejects a client's decision that differs from the recorded one or comes too late.
 func contradicts(a *approval.Approval, d *run.Said, now time.Time) error {
 	late := !a.Deadline.IsZero() && !now.Before(a.Deadline)
 	switch {
@@ -289,8 +289,8 @@ func (s *approvals) Decide(ctx context.Context, t tenant.ID, id approval.ID, d a
 		if err != nil {
 			return err
 		}
-		// All of the response are locked: of two decisions at the same moment, one sees the other, and
-		// so that none is left.
+		// Lock all approvals of the response. Of two concurrent decisions, the later one then sees
+		// the other, and finds that no call is left.
 		rows, err := b.rows(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE tenant = ? AND session = ''
 			AND run = (SELECT run FROM approvals WHERE tenant = ? AND id = ? AND session = '') ORDER BY seq`+b.pool.forUpdate(), t, t, string(id))
 		found, err := collect(rows, err, s.db.scanApproval)
@@ -329,7 +329,7 @@ func (s *approvals) Decide(ctx context.Context, t tenant.ID, id approval.ID, d a
 	return all, task.err
 }
 
-// record notes a decision over a call of a response, with its audit row.
+// record stores a decision about a call of a response, with its audit row.
 func (s *approvals) record(ctx context.Context, b *batch, a *approval.Approval, status approval.Status, d *run.Decision, at time.Time) error {
 	if err := s.db.decide(ctx, b, a.Tenant, a.ID, status, d, at); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (s *approvals) Expire(ctx context.Context, limit int) (n int, err error) {
 		if b.pool.postgres {
 			lock = ` FOR UPDATE SKIP LOCKED`
 		}
-		// With those of the same response that are approved, and whose calls are not made.
+		// Include the response's approved calls: the response cannot make them without the others.
 		rows, err := b.rows(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE session = '' AND next = '' AND status IN ('pending', 'approved')
 			AND run IN (SELECT run FROM approvals WHERE status = 'pending' AND session = '' AND deadline <= ? ORDER BY deadline LIMIT ?)`+lock, micros(now), limit)
 		late, err := collect(rows, err, s.db.scanApproval)

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
-// asking is a response that has ended, and waits for approvals.
+// asking stores a response that has ended and waits for approvals.
 func asking(t *testing.T, db *store.DB, tenant string, within time.Duration, items ...string) *run.Run {
 	t.Helper()
 	r := &run.Run{ID: run.NewID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Sandbox: "sbx_1", Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()}
@@ -34,7 +34,7 @@ func asking(t *testing.T, db *store.DB, tenant string, within time.Duration, ite
 	return r
 }
 
-// goOn begins a response that continues another with what a client says.
+// goOn starts a response that continues another with the client's decisions.
 func goOn(t *testing.T, db *store.DB, of *run.Run, said ...run.Said) (*run.Run, error) {
 	t.Helper()
 	r := &run.Run{ID: run.NewID(), Tenant: of.Tenant, Key: "key_2", Environment: "env_1", Sandbox: of.Sandbox, Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()}
@@ -50,8 +50,8 @@ func approvalsOf(t *testing.T, db *store.DB, f approval.Filter) []approval.Appro
 	return all
 }
 
-// testApprovals: what a response asks is on record with its end, is decided over once, goes on
-// with the next response, expires, and goes with its response.
+// testApprovals checks that the store records approvals when a response ends, accepts one decision
+// for each, links them to the next response, and deletes them with their response.
 func testApprovals(t *testing.T, open opener) {
 	db := open(t)
 	ctx, s := t.Context(), db.Approvals()
@@ -88,7 +88,7 @@ func testApprovals(t *testing.T, open opener) {
 		t.Errorf("the trail has %+v", rows)
 	}
 
-	// A response that contradicts it is not begun, and writes nothing.
+	// A response that contradicts the decision fails and writes nothing.
 	before := approvalsOf(t, db, approval.Filter{Tenant: "a"})
 	refused, err := goOn(t, db, r, run.Said{Item: "mcpr_2", Approve: true}, run.Said{Item: "mcpr_1", Approve: false})
 	if fault.KindOf(err) != fault.Conflict {
@@ -118,8 +118,8 @@ func testApprovals(t *testing.T, open opener) {
 	testApprovalsAtOnce(t, db)
 }
 
-// testApprovalsExpire: the deadline denies what waits, with what was approved beside it; a client
-// may then deny, and not approve.
+// testApprovalsExpire checks that the deadline denies pending calls and the approved calls of the
+// same response. Afterwards a client may deny them, but not approve them.
 func testApprovalsExpire(t *testing.T, db *store.DB) {
 	ctx, s := t.Context(), db.Approvals()
 	r := asking(t, db, "a", -time.Second, "mcpr_5", "mcpr_6")
@@ -150,7 +150,7 @@ func testApprovalsExpire(t *testing.T, db *store.DB) {
 	if must(t, err); len(rows) != 2 || rows[0].Key != "" {
 		t.Errorf("the trail has %+v", rows)
 	}
-	// Pages.
+	// List the approvals page by page.
 	var seen []approval.ID
 	f := approval.Filter{Tenant: "a", Page: agent.Page{Limit: 2}}
 	for range 5 {
@@ -168,8 +168,8 @@ func testApprovalsExpire(t *testing.T, db *store.DB) {
 	}
 }
 
-// testApprovalsAtOnce: of the decisions over all calls of a response that come at the same moment, one
-// finds that no call is left, so the response goes on.
+// testApprovalsAtOnce checks that exactly one of several concurrent decisions finds that no call of
+// the response is left, so that the response continues.
 func testApprovalsAtOnce(t *testing.T, db *store.DB) {
 	s := db.Approvals()
 	for range 40 {
@@ -183,7 +183,7 @@ func testApprovalsAtOnce(t *testing.T, db *store.DB) {
 			}()
 		}
 		if first, second := <-last, <-last; !first && !second {
-			t.Fatal("both are decided over, and each found that the other was not")
+			t.Fatal("each decision found the other call undecided")
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// TestOutcomeOf: what is on record of an approval follows from the answer, and from no word of a
+// TestOutcomeOf checks that the recorded status depends on the answer, and never on the text of the
 // caller's reason.
 func TestOutcomeOf(t *testing.T) {
 	for want, a := range map[approval.Status]run.Answer{

@@ -111,7 +111,7 @@ var auditTable = newTable("audit_rows",
 
 func scanAudit(s scanner) (r audit.Row, err error) { return r, auditTable.scan(s, &r) }
 
-// scanBare reads a row as it is shown.
+// scanBare reads a row without the commitment, as lists return it.
 func scanBare(s scanner) (audit.Row, error) {
 	r, err := scanAudit(s)
 	return r.Bare(), err

@@ -7,10 +7,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// erasures is the tenant.ErasureStore.
+// erasures implements tenant.ErasureStore.
 type erasures struct{ db *DB }
 
-// Erasures deletes what tenants leave behind.
+// Erasures returns the tenant.ErasureStore.
 func (db *DB) Erasures() tenant.ErasureStore { return &erasures{db} }
 
 func (s *tenants) DeleteTenant(ctx context.Context, id tenant.ID, events ...tenant.PolicyEvent) (tenant.Tenant, error) {
@@ -59,7 +59,7 @@ func (s *erasures) Remains(ctx context.Context, id tenant.ID) (r tenant.Remains,
 			(SELECT count(*) FROM sandboxes WHERE tenant = ? AND state <> 'destroyed'),
 			(SELECT coalesce(min(executor), '') FROM sandboxes WHERE tenant = ? AND state <> 'destroyed')`, id, id, id, id).
 		Scan(&r.Executions, &r.Runs, &r.Sandboxes, &r.Executor)
-	return r, s.db.read.wrap("look what is left of a tenant", err)
+	return r, s.db.read.wrap("count the remaining work of a tenant", err)
 }
 
 func (s *erasures) ExpireRuns(ctx context.Context, id tenant.ID) error {
@@ -67,9 +67,9 @@ func (s *erasures) ExpireRuns(ctx context.Context, id tenant.ID) error {
 	return s.db.write.wrap("expire the runs of a tenant", err)
 }
 
-// tenantRows are the tables with rows of tenants by their primary keys, in an order that foreign
-// keys allow. Rows of executions and runs are not among them: they go with what they have left
-// elsewhere. Rows of other tables go with those that they refer to.
+// tenantRows lists the tables with rows of tenants and their primary keys, in an order that
+// satisfies foreign keys. It leaves out executions and runs, which the purge deletes together with
+// their data outside the database. Other tables cascade from their foreign keys.
 var tenantRows = []struct{ table, key string }{
 	{"grants", "id"}, {"connections", "id"}, {"tokens", "id"}, {"keys", "id"}, {"templates", "tenant, name"}, {"model_keys", "tenant, model"},
 	{"snapshots", "id"}, {"sandboxes", "id"}, {"environments", "id"},
@@ -90,7 +90,7 @@ func (s *erasures) Erase(ctx context.Context, id tenant.ID, most int) (int, erro
 	return 0, nil
 }
 
-// erase deletes rows of one table. Readers of a session are told that it is gone.
+// erase deletes rows of one table. It notifies the readers of deleted sessions.
 func (s *erasures) erase(ctx context.Context, table, key string, id tenant.ID, most int) (n int, err error) {
 	first, _, _ := strings.Cut(key, ",")
 	err = s.db.write.transact(ctx, func(t *tx) error {

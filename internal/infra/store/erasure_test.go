@@ -10,14 +10,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// keptTables are the tables with rows of tenants that deleting a tenant leaves.
+// keptTables lists the tables whose rows remain after a tenant's deletion.
 var keptTables = []string{"audit_rows", "audit_seals", "audit_members", "audit_unsealed", "policy_events"}
 
-// endedTables are those whose rows go with what they have left elsewhere.
+// endedTables lists the tables whose rows the purge deletes with their data outside the database.
 var endedTables = []string{"executions", "execution_metadata", "runs"}
 
-// TestErasure deletes a tenant that has rows in every table, as all versions have written them.
-// A table that a later version adds is found here.
+// TestErasure checks that deleting a tenant clears its rows, as all versions wrote them, from every
+// table. It fails for a new table that tenantRows lacks.
 func TestErasure(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
 		c := fresh()
@@ -45,7 +45,7 @@ func TestErasure(t *testing.T) {
 		e := db.Erasures()
 
 		event := tenant.PolicyEvent{Tenant: "ten_1", Actor: "key_admin", Field: "tenant", Old: "acme", New: "deleted"}
-		for range 2 { // asking again changes nothing
+		for range 2 { // repeating the deletion changes nothing
 			gone, err := db.Tenants().DeleteTenant(ctx, "ten_1", event)
 			if err != nil || gone.DeletedAt == nil || gone.DisabledAt == nil || gone.ErasedAt != nil {
 				t.Fatalf("deleting it: %+v, %v", gone, err)
@@ -60,7 +60,7 @@ func TestErasure(t *testing.T) {
 		if r, err := e.Remains(ctx, "ten_1"); err != nil || r.Sandboxes == 0 || r.Executor != "exe_1" || !r.Any() {
 			t.Errorf("remains %+v, %v", r, err)
 		}
-		// What drivers and executors do.
+		// Simulate the drivers and executors.
 		exec(`UPDATE runs SET due_at = NULL, ended_at = 1, holder = '' WHERE tenant = 'ten_1'`)
 		exec(`UPDATE executions SET status = 'cancelled', completed_at = 1 WHERE tenant = 'ten_1' AND status = 'running'`)
 		if err := e.ExpireRuns(ctx, "ten_1"); err != nil {
@@ -110,7 +110,7 @@ func TestErasure(t *testing.T) {
 	})
 }
 
-// checkErased checks what is left of the tenant ten_1, which was called acme, and of another.
+// checkErased checks the remaining records of the tenant ten_1, formerly acme, and of other.
 func checkErased(ctx context.Context, t *testing.T, db *DB, other tenant.Tenant) {
 	t.Helper()
 	if all, err := db.Tenants().Tenants(ctx); err != nil || len(all) != 1 || all[0].ID != other.ID {
@@ -145,7 +145,7 @@ func idsOf(all []*execution.Execution) (ids []string) {
 	return ids
 }
 
-// tenantTables are the tables with a column for the tenant.
+// tenantTables returns the tables with a tenant column.
 func tenantTables(ctx context.Context, t *testing.T, db *DB) []string {
 	t.Helper()
 	query := `SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'tenant' WHERE m.type = 'table'`

@@ -244,8 +244,8 @@ func sources(t *testing.T, c Config) (all []int64) {
 	return all
 }
 
-// writeThrough has a database written by some versions, one after the other. It returns all
-// versions of which there are rows.
+// writeThrough writes a database with some versions, one after the other. It returns every version
+// that wrote rows.
 func writeThrough(t *testing.T, c Config, through []int64) (written []int64) {
 	t.Helper()
 	ctx := t.Context()

@@ -10,19 +10,19 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// agentDay names a sum of what an agent used in a session.
+// agentDay is the key of an agent's daily usage in a session.
 type agentDay struct {
 	tenant         string
 	day            int64
 	agent, session string
 }
 
-// compare orders sums as every transaction changes them.
+// compare defines the order in which every transaction updates sums, which prevents deadlocks.
 func (d agentDay) compare(o agentDay) int {
 	return cmp.Or(cmp.Compare(d.tenant, o.tenant), cmp.Compare(d.day, o.day), cmp.Compare(d.agent, o.agent), cmp.Compare(d.session, o.session))
 }
 
-// agentSum is what b adds to a sum.
+// agentSum returns the amounts that b adds to a sum.
 func (b *batch) agentSum(key agentDay) *daySum {
 	key.agent, key.session = storable(key.agent), storable(key.session)
 	if b.agents == nil {
@@ -36,7 +36,7 @@ func (b *batch) agentSum(key agentDay) *daySum {
 	return sum
 }
 
-// addAgentDays adds what a batch's agents have used to the sums.
+// addAgentDays adds the usage of a batch's agents to the daily sums.
 func addAgentDays(ctx context.Context, b *batch) error {
 	for _, d := range slices.SortedFunc(maps.Keys(b.agents), agentDay.compare) {
 		u := b.agents[d]
@@ -57,7 +57,7 @@ func addAgentDays(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// Groups implements usage.Store. Money is summed up in two parts, which do not overflow.
+// Groups implements usage.Store. It sums money in two parts to avoid an overflow.
 func (s *usageStore) Groups(ctx context.Context, f usage.GroupFilter) ([]usage.Group, error) {
 	session := `''`
 	if f.Sessions {

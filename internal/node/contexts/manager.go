@@ -6,14 +6,14 @@
 // mislead only the caller that runs that program. So every message is bounded and checked, and
 // the first one that no script of ours writes ends the context.
 //
-// To the script, each piece is a line "ID LENGTH" and that many bytes of code. A third word,
-// key or ?, belongs to a run with a key, which Python alone takes: the script remembers the
-// last key, starts none twice, and answers began, known or unknown. From the script come JSON
-// lines of up to 10 MiB: ready, display, result, error, and last done, then a blank. The
-// daemon forwards what came earlier on standard output and error before each line.
+// Atoll sends each piece as a line "ID LENGTH" followed by LENGTH bytes of code. A third word,
+// the run's key or ?, marks a run with a key, which only Python supports: the script remembers
+// the last key, never starts a key twice, and answers began, known or unknown. The script sends
+// JSON lines of up to 10 MiB: ready, display, result, error, and finally done, then a blank. The
+// daemon forwards earlier standard output and standard error before each line.
 //
-// Node.js is interrupted by SIGINT, then SIGURG, which reaches a thread that the first await
-// starts (about 40 ms and 10 MB) and that asks V8 to stop the code 200 ms later.
+// Atoll interrupts Node.js with SIGINT, then SIGURG. A thread that the first await starts (about
+// 40 ms and 10 MB) receives SIGURG and asks V8 to stop the code 200 ms later.
 //
 // Contexts are found by the ids of their processes, which the sandbox's daemon keeps:
 // nothing of them is lost when the server restarts.
@@ -84,7 +84,7 @@ type key struct {
 // state is what is known of a context besides its process.
 type state struct {
 	busy   bool          // guarded by Contexts.mu
-	asked  chan struct{} // guarded by Contexts.mu; gets a value when the run is to be interrupted
+	asked  chan struct{} // guarded by Contexts.mu; receives a value for each interrupt
 	cursor process.Seq   // the rest belongs to the run
 	run    int64         // the last one's number
 }
@@ -362,7 +362,7 @@ func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) err
 	if err == nil {
 		select {
 		case asked <- struct{}{}:
-		default: // nothing runs, or the run repeats an interrupt already
+		default: // no run, or the run is already repeating an interrupt
 		}
 	}
 	return nameUnknown(id, err)

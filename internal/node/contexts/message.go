@@ -36,10 +36,10 @@ type message struct {
 	ExitCode  *int               `json:"exit_code"`
 }
 
-// forms are a display's, of which no more are decoded than there may be.
+// forms are the forms of a display. Decoding stops at maxForms.
 type forms map[string]jsontext.Value
 
-// UnmarshalJSONFrom reads an object.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (f *forms) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return members(d, '{', maxForms, func() error {
 		name, err := d.ReadToken()
@@ -56,10 +56,10 @@ func (f *forms) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-// lines are a traceback's, likewise.
+// lines are the lines of a traceback. Decoding stops at maxTrace.
 type lines []string
 
-// UnmarshalJSONFrom reads a list of strings.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (l *lines) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return members(d, '[', maxTrace, func() error {
 		var line string
@@ -69,8 +69,8 @@ func (l *lines) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-// members calls read for each member of an object or list, of which there are at most most; null
-// has none.
+// members calls read for each member of an object or list, and fails after most members. It accepts
+// null as empty.
 func members(d *jsontext.Decoder, kind jsontext.Kind, most int, read func() error) error {
 	opened, err := d.ReadToken()
 	if err != nil || opened.Kind() == 'n' {

@@ -63,7 +63,8 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// held is how many bytes a function holds at most, about: the collector runs all the time meanwhile.
+// held returns the approximate peak memory of f in bytes. It runs the garbage collector
+// continuously to measure only live memory.
 func held(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	runtime.GC()
@@ -83,8 +84,8 @@ func held(f func()) uint64 {
 	}
 }
 
-// TestDisplaysAreNotInflated: what a program shows takes a few times its text in this process, of
-// however many elements it is made.
+// TestDisplaysAreNotInflated checks that a display takes at most a few times its text in memory,
+// however many elements it contains.
 func TestDisplaysAreNotInflated(t *testing.T) {
 	covers, err := redact.New(redact.Config{Secrets: []string{"hunter2-secret"}})
 	if err != nil {

@@ -123,7 +123,7 @@ func TestTasks(t *testing.T) {
 	t.Error("a task does not go on between runs")
 }
 
-// TestALoopOfAThread: a program may run the event loop that it found in a thread of its own.
+// TestALoopOfAThread checks that a program may run the context's event loop in another thread.
 func TestALoopOfAThread(t *testing.T) {
 	r := newRig(t)
 	o := r.run("python", `import asyncio, threading
@@ -141,8 +141,8 @@ async def f(): return 5`)
 	}
 }
 
-// TestATaskInTheWay: an interrupt ends a task that keeps the context from the next piece, and
-// the context goes on.
+// TestATaskInTheWay checks that an interrupt ends a task that blocks the next piece of code, and
+// that the context survives.
 func TestATaskInTheWay(t *testing.T) {
 	r := newRig(t)
 	r.run("python", "import asyncio, time\nasync def hangs():\n    while True: time.sleep(0.01)\nlast = asyncio.create_task(hangs())\nkept = 6")

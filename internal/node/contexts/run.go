@@ -24,8 +24,8 @@ import (
 // is ended, and has as long again.
 const obeyTime = 5 * time.Second
 
-// repeatPauses are the times before an interrupt is repeated, of which a program that ends
-// at the first has not much.
+// repeatPauses are the pauses before each repeated interrupt. They give a program that obeys the
+// first interrupt time to end.
 var repeatPauses = []time.Duration{300 * time.Millisecond, 1200 * time.Millisecond}
 
 var (
@@ -100,7 +100,7 @@ type run struct {
 	sink  codecontext.Sink
 	obey  time.Duration
 	began time.Time
-	asked <-chan struct{} // gets a value when the run was interrupted
+	asked <-chan struct{} // receives a value for each interrupt
 
 	number   int64   // of the run, as the interpreter is told
 	buffered *buffer // of what may be another run's; nil once it is known to be of this one
@@ -148,7 +148,7 @@ func (r *run) do(ctx context.Context, converse func(context.Context) error) (*co
 	}
 	err := converse(work)
 	end(errDone)
-	repeats.Wait() // or the next run could get its interrupt
+	repeats.Wait() // a late interrupt could hit the next run
 	if !unhook() {
 		if failed := ignoreDone(<-watched); failed != nil && (err == nil || failed.Error() != err.Error()) {
 			err = errors.Join(err, failed)
@@ -232,9 +232,9 @@ func (r *run) interrupt(ctx context.Context) error {
 	return r.u.Guest.Kill(ctx, r.id.Process())
 }
 
-// repeat sends an interrupt that somebody asked for again. A shell that forks the parts of a
-// pipeline takes the first one at the end of the pipeline: a part that it forks after the
-// interrupt never gets it, and one that it is forking loses it as its traps are cleared.
+// repeat resends an interrupt that the caller requested. A shell that starts a pipeline handles the
+// first interrupt only when the pipeline ends. A part that the shell forks later never gets it,
+// and a part that is being forked loses it when the shell clears the traps.
 func (r *run) repeat(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -248,7 +248,7 @@ func (r *run) repeat(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		if interrupt(ctx, r.u.Guest, r.id) != nil {
-			return // the run hears of it, too
+			return // the run gets the same error
 		}
 	}
 }

@@ -275,7 +275,7 @@ type link struct {
 	recent  []recentRefusal     // guarded by told; oldest first
 }
 
-// recentRefusal is a refusal with the time at which the stack told of it.
+// recentRefusal is a refusal with the time at which the network stack reported it.
 type recentRefusal struct {
 	execution.Refusal
 	at time.Time
@@ -353,7 +353,7 @@ func (l *link) remember(r execution.Refusal, at time.Time) {
 	l.recent = append(l.recent, recentRefusal{r, at})
 }
 
-// refusedSince is what was refused since a time, the newest first.
+// refusedSince returns the refusals since a time, newest first.
 func (l *link) refusedSince(since time.Time) (all []execution.Refusal) {
 	l.told.Lock()
 	defer l.told.Unlock()

@@ -239,8 +239,8 @@ func (n Sandboxes) Remove(ctx context.Context, id runtime.ID) error {
 	return errors.Join(os.RemoveAll(n.e.host.socketFolder(id)), disk.RemoveTree(n.e.host.sandboxDir(id)))
 }
 
-// makeFolders makes the folders of a sandbox, and says where it has them. size is how many
-// bytes they may take, 0 for any number.
+// makeFolders creates the folders of a sandbox and returns their mounts. size limits their bytes,
+// 0 for no limit.
 func (h *host) makeFolders(id runtime.ID, size int64) ([]runtime.Mount, error) {
 	owners, err := idmap.Find()
 	if err != nil {

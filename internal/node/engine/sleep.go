@@ -156,7 +156,7 @@ func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 
 // DropCheckpoint implements sandboxes.Engine.
 func (n Sandboxes) DropCheckpoint(ctx context.Context, r sandboxes.Recipe) error {
-	if err := n.EndProcesses(ctx, r); err != nil { // one that was being woken is whole again
+	if err := n.EndProcesses(ctx, r); err != nil { // undoes an interrupted wake
 		return err
 	}
 	n.awoke(r.ID)

@@ -111,7 +111,7 @@ func (x *Executor) takeUpOne(ctx context.Context, t *task) error {
 		x.cfg.Log.Error("cannot run a job that waits", "trace_id", t.job.TraceID, "error", err)
 		t.begun()
 		if p := x.presence; p != nil {
-			p.Release(t.job.TraceID) // else gateways take it for one that goes on
+			p.Release(t.job.TraceID) // otherwise gateways believe that the job continues
 		}
 	}
 	return nil

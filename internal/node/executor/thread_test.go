@@ -176,8 +176,8 @@ func TestAThreadThatCannotBeSavedIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestAProgramSeesItsQuota: the size of the disk that a program with a thread is told is that of its
-// home.
+// TestAProgramSeesItsQuota checks that a program with a thread sees its home's quota as the size of
+// the disk.
 func TestAProgramSeesItsQuota(t *testing.T) {
 	m := start(t, folderFor(t), options{})
 	j := threadJob("t", "", "bash", "head -c 3M /dev/urandom >a; df -B1M --output=size,used ~ | tail -n 1")

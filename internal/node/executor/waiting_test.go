@@ -158,7 +158,7 @@ func TestAnUnreadableJobDoesNotHideTheOthers(t *testing.T) {
 	}
 }
 
-// elsewhere is a bus on which another executor has every turn.
+// elsewhere is a bus on which another executor holds every turn.
 type elsewhere struct{ held map[string]bool }
 
 func (e elsewhere) Hold(id, _ string) error { e.held[id] = true; return nil }
@@ -169,7 +169,7 @@ func (elsewhere) HoldTurn(context.Context, string) error {
 func (elsewhere) ReleaseTurn(string) {}
 func (elsewhere) Drain()             {}
 
-// A job that cannot be taken up does not count as one that this executor has.
+// TestAJobThatIsNotTakenUpIsLetGo checks that an executor releases a job that it cannot start.
 func TestAJobThatIsNotTakenUpIsLetGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "waiting")
 	w, _, _, err := openWaiting(path)

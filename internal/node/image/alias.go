@@ -39,16 +39,16 @@ func (a *Aliases) Named(ctx context.Context, image string) (string, error) {
 // reference is what an image can be asked for as.
 var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$`)
 
-// Resolve returns the name of an image of the store: of what the operator's table
-// says, or of that very name, or the default image where it has the version of the language
-// that is asked for, or what was imported by that reference, or the default image where its
-// version is a later one: then Warning says so. Nothing is fetched.
+// Resolve returns the name of the stored image to use for asked. It tries, in this order: the
+// operator's table, the image with that name, the default image if its language has the requested
+// version, the image imported by that reference, and the default image if its version is later.
+// Warning reports the last case. Resolve fetches nothing.
 func (a *Aliases) Resolve(asked string) (string, error) {
 	name, _, err := a.find(asked)
 	return name, err
 }
 
-// find is Resolve. standIn says that the image found is another version than was asked for.
+// find implements Resolve. standIn reports that the image has another version than requested.
 func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 	if !reference.MatchString(asked) || unclean(asked) {
 		return "", false, fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
@@ -56,7 +56,7 @@ func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 	for _, alias := range aliases(asked) {
 		if name, ok := a.Names[alias]; ok {
 			if _, err := a.Store.Get(name); err != nil {
-				return "", false, fault.Wrap(fault.Invalid, err, "image: "+strconv.Quote(asked)+" is the image "+strconv.Quote(name)+" in this server's image_aliases, which it does not have; have it imported with 'atoll image import --name "+name+" ...'")
+				return "", false, fault.Wrap(fault.Invalid, err, "image: the setting image_aliases maps "+strconv.Quote(asked)+" to the image "+strconv.Quote(name)+", which this server does not have; have the operator import it with 'atoll image import --name "+name+" ...'")
 			}
 			return name, false, nil
 		}
@@ -88,7 +88,7 @@ func (a *Aliases) has(name string) (bool, error) {
 	return err == nil, err
 }
 
-// imported is the image that was imported by a registry's reference; "" if none was.
+// imported returns the image that was imported by a registry reference; "" if none was.
 func (a *Aliases) imported(asked string) (string, error) {
 	if name, ok := pulledName(asked); ok && a.Pull != nil {
 		if there, err := a.has(name); there || err != nil {
@@ -97,7 +97,7 @@ func (a *Aliases) imported(asked string) (string, error) {
 	}
 	reference, err := source.Canonical(asked)
 	if err != nil {
-		return "", nil // nothing can be imported by it
+		return "", nil // not a reference that can be imported
 	}
 	all, err := a.Store.List()
 	if err != nil {

@@ -67,7 +67,7 @@ func TestWhatAnImageIsAskedForAs(t *testing.T) {
 	}
 }
 
-// languages is a store with the default image, and with images imported from a registry.
+// languages returns a store with the default image and images imported from a registry.
 func languages() *Aliases {
 	return &Aliases{
 		Store: shelf{
@@ -121,7 +121,7 @@ func TestAnotherVersionThanWasAskedForIsSaid(t *testing.T) {
 		if got := aliases.Warning(asked, name); (got == "") != (says == "") || !strings.Contains(got, says) {
 			t.Errorf("%s: %q, without %q", asked, got, says)
 		}
-		// The operator's table says what is meant.
+		// The operator's table accepts the other version.
 		exact := aliases.Exact(asked, name)
 		if refuse := says != "" && asked != "python:3.9" && asked != "node:18"; refuse != (fault.KindOf(exact) == fault.Invalid) {
 			t.Errorf("%s, exactly: %v", asked, exact)

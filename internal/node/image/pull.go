@@ -71,9 +71,8 @@ func CheckPull(pattern string) error {
 	return nil
 }
 
-// Provide is Resolve for a caller that is to have the image: with Pull, an image that is
-// missing, or that another version would stand in for, is imported, once for all callers that
-// ask for it meanwhile.
+// Provide is Resolve, but imports the image if it is missing or if another version would stand in
+// for it. It imports only with Pull, and once for all concurrent callers.
 func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	found, standIn, err := a.find(asked)
 	if err == nil && !standIn || a.Pull == nil || err != nil && fault.KindOf(err) != fault.Invalid || a.aliased(asked) {

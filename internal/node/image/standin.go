@@ -11,17 +11,17 @@ import (
 	"github.com/atoll-run/atoll/internal/node/image/source"
 )
 
-// versionMatch says how the version of an image's interpreter compares with the one that a
-// reference asks for.
+// versionMatch compares the version of an image's interpreter with the version that a reference
+// requests.
 type versionMatch int
 
 const (
 	noVersion    versionMatch = iota // no interpreter, an older version, or another major version
-	laterVersion                     // it can stand in, and Warning says so
+	laterVersion                     // the image can stand in, with a Warning
 	sameVersion
 )
 
-// languageImage is the image of a language that a reference asks for, such as python:3.10-slim.
+// languageImage is the language image that a reference requests, such as python:3.10-slim.
 type languageImage struct {
 	language *language.Language
 	version  string // such as "3.10"; "" for any
@@ -29,11 +29,11 @@ type languageImage struct {
 	system   string // such as "alpine"; "" for any
 }
 
-// systems are tags of the images of languages that are not made of Debian.
+// systems lists tags of language images that are not based on Debian.
 var systems = []string{"alpine", "windowsservercore", "nanoserver"}
 
-// parseLanguageImage reads a reference. ok is false for one that asks for no language, or
-// for no version that can be compared.
+// parseLanguageImage parses a reference. ok is false if the reference requests no language or no
+// comparable version.
 func parseLanguageImage(asked string) (want languageImage, ok bool) {
 	repository, tag := splitReference(asked)
 	want.language = language.ByRepository(repository)
@@ -54,7 +54,7 @@ func parseLanguageImage(asked string) (want languageImage, ok bool) {
 	return want, ok
 }
 
-// match compares an interpreter with the one that is asked for.
+// match compares an interpreter with the requested one.
 func (w languageImage) match(in Interpreter) versionMatch {
 	have, known := components(in.Version)
 	switch {
@@ -68,7 +68,7 @@ func (w languageImage) match(in Interpreter) versionMatch {
 	return laterVersion
 }
 
-// onSystem is a match of an image that is made of Debian.
+// onSystem adjusts the match of a Debian-based image to the requested system.
 func (w languageImage) onSystem(m versionMatch) versionMatch {
 	if w.system != "" {
 		return laterVersion
@@ -76,7 +76,7 @@ func (w languageImage) onSystem(m versionMatch) versionMatch {
 	return m
 }
 
-// components are the numbers of a version.
+// components splits a version into its numbers.
 func components(version string) ([]int, bool) {
 	var out []int
 	for part := range strings.SplitSeq(version, ".") {
@@ -89,7 +89,7 @@ func components(version string) ([]int, bool) {
 	return out, true
 }
 
-// defaultVersion says how the default image compares with what is asked for.
+// defaultVersion compares the default image with the requested one.
 func (a *Aliases) defaultVersion(asked string) versionMatch {
 	want, ok := parseLanguageImage(asked)
 	if !ok {
@@ -106,7 +106,7 @@ func (a *Aliases) defaultVersion(asked string) versionMatch {
 	return want.match(in)
 }
 
-// importedBy reports whether an image was imported by a registry's reference, which is whole.
+// importedBy reports whether an image was imported by a canonical registry reference.
 func (i *Image) importedBy(reference string) bool {
 	if i.Recipe != "" || Extended(i.Name) {
 		return false
@@ -115,8 +115,8 @@ func (i *Image) importedBy(reference string) bool {
 	return err == nil && of == reference
 }
 
-// Warning says that the image of a name does not have the version that a caller asked for, and
-// how to get that; "" if it does.
+// Warning warns that the named image lacks the version that the caller requested, and explains how
+// to get it; "" if the image has that version.
 func (a *Aliases) Warning(asked, name string) string {
 	want, ok := parseLanguageImage(asked)
 	if !ok {
@@ -124,7 +124,7 @@ func (a *Aliases) Warning(asked, name string) string {
 	}
 	img, err := a.Store.Get(name)
 	if err != nil {
-		return "" // it was deleted a moment ago, which the next step finds
+		return "" // just deleted; the next step reports that
 	}
 	if reference, err := source.Canonical(asked); err == nil && img.importedBy(reference) {
 		return ""
@@ -143,10 +143,10 @@ func (a *Aliases) Warning(asked, name string) string {
 			runs += " on another system than " + want.system
 		}
 	}
-	return fmt.Sprintf("%s. To get what was asked for, have the operator run 'atoll image import %s' on the server, then 'atoll sandbox restart' or make the sandbox anew", runs, asked)
+	return fmt.Sprintf("%s. To get what was asked for, have the operator run 'atoll image import %s' on the server, then 'atoll sandbox restart' or create the sandbox again", runs, asked)
 }
 
-// called is the image's name for a caller.
+// called describes the image to a caller.
 func (i *Image) called() string {
 	if Extended(i.Name) {
 		return "the environment's image"
@@ -154,8 +154,8 @@ func (i *Image) called() string {
 	return "this server's image " + strconv.Quote(i.Name)
 }
 
-// Exact refuses an image of another version than a caller asked for, unless the operator's
-// table says that it is meant. It is for callers that cannot be told a Warning.
+// Exact rejects an image whose version differs from the requested one, unless the operator's table
+// accepts it. It is for callers that cannot show a Warning.
 func (a *Aliases) Exact(asked, name string) error {
 	if a.aliased(asked) {
 		return nil
@@ -166,30 +166,31 @@ func (a *Aliases) Exact(asked, name string) error {
 	return nil
 }
 
-// NotHere says which image of the store a caller may have meant with a name that is none: for
-// environments and commands, which want the name itself. missing is what the store said.
+// NotHere returns the error for an unknown image name, and suggests the stored image that the
+// caller may have meant. Environments and commands use it, because they need the exact name.
+// missing is the store's error.
 func (a *Aliases) NotHere(asked string, missing error) error {
 	found, _, err := a.find(asked)
 	switch reference := strings.ContainsAny(asked, ":/"); {
 	case err == nil && a.Warning(asked, found) == "":
 		return fault.New(fault.Invalid, "image %q is called %q here: use that name", asked, found)
 	case reference && err == nil:
-		return fault.New(fault.Invalid, "image %q is not here; the image %q has %s. Run 'atoll image import %s' on the server, and use the name that it prints", asked, found, a.languages(found), asked)
+		return fault.New(fault.Invalid, "image %q is not on this server; the image %q has %s. Run 'atoll image import %s' on the server and use the name that it prints", asked, found, a.languages(found), asked)
 	case reference && reachable(asked):
-		return fault.New(fault.Invalid, "image %q is not here: run 'atoll image import %s' on the server, and use the name that it prints; 'atoll image list' shows the images that there are", asked, asked)
+		return fault.New(fault.Invalid, "image %q is not on this server: run 'atoll image import %s' there and use the name that it prints; 'atoll image list' lists the images", asked, asked)
 	case fault.KindOf(missing) == fault.Invalid:
 		return missing
 	}
-	return fault.Wrap(fault.Invalid, missing, fmt.Sprintf("image %q is not here: import it with 'atoll image import'; 'atoll image list' shows the images that there are", asked))
+	return fault.Wrap(fault.Invalid, missing, fmt.Sprintf("image %q is not on this server: import it with 'atoll image import'; 'atoll image list' lists the images", asked))
 }
 
-// reachable reports whether a name is a registry's reference.
+// reachable reports whether a name is a registry reference.
 func reachable(asked string) bool {
 	_, err := source.Canonical(asked)
 	return err == nil && reference.MatchString(asked)
 }
 
-// languages are the interpreters of an image in a few words.
+// languages summarizes the interpreters of an image.
 func (a *Aliases) languages(name string) string {
 	img, err := a.Store.Get(name)
 	if err != nil || len(img.Interpreters) == 0 {

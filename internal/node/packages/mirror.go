@@ -34,7 +34,7 @@ type Config struct {
 	Allow    outbound.List // where the upstream's links and redirects may lead beside public addresses
 	Security string        // the operator's mirror of the archive of security updates
 	Hosts    []string      // public hosts of the archive, in whose place the Mirror answers
-	Trouble  *Trouble      // hears of certificates that are not trusted; nil for nobody
+	Trouble  *Trouble      // records certificates that the mirror does not trust; may be nil
 	Log      *slog.Logger
 }
 

@@ -19,7 +19,7 @@ type Recipe struct {
 	Tenant      tenant.ID
 	Image       string // name in the image store
 	Limits      runtime.Limits
-	Disk        int64               // bytes that its files may take; 0 for no bound
+	Disk        int64               // limit of its files in bytes; 0 for none
 	Permissions runtime.Permissions // the network's are said with Live.Connect
 	Connected   bool                // it has a network device
 	Mounts      []storage.Mount     // of its tenant's storage, as it is now
@@ -52,8 +52,8 @@ type Engine interface {
 	Restore(ctx context.Context, r Recipe) (Live, error)
 	// EndProcesses ends processes that are left of a sandbox that is asleep.
 	EndProcesses(ctx context.Context, r Recipe) error
-	// DropCheckpoint removes the checkpoint of a sandbox that is asleep: from then on it can be
-	// made from its files alone.
+	// DropCheckpoint removes the checkpoint of a sleeping sandbox, which then starts from its
+	// files alone.
 	DropCheckpoint(ctx context.Context, r Recipe) error
 	// PrepareFork begins a copy of a sandbox with what needs neither its files nor its
 	// checkpoint. Fork and Restore do the rest, Remove undoes it.
@@ -109,9 +109,9 @@ type Live interface {
 	// Traffic is its network traffic since the last call.
 	Traffic() execution.Traffic
 
-	// Refusals are what its network's rules have refused since a time, the newest first and
-	// at most execution.MaxRefusals. The same refusal is told again after
-	// execution.RefusalAgain. Traffic does not take them away.
+	// Refusals returns up to execution.MaxRefusals connections that the network policy refused
+	// since a time, newest first. It reports the same refusal again after
+	// execution.RefusalAgain. Traffic does not clear refusals.
 	Refusals(since time.Time) []execution.Refusal
 
 	// Freeze stops it where it is, Thaw has it go on: see runtime.Instance.

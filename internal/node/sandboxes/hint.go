@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// inForce is the policy that was put into force last.
+// inForce returns the policy that was applied last.
 func (c *networkState) inForce() runtime.NetworkPolicy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,7 +24,7 @@ func (h *Handle) NetworkHint(since time.Time, tails [][]byte) string {
 	}
 	had := execution.Network{Policy: h.e.net.inForce(), Refused: h.live.Refusals(since), Restart: h.sb.RestartCommand()}
 	if len(had.Refused) == 0 && execution.LacksNetwork(tails...) {
-		had.Refused = h.live.Refusals(since.Add(-execution.RefusalAgain)) // one of now may not be told again
+		had.Refused = h.live.Refusals(since.Add(-execution.RefusalAgain)) // the network does not repeat a recent refusal
 	}
 	if h.caller.Tenant.NetworkEnabled {
 		had.Environment = h.caller.Environment.Permissions.Network

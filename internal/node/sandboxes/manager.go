@@ -31,8 +31,8 @@ type Images interface {
 	// Named returns the name in the image store of an environment's image, which may be a
 	// reference to one with packages; it waits for these, for a while.
 	Named(ctx context.Context, image string) (string, error)
-	// Warning says that an image of the store has another version than was asked for; "" if
-	// it does not. Exact refuses such an image unless the operator has said that it is meant.
+	// Warning warns that a stored image has another version than requested; "" if the versions
+	// match. Exact rejects such an image unless the operator accepts it.
 	Warning(asked, name string) string
 	Exact(asked, name string) error
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
-// detailRestarted is the Detail of a sandbox that a caller restarts.
+// detailRestarted is the Detail of a restarted sandbox.
 const detailRestarted = "it was restarted"
 
-// Restart implements sandbox.Node. All that can be refused is refused while the sandbox runs
-// on, but for the quota of its memory: then it sleeps, and its next use starts it.
+// Restart implements sandbox.Node. It checks every reason to refuse while the sandbox is still
+// running, except the memory quota. If the quota is exhausted, the sandbox sleeps and its next use
+// starts it.
 func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
@@ -37,7 +38,7 @@ func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nam
 	}
 	ctx, span := trace.Start(ctx, "sandbox.restart", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer span.End()
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // who goes away leaves nothing half done
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // a caller that disconnects must not leave a partial restart
 	defer cancel()
 	if err = m.endForRestart(work, e, sb); err == nil {
 		err = m.wake(work, e, p)
@@ -52,7 +53,8 @@ func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nam
 	return m.publicCopy(e), nil
 }
 
-// restarted is e's sandbox as it is to be after a restart by p, if that can be. e is locked.
+// restarted returns the record of e's sandbox after a restart by p. It fails if the sandbox cannot
+// be restarted. The caller must hold e's lock.
 func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
 	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 	}
 	sb = m.current(e)
 	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter, Size: m.ownSize(p, sb)}
-	// Where nobody was warned of another version, none was asked for.
+	// A sandbox without a warning was created without an explicit version.
 	spec.ImageAssumed = sb.ImageAlias != "" && sb.ImageWarning == "" && m.cfg.Images.Warning(sb.ImageAlias, sb.Image) != ""
 	now, err := m.draft(ctx, p, sb.Session, sb.Name, spec)
 	if err != nil {
@@ -79,7 +81,8 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 	return sb, m.cfg.Engine.Admit(recipeOf(sb))
 }
 
-// ownSize is what a sandbox was asked to have, as far as its environment and plan have that now.
+// ownSize returns the requested size of a sandbox without the values that exceed the current
+// environment or plan.
 func (m *Manager) ownSize(p *tenant.Principal, sb *sandbox.Sandbox) sandbox.Size {
 	size, most := sb.Own, p.Environment.Limits
 	if size.CPU > most.CPU {
@@ -94,13 +97,13 @@ func (m *Manager) ownSize(p *tenant.Principal, sb *sandbox.Sandbox) sandbox.Size
 	return size
 }
 
-// endForRestart ends the processes of e's sandbox, and has it sleep on disk without them, as it
-// is to be started. e is locked.
+// endForRestart ends the processes of e's sandbox and records it as asleep on disk, with the
+// settings of as. The caller must hold e's lock.
 func (m *Manager) endForRestart(ctx context.Context, e *entry, as *sandbox.Sandbox) error {
 	m.mu.Lock()
 	live := e.live
 	e.stops++
-	e.stopReason = fault.New(fault.Conflict, "the sandbox %q was restarted, so its programs were ended; its files are kept", as.Name)
+	e.stopReason = fault.New(fault.Conflict, "the sandbox %q was restarted, which ended its programs; its files are kept", as.Name)
 	m.mu.Unlock()
 	m.beginExclusive(e, true)
 	defer m.endExclusive(e)
@@ -111,7 +114,7 @@ func (m *Manager) endForRestart(ctx context.Context, e *entry, as *sandbox.Sandb
 	} else {
 		m.charge(ctx, e, time.Now())
 	}
-	// Recorded first: the next use of a sleeping sandbox ends what still runs.
+	// Record the sleep first. If ending the processes fails, the sandbox's next use ends them.
 	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error {
 		sb.Image, sb.ImageWarning, sb.Limits, sb.Disk, sb.Permissions, sb.Connected = as.Image, as.ImageWarning, as.Limits, as.Disk, as.Permissions, as.Connected
 		return sb.FallAsleep(sandbox.OnDisk, detailRestarted)
@@ -126,13 +129,13 @@ func (m *Manager) endForRestart(ctx context.Context, e *entry, as *sandbox.Sandb
 		return nil
 	}
 	if err := live.EndProcesses(ctx); err != nil {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the programs of the sandbox %q could not be ended; retry after a moment, or destroy it", as.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("Atoll could not end the programs of the sandbox %q; retry in a moment, or destroy it", as.Name))
 	}
 	return nil
 }
 
-// dropMemory has e's sandbox, which sleeps, have files alone, on this machine's disk. e is
-// locked.
+// dropMemory reduces e's sleeping sandbox to its files on this machine's disk. The caller must hold
+// e's lock.
 func (m *Manager) dropMemory(ctx context.Context, e *entry) error {
 	m.cancelUpload(e)
 	if m.current(e).Sleep == sandbox.Stored {

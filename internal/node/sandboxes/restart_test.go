@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// fails runs a command that fails in p's sandbox, and returns what the sandbox hints at.
+// fails runs a failing command in p's sandbox and returns the sandbox's hint.
 func (m *machine) fails(p *tenant.Principal, name, command string) string {
 	m.t.Helper()
 	h, err := m.Use(m.t.Context(), p, "s", name)
@@ -48,7 +48,7 @@ func TestRestartGivesASandboxWhatItsEnvironmentHasNow(t *testing.T) {
 	p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}, AllowedCIDRs: []netip.Prefix{at}}
 	p.Environment.Limits.Memory += 64 << 20
 	if got := m.fails(p, "x", get); !strings.Contains(got, "one now: 'atoll sandbox restart") {
-		t.Errorf("with a network since then the hint is %q", got)
+		t.Errorf("after the network was enabled, the hint is %q", got)
 	}
 	waits, err := m.Use(ctx, p, "s", "x")
 	if err != nil {
@@ -68,10 +68,10 @@ func TestRestartGivesASandboxWhatItsEnvironmentHasNow(t *testing.T) {
 		t.Errorf("restarted: %+v", again)
 	}
 	if _, err := o.Next(); err == nil {
-		t.Error("a program goes on")
+		t.Error("a program is still running")
 	}
 	if why := waits.Stopped(ctx); fault.KindOf(why) != fault.Conflict || !strings.Contains(why.Error(), "restarted") {
-		t.Errorf("a caller whose program was ended hears %v", why)
+		t.Errorf("a caller whose program was ended gets %v", why)
 	}
 	if got := m.shell(p, "s", "x", "cat f /var/tmp/f; echo $OWN; curl -fsS "+url); got != "kept\nkept\no\nhello" {
 		t.Errorf("afterwards: %q", got)
@@ -81,23 +81,23 @@ func TestRestartGivesASandboxWhatItsEnvironmentHasNow(t *testing.T) {
 		t.Errorf("recorded: %+v, %v", recorded, err)
 	}
 
-	// A host that is allowed since then, and one that is not.
+	// The environment now allows one more host, but not others.
 	p.Environment.Permissions.Network.AllowedHosts = []string{"example.com", "other.example"}
 	other := strings.Replace(url, "example.com", "other.example", 1)
 	if got := m.fails(p, "x", "curl -fsS "+other); !strings.Contains(got, "does not allow other.example, and its environment's does: 'atoll sandbox restart") {
-		t.Errorf("of a host that is allowed since then the hint is %q", got)
+		t.Errorf("hint for a newly allowed host: %q", got)
 	}
 	if got := m.fails(p, "x", "curl -fsS "+other); !strings.Contains(got, "other.example") {
-		t.Errorf("and at once again: %q", got)
+		t.Errorf("hint for an immediate retry: %q", got)
 	}
 	if got := m.fails(p, "x", "curl -fsS "+strings.Replace(url, "example.com", "third.example", 1)); !strings.Contains(got, "atoll env set TENANT NAME --allow third.example") {
-		t.Errorf("of a host that is not allowed: %q", got)
+		t.Errorf("hint for a blocked host: %q", got)
 	}
 	if got := m.fails(p, "x", "false"); got != "" {
-		t.Errorf("of a command that did nothing with the network: %q", got)
+		t.Errorf("hint for a command that does not use the network: %q", got)
 	}
 	if got := m.fails(p, "x", "curl -fsS --cacert /etc/ssl/certs/ISRG_Root_X1.pem "+url); !strings.Contains(got, "sandbox_ca_bundle") {
-		t.Errorf("of a certificate that is not trusted: %q", got)
+		t.Errorf("hint for an untrusted certificate: %q", got)
 	}
 	if _, err := m.Restart(ctx, p, "s", "x"); err != nil {
 		t.Fatal(err)
@@ -125,12 +125,12 @@ func TestRestartOfASandboxThatSleeps(t *testing.T) {
 		t.Fatalf("%+v, %v", sb, err)
 	}
 	if sb, err := m.Restart(ctx, p, "s", "small"); err != nil || sb.Limits.Memory != small.Memory || sb.Limits.CPU != small.CPU || sb.Disk != small.Disk {
-		t.Errorf("one with a size of its own: %+v, %v", sb, err)
+		t.Errorf("a sandbox with its own size: %+v, %v", sb, err)
 	}
 	p.Environment.Limits.Memory = 200 << 20
 	p.Environment.Limits.ShrinkFiles()
 	if sb, err := m.Restart(ctx, p, "s", "small"); err != nil || sb.Limits.Memory != p.Environment.Limits.Memory || sb.Limits.CPU != small.CPU {
-		t.Errorf("where the environment has less: %+v, %v", sb, err)
+		t.Errorf("with lower limits in the environment: %+v, %v", sb, err)
 	}
 	if got := m.shell(p, "s", "x", "cat f; kill -0 $(cat pid) 2>/dev/null || echo gone"); got != "kept\ngone" {
 		t.Errorf("afterwards: %q", got)
@@ -170,7 +170,7 @@ func TestWhatARestartRefuses(t *testing.T) {
 	runs("too little memory")
 	p.Environment.Limits = runtime.DefaultLimits()
 
-	// Beyond the plan's memory it sleeps with its files, and starts when there is room.
+	// If it exceeds the plan's memory, it sleeps with its files and starts when memory is free.
 	p.Plan.MaxSandboxMemory = p.Environment.Limits.Memory
 	p.Environment.Limits.Memory *= 2
 	_, err = m.Restart(ctx, p, "s", "x")

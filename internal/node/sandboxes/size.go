@@ -9,14 +9,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// What a caller can give a sandbox at least: its kernel needs some memory, and its home begins
-// with some files.
+// The smallest sizes that a caller can choose. The sandbox's kernel needs some memory, and its home
+// starts with some files.
 const (
 	minMemory = 64 << 20
 	minDisk   = 1 << 20
 )
 
-// setSize gives a sandbox less than its environment's have.
+// setSize applies a requested size. It rejects more than the environment's limits.
 func setSize(sb *sandbox.Sandbox, size sandbox.Size) error {
 	if size == (sandbox.Size{}) {
 		return nil
@@ -54,10 +54,10 @@ func setSize(sb *sandbox.Sandbox, size sandbox.Size) error {
 	return nil
 }
 
-// checkSize says why sb, which exists, is not one of the size that was asked for.
+// checkSize returns a Conflict if the existing sandbox sb does not have the requested size.
 func checkSize(sb *sandbox.Sandbox, size sandbox.Size) error {
 	differs := func(field, has, asked string) error {
-		return fault.New(fault.Conflict, "the sandbox %q exists with %s of %s, not %s; leave it out to use the sandbox as it is, destroy it first, or choose another name", sb.Name, field, has, asked)
+		return fault.New(fault.Conflict, "the sandbox %q exists with %s of %s, not %s; omit the field to use the existing sandbox, destroy the sandbox first, or choose another name", sb.Name, field, has, asked)
 	}
 	switch {
 	case size.CPU != 0 && size.CPU != sb.Limits.CPU:
@@ -70,8 +70,8 @@ func checkSize(sb *sandbox.Sandbox, size sandbox.Size) error {
 	return nil
 }
 
-// checkSnapshotSize says why a sandbox that goes on from a snapshot's memory cannot have a
-// size: its kernel was made with the limits of the snapshot.
+// checkSnapshotSize returns a Conflict if a sandbox restored from a snapshot's memory cannot have
+// the requested size, because its kernel started with the snapshot's limits.
 func checkSnapshotSize(sn *sandbox.Snapshot, size sandbox.Size) error {
 	const instead = "; leave it out, or use files_only, which makes a new sandbox with its files"
 	switch {

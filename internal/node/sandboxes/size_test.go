@@ -16,11 +16,11 @@ import (
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// groupsOf counts the control groups that bound a sandbox to a size, which no other test
-// has. A group is called after the sandbox that its kernel was started for.
+// groupsOf counts the control groups that limit a sandbox to a size, which no other test uses. A
+// group is named after the sandbox that its kernel was started for.
 func groupsOf(t *testing.T, size sandbox.Size) (groups int) {
 	t.Helper()
-	const headroom = 192 << 20 // at most: of the kernel, and for ending programs before it
+	const headroom = 192 << 20 // upper limit: memory of the kernel, and room to end programs before the kernel
 	bounds := map[string][2]bool{}
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -49,7 +49,7 @@ func groupsOf(t *testing.T, size sandbox.Size) (groups int) {
 	return groups
 }
 
-// number is the first number of a file; -1 for none.
+// number returns the first number in a file; -1 for none.
 func number(file string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -63,8 +63,8 @@ func number(file string) int64 {
 	return n
 }
 
-// TestASandboxHasItsOwnSize: what a caller chose is in force and on record, also after sleep,
-// in copies, and in what a snapshot's memory goes on in.
+// TestASandboxHasItsOwnSize checks that Atoll records and enforces the size that a caller chose,
+// also after sleep, in copies, and in sandboxes restored from a snapshot's memory.
 func TestASandboxHasItsOwnSize(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 256 << 20 })
@@ -99,7 +99,7 @@ func TestASandboxHasItsOwnSize(t *testing.T) {
 	running = 3
 	has("restored", m.of(p, "restored", sn, false))
 	running = 4
-	has("restored, as it is asked for", m.ensure(p, "s", "again", &sandbox.Spec{Snapshot: sn.ID, Size: size}))
+	has("restored with the size requested", m.ensure(p, "s", "again", &sandbox.Spec{Snapshot: sn.ID, Size: size}))
 	if files := m.of(p, "files", sn, true); files.Limits != p.Environment.Limits || files.Disk != 256<<20 {
 		t.Errorf("a new one with its files has %+v, %d", files.Limits, files.Disk)
 	}
@@ -124,8 +124,8 @@ time.sleep(60)"`)
 	m.shell(p, "s", "full", `python3 -c "bytearray(200 << 20)" && head -c 40M /dev/zero >f`)
 }
 
-// TestProgramsSeeTheSizeOfTheirDisk: df and shutil.disk_usage tell of the sandbox's disk, not of the
-// host's, in all of its folders, also after it has slept and as a copy.
+// TestProgramsSeeTheSizeOfTheirDisk checks that df and shutil.disk_usage report the sandbox's disk
+// instead of the host's in all folders, also after sleep and in copies.
 func TestProgramsSeeTheSizeOfTheirDisk(t *testing.T) {
 	t.Parallel()
 	const MiB = 1 << 20
@@ -166,7 +166,7 @@ func TestProgramsSeeTheSizeOfTheirDisk(t *testing.T) {
 	sees("x", 64*MiB, 5*MiB, 6*MiB)
 }
 
-// find is a sandbox as lists have it.
+// find returns a sandbox from the list.
 func find(t *testing.T, m *machine, p *tenant.Principal, name string) *sandbox.Sandbox {
 	t.Helper()
 	all, err := m.List(t.Context(), p, "s")

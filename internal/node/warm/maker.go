@@ -157,7 +157,7 @@ func (m *Maker) kind(l execution.Language, preload bool) Key {
 	return Key{Image: m.cfg.Image.Name, Variant: m.cfg.Variant, Language: l, Preload: preload}
 }
 
-// noInterpreter says that the image cannot run a language, and what does.
+// noInterpreter returns the error for a language that the image lacks, and lists its languages.
 func (m *Maker) noInterpreter(l execution.Language) error {
 	has := "none"
 	if len(m.cfg.Image.Interpreters) > 0 {

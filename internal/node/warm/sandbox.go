@@ -80,9 +80,9 @@ func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Com
 	}
 }
 
-// environ lists variables as a process has them. Names in an execution or environment are
-// uppercase, and curl, among others, reads http_proxy only: environ adds a proxy's variable in
-// lowercase unless there is one.
+// environ returns a process's variables as NAME=VALUE. Executions and environments allow only
+// uppercase names, but programs such as curl read only http_proxy. environ therefore adds a
+// lowercase copy of each proxy variable unless one is set.
 func environ(env map[string]string) []string {
 	all := maps.Clone(env)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"} {

@@ -105,7 +105,7 @@ func testBudget(t *testing.T, o Opened) {
 	}
 }
 
-// testGroups: what agents used is summed up by agent, and by session, with charges and entries.
+// testGroups checks that Groups sums charges and entries per agent and per session.
 func testGroups(t *testing.T, o Opened) {
 	of := func(agent, session string, at time.Time, cost usage.Money) usage.Charge {
 		return usage.Charge{Kind: usage.Model, Name: "m", Calls: 1, Agent: agent, Session: session, At: at, Cost: cost, Tokens: usage.Tokens{Input: 2, Output: 3, Estimated: 5}}

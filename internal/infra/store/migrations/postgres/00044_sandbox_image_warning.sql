@@ -1,4 +1,4 @@
--- What a sandbox runs instead of the version of the image that was asked for.
+-- Warns that a sandbox runs another version of the image than the caller requested.
 
 -- +goose Up
 ALTER TABLE sandboxes ADD COLUMN image_warning TEXT COLLATE "C" NOT NULL DEFAULT '';

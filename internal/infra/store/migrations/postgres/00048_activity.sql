@@ -1,8 +1,8 @@
--- Who ran what: whose work a call was, what it cost and, where the tenant keeps them, the
--- beginning of what was run. What agents and their sessions used is summed up by day.
+-- Activity: the attribution and cost of each call and, if the tenant keeps texts, the start of the
+-- code or command. Daily sums of the usage of agents and their sessions.
 
 -- +goose Up
-ALTER TABLE audit_rows ADD COLUMN turn TEXT COLLATE "C" NOT NULL DEFAULT ''; -- '' for calls of no model
+ALTER TABLE audit_rows ADD COLUMN turn TEXT COLLATE "C" NOT NULL DEFAULT ''; -- '' unless a model made the call
 ALTER TABLE audit_rows ADD COLUMN sandbox TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE audit_rows ADD COLUMN thread TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE audit_rows ADD COLUMN credits DOUBLE PRECISION NOT NULL DEFAULT 0;
@@ -12,7 +12,7 @@ CREATE INDEX audit_rows_turn ON audit_rows (tenant, turn, created_at DESC, id DE
 CREATE INDEX audit_rows_sandbox ON audit_rows (tenant, sandbox, created_at DESC, id DESC) WHERE sandbox <> '';
 CREATE INDEX audit_rows_thread ON audit_rows (tenant, thread, created_at DESC, id DESC) WHERE thread <> '';
 
-ALTER TABLE executions ADD COLUMN by_agent TEXT NOT NULL DEFAULT ''; -- '' for a call of no agent
+ALTER TABLE executions ADD COLUMN by_agent TEXT NOT NULL DEFAULT ''; -- '' unless an agent made the call
 ALTER TABLE executions ADD COLUMN by_session TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN by_turn TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN by_tool TEXT NOT NULL DEFAULT '';
@@ -23,7 +23,7 @@ CREATE TABLE activity_texts (
     tenant     TEXT COLLATE "C" NOT NULL,
     trace_id   TEXT COLLATE "C" NOT NULL,
     text       BYTEA            NOT NULL, -- encrypted with the tenant's key
-    expires_at BIGINT           NOT NULL, -- with its audit row
+    expires_at BIGINT           NOT NULL, -- when the audit row expires
     PRIMARY KEY (tenant, trace_id)
 );
 CREATE INDEX activity_texts_expires ON activity_texts (expires_at);
@@ -35,7 +35,7 @@ ALTER TABLE charge_days ADD COLUMN estimated BIGINT NOT NULL DEFAULT 0;
 
 CREATE TABLE agent_days (
     tenant      TEXT COLLATE "C" NOT NULL,
-    day         BIGINT           NOT NULL, -- its first moment
+    day         BIGINT           NOT NULL, -- start of the day
     agent       TEXT COLLATE "C" NOT NULL,
     session     TEXT COLLATE "C" NOT NULL, -- '' for none
     calls       BIGINT           NOT NULL,

@@ -1,4 +1,4 @@
--- Tool calls that wait for a decision, and those that were decided, of sessions and responses.
+-- Tool calls of sessions and responses that wait for a decision or received one.
 
 -- +goose Up
 CREATE TABLE approvals (
@@ -7,10 +7,10 @@ CREATE TABLE approvals (
     tenant      TEXT COLLATE "C" NOT NULL,
     key_id      TEXT COLLATE "C" NOT NULL,
     environment TEXT COLLATE "C" NOT NULL,
-    session     TEXT COLLATE "C" NOT NULL, -- '' of a response
+    session     TEXT COLLATE "C" NOT NULL, -- '' for a response
     run         TEXT COLLATE "C" NOT NULL, -- the turn or response that asked
-    event       BIGINT           NOT NULL, -- of the call in the session; 0 of a response
-    item        TEXT COLLATE "C" NOT NULL, -- '' of a session
+    event       BIGINT           NOT NULL, -- of the call in the session; 0 for a response
+    item        TEXT COLLATE "C" NOT NULL, -- '' for a session
     thread      TEXT COLLATE "C" NOT NULL,
     agent       TEXT COLLATE "C" NOT NULL,
     tool        TEXT             NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE approvals (
     status      TEXT COLLATE "C" NOT NULL CHECK (status IN ('pending', 'approved', 'denied', 'expired', 'cancelled')),
     reason      BYTEA            NULL,     -- encrypted likewise
     decided_by  TEXT COLLATE "C" NOT NULL DEFAULT '',
-    next        TEXT COLLATE "C" NOT NULL DEFAULT '', -- the run that goes on with the decision
+    next        TEXT COLLATE "C" NOT NULL DEFAULT '', -- the run that continues with the decision
     created_at  BIGINT           NOT NULL,
     deadline    BIGINT           NULL,
     decided_at  BIGINT           NULL

@@ -1,5 +1,5 @@
--- What a sandbox was asked to have of its machine; 0 for what its environment has. A restart
--- keeps it.
+-- The size that the caller requested for a sandbox; 0 selects the environment's limit. A restart
+-- keeps the size.
 
 -- +goose Up
 ALTER TABLE sandboxes ADD COLUMN own_cpu REAL NOT NULL DEFAULT 0;

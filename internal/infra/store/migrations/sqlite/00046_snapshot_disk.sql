@@ -1,5 +1,5 @@
--- How much disk the sandbox of a snapshot could have, which sandboxes that go on from it keep.
--- 0 is no bound of its own: that of snapshots from before.
+-- The disk limit of the sandbox that a snapshot came from. Sandboxes restored from the snapshot
+-- keep it. 0 means no limit, as in older snapshots.
 
 -- +goose Up
 ALTER TABLE snapshots ADD COLUMN disk_limit INTEGER NOT NULL DEFAULT 0;

@@ -1,5 +1,5 @@
--- When a tenant's deletion was asked for, and when nothing of it was left but its audit trail. The
--- row stays: policy events, which nobody can delete, refer to it.
+-- When a tenant's deletion was requested, and when it finished: only the audit trail remains. The
+-- row stays, because permanent policy events refer to it.
 
 -- +goose Up
 ALTER TABLE tenants ADD COLUMN deleted_at INTEGER NULL;

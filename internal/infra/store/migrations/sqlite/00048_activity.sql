@@ -1,8 +1,8 @@
--- Who ran what: whose work a call was, what it cost and, where the tenant keeps them, the
--- beginning of what was run. What agents and their sessions used is summed up by day.
+-- Activity: the attribution and cost of each call and, if the tenant keeps texts, the start of the
+-- code or command. Daily sums of the usage of agents and their sessions.
 
 -- +goose Up
-ALTER TABLE audit_rows ADD COLUMN turn TEXT NOT NULL DEFAULT ''; -- '' for calls of no model
+ALTER TABLE audit_rows ADD COLUMN turn TEXT NOT NULL DEFAULT ''; -- '' unless a model made the call
 ALTER TABLE audit_rows ADD COLUMN sandbox TEXT NOT NULL DEFAULT '';
 ALTER TABLE audit_rows ADD COLUMN thread TEXT NOT NULL DEFAULT '';
 ALTER TABLE audit_rows ADD COLUMN credits REAL NOT NULL DEFAULT 0;
@@ -12,7 +12,7 @@ CREATE INDEX audit_rows_turn ON audit_rows (tenant, turn, created_at DESC, id DE
 CREATE INDEX audit_rows_sandbox ON audit_rows (tenant, sandbox, created_at DESC, id DESC) WHERE sandbox <> '';
 CREATE INDEX audit_rows_thread ON audit_rows (tenant, thread, created_at DESC, id DESC) WHERE thread <> '';
 
-ALTER TABLE executions ADD COLUMN by_agent TEXT NOT NULL DEFAULT ''; -- '' for a call of no agent
+ALTER TABLE executions ADD COLUMN by_agent TEXT NOT NULL DEFAULT ''; -- '' unless an agent made the call
 ALTER TABLE executions ADD COLUMN by_session TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN by_turn TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN by_tool TEXT NOT NULL DEFAULT '';
@@ -23,7 +23,7 @@ CREATE TABLE activity_texts (
     tenant     TEXT    NOT NULL,
     trace_id   TEXT    NOT NULL,
     text       BLOB    NOT NULL, -- encrypted with the tenant's key
-    expires_at INTEGER NOT NULL, -- with its audit row
+    expires_at INTEGER NOT NULL, -- when the audit row expires
     PRIMARY KEY (tenant, trace_id)
 ) WITHOUT ROWID;
 CREATE INDEX activity_texts_expires ON activity_texts (expires_at);
@@ -35,7 +35,7 @@ ALTER TABLE charge_days ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE agent_days (
     tenant      TEXT    NOT NULL,
-    day         INTEGER NOT NULL, -- its first moment
+    day         INTEGER NOT NULL, -- start of the day
     agent       TEXT    NOT NULL,
     session     TEXT    NOT NULL, -- '' for none
     calls       INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Tool calls that wait for a decision, and those that were decided, of sessions and responses.
+-- Tool calls of sessions and responses that wait for a decision or received one.
 
 -- +goose Up
 CREATE TABLE approvals (
@@ -7,10 +7,10 @@ CREATE TABLE approvals (
     tenant      TEXT    NOT NULL,
     key_id      TEXT    NOT NULL,
     environment TEXT    NOT NULL,
-    session     TEXT    NOT NULL, -- '' of a response
+    session     TEXT    NOT NULL, -- '' for a response
     run         TEXT    NOT NULL, -- the turn or response that asked
-    event       INTEGER NOT NULL, -- of the call in the session; 0 of a response
-    item        TEXT    NOT NULL, -- '' of a session
+    event       INTEGER NOT NULL, -- of the call in the session; 0 for a response
+    item        TEXT    NOT NULL, -- '' for a session
     thread      TEXT    NOT NULL,
     agent       TEXT    NOT NULL,
     tool        TEXT    NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE approvals (
     status      TEXT    NOT NULL CHECK (status IN ('pending', 'approved', 'denied', 'expired', 'cancelled')),
     reason      BLOB    NULL,     -- encrypted likewise
     decided_by  TEXT    NOT NULL DEFAULT '',
-    next        TEXT    NOT NULL DEFAULT '', -- the run that goes on with the decision
+    next        TEXT    NOT NULL DEFAULT '', -- the run that continues with the decision
     created_at  INTEGER NOT NULL,
     deadline    INTEGER NULL,
     decided_at  INTEGER NULL
