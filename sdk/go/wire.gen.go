@@ -17,81 +17,81 @@ type AcceptedResponse struct {
 	TraceID string `json:"trace_id"`
 }
 
-// Activity Activity is a call that ran, was refused, or still runs.
+// Activity Activity is a call that ended, runs, or was rejected.
 type Activity struct {
-	// AgentID The agent that worked; of execute_code, as the caller names it. Empty for none.
+	// AgentID The agent that made the call; for execute_code, the caller's name for it. Empty without an agent.
 	AgentID string `json:"agent_id"`
 
-	// At When it ended; when it began, while it runs.
+	// At When the call ended; while it runs, when it began.
 	At time.Time `json:"at"`
 
-	// CostUsd What the model cost, in US dollars. Prices of tools and windows are in usage.
+	// CostUsd Cost of the model in US dollars. Usage also counts the prices of tools and windows.
 	CostUsd float64 `json:"cost_usd"`
 
-	// Credits What it was charged, in credits.
+	// Credits Credits charged for the call.
 	Credits float64 `json:"credits"`
 
-	// DurationMS How long it took, in milliseconds.
+	// DurationMS Duration in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
 
-	// EnvironmentID Where it ran.
+	// EnvironmentID The environment of the call.
 	EnvironmentID string `json:"environment_id"`
 
-	// EnvironmentName Its name; empty once it is deleted.
+	// EnvironmentName The environment's name; empty once it is deleted.
 	EnvironmentName string `json:"environment_name"`
 
-	// ExecutedCodeHash SHA-256 of the code, command, path or request to a model, in hexadecimal digits.
+	// ExecutedCodeHash SHA-256 of the code, command, path or model request, in hexadecimal digits.
 	ExecutedCodeHash string `json:"executed_code_hash"`
 
 	// ExitCode The exit code of the program; 128+n when signal n ended it. 0 while it runs.
 	ExitCode int64 `json:"exit_code"`
 
-	// FailureReason Why it failed or was refused; empty if it did not.
+	// FailureReason Why the call failed or was rejected; empty if it succeeded.
 	FailureReason string `json:"failure_reason"`
 
-	// KeyID The key or token that called; of an agent's work, the one that began the turn.
+	// KeyID The key or token of the caller; for an agent's call, the one that began the turn.
 	KeyID string `json:"key_id"`
 
-	// KeyName The name of the key, or of the key that made the token; empty once it is deleted.
+	// KeyName The name of the key, or of the key that created the token; empty once the key is deleted.
 	KeyName string `json:"key_name"`
 
-	// Kind What was done.
+	// Kind The kind of call.
 	Kind string `json:"kind"`
 
 	// Language The language of the code.
 	Language string `json:"language"`
 
-	// Metadata What else is on record of the call.
+	// Metadata Other details of the call.
 	Metadata map[string]string `json:"metadata"`
 
-	// OutboundHosts Hosts that it contacted, and what the network policy refused.
+	// OutboundHosts Hosts that the call contacted, and hosts that the network policy rejected.
 	OutboundHosts []string `json:"outbound_hosts"`
 
-	// SandboxID The named sandbox; empty for none.
+	// SandboxID The named sandbox; empty if the call used none.
 	SandboxID string `json:"sandbox_id"`
 
-	// SessionID The agent's session; of a response, its container; of other calls, the session or turn that they name.
+	// SessionID The agent's session; for a response, its container; for other calls, the session or turn that they name.
 	SessionID string `json:"session_id"`
 
-	// Source What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process.
+	// Source The interface or tool that the caller used, as in the audit trail: execute, a tool such as shell, or an operation of a named sandbox such as process.
 	Source string `json:"source"`
 
-	// Status How it ended.
+	// Status The result of the call; running while it runs.
 	Status string `json:"status"`
 
 	// Text The first 4 KiB of the code or command, redacted. null unless the tenant keeps texts (audit_text).
 	Text *string `json:"text"`
 
-	// ThreadID The thread whose home directory it had; empty for none.
+	// ThreadID The thread whose home directory the call used; empty if it used none.
 	ThreadID string `json:"thread_id"`
 
-	// Tool The tool that a model called; empty for calls of no model.
+	// Tool The tool that a model called; empty if the call did not come from a model.
 	Tool string `json:"tool"`
 
-	// TraceID Names the request or execution.
+	// TraceID The trace id of the request or execution.
 	TraceID string `json:"trace_id"`
 
-	// TurnID The turn of the agent's session, or the response; empty for calls of no model.
+	// TurnID The turn of the agent's session, or the response; empty if the call did not come from a model.
 	TurnID string `json:"turn_id"`
 }
 
@@ -380,7 +380,7 @@ type AnthropicTool struct {
 	Name string `json:"name"`
 }
 
-// Approval Approval is a tool call that waits for a decision, or had one.
+// Approval Approval is a tool call with its decision, or without one while it waits.
 type Approval struct {
 	// AgentID The agent that wants to make the call; null for a response.
 	AgentID *string `json:"agent_id"`
@@ -388,25 +388,25 @@ type Approval struct {
 	// ApprovalRequestID The item mcp_approval_request of the response; null for a session.
 	ApprovalRequestID *string `json:"approval_request_id"`
 
-	// Arguments What it would be called with, as JSON, redacted.
+	// Arguments The arguments of the call as JSON, redacted.
 	Arguments string `json:"arguments"`
 
-	// ContinuedBy The turn or response that goes on with the decision; null while other calls of the same answer wait.
+	// ContinuedBy The turn or response that continues after the decision; null while other calls of the same answer wait.
 	ContinuedBy *string `json:"continued_by"`
 
-	// CreatedAt Since when it waits.
+	// CreatedAt When the call began to wait.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DecidedAt null while it waits.
+	// DecidedAt When the call was decided; null while it waits.
 	DecidedAt *time.Time `json:"decided_at"`
 
-	// DecidedBy The key or token that decided; null while it waits, and for the deadline.
+	// DecidedBy The key or token that decided; null while the call waits, and after its deadline.
 	DecidedBy *string `json:"decided_by"`
 
-	// EnvironmentID Where the call would be made.
+	// EnvironmentID The environment in which Atoll would run the call.
 	EnvironmentID string `json:"environment_id"`
 
-	// ExpiresAt The deadline: without an answer until then, the call is denied. null for none.
+	// ExpiresAt The deadline, at which Atoll denies the call; null without a deadline.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// ID apr_ and 32 hexadecimal digits.
@@ -415,13 +415,13 @@ type Approval struct {
 	// KeyID The key that began the turn or response.
 	KeyID string `json:"key_id"`
 
-	// Reason Of the decision; null for none.
+	// Reason The reason of the decision; null without one.
 	Reason *string `json:"reason"`
 
-	// ResponseID The response that asks; null for a session.
+	// ResponseID The response that requested the call; null for a session.
 	ResponseID *string `json:"response_id"`
 
-	// Server The MCP server that has the tool; null for none.
+	// Server The MCP server of the tool; null for other tools.
 	Server *string `json:"server"`
 
 	// SessionID The agent's session; null for a response.
@@ -430,16 +430,16 @@ type Approval struct {
 	// SessionThreadID The thread of the session that made the call; null for the session itself.
 	SessionThreadID *string `json:"session_thread_id"`
 
-	// Status expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+	// Status expired: Atoll denied the call at its deadline. cancelled: a client interrupted or archived the session.
 	Status string `json:"status"`
 
-	// Tool The tool that would be called.
+	// Tool The name of the tool.
 	Tool string `json:"tool"`
 
 	// ToolUseID The event of the call in the session; null for a response.
 	ToolUseID *string `json:"tool_use_id"`
 
-	// TurnID The turn of the session that asks; null for a response.
+	// TurnID The turn that requested the call; null for a response.
 	TurnID *string `json:"turn_id"`
 
 	// Type approval
@@ -499,16 +499,16 @@ type AuditReport struct {
 
 // AuditRow AuditRow is one call in the audit trail.
 type AuditRow struct {
-	// AgentID The agent that worked; of execute_code, as the caller names it. Empty for none.
+	// AgentID The agent that made the call; for execute_code, the caller's name for it. Empty without an agent.
 	AgentID string `json:"agent_id"`
 
-	// CostUsd What the model cost, in US dollars.
+	// CostUsd Cost of the model in US dollars.
 	CostUsd float64 `json:"cost_usd"`
 
 	// CreatedAt When the row was written.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Credits What it was charged, in credits.
+	// Credits Credits charged for the call.
 	Credits float64 `json:"credits"`
 
 	// DurationMS How long it took, in milliseconds.
@@ -538,7 +538,7 @@ type AuditRow struct {
 	// Language The language of the code.
 	Language string `json:"language"`
 
-	// Metadata What else is on record of the call, such as the sandbox.
+	// Metadata Other details of the call, such as the sandbox.
 	Metadata map[string]string `json:"metadata"`
 
 	// Mounts What it saw of which connection: slug/path, then :ro or :rw.
@@ -553,13 +553,13 @@ type AuditRow struct {
 	// RetentionDays How many days the row is kept.
 	RetentionDays int64 `json:"retention_days"`
 
-	// SandboxID The named sandbox; empty for none.
+	// SandboxID The named sandbox; empty if the call used none.
 	SandboxID string `json:"sandbox_id"`
 
-	// SessionID The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name.
+	// SessionID The agent's session; for a response, its container; for execute_code, the turn; for other calls, the session that they name.
 	SessionID string `json:"session_id"`
 
-	// Source What was called: execute, execute_code, a tool, or what was done with a named sandbox.
+	// Source The interface or tool that the caller used: execute, execute_code, a tool, or an operation of a named sandbox.
 	Source string `json:"source"`
 
 	// StderrBytes Bytes that were written to standard error.
@@ -577,13 +577,13 @@ type AuditRow struct {
 	// TenantID The id of the tenant.
 	TenantID string `json:"tenant_id"`
 
-	// ThreadID The thread whose home directory it had; empty for none.
+	// ThreadID The thread whose home directory the call used; empty if it used none.
 	ThreadID string `json:"thread_id"`
 
 	// TraceID Names the request or execution in records and logs.
 	TraceID string `json:"trace_id"`
 
-	// TurnID The turn of an agent's session, or the response; empty for calls of no model.
+	// TurnID The turn of an agent's session, or the response; empty if the call did not come from a model.
 	TurnID string `json:"turn_id"`
 }
 
@@ -889,7 +889,7 @@ type CodeResult struct {
 	// ExitCode Of Bash, or of an interpreter that ended.
 	ExitCode *int64 `json:"exit_code"`
 
-	// Hint What can be done about a failure that the network's rules may have caused.
+	// Hint How to fix a failure that the network policy may have caused.
 	Hint string `json:"hint,omitempty"`
 
 	// Status ended: the interpreter did, so that the context has to be restarted.
@@ -931,7 +931,7 @@ type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
 	BaseTemplate *string `json:"base_template,omitempty"`
 
-	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
 	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
@@ -1333,7 +1333,7 @@ type Credentials struct {
 
 // Decision Decision approves or denies a tool call.
 type Decision struct {
-	// Approve Whether the call is made.
+	// Approve true approves the call, false denies it.
 	Approve bool `json:"approve"`
 
 	// Reason Why, at most 4 KiB. The model reads the reason of a denial.
@@ -1480,7 +1480,7 @@ type Environment struct {
 	// Permissions Permissions say what the programs of an environment may reach and do.
 	Permissions Permissions `json:"permissions"`
 
-	// SandboxesToRestart In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
+	// SandboxesToRestart In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network.
 	SandboxesToRestart int64 `json:"sandboxes_to_restart,omitempty"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
@@ -1501,7 +1501,7 @@ type EnvironmentChange struct {
 	// Image A name from atoll image list.
 	Image *string `json:"image,omitempty"`
 
-	// Isolation run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
 	// Limits LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
@@ -2260,7 +2260,7 @@ type ListedSandbox struct {
 	// Status In which state it is.
 	Status string `json:"status"`
 
-	// Warning What runs instead of the version that image asks for, and how to get that.
+	// Warning The version that runs instead of the one that image requests, and how to get the requested one.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -2911,7 +2911,7 @@ type NewProcess struct {
 	// Command For bash, or sh where there is none. Instead of argv.
 	Command *string `json:"command,omitempty"`
 
-	// EnvVars Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
+	// EnvVars Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Stdin Whether it can be written to.
@@ -2953,10 +2953,10 @@ type NewRefresh struct {
 
 // NewSandbox NewSandbox is the body that makes a named sandbox.
 type NewSandbox struct {
-	// DiskSize Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+	// DiskSize Bytes that /home/user, /tmp and /var/tmp may use together. The maximum that plan and server allow is the default.
 	DiskSize *int64 `json:"disk_size,omitempty"`
 
-	// EnvVars Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
+	// EnvVars Variables of its programs, which override those of environment and key. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Environment The environment of the key, which is the only one that it may use.
@@ -2968,7 +2968,7 @@ type NewSandbox struct {
 	// Image Such as node:22; that of the key's environment if left out.
 	Image *string `json:"image,omitempty"`
 
-	// Limits SizeLimits are the limits that a sandbox can have for itself.
+	// Limits SizeLimits are the limits that a client can set for one sandbox.
 	Limits *SizeLimits `json:"limits,omitempty"`
 
 	// Name 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session.
@@ -3814,7 +3814,7 @@ type ProcessEvent struct {
 	// ExitCode On exit.
 	ExitCode *int64 `json:"exit_code,omitempty"`
 
-	// Hint On exit: what can be done about a failure that the network's rules may have caused.
+	// Hint On exit: how to fix a failure that the network policy may have caused.
 	Hint string `json:"hint,omitempty"`
 
 	// Reason On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox.
@@ -4594,7 +4594,7 @@ type Sandbox struct {
 	// ImageAlias What that image was asked for as, such as node:22; left out for the environment's image.
 	ImageAlias string `json:"image_alias,omitempty"`
 
-	// ImageWarning What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version.
+	// ImageWarning The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version.
 	ImageWarning string `json:"image_warning,omitempty"`
 
 	// Kept Of one that sleeps: where its memory is.
@@ -4660,13 +4660,13 @@ type SandboxCreateInput struct {
 
 // SandboxCreateOutput SandboxCreateOutput is what sandbox_create returns.
 type SandboxCreateOutput struct {
-	// Created False when there was one of that name, which is as it was.
+	// Created False if a sandbox of that name existed; the call does not change it.
 	Created bool `json:"created"`
 
 	// Sandbox The name of the sandbox.
 	Sandbox string `json:"sandbox"`
 
-	// Warning What runs instead of the image that was asked for, and how to get that.
+	// Warning The image that runs instead of the requested one, and how to get the requested one.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -5305,7 +5305,7 @@ type ShellOutput struct {
 	// ExitCode 128+n when signal n ended the command; 124 when timeout_ms was over.
 	ExitCode int64 `json:"exit_code"`
 
-	// Hint What can be done about a failure that the network's rules may have caused.
+	// Hint How to fix a failure that the network policy may have caused.
 	Hint string `json:"hint,omitempty"`
 
 	// Stderr Likewise.
@@ -5348,12 +5348,12 @@ type SignedURL struct {
 	URL string `json:"url"`
 }
 
-// SizeLimits SizeLimits are the limits that a sandbox can have for itself.
+// SizeLimits SizeLimits are the limits that a client can set for one sandbox.
 type SizeLimits struct {
 	// CPU Cores, above 0.
 	CPU *float64 `json:"cpu,omitempty"`
 
-	// Memory Bytes. Sizes of files in memory shrink with it where they do not fit.
+	// Memory Bytes. Atoll reduces the limits of in-memory files to fit.
 	Memory *int64 `json:"memory,omitempty"`
 }
 
@@ -5974,7 +5974,7 @@ type Usage struct {
 	// Days One entry for each day with use, in UTC.
 	Days []UsageDay `json:"days"`
 
-	// Groups With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole.
+	// Groups With group_by: the usage of each agent or session, the most expensive first; at most 1,000. Includes whole days.
 	Groups *[]UsageGroup `json:"groups,omitempty"`
 
 	// Month UsageMonth is the state of a tenant's budgets.
@@ -6013,7 +6013,7 @@ type UsageAmounts struct {
 	// Credits What was charged, in credits.
 	Credits float64 `json:"credits"`
 
-	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	// EstimatedTokens The part of the input and output that Atoll estimated, because the provider did not report it.
 	EstimatedTokens int64 `json:"estimated_tokens"`
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
@@ -6061,7 +6061,7 @@ type UsageDay struct {
 	// Date In UTC.
 	Date string `json:"date"`
 
-	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	// EstimatedTokens The part of the input and output that Atoll estimated, because the provider did not report it.
 	EstimatedTokens int64 `json:"estimated_tokens"`
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
@@ -6089,9 +6089,9 @@ type UsageDay struct {
 	Source string `json:"source"`
 }
 
-// UsageGroup UsageGroup is what an agent used, or one of its sessions.
+// UsageGroup UsageGroup is the usage of an agent or one of its sessions.
 type UsageGroup struct {
-	// AgentID The id of the agent; of execute_code, as the caller names it.
+	// AgentID The id of the agent; for execute_code, the caller's name for it.
 	AgentID string `json:"agent_id"`
 
 	// BytesOut To the network.
@@ -6115,7 +6115,7 @@ type UsageGroup struct {
 	// Credits What was charged, in credits.
 	Credits float64 `json:"credits"`
 
-	// EstimatedTokens Of the input and output: counted by Atoll, because the provider did not say.
+	// EstimatedTokens The part of the input and output that Atoll estimated, because the provider did not report it.
 	EstimatedTokens int64 `json:"estimated_tokens"`
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
@@ -6133,7 +6133,7 @@ type UsageGroup struct {
 	// Seconds Wall clock, in a sandbox.
 	Seconds float64 `json:"seconds"`
 
-	// SessionID The id of the session; empty with group_by agent, and for what was used in no session.
+	// SessionID The id of the session; empty with group_by agent, and for usage outside sessions.
 	SessionID string `json:"session_id"`
 
 	// Sessions Sandboxes that were started.

@@ -17,80 +17,80 @@ export interface components {
             /** Names the execution, for GET /v1/executions/{trace_id}. */
             trace_id: string;
         };
-        /** Activity is a call that ran, was refused, or still runs. */
+        /** Activity is a call that ended, runs, or was rejected. */
         Activity: {
-            /** The agent that worked; of execute_code, as the caller names it. Empty for none. */
+            /** The agent that made the call; for execute_code, the caller's name for it. Empty without an agent. */
             agent_id: string;
             /**
              * Format: date-time
-             * When it ended; when it began, while it runs.
+             * When the call ended; while it runs, when it began.
              */
             at: string;
             /**
              * Format: double
-             * What the model cost, in US dollars. Prices of tools and windows are in usage.
+             * Cost of the model in US dollars. Usage also counts the prices of tools and windows.
              */
             cost_usd: number;
             /**
              * Format: double
-             * What it was charged, in credits.
+             * Credits charged for the call.
              */
             credits: number;
             /**
              * Format: int64
-             * How long it took, in milliseconds.
+             * Duration in milliseconds.
              */
             duration_ms: number;
-            /** Where it ran. */
+            /** The environment of the call. */
             environment_id: string;
-            /** Its name; empty once it is deleted. */
+            /** The environment's name; empty once it is deleted. */
             environment_name: string;
-            /** SHA-256 of the code, command, path or request to a model, in hexadecimal digits. */
+            /** SHA-256 of the code, command, path or model request, in hexadecimal digits. */
             executed_code_hash: string;
             /**
              * Format: int64
              * The exit code of the program; 128+n when signal n ended it. 0 while it runs.
              */
             exit_code: number;
-            /** Why it failed or was refused; empty if it did not. */
+            /** Why the call failed or was rejected; empty if it succeeded. */
             failure_reason: string;
-            /** The key or token that called; of an agent's work, the one that began the turn. */
+            /** The key or token of the caller; for an agent's call, the one that began the turn. */
             key_id: string;
-            /** The name of the key, or of the key that made the token; empty once it is deleted. */
+            /** The name of the key, or of the key that created the token; empty once the key is deleted. */
             key_name: string;
             /**
-             * What was done.
+             * The kind of call.
              * @enum {string}
              */
             kind: "code" | "command" | "file" | "sandbox" | "model" | "web" | "mcp" | "confirmation" | "other";
             /** The language of the code. */
             language: string;
-            /** What else is on record of the call. */
+            /** Other details of the call. */
             metadata: {
                 [key: string]: string;
             };
-            /** Hosts that it contacted, and what the network policy refused. */
+            /** Hosts that the call contacted, and hosts that the network policy rejected. */
             outbound_hosts: string[];
-            /** The named sandbox; empty for none. */
+            /** The named sandbox; empty if the call used none. */
             sandbox_id: string;
-            /** The agent's session; of a response, its container; of other calls, the session or turn that they name. */
+            /** The agent's session; for a response, its container; for other calls, the session or turn that they name. */
             session_id: string;
-            /** What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process. */
+            /** The interface or tool that the caller used, as in the audit trail: execute, a tool such as shell, or an operation of a named sandbox such as process. */
             source: string;
             /**
-             * How it ended.
+             * The result of the call; running while it runs.
              * @enum {string}
              */
             status: "running" | "ok" | "error" | "timeout" | "oom" | "cap_exceeded" | "provisioning" | "cancelled";
             /** The first 4 KiB of the code or command, redacted. null unless the tenant keeps texts (audit_text). */
             text: string | null;
-            /** The thread whose home directory it had; empty for none. */
+            /** The thread whose home directory the call used; empty if it used none. */
             thread_id: string;
-            /** The tool that a model called; empty for calls of no model. */
+            /** The tool that a model called; empty if the call did not come from a model. */
             tool: string;
-            /** Names the request or execution. */
+            /** The trace id of the request or execution. */
             trace_id: string;
-            /** The turn of the agent's session, or the response; empty for calls of no model. */
+            /** The turn of the agent's session, or the response; empty if the call did not come from a model. */
             turn_id: string;
         };
         /** Agent is a version of an agent. */
@@ -379,59 +379,59 @@ export interface components {
             /** Its name. */
             name: string;
         };
-        /** Approval is a tool call that waits for a decision, or had one. */
+        /** Approval is a tool call with its decision, or without one while it waits. */
         Approval: {
             /** The agent that wants to make the call; null for a response. */
             agent_id: string | null;
             /** The item mcp_approval_request of the response; null for a session. */
             approval_request_id: string | null;
-            /** What it would be called with, as JSON, redacted. */
+            /** The arguments of the call as JSON, redacted. */
             arguments: string;
-            /** The turn or response that goes on with the decision; null while other calls of the same answer wait. */
+            /** The turn or response that continues after the decision; null while other calls of the same answer wait. */
             continued_by: string | null;
             /**
              * Format: date-time
-             * Since when it waits.
+             * When the call began to wait.
              */
             created_at: string;
             /**
              * Format: date-time
-             * null while it waits.
+             * When the call was decided; null while it waits.
              */
             decided_at: string | null;
-            /** The key or token that decided; null while it waits, and for the deadline. */
+            /** The key or token that decided; null while the call waits, and after its deadline. */
             decided_by: string | null;
-            /** Where the call would be made. */
+            /** The environment in which Atoll would run the call. */
             environment_id: string;
             /**
              * Format: date-time
-             * The deadline: without an answer until then, the call is denied. null for none.
+             * The deadline, at which Atoll denies the call; null without a deadline.
              */
             expires_at: string | null;
             /** apr_ and 32 hexadecimal digits. */
             id: string;
             /** The key that began the turn or response. */
             key_id: string;
-            /** Of the decision; null for none. */
+            /** The reason of the decision; null without one. */
             reason: string | null;
-            /** The response that asks; null for a session. */
+            /** The response that requested the call; null for a session. */
             response_id: string | null;
-            /** The MCP server that has the tool; null for none. */
+            /** The MCP server of the tool; null for other tools. */
             server: string | null;
             /** The agent's session; null for a response. */
             session_id: string | null;
             /** The thread of the session that made the call; null for the session itself. */
             session_thread_id: string | null;
             /**
-             * expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+             * expired: Atoll denied the call at its deadline. cancelled: a client interrupted or archived the session.
              * @enum {string}
              */
             status: "pending" | "approved" | "denied" | "expired" | "cancelled";
-            /** The tool that would be called. */
+            /** The name of the tool. */
             tool: string;
             /** The event of the call in the session; null for a response. */
             tool_use_id: string | null;
-            /** The turn of the session that asks; null for a response. */
+            /** The turn that requested the call; null for a response. */
             turn_id: string | null;
             /** approval */
             type: string;
@@ -497,11 +497,11 @@ export interface components {
         };
         /** AuditRow is one call in the audit trail. */
         AuditRow: {
-            /** The agent that worked; of execute_code, as the caller names it. Empty for none. */
+            /** The agent that made the call; for execute_code, the caller's name for it. Empty without an agent. */
             agent_id: string;
             /**
              * Format: double
-             * What the model cost, in US dollars.
+             * Cost of the model in US dollars.
              */
             cost_usd: number;
             /**
@@ -511,7 +511,7 @@ export interface components {
             created_at: string;
             /**
              * Format: double
-             * What it was charged, in credits.
+             * Credits charged for the call.
              */
             credits: number;
             /**
@@ -544,7 +544,7 @@ export interface components {
             key_id: string;
             /** The language of the code. */
             language: string;
-            /** What else is on record of the call, such as the sandbox. */
+            /** Other details of the call, such as the sandbox. */
             metadata: {
                 [key: string]: string;
             };
@@ -562,11 +562,11 @@ export interface components {
              * How many days the row is kept.
              */
             retention_days: number;
-            /** The named sandbox; empty for none. */
+            /** The named sandbox; empty if the call used none. */
             sandbox_id: string;
-            /** The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name. */
+            /** The agent's session; for a response, its container; for execute_code, the turn; for other calls, the session that they name. */
             session_id: string;
-            /** What was called: execute, execute_code, a tool, or what was done with a named sandbox. */
+            /** The interface or tool that the caller used: execute, execute_code, a tool, or an operation of a named sandbox. */
             source: string;
             /**
              * Format: int64
@@ -584,11 +584,11 @@ export interface components {
             stdout_truncated: boolean;
             /** The id of the tenant. */
             tenant_id: string;
-            /** The thread whose home directory it had; empty for none. */
+            /** The thread whose home directory the call used; empty if it used none. */
             thread_id: string;
             /** Names the request or execution in records and logs. */
             trace_id: string;
-            /** The turn of an agent's session, or the response; empty for calls of no model. */
+            /** The turn of an agent's session, or the response; empty if the call did not come from a model. */
             turn_id: string;
         };
         /** AuditTrail is a tenant that has audit rows or seals. */
@@ -921,7 +921,7 @@ export interface components {
              * Of Bash, or of an interpreter that ended.
              */
             exit_code: number | null;
-            /** What can be done about a failure that the network's rules may have caused. */
+            /** How to fix a failure that the network policy may have caused. */
             hint?: string;
             /**
              * ended: the interpreter did, so that the context has to be restarted.
@@ -957,7 +957,7 @@ export interface components {
             /** One of the operator's templates; the default image if left out. */
             base_template?: string | null;
             /**
-             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+             * run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
              * @enum {string|null}
              */
             isolation?: "run" | "key" | null;
@@ -1364,7 +1364,7 @@ export interface components {
         };
         /** Decision approves or denies a tool call. */
         Decision: {
-            /** Whether the call is made. */
+            /** true approves the call, false denies it. */
             approve: boolean;
             /** Why, at most 4 KiB. The model reads the reason of a denial. */
             reason?: string | null;
@@ -1516,7 +1516,7 @@ export interface components {
             permissions: components["schemas"]["Permissions"];
             /**
              * Format: int64
-             * In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
+             * In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network.
              */
             sandboxes_to_restart?: number;
             /** Of secrets that programs do not get, the hosts whose requests they are put into. */
@@ -1537,7 +1537,7 @@ export interface components {
             /** A name from atoll image list. */
             image?: string | null;
             /**
-             * run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+             * run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
              * @enum {string|null}
              */
             isolation?: "run" | "key" | null;
@@ -2325,7 +2325,7 @@ export interface components {
              * @enum {string}
              */
             status: "running" | "sleeping";
-            /** What runs instead of the version that image asks for, and how to get that. */
+            /** The version that runs instead of the one that image requests, and how to get the requested one. */
             warning?: string;
         };
         /** MCPAnnotations are MCP's hints of what a tool does. */
@@ -2942,7 +2942,7 @@ export interface components {
             argv?: string[] | null;
             /** For bash, or sh where there is none. Instead of argv. */
             command?: string | null;
-            /** Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore. */
+            /** Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore. */
             env_vars?: {
                 [key: string]: string;
             } | null;
@@ -2988,10 +2988,10 @@ export interface components {
         NewSandbox: {
             /**
              * Format: int64
-             * Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+             * Bytes that /home/user, /tmp and /var/tmp may use together. The maximum that plan and server allow is the default.
              */
             disk_size?: number | null;
-            /** Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore. */
+            /** Variables of its programs, which override those of environment and key. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore. */
             env_vars?: {
                 [key: string]: string;
             } | null;
@@ -3004,7 +3004,7 @@ export interface components {
             files_only?: boolean | null;
             /** Such as node:22; that of the key's environment if left out. */
             image?: string | null;
-            /** At most those of the key's environment, which it has if left out. */
+            /** At most the limits of the key's environment, which are the default. */
             limits?: components["schemas"]["SizeLimits"];
             /** 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit. It is the only one of its session. */
             name: string;
@@ -3864,7 +3864,7 @@ export interface components {
              * On exit.
              */
             exit_code?: number | null;
-            /** On exit: what can be done about a failure that the network's rules may have caused. */
+            /** On exit: how to fix a failure that the network policy may have caused. */
             hint?: string;
             /** On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox. */
             reason?: string;
@@ -4663,7 +4663,7 @@ export interface components {
             image: string;
             /** What that image was asked for as, such as node:22; left out for the environment's image. */
             image_alias?: string;
-            /** What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version. */
+            /** The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version. */
             image_warning?: string;
             /**
              * Of one that sleeps: where its memory is.
@@ -4734,11 +4734,11 @@ export interface components {
         };
         /** SandboxCreateOutput is what sandbox_create returns. */
         SandboxCreateOutput: {
-            /** False when there was one of that name, which is as it was. */
+            /** False if a sandbox of that name existed; the call does not change it. */
             created: boolean;
             /** The name of the sandbox. */
             sandbox: string;
-            /** What runs instead of the image that was asked for, and how to get that. */
+            /** The image that runs instead of the requested one, and how to get the requested one. */
             warning?: string;
         };
         /** SandboxFile is what stands at a path in a sandbox. */
@@ -5417,7 +5417,7 @@ export interface components {
              * 128+n when signal n ended the command; 124 when timeout_ms was over.
              */
             exit_code: number;
-            /** What can be done about a failure that the network's rules may have caused. */
+            /** How to fix a failure that the network policy may have caused. */
             hint?: string;
             /** Likewise. */
             stderr: string;
@@ -5462,7 +5462,7 @@ export interface components {
             /** Relative to the server: put the address of the server before it. */
             url: string;
         };
-        /** SizeLimits are the limits that a sandbox can have for itself. */
+        /** SizeLimits are the limits that a client can set for one sandbox. */
         SizeLimits: {
             /**
              * Format: double
@@ -5471,7 +5471,7 @@ export interface components {
             cpu?: number | null;
             /**
              * Format: int64
-             * Bytes. Sizes of files in memory shrink with it where they do not fit.
+             * Bytes. Atoll reduces the limits of in-memory files to fit.
              */
             memory?: number | null;
         };
@@ -6120,7 +6120,7 @@ export interface components {
             before: string;
             /** One entry for each day with use, in UTC. */
             days: components["schemas"]["UsageDay"][];
-            /** With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole. */
+            /** With group_by: the usage of each agent or session, the most expensive first; at most 1,000. Includes whole days. */
             groups?: components["schemas"]["UsageGroup"][];
             /** The current calendar month in UTC. */
             month: components["schemas"]["UsageMonth"];
@@ -6173,7 +6173,7 @@ export interface components {
             credits: number;
             /**
              * Format: int64
-             * Of the input and output: counted by Atoll, because the provider did not say.
+             * The part of the input and output that Atoll estimated, because the provider did not report it.
              */
             estimated_tokens: number;
             /**
@@ -6251,7 +6251,7 @@ export interface components {
             date: string;
             /**
              * Format: int64
-             * Of the input and output: counted by Atoll, because the provider did not say.
+             * The part of the input and output that Atoll estimated, because the provider did not report it.
              */
             estimated_tokens: number;
             /**
@@ -6289,9 +6289,9 @@ export interface components {
             /** The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response. */
             source: string;
         };
-        /** UsageGroup is what an agent used, or one of its sessions. */
+        /** UsageGroup is the usage of an agent or one of its sessions. */
         UsageGroup: {
-            /** The id of the agent; of execute_code, as the caller names it. */
+            /** The id of the agent; for execute_code, the caller's name for it. */
             agent_id: string;
             /**
              * Format: int64
@@ -6330,7 +6330,7 @@ export interface components {
             credits: number;
             /**
              * Format: int64
-             * Of the input and output: counted by Atoll, because the provider did not say.
+             * The part of the input and output that Atoll estimated, because the provider did not report it.
              */
             estimated_tokens: number;
             /**
@@ -6358,7 +6358,7 @@ export interface components {
              * Wall clock, in a sandbox.
              */
             seconds: number;
-            /** The id of the session; empty with group_by agent, and for what was used in no session. */
+            /** The id of the session; empty with group_by agent, and for usage outside sessions. */
             session_id: string;
             /**
              * Format: int64
@@ -6526,7 +6526,7 @@ export interface components {
 }
 /** AcceptedResponse says that an execution goes on without its caller. */
 export type AcceptedResponse = components['schemas']['AcceptedResponse'];
-/** Activity is a call that ran, was refused, or still runs. */
+/** Activity is a call that ended, runs, or was rejected. */
 export type Activity = components['schemas']['Activity'];
 /** Agent is a version of an agent. */
 export type Agent = components['schemas']['Agent'];
@@ -6550,7 +6550,7 @@ export type AgentSkill = components['schemas']['AgentSkill'];
 export type AgentTool = components['schemas']['AgentTool'];
 /** AnthropicTool is a tool as the Messages API takes it. */
 export type AnthropicTool = components['schemas']['AnthropicTool'];
-/** Approval is a tool call that waits for a decision, or had one. */
+/** Approval is a tool call with its decision, or without one while it waits. */
 export type Approval = components['schemas']['Approval'];
 /** AuditCheck is the body of a verification. */
 export type AuditCheck = components['schemas']['AuditCheck'];
@@ -7040,7 +7040,7 @@ export type ShellOutput = components['schemas']['ShellOutput'];
 export type SignRequest = components['schemas']['SignRequest'];
 /** SignedURL reads or writes one file without a key. */
 export type SignedUrl = components['schemas']['SignedURL'];
-/** SizeLimits are the limits that a sandbox can have for itself. */
+/** SizeLimits are the limits that a client can set for one sandbox. */
 export type SizeLimits = components['schemas']['SizeLimits'];
 /** Skill is a folder of instructions and files that agents may use. */
 export type Skill = components['schemas']['Skill'];
@@ -7110,7 +7110,7 @@ export type Usage = components['schemas']['Usage'];
 export type UsageAmounts = components['schemas']['UsageAmounts'];
 /** UsageDay is what was used on one day by one interface, of one model or of one tool. */
 export type UsageDay = components['schemas']['UsageDay'];
-/** UsageGroup is what an agent used, or one of its sessions. */
+/** UsageGroup is the usage of an agent or one of its sessions. */
 export type UsageGroup = components['schemas']['UsageGroup'];
 /** UsageMonth is the state of a tenant's budgets. */
 export type UsageMonth = components['schemas']['UsageMonth'];

@@ -326,7 +326,7 @@ class Decision(TypedDict):
 
     approve: bool
     """
-    Whether the call is made.
+    true approves the call, false denies it.
     """
     reason: NotRequired[str | None]
     """
@@ -1561,7 +1561,7 @@ class SignRequest(TypedDict):
 
 class SizeLimits(TypedDict):
     """
-    SizeLimits are the limits that a sandbox can have for itself.
+    SizeLimits are the limits that a client can set for one sandbox.
     """
 
     cpu: NotRequired[float | None]
@@ -1570,7 +1570,7 @@ class SizeLimits(TypedDict):
     """
     memory: NotRequired[int | None]
     """
-    Bytes. Sizes of files in memory shrink with it where they do not fit.
+    Bytes. Atoll reduces the limits of in-memory files to fit.
     """
 
 
@@ -2347,7 +2347,7 @@ class NewProcess(TypedDict):
     """
     env_vars: NotRequired[dict[str, Any] | None]
     """
-    Over those of the sandbox. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
+    Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore.
     """
     stdin: NotRequired[bool | None]
     """
@@ -2378,11 +2378,11 @@ class NewSandbox(TypedDict):
 
     disk_size: NotRequired[int | None]
     """
-    Bytes that /home/user, /tmp and /var/tmp may have together, at most what plan and server allow; that if left out.
+    Bytes that /home/user, /tmp and /var/tmp may use together. The maximum that plan and server allow is the default.
     """
     env_vars: NotRequired[dict[str, Any] | None]
     """
-    Variables of its programs, over those of environment and key. Rules as in an execution's env_vars, but names may also have lowercase letters and start with an underscore.
+    Variables of its programs, which override those of environment and key. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore.
     """
     environment: NotRequired[str | None]
     """
@@ -2398,7 +2398,7 @@ class NewSandbox(TypedDict):
     """
     limits: NotRequired[SizeLimits]
     """
-    At most those of the key's environment, which it has if left out.
+    At most the limits of the key's environment, which are the default.
     """
     name: str
     """
@@ -2585,7 +2585,7 @@ class ConfigChange(TypedDict):
     """
     isolation: NotRequired[Literal["run", "key"] | None]
     """
-    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+    run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
     """
     packages: NotRequired[PackagesChange]
     """
@@ -2624,7 +2624,7 @@ class EnvironmentChange(TypedDict):
     """
     isolation: NotRequired[Literal["run", "key"] | None]
     """
-    run: each execution has a kernel of its own. key: executions of one key follow one another in a kernel, each with processes, files, memory and sockets of its own that are gone afterwards; docs/concepts/security.md says what they share. It needs permissions without network and rules.
+    run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
     """
     limits: NotRequired[LimitsChange]
     name: NotRequired[str | None]

@@ -26,41 +26,41 @@ class AcceptedResponse(Record):
 
 class Activity(Record):
     """
-    Activity is a call that ran, was refused, or still runs.
+    Activity is a call that ended, runs, or was rejected.
     """
 
     __slots__ = ()
     agent_id: str
     """
-    The agent that worked; of execute_code, as the caller names it. Empty for none.
+    The agent that made the call; for execute_code, the caller's name for it. Empty without an agent.
     """
     at: datetime
     """
-    When it ended; when it began, while it runs.
+    When the call ended; while it runs, when it began.
     """
     cost_usd: float
     """
-    What the model cost, in US dollars. Prices of tools and windows are in usage.
+    Cost of the model in US dollars. Usage also counts the prices of tools and windows.
     """
     credits: float
     """
-    What it was charged, in credits.
+    Credits charged for the call.
     """
     duration_ms: int
     """
-    How long it took, in milliseconds.
+    Duration in milliseconds.
     """
     environment_id: str
     """
-    Where it ran.
+    The environment of the call.
     """
     environment_name: str
     """
-    Its name; empty once it is deleted.
+    The environment's name; empty once it is deleted.
     """
     executed_code_hash: str
     """
-    SHA-256 of the code, command, path or request to a model, in hexadecimal digits.
+    SHA-256 of the code, command, path or model request, in hexadecimal digits.
     """
     exit_code: int
     """
@@ -68,19 +68,19 @@ class Activity(Record):
     """
     failure_reason: str
     """
-    Why it failed or was refused; empty if it did not.
+    Why the call failed or was rejected; empty if it succeeded.
     """
     key_id: str
     """
-    The key or token that called; of an agent's work, the one that began the turn.
+    The key or token of the caller; for an agent's call, the one that began the turn.
     """
     key_name: str
     """
-    The name of the key, or of the key that made the token; empty once it is deleted.
+    The name of the key, or of the key that created the token; empty once the key is deleted.
     """
     kind: Literal["code", "command", "file", "sandbox", "model", "web", "mcp", "confirmation", "other"]
     """
-    What was done.
+    The kind of call.
     """
     language: str
     """
@@ -88,27 +88,27 @@ class Activity(Record):
     """
     metadata: dict[str, str]
     """
-    What else is on record of the call.
+    Other details of the call.
     """
     outbound_hosts: list[str]
     """
-    Hosts that it contacted, and what the network policy refused.
+    Hosts that the call contacted, and hosts that the network policy rejected.
     """
     sandbox_id: str
     """
-    The named sandbox; empty for none.
+    The named sandbox; empty if the call used none.
     """
     session_id: str
     """
-    The agent's session; of a response, its container; of other calls, the session or turn that they name.
+    The agent's session; for a response, its container; for other calls, the session or turn that they name.
     """
     source: str
     """
-    What was called, as in the audit trail: execute, a tool such as shell, or a use of a named sandbox such as process.
+    The interface or tool that the caller used, as in the audit trail: execute, a tool such as shell, or an operation of a named sandbox such as process.
     """
     status: Literal["running", "ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"]
     """
-    How it ended.
+    The result of the call; running while it runs.
     """
     text: str | None
     """
@@ -116,19 +116,19 @@ class Activity(Record):
     """
     thread_id: str
     """
-    The thread whose home directory it had; empty for none.
+    The thread whose home directory the call used; empty if it used none.
     """
     tool: str
     """
-    The tool that a model called; empty for calls of no model.
+    The tool that a model called; empty if the call did not come from a model.
     """
     trace_id: str
     """
-    Names the request or execution.
+    The trace id of the request or execution.
     """
     turn_id: str
     """
-    The turn of the agent's session, or the response; empty for calls of no model.
+    The turn of the agent's session, or the response; empty if the call did not come from a model.
     """
 
 
@@ -362,7 +362,7 @@ class AnthropicTool(Record):
 
 class Approval(Record):
     """
-    Approval is a tool call that waits for a decision, or had one.
+    Approval is a tool call with its decision, or without one while it waits.
     """
 
     __slots__ = ()
@@ -376,31 +376,31 @@ class Approval(Record):
     """
     arguments: str
     """
-    What it would be called with, as JSON, redacted.
+    The arguments of the call as JSON, redacted.
     """
     continued_by: str | None
     """
-    The turn or response that goes on with the decision; null while other calls of the same answer wait.
+    The turn or response that continues after the decision; null while other calls of the same answer wait.
     """
     created_at: datetime
     """
-    Since when it waits.
+    When the call began to wait.
     """
     decided_at: datetime | None
     """
-    null while it waits.
+    When the call was decided; null while it waits.
     """
     decided_by: str | None
     """
-    The key or token that decided; null while it waits, and for the deadline.
+    The key or token that decided; null while the call waits, and after its deadline.
     """
     environment_id: str
     """
-    Where the call would be made.
+    The environment in which Atoll would run the call.
     """
     expires_at: datetime | None
     """
-    The deadline: without an answer until then, the call is denied. null for none.
+    The deadline, at which Atoll denies the call; null without a deadline.
     """
     id: str
     """
@@ -412,15 +412,15 @@ class Approval(Record):
     """
     reason: str | None
     """
-    Of the decision; null for none.
+    The reason of the decision; null without one.
     """
     response_id: str | None
     """
-    The response that asks; null for a session.
+    The response that requested the call; null for a session.
     """
     server: str | None
     """
-    The MCP server that has the tool; null for none.
+    The MCP server of the tool; null for other tools.
     """
     session_id: str | None
     """
@@ -432,11 +432,11 @@ class Approval(Record):
     """
     status: Literal["pending", "approved", "denied", "expired", "cancelled"]
     """
-    expired: denied, because nobody answered until the deadline. cancelled: the session was interrupted or archived.
+    expired: Atoll denied the call at its deadline. cancelled: a client interrupted or archived the session.
     """
     tool: str
     """
-    The tool that would be called.
+    The name of the tool.
     """
     tool_use_id: str | None
     """
@@ -444,7 +444,7 @@ class Approval(Record):
     """
     turn_id: str | None
     """
-    The turn of the session that asks; null for a response.
+    The turn that requested the call; null for a response.
     """
     type: str
     """
@@ -532,11 +532,11 @@ class AuditRow(Record):
     __slots__ = ()
     agent_id: str
     """
-    The agent that worked; of execute_code, as the caller names it. Empty for none.
+    The agent that made the call; for execute_code, the caller's name for it. Empty without an agent.
     """
     cost_usd: float
     """
-    What the model cost, in US dollars.
+    Cost of the model in US dollars.
     """
     created_at: datetime
     """
@@ -544,7 +544,7 @@ class AuditRow(Record):
     """
     credits: float
     """
-    What it was charged, in credits.
+    Credits charged for the call.
     """
     duration_ms: int
     """
@@ -584,7 +584,7 @@ class AuditRow(Record):
     """
     metadata: dict[str, str]
     """
-    What else is on record of the call, such as the sandbox.
+    Other details of the call, such as the sandbox.
     """
     mounts: list[str]
     """
@@ -604,15 +604,15 @@ class AuditRow(Record):
     """
     sandbox_id: str
     """
-    The named sandbox; empty for none.
+    The named sandbox; empty if the call used none.
     """
     session_id: str
     """
-    The agent's session; of a response, its container; of execute_code, the turn; of other calls, the session that they name.
+    The agent's session; for a response, its container; for execute_code, the turn; for other calls, the session that they name.
     """
     source: str
     """
-    What was called: execute, execute_code, a tool, or what was done with a named sandbox.
+    The interface or tool that the caller used: execute, execute_code, a tool, or an operation of a named sandbox.
     """
     stderr_bytes: int
     """
@@ -636,7 +636,7 @@ class AuditRow(Record):
     """
     thread_id: str
     """
-    The thread whose home directory it had; empty for none.
+    The thread whose home directory the call used; empty if it used none.
     """
     trace_id: str
     """
@@ -644,7 +644,7 @@ class AuditRow(Record):
     """
     turn_id: str
     """
-    The turn of an agent's session, or the response; empty for calls of no model.
+    The turn of an agent's session, or the response; empty if the call did not come from a model.
     """
 
 
@@ -1632,7 +1632,7 @@ class ListedSandbox(Record):
     """
     warning: str | None
     """
-    What runs instead of the version that image asks for, and how to get that.
+    The version that runs instead of the one that image requests, and how to get the requested one.
     """
 
 
@@ -2461,7 +2461,7 @@ class ProcessEvent(Record):
     """
     hint: str | None
     """
-    On exit: what can be done about a failure that the network's rules may have caused.
+    On exit: how to fix a failure that the network policy may have caused.
     """
     reason: str | None
     """
@@ -3078,7 +3078,7 @@ class Sandbox(Record):
     """
     image_warning: str | None
     """
-    What runs instead of the version that image_alias asks for, and how to get that; left out where it is that version.
+    The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version.
     """
     kept: Literal["frozen", "disk", "stored"] | None
     """
@@ -3118,7 +3118,7 @@ class SandboxCreateOutput(Record):
     __slots__ = ()
     created: bool
     """
-    False when there was one of that name, which is as it was.
+    False if a sandbox of that name existed; the call does not change it.
     """
     sandbox: str
     """
@@ -3126,7 +3126,7 @@ class SandboxCreateOutput(Record):
     """
     warning: str | None
     """
-    What runs instead of the image that was asked for, and how to get that.
+    The image that runs instead of the requested one, and how to get the requested one.
     """
 
 
@@ -3582,7 +3582,7 @@ class ShellOutput(Record):
     """
     hint: str | None
     """
-    What can be done about a failure that the network's rules may have caused.
+    How to fix a failure that the network policy may have caused.
     """
     stderr_truncated: bool | None
     """
@@ -4235,7 +4235,7 @@ class UsageAmounts(Record):
     """
     estimated_tokens: int
     """
-    Of the input and output: counted by Atoll, because the provider did not say.
+    The part of the input and output that Atoll estimated, because the provider did not report it.
     """
     gib_seconds: float
     """
@@ -4303,7 +4303,7 @@ class UsageDay(Record):
     """
     estimated_tokens: int
     """
-    Of the input and output: counted by Atoll, because the provider did not say.
+    The part of the input and output that Atoll estimated, because the provider did not report it.
     """
     gib_seconds: float
     """
@@ -4341,13 +4341,13 @@ class UsageDay(Record):
 
 class UsageGroup(Record):
     """
-    UsageGroup is what an agent used, or one of its sessions.
+    UsageGroup is the usage of an agent or one of its sessions.
     """
 
     __slots__ = ()
     agent_id: str
     """
-    The id of the agent; of execute_code, as the caller names it.
+    The id of the agent; for execute_code, the caller's name for it.
     """
     bytes_out: int
     """
@@ -4379,7 +4379,7 @@ class UsageGroup(Record):
     """
     estimated_tokens: int
     """
-    Of the input and output: counted by Atoll, because the provider did not say.
+    The part of the input and output that Atoll estimated, because the provider did not report it.
     """
     gib_seconds: float
     """
@@ -4403,7 +4403,7 @@ class UsageGroup(Record):
     """
     session_id: str
     """
-    The id of the session; empty with group_by agent, and for what was used in no session.
+    The id of the session; empty with group_by agent, and for usage outside sessions.
     """
     sessions: int
     """
@@ -4720,7 +4720,7 @@ class CodeResult(Record):
     """
     hint: str | None
     """
-    What can be done about a failure that the network's rules may have caused.
+    How to fix a failure that the network policy may have caused.
     """
 
 
@@ -6056,7 +6056,7 @@ class Usage(Record):
     """
     groups: list[UsageGroup] | None
     """
-    With group_by: what agents used, or their sessions, the most expensive first; at most 1,000. Days count whole.
+    With group_by: the usage of each agent or session, the most expensive first; at most 1,000. Includes whole days.
     """
 
 
@@ -6321,7 +6321,7 @@ class Environment(Record):
     """
     sandboxes_to_restart: int | None
     """
-    In the answer to a change of permissions: how many named sandboxes get more of the network by POST /v1/sandboxes/{sandbox}/restart.
+    In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network.
     """
 
 

@@ -92,17 +92,17 @@ class Usage(Resource):
         agent: str | None = None,
         session_id: str | None = None,
     ) -> types.Usage:
-        """Returns what was used between two times; this month if nothing is said."""
+        """Returns the usage between two times; by default, of this month."""
         query = {"since": since, "before": before, "group_by": group_by, "agent": agent, "session_id": session_id}
         return self._one(types.Usage, "GET", "/v1/usage", query=query)
 
 
 class Activity(Resource):
-    """Who ran what."""
+    """The record of calls: the callers, their code and the results."""
 
     def list(self, **filters: Any) -> Pager[types.Activity]:
-        """Lists what the tenant's keys, agents and sessions ran, newest first. filters are those
-        of the operation, such as since, agent, session_id, kind and status."""
+        """Lists the calls of the tenant's keys, agents and sessions, newest first. filters are the
+        parameters of the operation, such as since, agent, session_id, kind and status."""
         return self._list(types.Activity, "/v1/activity", query=activity_query(filters))
 
 
@@ -119,7 +119,7 @@ class Approvals(Resource):
         limit: int | None = None,
         page: str | None = None,
     ) -> Pager[types.Approval]:
-        """Lists those that wait, newest first; with status, those that were decided."""
+        """Lists waiting calls, newest first; pass status for decided ones."""
         query = {"status": status, "agent": agent, "session_id": session_id, "response_id": response_id}
         return self._list(types.Approval, "/v1/approvals", query={**query, "limit": limit, "page": page})
 

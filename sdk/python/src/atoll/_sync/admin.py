@@ -55,7 +55,7 @@ class Tenants(Resource):
         return self._one(types.Tenant, "PATCH", TENANT, tenant, body=change)
 
     def delete(self, tenant: str) -> types.Tenant:
-        """Deletes a tenant with everything that belongs to it, which goes on after the answer."""
+        """Deletes a tenant with all its data; the server completes the deletion after the answer."""
         return self._one(types.Tenant, "DELETE", TENANT, tenant)
 
     def usage(

@@ -155,9 +155,9 @@ class Sandbox:
         return self._changed("POST", SANDBOX + "/sleep", timeout=LONG_TIMEOUT)
 
     def restart(self) -> types.Sandbox:
-        """Ends its processes, and starts it again with its files and what its environment has now.
+        """Ends the sandbox's processes and restarts it with its files.
 
-        That is the environment's image, limits and network.
+        The sandbox gets its environment's current image, limits and network.
         """
         return self._changed("POST", SANDBOX + "/restart", timeout=LONG_TIMEOUT)
 
