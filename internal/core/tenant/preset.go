@@ -61,7 +61,7 @@ func shortHost(h string) string {
 		name = known
 	}
 	if p := nearPreset(name); p != nil {
-		return fmt.Sprintf("%.80q has no dot, so it is not a host name; did you mean the preset %s, which allows %s?", h, p.Name, strings.Join(p.Hosts, ", "))
+		return fmt.Sprintf("%.80q has no dot, so it is not a host name; did you mean the preset %s, which is %s?", h, p.Name, strings.Join(p.Hosts, ", "))
 	}
 	if site, ok := sites[name]; ok {
 		return fmt.Sprintf("%.80q has no dot, so it is not a host name; did you mean %q?", h, site)
