@@ -267,7 +267,7 @@ func TestAdminCommands(t *testing.T) {
 	if err := w.DB.Audit().Append(t.Context(), audit.Row{TraceID: "trc_x", Tenant: "ten_gone", ExitStatus: audit.OK, Retention: audit.DefaultRetention}); err != nil {
 		t.Fatal(err)
 	}
-	if out, told := o.run(1, "audit", "verify"); !strings.Contains(told, "ten_gone: seal 0: tenant: no tenant ten_gone is on record") || !strings.Contains(out, "NOT WHOLE") {
+	if out, told := o.run(1, "audit", "verify"); !strings.Contains(told, "ten_gone: seal 0: tenant: the audit trail of tenant ten_gone has no record of the tenant") || !strings.Contains(out, "NOT WHOLE") {
 		t.Errorf("got %q %q", out, told)
 	}
 	if err := os.WriteFile(heads, []byte(`{"taken":{"ok":true,"head":{"number":1,"hash":"00"}}}`), 0o600); err != nil {

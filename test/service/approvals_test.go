@@ -186,6 +186,7 @@ func approvalsOfSession(t *testing.T, k *talker, agent map[string]any, code func
 		t.Errorf("%d decided", won.Load())
 	}
 	k.reach("", func(e sessionEvent) bool { return e.Type == "message" && strings.Contains(e.raw, "21") })
+	k.until("idle")
 	if got := inbox(t, s, k.key, "status=approved"); len(got) != 1 || got[0].By == nil || got[0].Continued == nil || !strings.HasPrefix(*got[0].Continued, "turn_") {
 		t.Errorf("approved are %+v", got)
 	}
@@ -195,6 +196,7 @@ func approvalsOfSession(t *testing.T, k *talker, agent map[string]any, code func
 		t.Errorf("denied as %+v", a)
 	}
 	k.reach("", func(e sessionEvent) bool { return e.Type == "message" && strings.Contains(e.raw, "not on Sundays") })
+	k.until("idle")
 	// The inbox reflects decisions of the session's own client, and interrupts.
 	id = waitingCall(t, k, code("print(4)"))
 	k.send(confirm(*inbox(t, s, k.key, "")[0].ToolUse, true), "completed", "4")
