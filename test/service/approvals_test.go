@@ -128,7 +128,7 @@ func approvalsByHand(t *testing.T, k *talker, code func(string) string) {
 		t.Errorf("the list is %q", out)
 	}
 	u.first = "activity"
-	if out := u.ask(0, "", "--since", "24h", "--kind", "confirmation"); !strings.Contains(out, "main agt_") || !strings.Contains(out, "confirmation") {
+	if out := u.ask(0, "", "--since", "24h", "--kind", "confirmation"); !strings.Contains(out, "main agt_") || !strings.Contains(out, "run_code") {
 		t.Errorf("the activity is %q", out)
 	}
 }
