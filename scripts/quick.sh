@@ -19,7 +19,7 @@ go vet -trimpath ./internal/... ./cmd/... ./api/... ./bench/... ./test/...
 needs='/atoll/(cmd|test|bench|internal/(node|guest|redteam|app))(/|$)'
 all=$(go list ./...)
 services=$(go list -test -f '{{$p := .ForTest}}{{range .Deps}}{{if eq . "github.com/atoll-run/atoll/test/atolltest"}}{{$p}}{{"\n"}}{{end}}{{end}}' ./... | sort -u | grep . || true)
-quick=$(grep -vE "$needs" <<<"$all" | grep -vxF "$services")
+quick=$(grep -vE "$needs" <<<"$all" | grep -vxF "$services"; grep -E '/test/(catalogue|prose)$' <<<"$all") # they only read files
 # shellcheck disable=SC2086 # one word for each package
 go test -trimpath -vet=off -ldflags=-w $quick | grep -v 'no test files'
 

@@ -3,30 +3,16 @@ package docs
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/prose"
 )
 
 // maxLine is the longest line of prose, in characters. Tables have no limit.
 const maxLine = 200
-
-// dialect lists phrases and openings of sentences that a page must not use, each with advice.
-var dialect = []struct {
-	pattern *regexp.Regexp
-	advice  string
-}{
-	{regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|whoever|whom|vouch\w*|twins?|likeness|attendants?)\b`), "name the actor"},
-	{regexp.MustCompile(`(?:^|[.:;|] |- )(What|Who|Whatever|Those that|That of|Such as are|Of those|Nothing of|None of|Neither of)\b[^?]*$`), "begin with the actor or the thing"},
-	{regexp.MustCompile(`(?i)\b(has not the|have not the|is told of|are told of|is there already|of now\b|by and by|is of no use|as it is there|makes itself|comes into being|is looked at again|is taken away|mend(s|ed)?\b)`), "use the verb that the field uses"},
-	{regexp.MustCompile(`(?i)\bthere (is|are) (no such|nothing)\b`), "say what was not found"},
-}
-
-// code matches code, links and URLs, which the rules exempt.
-var code = regexp.MustCompile("`[^`]*`|\\[[^]]*\\]\\([^)]*\\)|https?://\\S+")
 
 // TestProse checks pages for long lines and for dialect.
 func TestProse(t *testing.T) {
@@ -63,10 +49,8 @@ func TestProse(t *testing.T) {
 			if fenced {
 				continue
 			}
-			for _, d := range dialect {
-				if word := d.pattern.FindString(code.ReplaceAllString(line, "")); word != "" {
-					t.Errorf("%s:%d: %s in place of %q", name, i+1, d.advice, word)
-				}
+			for _, hit := range prose.Line(line) {
+				t.Errorf("%s:%d: %s in place of %q", name, i+1, hit.Advice, hit.Text)
 			}
 		}
 	}
