@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -29,19 +30,14 @@ var unruly = []rig.Program{
 	{Language: execution.Node, Code: "setInterval(() => {}, 1000)"},
 }
 
-// TestSoak runs executions of every kind for ATOLL_SOAK_FOR (an hour) and compares
-// what the server has in the machine before and after.
+// TestSoak runs executions of every kind for ATOLL_SOAK_FOR (1 h), each client with a pause of
+// ATOLL_SOAK_PAUSE (none) between two. It checks that the server's memory does not grow under that
+// load, and that the server afterwards has as many processes, mounts and files as before.
 func TestSoak(t *testing.T) {
 	// A soak that is given up must take its server and mount along.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	length := time.Hour
-	if v := os.Getenv("ATOLL_SOAK_FOR"); v != "" {
-		var err error
-		if length, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	length, pause := fromEnv(t, "ATOLL_SOAK_FOR", time.Hour), fromEnv(t, "ATOLL_SOAK_PAUSE", 0)
 	if err := os.Chdir(".."); err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +68,11 @@ func TestSoak(t *testing.T) {
 		}
 	}()
 	// The first executions make what stays: templates, connections, buffers.
-	soak(ctx, t, s, min(length/4, time.Minute))
+	soak(ctx, t, s, min(length/4, time.Minute), 0)
 	before := footprint(ctx, t, s)
-	n := soak(ctx, t, s, length)
+	memory := sampleMemory(ctx, t, s, length)
+	n := soak(ctx, t, s, length, pause)
+	half, end := memory()
 	after := footprint(ctx, t, s)
 	t.Logf("%d executions\nbefore %+v\nafter  %+v", n, before, after)
 	for _, c := range []struct {
@@ -89,6 +87,8 @@ func TestSoak(t *testing.T) {
 		{"files", before.Files, after.Files, 0},
 		{"descriptors", before.FDs, after.FDs, 0},
 		{"goroutines", before.Goroutines, after.Goroutines, 0},
+		// Memory that only grows differs between the quarters too; a server that idles gives memory back.
+		{"MiB of the server's memory under load, second and last quarter", half, end, 32},
 		{"MiB of the server's memory", int(before.RSS >> 20), int(after.RSS >> 20), 64},
 	} {
 		if c.after > c.before+c.spare {
@@ -97,8 +97,59 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak keeps clients busy for a while and returns how many executions ended.
-func soak(ctx context.Context, t *testing.T, s *rig.Server, length time.Duration) int {
+// fromEnv returns the duration in an environment variable, or fallback without one.
+func fromEnv(t *testing.T, name string, fallback time.Duration) time.Duration {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return fallback
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return d
+}
+
+// sampleMemory records the server's resident memory 40 times over length. The function that it
+// returns stops that, logs all samples, and returns the medians of the second and the last quarter in MiB.
+func sampleMemory(ctx context.Context, t *testing.T, s *rig.Server, length time.Duration) func() (second, last int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(ctx)
+	var samples []int
+	done := make(chan error, 1)
+	go func() {
+		for wait(ctx, length/40) == nil {
+			m, err := s.Metrics(ctx)
+			if err != nil && ctx.Err() == nil {
+				done <- err
+				return
+			}
+			samples = append(samples, int(m.Sum("process_resident_memory_bytes"))>>20)
+		}
+		done <- nil
+	}()
+	return func() (int, int) {
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("MiB of the server's memory, every %s: %d", length/40, samples)
+		if len(samples) < 4 {
+			t.Fatalf("%d samples of the server's memory", len(samples))
+		}
+		quarter := len(samples) / 4
+		return median(samples[quarter : 2*quarter]), median(samples[3*quarter:])
+	}
+}
+
+func median(of []int) int {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
+}
+
+// soak keeps clients busy for length and returns how many executions ended. Each client pauses after each of its executions.
+func soak(ctx context.Context, t *testing.T, s *rig.Server, length, pause time.Duration) int {
 	t.Helper()
 	next := make(chan rig.Program)
 	ctx, stop := context.WithCancel(ctx)
@@ -117,7 +168,13 @@ func soak(ctx context.Context, t *testing.T, s *rig.Server, length time.Duration
 		}
 	}()
 	got, err := closedLoop(ctx, loadClients, 0, length, func(ctx context.Context) error {
-		return s.Attempt(ctx, <-next, 3*time.Second)
+		if err := s.Attempt(ctx, <-next, 3*time.Second); err != nil {
+			return err
+		}
+		if ctx.Err() == nil && pause > 0 {
+			_ = wait(ctx, pause) // the loop sees that ctx ended
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
