@@ -43,6 +43,7 @@ type Snapshot struct {
 	Session, Name     string
 	Image, ImageAlias string
 	Limits            runtime.Limits
+	Own               Size  // the size that the sandbox's caller requested
 	DiskLimit         int64 // its Disk; 0 for no bound
 	Permissions       runtime.Permissions
 	Connected         bool
@@ -60,7 +61,7 @@ type Snapshot struct {
 func SnapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
-		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, ImageAlias: sb.ImageAlias, Limits: sb.Limits, DiskLimit: sb.Disk,
+		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, ImageAlias: sb.ImageAlias, Limits: sb.Limits, Own: sb.Own, DiskLimit: sb.Disk,
 		Permissions: sb.Permissions, Connected: sb.Connected, Mounts: slices.Clone(sb.Mounts), Env: maps.Clone(sb.Env), SleepAfter: sb.SleepAfter,
 	}
 }

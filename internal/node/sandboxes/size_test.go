@@ -103,8 +103,12 @@ func TestASandboxHasItsOwnSize(t *testing.T) {
 	if files := m.of(p, "files", sn, true); files.Limits != p.Environment.Limits || files.Disk != 256<<20 {
 		t.Errorf("a new one with its files has %+v, %d", files.Limits, files.Disk)
 	}
+	if _, err := m.Restart(t.Context(), p, "s", "again"); err != nil {
+		t.Fatal(err)
+	}
+	has("restored and restarted", m.get(p, "s", "again"))
 	m.restart()
-	has("after a restart", first)
+	has("after a restart of the server", first)
 
 	for _, copied := range []string{"x", forks[0].Name, "restored"} {
 		h, err := m.Use(t.Context(), p, "s", copied)

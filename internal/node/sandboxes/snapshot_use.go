@@ -75,7 +75,7 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, describeMounts(sn.Mounts), instead)
 	}
 	sb.Mounts = slices.Clone(sn.Mounts)
-	sb.Image, sb.ImageAlias, sb.Limits, sb.Connected = sn.Image, sn.ImageAlias, sn.Limits, sn.Connected
+	sb.Image, sb.ImageAlias, sb.Limits, sb.Own, sb.Connected = sn.Image, sn.ImageAlias, sn.Limits, sn.Own, sn.Connected
 	if spec.Network == nil {
 		sb.Permissions.Network = sn.Permissions.Network
 		if !p.Tenant.NetworkEnabled {

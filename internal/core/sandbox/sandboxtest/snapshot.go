@@ -41,6 +41,7 @@ func testSnapshot(t *testing.T, o Opened) {
 		sn.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b", ReadOnly: true}}
 		sn.ImageAlias, sn.Connected, sn.Env, sn.Detail = "node:22", true, map[string]string{"A": "b"}, "why"
 		sn.DiskLimit = 3 << 20
+		sn.Own = sandbox.Size{CPU: 0.5, Memory: 1 << 28, Disk: 1 << 21}
 		sn.Permissions.Filesystem.Writable = []string{"/tmp"}
 		sn.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}}
 	})
