@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // spoken is what the provider's models say in the end.

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/agent/model/adapter"
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // catalogOf is the catalog of a server whose providers may be on loopback.

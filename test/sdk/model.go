@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // provider is a provider whose model does what the last message of the user says, as

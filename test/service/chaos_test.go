@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // moments are points in the lives of responses that a test waits for.

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // responseClients are what is installed from npm to call responses, and sessions. Those for Python are

@@ -16,8 +16,8 @@ import (
 
 	_ "modernc.org/sqlite" // the records of a server that is down
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // pieces are a text as providers send it.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // handing is a provider whose model hands work to three agents, one of which runs a program.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // TestKeptOutputs fills what a plan lets its tenant keep with real outputs and files: the

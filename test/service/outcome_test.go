@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // works answers for an agent that is told what its outcome lacks, and for who grades it. ok is

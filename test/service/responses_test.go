@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // obedient is a provider whose model does what the last message of the user says: it runs

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // TestSessionMoves stops servers in good order and starts the next: while nothing happens, while

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // handOut is what a model says that hands work to agents side by side: their names, and what they are

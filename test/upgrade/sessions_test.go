@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // dataFile has the data folder of a server that was stopped: its database, keys and blobs.

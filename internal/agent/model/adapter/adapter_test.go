@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/adapter"
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // reach is a transport that reaches loopback, and leaves no connection open.

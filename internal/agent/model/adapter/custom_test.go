@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // patch is a text that JSON has to escape.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // wantFailure checks the error of an answer.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // stream answers every request with the same bytes.

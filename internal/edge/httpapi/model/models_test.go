@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
 // TestModels makes models of every protocol, tests them, and lists them for keys of two
