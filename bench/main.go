@@ -1,6 +1,6 @@
 // Command bench measures Atoll against the baselines it promises to beat, all in
-// one run on one machine: 'make bench'. docs/operate/benchmarks.md describes each case
-// and how to read the results.
+// one run on one machine: 'make bench'. docs/operate/benchmarks.md describes the groups
+// of cases and how to read the results.
 package main
 
 import (

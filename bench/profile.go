@@ -23,7 +23,7 @@ func (b *bench) profile(ctx context.Context, w io.Writer) error {
 		{"An execution for which a sandbox is made from nothing", b.profileMaking},
 		{"The first call of a frozen sandbox", func(ctx context.Context, w io.Writer) error { return b.profileWake(ctx, w, 0) }},
 		{"The first call of a sandbox with 16 MiB that sleeps on disk", func(ctx context.Context, w io.Writer) error { return b.profileWake(ctx, w, 16) }},
-		{"What would remain if everything of Atoll's cost nothing", b.profileFloor},
+		{"The floor: the time without Atoll's own work", b.profileFloor},
 	} {
 		fmt.Fprintf(w, "%s\n\n", part.title)
 		if err := part.write(ctx, w); err != nil {
