@@ -32,6 +32,7 @@ import (
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/token"
@@ -114,20 +115,19 @@ func (s *Server) openHTTP(context.Context) error {
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff},
-		Sessions:     s.talks,
+		Sessions:     &sessionapi.Handlers{Service: s.conversations, Outputs: s.gateway, News: s.bus.News()},
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
-		Files:        &fileapi.Handlers{Files: s.files},
+		Files:        &fileapi.Handlers{Files: s.files, Shared: s.conversations, Outputs: s.gateway},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Activity: active, Caps: s.caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
-	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.talks, Responses: handlers.Responses, Cover: s.gateway.Cover}
-	handlers.Tools.Own, handlers.Sandboxes.EnterPool = handlers.Sessions.Own, handlers.Sessions.EnterPool
-	handlers.Files.Shared = handlers.Sessions
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.conversations, Responses: handlers.Responses, Cover: s.gateway.Cover}
+	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
@@ -16,7 +18,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/agent/token"
-	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/container"
@@ -25,11 +26,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // openRemotes makes what calls tools of MCP servers that callers name.
@@ -53,7 +52,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
 	s.openPrograms()
 	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
-	hands := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions(), LetGo: func(ctx context.Context, r *run.Run) {
+	handoffs := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions(), LetGo: func(ctx context.Context, r *run.Run) {
 		if err := s.letGo(ctx, r); err != nil {
 			s.log.WarnContext(ctx, "cannot end the sandbox of work that was handed on", "run", string(r.ID), "error", err)
 		}
@@ -68,13 +67,13 @@ func (s *Server) openRuns(context.Context) error {
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,
 			skilltool.Handler:   skills,
-			handoff.Handler:     hands,
+			handoff.Handler:     handoffs,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
 		Check: skills.Check, Grade: grader.Outcome,
 		Ended: func(r *run.Run) {
 			if r.Session != "" {
-				s.turns.Wake()
+				s.conversations.Wake()
 				s.jobs.Poke()
 			}
 		},
@@ -91,13 +90,29 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
-	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Approvals: s.db.Approvals(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
-	s.talks = &sessionapi.Handlers{
-		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
-		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }, News: s.bus.News(),
+	cfg := s.cfg.Settings
+	s.gate = &admission.Gate{
+		Models: s.models, Rates: s.rates, Budget: s.budget.Check, Stopping: s.stopping,
+		Space: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
+			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)
+		},
 	}
-	hands.Runs, hands.Composer = s.runs, s.talks
+	s.conversations = conversation.New(conversation.Config{
+		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Runs: s.runs, Records: s.db.Runs(),
+		Gate: s.gate, MCP: s.mcp, Web: s.web, Services: s.web.Services(), Pool: s.pool(), Sandboxes: s.directory, EndTurn: s.gateway.EndTurn,
+		Enter: s.authority.Enter, Entrant: s.authority.Entrant, Approvals: s.db.Approvals(), CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
+		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: s.log,
+	})
+	handoffs.Runs, handoffs.Planner = s.runs, s.conversations
 	return nil
+}
+
+// stopping rejects new runs while the HTTP server shuts down.
+func (s *Server) stopping() error {
+	if s.http == nil {
+		return nil
+	}
+	return s.http.Draining()
 }
 
 // letGo ends the sandbox of a conversation that no response goes on with, and its container.
@@ -132,19 +147,15 @@ func (s *Server) startRuns(ctx context.Context) error {
 	s.later(func(context.Context) error { stop(); <-ended; return nil })
 	go func() {
 		defer close(ended)
-		s.turns.Run(queued)
+		s.conversations.Run(queued)
 	}()
 	return s.runs.Start(ctx)
 }
 
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
-		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
+		Loop: s.runs, Gate: s.gate, Files: s.gateway, Store: s.db.Runs(), Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
 		Within: s.cfg.Settings.ConfirmationTime, Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, RetryFor: &s.cfg.Settings.ModelRetryFor, Services: s.web.Services(),
-		Rates: s.rates, Budget: s.budget.Check,
-		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
-			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)
-		},
 	}
 }
 

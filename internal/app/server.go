@@ -20,10 +20,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
-	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
@@ -45,7 +46,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/blob"
@@ -126,21 +126,21 @@ type Server struct {
 	mcp           *mcptool.Tools
 	mcpClient     *mcpclient.Client
 
-	caps        *breaker.Breakers
-	executeCode *tools.ExecuteCode
-	tools       *tools.Set
-	runs        *loop.Loop
-	turns       *turns.Turns
-	talks       *sessionapi.Handlers
-	rates       *ratelimit.Models
-	budget      *usage.Budget
-	programs    *usage.Programs
-	authority   *tenant.Authority
-	http        *httpapi.Server
-	e2b         atomic.Pointer[e2b.Door] // nil where it is off
-	tls         *tlscert.Files           // nil without TLS
-	buckets     bucket.Buckets
-	volumes     volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
+	caps          *breaker.Breakers
+	executeCode   *tools.ExecuteCode
+	tools         *tools.Set
+	runs          *loop.Loop
+	gate          *admission.Gate
+	conversations *conversation.Service
+	rates         *ratelimit.Models
+	budget        *usage.Budget
+	programs      *usage.Programs
+	authority     *tenant.Authority
+	http          *httpapi.Server
+	e2b           atomic.Pointer[e2b.Door] // nil where it is off
+	tls           *tlscert.Files           // nil without TLS
+	buckets       bucket.Buckets
+	volumes       volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
 
 	lacking atomic.Pointer[string] // what Ready last found
 

@@ -78,7 +78,7 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	case c.Tokens != nil && *c.Tokens == 0, c.Left != nil && *c.Left == 0:
 		return said(c, "The work was not handed on: the budget of the session is used up.", true), nil
 	}
-	q, err := h.Composer.Compose(ctx, &Ask{Run: r, Chain: o.Chain, To: member, Mode: agent.Orchestrator})
+	q, err := h.Planner.Plan(ctx, &Ask{Run: r, Chain: o.Chain, To: member, Mode: agent.Orchestrator})
 	if err == nil {
 		err = h.Threads.OpenThread(ctx, thread, o.Most)
 	}
@@ -119,7 +119,7 @@ func (h *Handoffs) letGo(ctx context.Context, c *loop.Call, o *options, id run.I
 
 // resume begins the run that goes on with a thread which waited for the client.
 func (h *Handoffs) resume(ctx context.Context, c *loop.Call, o *options, r *run.Run, thread *session.Thread) (*loop.Outcome, error) {
-	q, err := h.Composer.Compose(ctx, &Ask{Run: r, Chain: o.Chain, To: o.To, Mode: agent.Orchestrator})
+	q, err := h.Planner.Plan(ctx, &Ask{Run: r, Chain: o.Chain, To: o.To, Mode: agent.Orchestrator})
 	var kept *run.Kept
 	if err == nil {
 		thread.ID = c.Resumes.Thread

@@ -41,12 +41,12 @@ type Threads interface {
 	ResumeThread(ctx context.Context, t *session.Thread) (*run.Kept, error)
 }
 
-// Composer makes what a member of a turn is asked, without a conversation.
-type Composer interface {
-	Compose(ctx context.Context, a *Ask) (*run.Request, error)
+// Planner returns what a member of a turn is asked, without a conversation.
+type Planner interface {
+	Plan(ctx context.Context, a *Ask) (*run.Request, error)
 }
 
-// Ask is what a Composer is asked for.
+// Ask is what a Planner plans.
 type Ask struct {
 	Run   *run.Run // that is to do it, or does
 	Chain []run.Member
@@ -60,8 +60,8 @@ type Handoffs struct {
 	Store interface { // of runs
 		Run(ctx context.Context, t tenant.ID, id run.ID) (*run.Run, error)
 	}
-	Threads  Threads
-	Composer Composer
+	Threads Threads
+	Planner Planner
 	// LetGo ends the sandbox of a run that no other has, or leaves it to its window where that fails.
 	LetGo func(ctx context.Context, r *run.Run)
 }
@@ -185,7 +185,7 @@ func (h *Handoffs) move(ctx context.Context, c *loop.Call, o *options, reason st
 	case c.Moves >= o.Most:
 		return said(c, fmt.Sprintf("The conversation was not handed on: there were %d hand-offs in this turn, which is the most. Answer the user yourself.", c.Moves), true), nil
 	}
-	q, err := h.Composer.Compose(ctx, &Ask{Run: c.Run, Chain: o.Chain, To: o.To, Mode: agent.Swarm})
+	q, err := h.Planner.Plan(ctx, &Ask{Run: c.Run, Chain: o.Chain, To: o.To, Mode: agent.Swarm})
 	if why, failed := refusal(ctx, err); failed {
 		return said(c, "The conversation was not handed on: "+why, true), nil
 	}

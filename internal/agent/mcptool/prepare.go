@@ -101,8 +101,14 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 		q.Remotes = append(q.Remotes, remotes[i])
 		q.Tools = append(q.Tools, toolsOf(&servers[i], &remotes[i])...)
 	}
+	if len(q.Tools) > MaxTools {
+		return fault.New(fault.Invalid, "tools has %d with those of the servers, and may have %d: name those that you want in allowed_tools", len(q.Tools), MaxTools)
+	}
 	return t.carry(r.Tenant, q, known)
 }
+
+// MaxTools bounds the tools of all kinds that a model is given.
+const MaxTools = 512
 
 // remote returns a server with its tools, and whether it was asked for them.
 func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Server, known []Known) (out run.Remote, listed bool, err error) {

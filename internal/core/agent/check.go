@@ -31,6 +31,7 @@ const (
 	MaxDefinition  = 1 << 20 // bytes of all, as JSON
 	MinCompaction  = 1000    // tokens
 	MaxSteps       = 10_000
+	DefaultSteps   = 100
 	MaxRetryFor    = 3_600_000 // milliseconds
 )
 

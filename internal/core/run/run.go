@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -175,6 +176,19 @@ type Tool struct {
 	RemoteName string `json:",omitzero"`
 	// Options are the handler's own.
 	Options []byte `json:",omitzero"`
+}
+
+// CheckTools rejects tools that a model cannot tell apart.
+func (q *Request) CheckTools() error {
+	names := map[string]bool{}
+	for i := range q.Tools {
+		name := q.Tools[i].Name
+		if names[name] {
+			return fault.New(fault.Invalid, "tools has two that are called %q", name)
+		}
+		names[name] = true
+	}
+	return nil
 }
 
 // Limits bound a run. 0 is no bound.

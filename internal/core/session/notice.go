@@ -2,6 +2,8 @@ package session
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,4 +93,16 @@ func EventID[I ~string](id I, seq int64) string {
 // Stops are the reasons why a turn stopped, by the status of its end.
 var Stops = map[run.Status]string{
 	run.Completed: "end_turn", run.RequiresAction: "requires_action", run.Cancelled: "interrupted", run.Expired: "expired", run.Incomplete: "limit", run.Failed: "error",
+}
+
+var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
+
+// EventSeq returns the place in a session, or a thread, of the event with an id.
+func EventSeq(of ID, id string) (seq int64, ok bool) {
+	m := eventPattern.FindStringSubmatch(id)
+	if _, digits, _ := strings.Cut(string(of), "_"); m == nil || m[1] != digits {
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(m[2], 10, 64)
+	return seq, err == nil
 }

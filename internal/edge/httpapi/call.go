@@ -168,12 +168,7 @@ func (c *Call) Authorized(ctx context.Context) (context.Context, func()) {
 }
 
 // Draining refuses a request to begin something while the server shuts down.
-func (c *Call) Draining() error {
-	if c.server.isDraining() {
-		return fault.New(fault.Unavailable, "%s", ErrShutdown)
-	}
-	return nil
-}
+func (c *Call) Draining() error { return c.server.Draining() }
 
 // Living returns ctx for as long as a shutdown waits. Call stop when the request is
 // answered.

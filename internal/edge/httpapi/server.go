@@ -267,4 +267,12 @@ func (s *Server) cut(answered context.Context) {
 	s.end(ErrShutdown)
 }
 
+// Draining is an error while the server shuts down.
+func (s *Server) Draining() error {
+	if s.isDraining() {
+		return fault.New(fault.Unavailable, "%s", ErrShutdown)
+	}
+	return nil
+}
+
 func (s *Server) isDraining() bool { return s.draining.Load() }

@@ -4,21 +4,21 @@ package approval
 import (
 	"net/http"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
-	coresession "github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // Handlers serve approvals.
 type Handlers struct {
 	Store     approval.Store
-	Sessions  *session.Handlers
+	Sessions  *conversation.Service
 	Responses *response.Handlers
 	// Cover redacts secrets in arguments.
 	Cover func(p *tenant.Principal, text string) (string, error)
@@ -113,8 +113,8 @@ func (h *Handlers) decide(c *httpapi.Call, in *Decision) (out Approval, err erro
 	}
 	d := approval.Decision{Approve: *in.Approve, By: c.Caller.Key.ID}
 	if in.Reason != nil {
-		if d.Reason = *in.Reason; len(d.Reason) > coresession.MaxReason {
-			return out, httpapi.Invalid("reason must be a text of at most %d bytes", coresession.MaxReason)
+		if d.Reason = *in.Reason; len(d.Reason) > session.MaxReason {
+			return out, httpapi.Invalid("reason must be a text of at most %d bytes", session.MaxReason)
 		}
 	}
 	a, err := h.find(c)
@@ -137,11 +137,13 @@ func (h *Handlers) inSession(c *httpapi.Call, a *approval.Approval, d approval.D
 	if a.Status != approval.Pending {
 		return approval.ErrDecided
 	}
-	s, err := h.Sessions.Store.Get(c.Context(), a.Tenant, coresession.ID(a.Session))
+	s, err := h.Sessions.Store.Get(c.Context(), a.Tenant, session.ID(a.Session))
 	if err != nil {
 		return err
 	}
-	_, err = h.Sessions.Take(c, s, &session.Batch{Answers: []session.Answer{{Of: session.EventID(s.ID, a.Of), Approve: &d.Approve, Reason: d.Reason}}})
+	ctx, stop := c.Living(c.Context())
+	defer stop()
+	_, err = h.Sessions.Take(ctx, c.Starter(), s, &conversation.Batch{Queue: true, Answers: []conversation.Answer{{Of: session.EventID(s.ID, a.Of), Approve: &d.Approve, Reason: d.Reason}}})
 	return err
 }
 

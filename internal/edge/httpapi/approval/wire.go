@@ -6,9 +6,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/run"
-	coresession "github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // Approval is a tool call with its decision, or without one while it waits.
@@ -59,7 +58,7 @@ func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval) (Approval, error)
 	if out.ContinuedBy = httpapi.OrNull(next); a.Session == "" {
 		out.ResponseID = &asked
 	} else {
-		event := session.EventID(coresession.ID(a.Session), a.Of)
+		event := session.EventID(session.ID(a.Session), a.Of)
 		out.TurnID, out.ToolUseID = &asked, &event
 	}
 	if !a.Deadline.IsZero() {

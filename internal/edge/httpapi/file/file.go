@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -16,22 +17,21 @@ import (
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
-// Shared are the files that agents of sessions have shared; a *session.Handlers of httpapi has
-// them.
+// Shared are the files that agents of sessions have shared; a *conversation.Service has them.
 type Shared interface {
-	SharedBy(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []sessionapi.SessionFile, next string, err error)
+	SharedFiles(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []session.TreeEvent, next string, err error)
 	// SharedFile finds one by its id; it is a NotFound fault if there is none.
 	SharedFile(ctx context.Context, t tenant.ID, fileID string) (session.ID, *sandboxtool.FileUse, error)
-	ServeShared(c *httpapi.Call, u *sandboxtool.FileUse, gone error) error
 }
 
 // Handlers serve files: to keys with the scope read to see them, execute to change them.
 type Handlers struct {
 	Files  *upload.Service
 	Shared Shared // nil where there are no sessions
+	// Outputs has the contents of shared files.
+	Outputs httpapi.Outputs
 }
 
 const (
@@ -112,7 +112,7 @@ func (h *Handlers) get(c *httpapi.Call) (out UploadedFile, err error) {
 		if err != nil {
 			return out, err
 		}
-		return sharedOf(of, sessionapi.FileOf(u, time.Unix(u.CreatedAt, 0).UTC())), nil
+		return sharedOf(of, u, time.Unix(u.CreatedAt, 0).UTC()), nil
 	}
 	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *Handlers) content(c *httpapi.Call) error {
 		if err != nil {
 			return err
 		}
-		return h.Shared.ServeShared(c, u, upload.ErrNotFound)
+		return c.ServeOutput(h.Outputs, u.Execution, u.Stored, u.Name, upload.ErrNotFound)
 	}
 	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
 	if err != nil {
@@ -169,8 +169,11 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[UploadedFile], err er
 		if h.Shared == nil || !id.Valid() {
 			return out, session.ErrNotFound
 		}
-		page, next, err := h.Shared.SharedBy(ctx, of, id, agent.Page{Cursor: cursor, Limit: limit})
-		return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f sessionapi.SessionFile) UploadedFile { return sharedOf(id, f) }), NextPage: httpapi.OrNull(next)}, err
+		page, next, err := h.Shared.SharedFiles(ctx, of, id, agent.Page{Cursor: cursor, Limit: limit})
+		return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(e session.TreeEvent) UploadedFile {
+			u := conversation.FileOf(&e.Event)
+			return sharedOf(id, &u, e.At)
+		}), NextPage: httpapi.OrNull(next)}, err
 	}
 	page, next, err := h.Files.Store.List(ctx, of, upload.Page{Cursor: cursor, Limit: limit})
 	return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f upload.File) UploadedFile { return fileOf(&f) }), NextPage: httpapi.OrNull(next)}, err

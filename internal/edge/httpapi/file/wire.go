@@ -3,10 +3,10 @@ package file
 import (
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // UploadedFile is what is recorded of a file.
@@ -42,9 +42,10 @@ func fileOf(f *upload.File) UploadedFile {
 	return out
 }
 
-func sharedOf(by session.ID, f sessionapi.SessionFile) UploadedFile {
-	return UploadedFile{
-		ID: f.ID, Type: "file", FileName: f.FileName, MediaType: httpapi.MediaTypeOf(f.FileName), Size: f.Bytes, CreatedAt: f.CreatedAt, Downloadable: true,
-		Scope: &FileScope{"session", string(by)},
+func sharedOf(by session.ID, u *sandboxtool.FileUse, at time.Time) UploadedFile {
+	out := UploadedFile{ID: u.FileID, Type: "file", FileName: u.Name, MediaType: httpapi.MediaTypeOf(u.Name), CreatedAt: at, Downloadable: true, Scope: &FileScope{"session", string(by)}}
+	if u.Size != nil {
+		out.Size = *u.Size
 	}
+	return out
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 func (d *Door) events() []httpapi.Operation {
@@ -62,7 +61,7 @@ func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) 
 	if err != nil {
 		return out, err
 	}
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	if err != nil {
 		return out, err
 	}
@@ -75,7 +74,7 @@ func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) 
 		f.Sorts = append(f.Sorts, sorts[name]...)
 	}
 	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
-		return d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
 	}, func(e *session.Event) Event { return eventOf(s.ID, e) })
 }
 
@@ -134,7 +133,7 @@ func (e *Event) size() (n int) {
 
 // streamEvents sends the events to come, or those after one.
 func (d *Door) streamEvents(c *httpapi.Call) error {
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	if err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func (d *Door) streamOf(c *httpapi.Call, s *session.Session) (err error) {
 	after := s.Events
 	if last := lastID(c); last != "" {
 		if after, err = place(s.ID, s.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+			return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
 		}); err != nil {
 			return err
 		}
@@ -167,7 +166,7 @@ var named = regexp.MustCompile(`^sevt_([0-9a-f]{32})(_m[1-9][0-9]{0,3}|_interrup
 
 // place finds an event of a session or thread, which has so many, by its id.
 func place(of session.ID, events int64, id string, read reads) (int64, error) {
-	if seq, ok := sessionapi.EventSeq(of, id); ok && seq <= events {
+	if seq, ok := session.EventSeq(of, id); ok && seq <= events {
 		return seq, nil
 	}
 	m := named.FindStringSubmatch(id)

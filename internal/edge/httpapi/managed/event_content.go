@@ -12,39 +12,39 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// content reads what an event says: as it is recorded, and as a response is asked with it.
-func (of contents) content(in *EventFields, path string) (parts []model.Part, wired []map[string]any, err error) {
+// content reads what an event says.
+func (of contents) content(in *EventFields, path string) (parts []model.Part, err error) {
 	size, text := 0, ""
 	for i, raw := range in.Content {
 		at := fmt.Sprintf("%s.content[%d]", path, i)
 		b := &BlockFields{}
 		if err := decode(at, raw, b); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if size += len(raw); *in.Type == userMessage && b.Source != nil && *b.Source.Type == "file" {
 			n, err := of.fill(b, at)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			size += n
 		}
-		part, as, err := b.part(at, *in.Type)
+		part, err := b.part(at, *in.Type)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if size > session.MaxMessage {
-			return nil, nil, httpapi.Invalid("%s.content must have at most %d bytes", path, session.MaxMessage)
+			return nil, httpapi.Invalid("%s.content must have at most %d bytes", path, session.MaxMessage)
 		}
 		if part.Kind != model.PartText {
 			text = "there"
 		}
 		text += strings.TrimSpace(part.Text)
-		parts, wired = append(parts, part), append(wired, as)
+		parts = append(parts, part)
 	}
 	if *in.Type != userResult && len(in.Content) > 0 && text == "" {
-		return nil, nil, httpapi.Invalid("%s.content must say something", path)
+		return nil, httpapi.Invalid("%s.content must say something", path)
 	}
-	return parts, wired, nil
+	return parts, nil
 }
 
 // fill gives a block whose source is a file the file's bytes, and a document its name. It returns
@@ -73,59 +73,52 @@ func (of contents) fill(b *BlockFields, path string) (int, error) {
 }
 
 // part reads a block. Results, what a model is told of a call, and what the system says are texts.
-func (b *BlockFields) part(path, of string) (part model.Part, wired map[string]any, err error) {
+func (b *BlockFields) part(path, of string) (part model.Part, err error) {
 	kind := *b.Type
 	switch {
 	case kind == "text":
 		if b.Text == nil || b.Source != nil || b.Title != nil {
-			return part, nil, httpapi.Invalid("%s must have text, and no more, with the type text", path)
+			return part, httpapi.Invalid("%s must have text, and no more, with the type text", path)
 		}
-		return model.Part{Kind: model.PartText, Text: *b.Text}, map[string]any{"type": "input_text", "text": *b.Text}, nil
+		return model.Part{Kind: model.PartText, Text: *b.Text}, nil
 	case of != userMessage:
-		return part, nil, httpapi.Invalid("%s.type must be text: others are not supported in %s by this version", path, of)
+		return part, httpapi.Invalid("%s.type must be text: others are not supported in %s by this version", path, of)
 	case kind != "image" && kind != "document":
-		return part, nil, httpapi.Invalid("%s.type must be text, image or document: others are not supported by this version", path)
+		return part, httpapi.Invalid("%s.type must be text, image or document: others are not supported by this version", path)
 	case b.Source == nil || b.Text != nil || b.Title != nil && kind == "image":
-		return part, nil, httpapi.Invalid("%s must have source, and no text, with the type %s", path, kind)
+		return part, httpapi.Invalid("%s must have source, and no text, with the type %s", path, kind)
 	}
-	url, err := b.Source.url(path + ".source")
-	if err != nil {
-		return part, nil, err
+	if part, err = b.Source.part(path + ".source"); err != nil {
+		return part, err
 	}
-	part = model.Part{Kind: model.PartImage, URL: url}
-	field := "image_url"
-	wired = map[string]any{"type": "input_image"}
+	part.Kind = model.PartImage
 	if kind == "document" {
-		part.Kind, field = model.PartFile, "file_url"
-		wired["type"] = "input_file"
+		part.Kind = model.PartFile
 		if b.Title != nil {
-			part.Name, wired["filename"] = *b.Title, *b.Title
+			part.Name = *b.Title
 		}
 	}
-	if b.Source.Data != nil {
-		part.URL, part.MediaType = "", *b.Source.MediaType
-		if part.Data, err = base64.StdEncoding.DecodeString(*b.Source.Data); err != nil {
-			return part, nil, httpapi.Invalid("%s.source.data is not valid base64", path)
-		}
-		if kind == "document" {
-			field = "file_data"
-		}
-	}
-	wired[field] = url
-	return part, wired, nil
+	return part, nil
 }
 
-// url is a source as a URL, which has the bytes where they are given.
-func (s *SourceFields) url(path string) (string, error) {
+// part reads a source: bytes, or a URL that the provider fetches.
+func (s *SourceFields) part(path string) (part model.Part, err error) {
 	switch {
 	case s.FileID != nil:
-		return "", httpapi.Invalid("%s must have file_id with the type file alone", path)
+		return part, httpapi.Invalid("%s must have file_id with the type file alone", path)
 	case *s.Type == "base64" && s.Data != nil && s.MediaType != nil && s.URL == nil && !strings.ContainsAny(*s.MediaType, ";,"):
-		return "data:" + *s.MediaType + ";base64," + *s.Data, nil
+		part.MediaType = *s.MediaType
+		if part.Data, err = base64.StdEncoding.DecodeString(*s.Data); err != nil {
+			err = httpapi.Invalid("%s.data is not valid base64", path)
+		}
+		return part, err
 	case *s.Type == "url" && s.URL != nil && s.Data == nil && s.MediaType == nil && !strings.HasPrefix(*s.URL, "data:"):
-		return *s.URL, nil
+		if part.URL = *s.URL; !strings.HasPrefix(part.URL, "https://") && !strings.HasPrefix(part.URL, "http://") {
+			err = httpapi.Invalid("%s.url must be an https URL", path)
+		}
+		return part, err
 	case *s.Type == "base64" || *s.Type == "url":
-		return "", httpapi.Invalid("%s must have media_type and data with the type base64, and url with the type url", path)
+		return part, httpapi.Invalid("%s must have media_type and data with the type base64, and url with the type url", path)
 	}
-	return "", httpapi.Invalid("%s.type must be base64, url or file: others are not supported by this version", path)
+	return part, httpapi.Invalid("%s.type must be base64, url or file: others are not supported by this version", path)
 }

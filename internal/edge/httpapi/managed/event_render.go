@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 func messageID(of run.ID, place int) string { return fmt.Sprintf("%s_m%d", ofRun(of), place) }
@@ -34,14 +33,14 @@ func idOf(of session.ID, e *session.Event) string {
 	case e.Shown != "" && e.Kind != run.ToldCall:
 		return shownID(e.Shown)
 	}
-	return sessionapi.EventID(of, e.Seq)
+	return session.EventID(of, e.Seq)
 }
 
 func eventOf(of session.ID, e *session.Event) Event {
 	out := Event{ID: idOf(of, e), ProcessedAt: &e.At, Incomplete: e.Cut}
 	about := ""
 	if e.Of > 0 {
-		about = sessionapi.EventID(of, e.Of)
+		about = session.EventID(of, e.Of)
 	}
 	if t := e.Thread; t != nil && (e.Kind == run.ToldCall || e.Kind == run.ToldResult || e.Kind == run.ToldDecision) {
 		out.SessionThreadID = t.ID // the call was made there
@@ -221,7 +220,7 @@ func stopOf(of session.ID, st *run.ToldState) *StopReason {
 	case st.End == run.RequiresAction:
 		stop := &StopReason{Type: "requires_action", EventIDs: []string{}}
 		for _, w := range st.Waits {
-			stop.EventIDs = append(stop.EventIDs, sessionapi.EventID(of, w.Of))
+			stop.EventIDs = append(stop.EventIDs, session.EventID(of, w.Of))
 		}
 		return stop
 	case st.Reason == run.SessionBudget:

@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // Types of events that clients send.
@@ -39,11 +39,13 @@ func (d *Door) sendEvents(c *httpapi.Call, in *EventsFields) (out Sent, err erro
 	if err != nil {
 		return out, err
 	}
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	if err != nil {
 		return out, err
 	}
-	t, err := d.Sessions.Take(c, s, &b.Batch)
+	ctx, stop := c.Living(c.Context())
+	defer stop()
+	t, err := d.Conversations.Take(ctx, c.Starter(), s, &b.Batch)
 	if err != nil {
 		return out, err
 	}
@@ -52,7 +54,7 @@ func (d *Door) sendEvents(c *httpapi.Call, in *EventsFields) (out Sent, err erro
 
 // batch is what a request sends.
 type batch struct {
-	sessionapi.Batch
+	conversation.Batch
 	messages []message
 }
 
@@ -63,7 +65,7 @@ type message struct {
 }
 
 // sent are the events that were taken, with the ids that they have from then on.
-func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
+func (b *batch) sent(of session.ID, t *conversation.Taken) Sent {
 	out := Sent{Data: []Event{}}
 	now := time.Now().UTC()
 	if t.Interrupted != "" {
@@ -95,8 +97,7 @@ func (of contents) batch(raw []jsontext.Value, path string, types []string, leas
 	if len(raw) < least || len(raw) > maxEvents {
 		return nil, httpapi.Invalid("%s must have %d to %d events", path, least, maxEvents)
 	}
-	b := &batch{}
-	var messages []map[string]any
+	b := &batch{Batch: conversation.Batch{Queue: true}}
 	was := ""
 	for i, text := range raw {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -118,7 +119,7 @@ func (of contents) batch(raw []jsontext.Value, path string, types []string, leas
 				at, userInterrupt, userOutcome, systemMessage)
 		}
 		was = *in.Type
-		parts, wired, err := of.content(in, at)
+		parts, err := of.content(in, at)
 		if err != nil {
 			return nil, err
 		}
@@ -126,31 +127,26 @@ func (of contents) batch(raw []jsontext.Value, path string, types []string, leas
 		case userMessage, systemMessage:
 			role, _, _ := strings.Cut(*in.Type, ".")
 			b.messages = append(b.messages, message{*in.Type, parts})
-			messages = append(messages, map[string]any{"type": "message", "role": role, "content": wired})
+			b.Messages = append(b.Messages, model.Item{Message: &model.Message{Role: model.Role(role), Parts: parts}})
 		case userOutcome:
 			if b.Outcome, err = of.outcome(in, at); err != nil {
 				return nil, err
 			}
 			b.messages = append(b.messages, message{kind: userOutcome})
-			messages = append(messages, map[string]any{"type": "message", "role": "user", "content": b.Outcome.Task()})
+			b.Messages = append(b.Messages, model.Text(model.User, b.Outcome.Task()))
 		case userInterrupt:
 			b.Interrupt = true
 		case userConfirmation:
-			a := sessionapi.Answer{Of: *in.ToolUseID, Thread: in.thread(), Approve: new(*in.Result == "allow")}
+			a := conversation.Answer{Of: *in.ToolUseID, Thread: in.thread(), Approve: new(*in.Result == "allow")}
 			if in.DenyMessage != nil {
 				a.Reason = *in.DenyMessage
 			}
 			b.Answers = append(b.Answers, a)
 		case userResult:
-			b.Answers = append(b.Answers, sessionapi.Answer{Of: *in.CustomToolUseID, Thread: in.thread(), Parts: parts, Failed: in.IsError != nil && *in.IsError})
+			b.Answers = append(b.Answers, conversation.Answer{Of: *in.CustomToolUseID, Thread: in.thread(), Parts: parts, Failed: in.IsError != nil && *in.IsError})
 		}
 	}
-	if len(messages) == 0 {
-		return b, nil
-	}
-	var err error
-	b.Messages, err = json.Marshal(messages)
-	return b, err
+	return b, nil
 }
 
 // next are the types of events that may come after one of a type; "" stands for the beginning.

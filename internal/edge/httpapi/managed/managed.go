@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -40,14 +41,16 @@ type Keys interface {
 
 // Door serves the face.
 type Door struct {
-	Agents       *agent.Handlers
-	Sessions     *session.Handlers
-	Skills       *skill.Handlers
-	Vaults       *vault.Handlers
-	Files        *file.Handlers
-	Environments *environment.Handlers
-	Web          *web.Service // nil where every tool is on
-	Keys         Keys
+	Agents *agent.Handlers
+	// Sessions streams the events of sessions, and Conversations does all else with them.
+	Sessions      *session.Handlers
+	Conversations *conversation.Service
+	Skills        *skill.Handlers
+	Vaults        *vault.Handlers
+	Files         *file.Handlers
+	Environments  *environment.Handlers
+	Web           *web.Service // nil where every tool is on
+	Keys          Keys
 }
 
 // Path is the path by which a request of this face is served, "" for any other request.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -47,12 +48,12 @@ type OutcomeEvaluation struct {
 }
 
 // outcome reads the outcome that an event defines.
-func (of contents) outcome(in *EventFields, path string) (*sessionapi.Outcome, error) {
+func (of contents) outcome(in *EventFields, path string) (*conversation.Outcome, error) {
 	rubric, err := of.rubric(in.Rubric, path+".rubric")
 	if err != nil {
 		return nil, err
 	}
-	return sessionapi.NewOutcome(path+".", *in.Description, rubric, in.MaxIterations)
+	return conversation.NewOutcome(path+".", *in.Description, rubric, in.MaxIterations)
 }
 
 // rubric reads what an outcome is graded by. That of a file is the text it has now: later it may be
@@ -99,7 +100,7 @@ func (out *Event) evaluation(of session.ID, e *session.Event) {
 	default:
 		out.Type, out.Result, out.Explanation, out.StartID = evaluated, string(v.Result), &v.Explanation, new("")
 		if v.Begun > 0 {
-			*out.StartID = sessionapi.EventID(of, v.Begun)
+			*out.StartID = session.EventID(of, v.Begun)
 		}
 		out.Usage = modelUsageOf(&e.Spent.Usage)
 	}
@@ -114,7 +115,7 @@ var outcomeSorts = []run.Sort{run.Sort(run.ToldOutcome), run.Sort(run.ToldEvalua
 
 // outcomes are those of a session, oldest first: as many as the last events of their kinds tell of.
 func (r *renderer) outcomes(s *session.Session) ([]OutcomeEvaluation, error) {
-	told, _, err := r.d.Sessions.Store.Events(r.c.Context(), s.Tenant, s.ID, session.EventFilter{Page: agent.Page{Limit: storePage}, Sorts: outcomeSorts, Last: true})
+	told, _, err := r.d.Conversations.Store.Events(r.c.Context(), s.Tenant, s.ID, session.EventFilter{Page: agent.Page{Limit: storePage}, Sorts: outcomeSorts, Last: true})
 	out := []OutcomeEvaluation{}
 	for i := len(told) - 1; i >= 0; i-- {
 		e := &told[i]

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // ResourceFields is a file that a session's sandbox has a copy of.
@@ -35,7 +35,7 @@ type Resource struct {
 }
 
 // mounts reads the resources of a session.
-func (in *SessionFields) mounts() (out []sessionapi.NewMount, err error) {
+func (in *SessionFields) mounts() (out []session.Mount, err error) {
 	if len(in.Resources) == 0 || in.Resources.Kind() == 'n' {
 		return nil, nil
 	}
@@ -55,7 +55,16 @@ func (in *SessionFields) mounts() (out []sessionapi.NewMount, err error) {
 		if err := decode(at, text, f); err != nil {
 			return nil, err
 		}
-		out = append(out, sessionapi.NewMount{Type: f.Type, FileID: f.FileID, Path: f.MountPath})
+		m := session.Mount{Type: session.MountFile, File: upload.ID(*f.FileID)}
+		if !m.File.Valid() {
+			return nil, httpapi.Invalid("%s.file_id: %s", at, upload.ErrNotFound.Msg)
+		}
+		if f.MountPath != nil {
+			if m.Path = *f.MountPath; m.Path == "" {
+				return nil, httpapi.Invalid("%s.mount_path must not be empty", at)
+			}
+		}
+		out = append(out, m)
 	}
 	return out, nil
 }

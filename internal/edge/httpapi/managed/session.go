@@ -9,13 +9,15 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 func (d *Door) sessions() []httpapi.Operation {
@@ -94,7 +96,7 @@ func (d *Door) listSessions(c *httpapi.Call) (out Sessions, err error) {
 			f.States = append(f.States, statuses[status]...)
 		}
 	}
-	page, next, err := d.Sessions.Store.List(c.Context(), c.Caller.Tenant.ID, f)
+	page, next, err := d.Conversations.Store.List(c.Context(), c.Caller.Tenant.ID, f)
 	if err != nil {
 		return out, err
 	}
@@ -117,66 +119,62 @@ func (d *Door) shown(c *httpapi.Call, s *session.Session, err error) (Session, e
 	return (&renderer{d, c, map[string]*agent.Agent{}}).session(s)
 }
 
+func (d *Door) find(c *httpapi.Call) (*session.Session, error) {
+	return d.Conversations.Find(c.Context(), c.Caller.Tenant.ID, session.ID(c.Path("session_id")))
+}
+
 func (d *Door) session(c *httpapi.Call) (Session, error) {
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	return d.shown(c, s, err)
 }
 
 func (d *Door) archiveSession(c *httpapi.Call) (Session, error) {
-	s, err := d.Sessions.End(c)
+	s, err := d.Conversations.Archive(c.Context(), c.Caller, session.ID(c.Path("session_id")))
 	return d.shown(c, s, err)
 }
 
 func (d *Door) deleteSession(c *httpapi.Call) (Deleted, error) {
-	return Deleted{c.Path("session_id"), "session_deleted"}, d.Sessions.Remove(c)
+	id := c.Path("session_id")
+	return Deleted{id, "session_deleted"}, d.Conversations.Delete(c.Context(), c.Caller, session.ID(id))
 }
 
 func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, err error) {
-	made := &sessionapi.NewSession{}
-	if made.AgentID, made.Version, err = in.agent(); err != nil {
+	made := &conversation.NewSession{Environment: in.EnvironmentID}
+	if made.Agent, made.Version, err = in.agent(); err != nil {
 		return out, err
 	}
 	if own := &c.Caller.Environment; in.EnvironmentID != nil && *in.EnvironmentID != own.ID && *in.EnvironmentID != own.Name && !c.Caller.May(tenant.ScopeEnvironments) {
 		return out, fault.New(fault.NotFound, "environment_id must be the id or the name of the key's environment, %s: another one needs the scope environments", own.ID)
 	}
-	made.Environment = in.EnvironmentID
 	if made.Vaults, err = in.vaults(); err != nil {
 		return out, err
 	}
 	if made.Budget, err = in.budget(); err != nil {
 		return out, err
 	}
-	if made.Title, err = in.title(); err != nil {
+	title, err := in.title()
+	if err != nil {
 		return out, err
 	}
-	if made.Metadata, err = in.metadata(nil); err != nil {
+	if title != nil {
+		made.About.Title = *title
+	}
+	if made.About.Metadata, err = in.metadata(nil); err != nil {
 		return out, err
 	}
-	if made.Mounts, err = in.mounts(); err != nil {
+	if made.About.Mounts, err = in.mounts(); err != nil {
 		return out, err
 	}
 	first, err := d.contents(c).batch(in.InitialEvents, "initial_events", []string{userMessage, userOutcome}, 0)
 	if err != nil {
 		return out, err
 	}
-	s, err := d.Sessions.Make(c, made)
-	if err != nil {
-		return out, ofResources(err)
-	}
 	if len(first.Messages) == 0 {
-		return d.shown(c, s, nil)
+		s, err := d.Conversations.Create(c.Context(), c.Caller, made)
+		return d.shown(c, s, ofResources(err))
 	}
-	taken, err := d.Sessions.Take(c, s, &first.Batch)
-	if err != nil {
-		if undone := d.Sessions.Undo(c, s); undone != nil {
-			c.Log().WarnContext(c.Context(), "a session stays whose first message was refused", "session", s.ID, "error", undone)
-		}
-		return out, err
-	}
-	if s, err = d.Sessions.Store.Get(c.Context(), s.Tenant, s.ID); err == nil {
-		s.Run = taken.Turn // also if it has ended since
-	}
-	return d.shown(c, s, err)
+	s, err := d.Conversations.Start(c.Context(), c.Starter(), made, &first.Batch)
+	return d.shown(c, s, ofResources(err))
 }
 
 func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, err error) {
@@ -188,11 +186,11 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 			return out, httpapi.Invalid("%s of a session cannot be changed: leave it out", f.name)
 		}
 	}
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	if err != nil {
 		return out, err
 	}
-	change := &sessionapi.SessionChange{}
+	change := &conversation.Change{}
 	if change.Title, err = in.title(); err != nil {
 		return out, err
 	}
@@ -206,71 +204,76 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	if change.Budget, err = in.budget(); err != nil {
 		return out, err
 	}
-	if change.Budget == nil && in.Budget.Kind() == 'n' && s.Budget != (session.Budget{}) {
+	if change.Budget == (session.Budget{}) && in.Budget.Kind() == 'n' && s.Budget != (session.Budget{}) {
 		return out, httpapi.Invalid("budget of a session cannot be removed: raise it")
 	}
-	s, err = d.Sessions.Change(c, change)
+	s, err = d.Conversations.Update(c.Context(), c.Caller, s.ID, change)
 	return d.shown(c, s, err)
 }
 
 // vaults reads which vaults a session has; null is none.
-func (in *SessionFields) vaults() ([]wire.Text, error) {
+func (in *SessionFields) vaults() (ids []vault.ID, err error) {
 	if len(in.VaultIDs) == 0 || in.VaultIDs.Kind() == 'n' {
 		return nil, nil
 	}
 	var of struct {
 		Vaults []wire.Text `json:"vault_ids"`
 	}
-	return of.Vaults, only("vault_ids", in.VaultIDs, &of)
+	err = only("vault_ids", in.VaultIDs, &of)
+	for _, id := range of.Vaults {
+		ids = append(ids, vault.ID(id))
+	}
+	return ids, err
 }
 
 // agent reads which agent a session is with: a text, or an object with its id and version.
-func (in *SessionFields) agent() (id *string, version *int, err error) {
+func (in *SessionFields) agent() (id string, version *int, err error) {
 	switch {
 	case len(in.Agent) == 0 || in.Agent.Kind() == 'n':
-		return nil, nil, httpapi.Invalid("agent is required: the id of an agent, or an object with its id and version")
+		return "", nil, httpapi.Invalid("agent is required: the id of an agent, or an object with its id and version")
 	case in.Agent.Kind() == '"':
-		return id, nil, json.Unmarshal(in.Agent, &id)
+		err = json.Unmarshal(in.Agent, &id)
+		return id, nil, err
 	}
 	var of struct {
 		Agent *AgentReference `json:"agent" required:"true"`
 	}
 	if err := only("agent", in.Agent, &of); err != nil {
-		return nil, nil, err
+		return "", nil, err
 	}
 	switch a := of.Agent; *a.Type {
 	case "agent":
 		if len(a.Model)+len(a.System)+len(a.Tools)+len(a.MCPServers)+len(a.Skills) > 0 {
-			return nil, nil, httpapi.Invalid("agent must have id, type and version alone")
+			return "", nil, httpapi.Invalid("agent must have id, type and version alone")
 		}
-		return a.ID, a.Version, nil
+		return *a.ID, a.Version, nil
 	default:
-		return nil, nil, httpapi.Invalid("agent.type must be agent: other ones are not supported by this version")
+		return "", nil, httpapi.Invalid("agent.type must be agent: other ones are not supported by this version")
 	}
 }
 
 // budget reads what a session may cost; null is no change.
-func (in *SessionFields) budget() (*sessionapi.SessionBudget, error) {
+func (in *SessionFields) budget() (b session.Budget, err error) {
 	if len(in.Budget) == 0 || in.Budget.Kind() == 'n' {
-		return nil, nil
+		return b, nil
 	}
 	var of struct {
 		Budget *BudgetFields `json:"budget"`
 	}
 	if err := only("budget", in.Budget, &of); err != nil {
-		return nil, err
+		return b, err
 	}
 	most := of.Budget.MaxListCost
 	cents, err := strconv.ParseInt(*most.Amount, 10, 64)
 	switch {
 	case *of.Budget.Type != "limit":
-		return nil, httpapi.Invalid("budget.type must be limit")
+		return b, httpapi.Invalid("budget.type must be limit")
 	case *most.Currency != "USD":
-		return nil, httpapi.Invalid("budget.max_list_cost.currency must be USD")
+		return b, httpapi.Invalid("budget.max_list_cost.currency must be USD")
 	case err != nil || cents < 1 || cents > 100_000_000:
-		return nil, httpapi.Invalid("budget.max_list_cost.amount must be cents from 1 to 100000000, as a string")
+		return b, httpapi.Invalid("budget.max_list_cost.amount must be cents from 1 to 100000000, as a string")
 	}
-	return &sessionapi.SessionBudget{CostUSD: new(float64(cents) / 100)}, nil
+	return session.Budget{Cost: usage.MoneyOf(float64(cents) / 100)}, nil
 }
 
 // title reads the title; null is an empty one.

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -46,7 +44,7 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	if err != nil {
 		return out, err
 	}
-	total, err := r.d.Sessions.Store.Total(r.c.Context(), s.Tenant, s.ID)
+	total, err := r.d.Conversations.Store.Total(r.c.Context(), s.Tenant, s.ID)
 	if err != nil {
 		return out, err
 	}
@@ -117,10 +115,10 @@ func amountOf(m model.Money) Amount {
 func fresh(u *model.Usage) int64 { return max(u.Input-u.CacheRead-u.CacheWrite, 0) }
 
 // metadata makes of the pairs there are those that are asked for: null removes one.
-func (in *SessionFields) metadata(now map[string]stdjson.RawMessage) (map[string]jsontext.Value, error) {
-	out := map[string]jsontext.Value{}
-	for key, value := range now {
-		out[key] = jsontext.Value(value)
+func (in *SessionFields) metadata(now map[string]stdjson.RawMessage) (map[string]stdjson.RawMessage, error) {
+	out := maps.Clone(now)
+	if out == nil {
+		out = map[string]stdjson.RawMessage{}
 	}
 	if len(in.Metadata) == 0 || in.Metadata.Kind() == 'n' {
 		return out, nil

@@ -46,7 +46,11 @@ func (d *Door) primary(c *httpapi.Call) (*session.Session, error) {
 	if c.Path("thread_id") != primaryOf(session.ID(c.Path("session_id"))) {
 		return nil, nil
 	}
-	return d.Sessions.Find(c)
+	return d.find(c)
+}
+
+func (d *Door) findThread(c *httpapi.Call) (*session.Thread, error) {
+	return d.Conversations.Thread(c.Context(), c.Caller.Tenant.ID, session.ID(c.Path("session_id")), c.Path("thread_id"))
 }
 
 func (d *Door) thread(c *httpapi.Call) (out Thread, err error) {
@@ -58,7 +62,7 @@ func (d *Door) thread(c *httpapi.Call) (out Thread, err error) {
 	if s != nil {
 		return r.primary(s)
 	}
-	t, err := d.Sessions.Thread(c)
+	t, err := d.findThread(c)
 	if err != nil {
 		return out, err
 	}
@@ -73,7 +77,7 @@ func (d *Door) archiveThread(c *httpapi.Call) (out Thread, err error) {
 	if s != nil {
 		return out, fault.New(fault.Conflict, "the primary thread is archived with its session: archive the session")
 	}
-	t, err := d.Sessions.ArchiveThread(c)
+	t, err := d.Conversations.ArchiveThread(c.Context(), c.Caller, session.ID(c.Path("session_id")), c.Path("thread_id"))
 	if err != nil {
 		return out, err
 	}
@@ -88,7 +92,7 @@ func (d *Door) listThreads(c *httpapi.Call) (out httpapi.Page[Thread], err error
 	if err != nil {
 		return out, err
 	}
-	s, err := d.Sessions.Find(c)
+	s, err := d.find(c)
 	if err != nil {
 		return out, err
 	}
@@ -121,7 +125,7 @@ func (d *Door) listThreads(c *httpapi.Call) (out httpapi.Page[Thread], err error
 	}
 	for ; left > 0; left -= storePage {
 		f.Limit = min(left, storePage)
-		page, next, err := d.Sessions.Store.Threads(c.Context(), s.Tenant, s.ID, f)
+		page, next, err := d.Conversations.Store.Threads(c.Context(), s.Tenant, s.ID, f)
 		if err != nil {
 			return out, err
 		}
@@ -162,10 +166,10 @@ func (d *Door) listThreadEvents(c *httpapi.Call) (out httpapi.Page[Event], err e
 			f.Sorts = append(f.Sorts, all...)
 		}
 		return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+			return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
 		}, func(e *session.Event) Event { return eventOf(s.ID, e) })
 	}
-	t, err := d.Sessions.Thread(c)
+	t, err := d.findThread(c)
 	if err != nil {
 		return out, err
 	}
@@ -175,7 +179,7 @@ func (d *Door) listThreadEvents(c *httpapi.Call) (out httpapi.Page[Event], err e
 	}
 	f.Sorts = threadSorts
 	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
-		return d.Sessions.Store.ThreadEvents(c.Context(), t, f)
+		return d.Conversations.Store.ThreadEvents(c.Context(), t, f)
 	}, form.render)
 }
 
@@ -193,7 +197,7 @@ func (d *Door) threadForm(c *httpapi.Call, t *session.Thread) (*threadForm, erro
 	if t.Parent == "" {
 		return out, nil
 	}
-	parent, err := d.Sessions.Store.Thread(c.Context(), t.Tenant, t.Session, t.Parent)
+	parent, err := d.Conversations.Store.Thread(c.Context(), t.Tenant, t.Session, t.Parent)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +259,7 @@ func (d *Door) streamThread(c *httpapi.Call) error {
 	if s != nil {
 		return d.streamOf(c, s)
 	}
-	t, err := d.Sessions.Thread(c)
+	t, err := d.findThread(c)
 	if err != nil {
 		return err
 	}
@@ -266,7 +270,7 @@ func (d *Door) streamThread(c *httpapi.Call) error {
 	after := t.Events
 	if last := lastID(c); last != "" {
 		if after, err = place(session.ID(t.ID), t.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Sessions.Store.ThreadEvents(c.Context(), t, f)
+			return d.Conversations.Store.ThreadEvents(c.Context(), t, f)
 		}); err != nil {
 			return err
 		}

@@ -1,9 +1,7 @@
 package response
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,15 +28,13 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	}
 	background, streamed := in.Background != nil && *in.Background, in.Stream != nil && *in.Stream
 	q.Publish = background || streamed
-	if err := c.Draining(); err != nil {
+	if err := h.Gate.Open(); err != nil {
 		return err
 	}
-	if h.Room != nil {
-		if err := h.Room(c.Context(), c.Caller, r.Keep > 0); err != nil {
-			return err
-		}
+	if err := h.Gate.CheckSpace(c.Context(), c.Caller, r.Keep > 0); err != nil {
+		return err
 	}
-	if err := h.admit(c, q.Models[0]); err != nil {
+	if err := h.Gate.Admit(c.Context(), c.Starter(), q.Models[0]); err != nil {
 		return err
 	}
 	done, err := h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
@@ -67,7 +63,7 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err := h.wait(c.Context(), r, done); err != nil {
 		return err
 	}
-	h.tellRates(c.W.Header(), c.Caller, q.Models[0])
+	c.TellRates(h.Gate.Left(c.Caller, q.Models[0]))
 	err = h.answer(c, r.ID)
 	h.forget(c, r)
 	return err
@@ -93,19 +89,19 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 	if err != nil {
 		return nil, nil, err
 	}
-	q.Vaults, q.RetryFor, q.Within = in.vaults, h.RetryFor, h.Within
+	q.RetryFor, q.Within = h.RetryFor, h.Within
 	if err := h.checkInterpreter(ctx, caller, q); err != nil {
 		return nil, nil, err
 	}
-	if caller.May(tenant.ScopeTools) && !in.noWeb {
+	if caller.May(tenant.ScopeTools) {
 		sandboxtool.Tell(q.Tools, h.Services, func(t *run.Tool) bool { return sandboxtool.RunsCode(t) || pooltool.RunsCode(t) })
 	}
 	for _, name := range q.Models {
-		if _, _, err := h.Models.Use(ctx, caller.Tenant.ID, name); err != nil {
-			return nil, nil, missing(err, name)
+		if err := h.Gate.CheckModel(ctx, caller.Tenant.ID, name); err != nil {
+			return nil, nil, err
 		}
 	}
-	r := &run.Run{ID: cmp.Or(in.run, run.NewID()), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
+	r := &run.Run{ID: run.NewID(), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
 	if set.Store {
 		r.Keep = h.Keep
 	}
@@ -120,7 +116,7 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 		return nil, nil, err
 	}
 	for _, check := range []func() error{
-		func() error { return checkNames(q) }, func() error { return checkChoice(q) },
+		q.CheckTools, func() error { return checkChoice(q) },
 		func() error { return p.approve(q, set, before) }, func() error { return checkCalls(q) },
 	} {
 		if err := check(); err != nil {
@@ -129,14 +125,6 @@ func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *Cr
 	}
 	q.Settings, err = json.Marshal(set)
 	return r, q, err
-}
-
-// missing says what to do where there is no model of a name.
-func missing(err error, name string) error {
-	if fault.KindOf(err) == fault.NotFound {
-		return fault.Wrap(fault.NotFound, err, fmt.Sprintf("there is no model %q; GET /v1/models lists what there is", name))
-	}
-	return err
 }
 
 // continues puts the conversation of an earlier response before the input, and returns its

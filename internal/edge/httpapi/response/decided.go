@@ -37,19 +37,17 @@ func (h *Handlers) Resume(c *httpapi.Call, id run.ID, said []run.Said) (run.ID, 
 		return "", err
 	}
 	for _, name := range q.Models {
-		if _, _, err := h.Models.Use(c.Context(), r.Tenant, name); err != nil {
-			return "", missing(err, name)
-		}
-	}
-	if err := c.Draining(); err != nil {
-		return "", err
-	}
-	if h.Room != nil {
-		if err := h.Room(c.Context(), c.Caller, true); err != nil {
+		if err := h.Gate.CheckModel(c.Context(), r.Tenant, name); err != nil {
 			return "", err
 		}
 	}
-	if err := h.admit(c, q.Models[0]); err != nil {
+	if err := h.Gate.Open(); err != nil {
+		return "", err
+	}
+	if err := h.Gate.CheckSpace(c.Context(), c.Caller, true); err != nil {
+		return "", err
+	}
+	if err := h.Gate.Admit(c.Context(), c.Starter(), q.Models[0]); err != nil {
 		return "", err
 	}
 	_, err = h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)

@@ -1,26 +1,14 @@
 package response
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
-
-// Files are those that executions gave back; a *gateway.Gateway has them.
-type Files interface {
-	Get(ctx context.Context, t tenant.ID, traceID string) (*execution.Execution, error)
-	File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error)
-	// EndTurn has the sandbox go that calls of a name share.
-	EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error
-}
 
 func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
 	return []httpapi.Operation{
@@ -109,22 +97,6 @@ func (h *Handlers) fileContent(c *httpapi.Call) error {
 	if i < 0 {
 		return gone
 	}
-	return h.ServeFile(c, &shared[i], gone)
-}
-
-// ServeFile writes a file that a run has shared. It fails with gone if it is there no more.
-func (h *Handlers) ServeFile(c *httpapi.Call, u *sandboxtool.FileUse, gone error) error {
-	e, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, u.Execution)
-	if fault.KindOf(err) == fault.NotFound {
-		return gone
-	}
-	if err != nil {
-		return err
-	}
-	body, err := h.Files.File(c.Context(), e, u.Stored)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	return c.ServeTyped(u.Name, httpapi.MediaTypeOf(u.Name), time.Time{}, body)
+	u := &shared[i]
+	return c.ServeOutput(h.Files, u.Execution, u.Stored, u.Name, gone)
 }

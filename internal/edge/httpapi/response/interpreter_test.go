@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/container"
@@ -99,7 +100,7 @@ func openInterpreter(t *testing.T) *httpapitest.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, Containers: boxes{}}
+		s.Responses = &response.Handlers{Loop: l, Gate: &admission.Gate{Models: m}, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, Containers: boxes{}}
 	})
 }
 

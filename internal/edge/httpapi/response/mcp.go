@@ -21,7 +21,6 @@ import (
 const (
 	maxServers     = 16
 	maxServerAbout = 500 // characters of server_description
-	maxAllTools    = 512 // of all kinds, as the model is given them
 )
 
 // MCPTool is the tool mcp: a server of others, with all that it can.
@@ -213,13 +212,7 @@ func (h *Handlers) prepareMCP(p *parser, r *run.Run, q *run.Request, before *run
 	if u, ok := errors.AsType[*mcptool.UnreachableError](err); ok {
 		return &httpapi.ProtocolError{Status: http.StatusFailedDependency, Code: externalError, Message: u.Error()}
 	}
-	if err != nil {
-		return err
-	}
-	if len(q.Tools) > maxAllTools {
-		return invalid("tools has %d with those of the servers, and may have %d: name those that you want in allowed_tools", len(q.Tools), maxAllTools)
-	}
-	return nil
+	return err
 }
 
 // externalError is the code and the type of the refusal when a server of others fails, by

@@ -2,36 +2,29 @@
 package response
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
-	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// Models are the models that responses may name.
-type Models interface {
-	Use(ctx context.Context, t tenant.ID, name string) (model.Model, *model.Record, error)
-}
-
 // Handlers serve responses.
 type Handlers struct {
-	Loop   *loop.Loop
-	Files  Files
-	Store  run.Store
-	Models Models
-	Seal   Sealer
-	Web    *web.Service
-	MCP    *mcptool.Tools
+	Loop  *loop.Loop
+	Gate  *admission.Gate
+	Files httpapi.Outputs
+	Store run.Store
+	Seal  Sealer
+	Web   *web.Service
+	MCP   *mcptool.Tools
 	// Containers are what code_interpreter may name; nil where there is no such tool.
 	Containers Containers
 	// Keep is how long a response is kept after its end.
@@ -45,13 +38,6 @@ type Handlers struct {
 	MaxUnderWay int
 	// Services are those of the web that code in a sandbox can call.
 	Services []string
-	// Rates are those of plans; nil for none.
-	Rates *ratelimit.Models
-	// Budget refuses a tenant whose budget in money is used up with some more; nil for no
-	// budgets.
-	Budget func(ctx context.Context, t tenant.ID, more model.Money) error
-	// Room says why a response, which is kept if kept says so, may not begin; nil for no bound.
-	Room func(ctx context.Context, caller *tenant.Principal, kept bool) error
 }
 
 // agentPath is the other name of /v1/responses, which a vendor's documents use.
@@ -71,14 +57,14 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 	id := httpapi.Param{Name: "response_id", In: httpapi.InPath, Pattern: "^resp_[0-9a-f]{32}$", Doc: "The id of the response."}
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such response, or it belongs to another tenant.")
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when.")
-	limited.Header = rateHeaders()
+	limited.Header = httpapi.RateHeaders()
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: root, ID: "create" + name, Summary: "Create a response", Scope: tenant.ScopeExecute,
 			Description: "Asks a model, does the tool calls that it asks for, and answers when it has said all; with `stream` as it goes; with `background` at once." + note,
 			Body:        httpapi.JSON(example),
 			Answers: []httpapi.Answer{
-				{Status: http.StatusOK, Doc: "The response; with stream, its events.", Body: Response{}, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ResponseEvent{}}}, Header: rateHeaders()},
+				{Status: http.StatusOK, Doc: "The response; with stream, its events.", Body: Response{}, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ResponseEvent{}}}, Header: httpapi.RateHeaders()},
 				unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: the previous response has not completed."),
 				httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server among tools could not list its tools; message names it. Nothing was begun."),

@@ -2,10 +2,6 @@ package response
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/atoll-run/atoll/internal/agent/mcptool"
-	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // CreateResponse is the body of POST /v1/responses. A field that the open specification
@@ -42,15 +38,6 @@ type CreateResponse struct {
 	ClientMetadata     map[string]string   `json:"client_metadata,omitzero" doc:"Accepted for clients that send it, such as Codex. Atoll neither stores it nor sends it to the provider."`
 	User               *string             `json:"user,omitzero" doc:"Taken for clients that send it, and not used."`
 	ServiceTier        *string             `json:"service_tier,omitzero" enum:"auto,default" doc:"Which tier of the provider is used: there is one."`
-
-	// Of a session's turn.
-	lenient bool // tools that are not there are left out, with a warning
-	answers bool // it goes on with answers to calls, without an input
-	vaults  []vault.ID
-	noWeb   bool             // code does not call the services of the web
-	servers []mcptool.Server // likewise
-	more    []run.Tool       // of a session alone
-	run     run.ID           // that it is; "" for a new one
 }
 
 // ContextManagement is a way to keep a conversation within what the model reads.

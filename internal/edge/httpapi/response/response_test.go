@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
@@ -160,7 +161,7 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
 			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
 		}
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Room: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check, Web: web.New(web.Config{})}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Gate: &admission.Gate{Models: m, Rates: rates, Space: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check}, Web: web.New(web.Config{})}
 	})
 }
 

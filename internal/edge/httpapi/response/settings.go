@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -31,7 +32,6 @@ const (
 	maxClientBytes  = 64 << 10
 	maxCacheKey     = 64
 	minOutputTokens = 16
-	defaultSteps    = 100
 	maxDuration     = 24 * time.Hour
 	maxSchema       = 256 << 10 // bytes
 	maxTotalTokens  = 1_000_000_000_000
@@ -95,9 +95,7 @@ func parseModels(in *CreateResponse, q *run.Request, s *Settings) error {
 }
 
 func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (err error) {
-	if !in.answers || len(in.Input) > 0 {
-		q.Input, err = p.input(in.Input)
-	}
+	q.Input, err = p.input(in.Input)
 	s.InputItems = len(q.Input)
 	if in.Instructions != nil {
 		q.Instructions = *in.Instructions
@@ -105,7 +103,7 @@ func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (er
 	if in.PreviousResponseID != nil {
 		s.PreviousResponseID = *in.PreviousResponseID
 	}
-	if err == nil && s.InputItems == 0 && s.PreviousResponseID == "" && !in.answers {
+	if err == nil && s.InputItems == 0 && s.PreviousResponseID == "" {
 		return invalid("input has nothing for the model")
 	}
 	return err
@@ -162,10 +160,6 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			if !isWebTool(kind) {
 				return invalid("%s.type %q is not a tool of this server; use sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
 			}
-			if why := p.off(kind); why != nil && in.lenient {
-				q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."})
-				continue
-			}
 			t, err := p.parseWeb(path, kind, text, in.Include)
 			if err != nil {
 				return err
@@ -174,26 +168,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			s.Tools = append(s.Tools, text)
 		}
 	}
-	p.servers = append(p.servers, in.servers...)
-	for i := range p.servers {
-		p.servers[i].Optional = in.lenient
-	}
-	if len(in.more) > 0 {
-		q.Tools, q.PlaceFiles = append(q.Tools, in.more...), true
-	}
-	return checkNames(q)
-}
-
-// checkNames refuses tools that a model could not tell apart.
-func checkNames(q *run.Request) error {
-	names := map[string]bool{}
-	for _, t := range q.Tools {
-		if names[t.Name] {
-			return invalid("tools has two that are called %q", t.Name)
-		}
-		names[t.Name] = true
-	}
-	return nil
+	return q.CheckTools()
 }
 
 // parseSandbox adds the tools of the sandbox, once.
@@ -382,7 +357,7 @@ func parseLimits(in *CreateResponse, q *run.Request, _ *Settings) error {
 		*set = int(*v)
 		return nil
 	}
-	q.Limits.Steps, q.Limits.Duration = defaultSteps, maxDuration
+	q.Limits.Steps, q.Limits.Duration = agent.DefaultSteps, maxDuration
 	if err := within("max_steps", in.MaxSteps, 1, &q.Limits.Steps); err != nil {
 		return err
 	}

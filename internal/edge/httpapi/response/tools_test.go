@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
@@ -162,7 +163,7 @@ func openTools(t *testing.T, services web.Config) *agent {
 		l, remotes := process()
 		a.again = func() { l.Stop(); process() }
 		s.Responses = &response.Handlers{
-			Loop: l, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(services), MCP: remotes,
+			Loop: l, Gate: &admission.Gate{Models: m}, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(services), MCP: remotes,
 		}
 	})
 	return a

@@ -68,17 +68,6 @@ type FetchURLTool struct {
 	MaxURLs *int    `json:"max_urls,omitzero"`
 }
 
-// off says why this server has no tool of the web of a kind; nil if it has.
-func (p *parser) off(kind string) error {
-	switch kind {
-	case web.FetchName:
-		return p.web.CheckFetch()
-	case web.PeopleName:
-		return p.web.Check(web.Query{Kind: web.People})
-	}
-	return p.web.Check(web.Query{})
-}
-
 // parseWeb adds a tool of the web.
 func (p *parser) parseWeb(path, kind string, text jsontext.Value, include []string) (run.Tool, error) {
 	switch kind {

@@ -50,9 +50,9 @@ type Handlers struct {
 	Previews  Previews
 	Policies  Policies
 	Keys      Keys
-	// EnterPool has a call made in the environment of a pool, which is not the key's own where the
+	// EnterPool returns a principal in the environment of a pool, which is not the key's own where the
 	// session of an agent owns the pool. It is nil where there are no such sessions.
-	EnterPool func(c *httpapi.Call, pool string) error
+	EnterPool func(ctx context.Context, p *tenant.Principal, pool string) (*tenant.Principal, error)
 
 	tickets tickets
 }

@@ -35,7 +35,11 @@ func (h *Handlers) enterPool(c *httpapi.Call, pool string) error {
 	if h.EnterPool == nil {
 		return nil
 	}
-	return h.EnterPool(c, pool)
+	in, err := h.EnterPool(c.Context(), c.Caller, pool)
+	if err == nil {
+		c.Caller = in
+	}
+	return err
 }
 
 // find returns the record of the sandbox that a request is about, which is not woken.

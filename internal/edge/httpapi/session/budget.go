@@ -12,9 +12,8 @@ type SessionBudget struct {
 	CostUSD *float64 `json:"cost_usd,omitzero" maximum:"1000000" doc:"US dollars, at least 0.000001: of models, tools and the sandbox."`
 }
 
-// domain reads a budget over the one there is, which can only be raised.
-func (in *SessionBudget) domain(was session.Budget, raise bool) (session.Budget, error) {
-	b := was
+// domain reads a budget; limits that are left out are 0.
+func (in *SessionBudget) domain() (b session.Budget, err error) {
 	if in == nil {
 		return b, nil
 	}
@@ -29,15 +28,6 @@ func (in *SessionBudget) domain(was session.Budget, raise bool) (session.Budget,
 			return b, httpapi.Invalid("budget.cost_usd must be between 0.000001 and 1000000")
 		}
 		b.Cost = usage.MoneyOf(*in.CostUSD)
-	}
-	for _, c := range []struct {
-		name      string
-		given     bool
-		was, then int64
-	}{{"tokens", in.Tokens != nil, was.Tokens, b.Tokens}, {"cost_usd", in.CostUSD != nil, int64(was.Cost), int64(b.Cost)}} {
-		if raise && c.given && (c.was == 0 || c.then < c.was) {
-			return was, httpapi.Invalid("budget.%s can be raised, and neither lowered nor set where there is none", c.name)
-		}
 	}
 	return b, nil
 }

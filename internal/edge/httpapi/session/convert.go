@@ -2,8 +2,6 @@ package session
 
 import (
 	"cmp"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,32 +9,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 func turnID(id run.ID) string { return "turn_" + strings.TrimPrefix(string(id), "run_") }
 
-// EventID names an event by its place in its session.
-func EventID(id session.ID, seq int64) string {
-	return session.EventID(id, seq)
-}
-
-var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
-
-// EventSeq is the place in a session, or a thread, of the event of an id.
-func EventSeq(of session.ID, id string) (seq int64, ok bool) {
-	m := eventPattern.FindStringSubmatch(id)
-	if _, digits, _ := strings.Cut(string(of), "_"); m == nil || m[1] != digits {
-		return 0, false
-	}
-	seq, err := strconv.ParseInt(m[2], 10, 64)
-	return seq, err == nil
-}
-
 func sessionOf(s *session.Session) Session {
 	out := Session{
 		ID: string(s.ID), Type: "session", AgentID: string(s.Agent), AgentVersion: s.Version, Environment: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]jsontext.Value{},
-		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Vaults: idsOf(s.Vaults), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
+		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Vaults: httpapi.Each(s.Vaults, func(id vault.ID) string { return string(id) }), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	out.Mounts = httpapi.Each(s.About.Mounts, mountOf)
@@ -91,7 +73,7 @@ func waitingFor(s *session.Session, calls []session.Call) SessionTurn {
 }
 
 func waitOf(id session.ID, w run.Wait) WaitingCall {
-	out := WaitingCall{ToolUseID: EventID(id, w.Of), Name: w.Tool, Needs: "tool_result", ThreadID: httpapi.OrNull(w.Thread)}
+	out := WaitingCall{ToolUseID: session.EventID(id, w.Of), Name: w.Tool, Needs: "tool_result", ThreadID: httpapi.OrNull(w.Thread)}
 	if w.Approve {
 		out.Needs = "tool_confirmation"
 	}
@@ -103,12 +85,12 @@ func usageOf(s *run.Spent) TurnUsage {
 }
 
 func eventOf(id session.ID, e *session.Event) SessionEvent {
-	out := SessionEvent{ID: EventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
+	out := SessionEvent{ID: session.EventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
 	if e.Run != "" {
 		out.TurnID = new(turnID(e.Run))
 	}
 	if e.Of > 0 {
-		out.ToolUseID = new(EventID(id, e.Of))
+		out.ToolUseID = new(session.EventID(id, e.Of))
 	}
 	if e.Cut {
 		out.Incomplete = new(true)

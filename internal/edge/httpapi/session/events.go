@@ -99,7 +99,7 @@ func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err 
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Store.Events(c.Context(), s.Tenant, s.ID, f)
+	page, next, err := h.Service.Store.Events(c.Context(), s.Tenant, s.ID, f)
 	out = httpapi.Page[SessionEvent]{Data: []SessionEvent{}, NextPage: httpapi.OrNull(next)}
 	for i := range page {
 		out.Data = append(out.Data, eventOf(s.ID, &page[i]))

@@ -121,7 +121,7 @@ func TestInitialEvents(t *testing.T) {
 	k := open(t, "{}")
 	var s managed.Session
 	k.other(200, "GET", "", "", &s)
-	k.api.Store = settled{k.api.Store, t}
+	k.service.Store = settled{k.service.Store, t}
 	k.ask(200, "POST", "/anthropic/v1/sessions", `{"agent":"`+s.Agent.ID+`","environment_id":"`+s.EnvironmentID+`","initial_events":[`+words("hello")+`]}`, &s)
 	if s.Status != "running" {
 		t.Errorf("a session that began with a message is %s", s.Status)

@@ -283,7 +283,7 @@ func (f *feed) turn(ctx context.Context, now run.ID) error {
 	err := f.drain(ctx)
 	if err == nil && f.due == "" { // otherwise an earlier turn is due, which readers get first
 		// Readers get all pieces of a turn if they got its first event.
-		err = f.h.Turns.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
+		err = f.h.Service.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
 	}
 	f.pieces = false
 	f.mu.Lock()

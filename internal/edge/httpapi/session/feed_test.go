@@ -13,12 +13,12 @@ import (
 	"time"
 	"weak"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // quiet is a session that has no turn under way.
@@ -195,7 +195,7 @@ func turnOfEvents(after int64, of run.ID) (all []session.Event) {
 // TestShortTurn checks that readers get a turn before its successor when the first ended, and the
 // second began, before the feed looked.
 func TestShortTurn(t *testing.T) {
-	h := &Handlers{Turns: &response.Handlers{Loop: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})}}
+	h := &Handlers{Service: conversation.New(conversation.Config{Runs: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})})}
 	r := &recorded{begin: make(chan struct{}), all: append(turnOfEvents(0, "a"), turnOfEvents(3, "b")...), looks: []run.ID{"b"}}
 	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 	if err != nil {
@@ -256,7 +256,7 @@ func TestLargeEvents(t *testing.T) {
 		}
 		return ids, err
 	}
-	if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != EventID("sess_1", 1) || ids[3] != EventID("sess_1", 4) {
+	if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != session.EventID("sess_1", 1) || ids[3] != session.EventID("sess_1", 4) {
 		t.Errorf("%v %v", ids, err)
 	}
 	if ids, err := read("run_1", nil); err != nil || len(ids) != 2 {

@@ -5,9 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -15,11 +12,11 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// attached are the files of a message, in base64 by name.
-func (in *NewSessionEvent) attached() (map[string]string, error) {
-	files, size := map[string]string{}, 0
+// attached returns the files of a message, by name.
+func (in *NewSessionEvent) attached() (map[string][]byte, error) {
+	files, size := map[string][]byte{}, 0
 	for name, text := range in.Files {
-		files[name] = base64.StdEncoding.EncodeToString([]byte(text))
+		files[name] = []byte(text)
 		size += len(text)
 	}
 	for name, text := range in.FilesBase64 {
@@ -30,7 +27,7 @@ func (in *NewSessionEvent) attached() (map[string]string, error) {
 		if err != nil {
 			return nil, httpapi.Invalid("files_base64 must have base64 as the contents of %s", wire.Quote(name))
 		}
-		files[name] = text
+		files[name] = data
 		size += len(data)
 	}
 	if len(files) > execution.MaxFiles || size > session.MaxMessage {
@@ -44,26 +41,17 @@ func (in *NewSessionEvent) attached() (map[string]string, error) {
 	return files, nil
 }
 
-// input is a message as a response is asked with it.
-func (in *NewSessionEvent) input() (jsontext.Value, error) {
+// message returns a message with its files.
+func (in *NewSessionEvent) message(text string) ([]model.Item, error) {
 	files, err := in.attached()
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 0 {
-		return json.Marshal(*in.Content)
-	}
-	type part struct {
-		Type     string `json:"type"`
-		Text     string `json:"text,omitzero"`
-		FileName string `json:"filename,omitzero"`
-		FileData string `json:"file_data,omitzero"`
-	}
-	parts := []part{{Type: "input_text", Text: *in.Content}}
+	out := model.Text(model.User, text)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		parts = append(parts, part{Type: "input_file", FileName: name, FileData: "data:" + httpapi.MediaTypeOf(name) + ";base64," + files[name]})
+		out.Message.Parts = append(out.Message.Parts, model.Part{Kind: model.PartFile, Name: name, Data: files[name], MediaType: httpapi.MediaTypeOf(name)})
 	}
-	return json.Marshal([]map[string]any{{"type": "message", "role": "user", "content": parts}})
+	return []model.Item{out}, nil
 }
 
 // fileNames are those of the files of a message.

@@ -3,12 +3,7 @@ package session
 import (
 	"encoding/base64"
 	"fmt"
-	"slices"
 
-	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -45,69 +40,26 @@ func mountOf(m session.Mount) Mount {
 	return out
 }
 
-// mountsFor are the mounts of a caller's session with an agent.
-func (h *Handlers) mountsFor(c *httpapi.Call, d *agent.Definition, in []NewMount) ([]session.Mount, error) {
-	if len(in) == 0 {
-		return nil, nil
-	}
-	pooled := d.Pooled()
-	if !pooled && !boxed(d) {
-		return nil, httpapi.Invalid("mounts are for the session's sandboxes: the agent needs the tool sandboxes or, for copies of uploaded files, sandbox")
-	}
-	var out []session.Mount
+// mountsOf reads the mounts of a new session.
+func mountsOf(in []NewMount) (out []session.Mount, err error) {
 	for i := range in {
-		m, err := in[i].domain(fmt.Sprintf("mounts[%d]", i), pooled)
+		m, err := in[i].domain(fmt.Sprintf("mounts[%d]", i))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, m)
 	}
-	if err := session.CheckMounts(out, pooled); err != nil {
-		return nil, err
-	}
-	return out, h.checkCopies(c, out, pooled)
+	return out, nil
 }
 
-// boxed reports whether an agent works in a sandbox that has no name.
-func boxed(d *agent.Definition) bool {
-	return bySkill(d) || slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox })
-}
-
-// checkCopies refuses uploaded files that there are not, and more of them than a sandbox is given.
-func (h *Handlers) checkCopies(c *httpapi.Call, all []session.Mount, pooled bool) error {
-	var size int64
-	for i, m := range all {
-		if m.File == "" {
-			continue
-		}
-		if h.Files == nil {
-			return httpapi.Invalid("mounts[%d].file_id: this server has no files", i)
-		}
-		f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, string(m.File))
-		if fault.KindOf(err) == fault.NotFound {
-			return httpapi.Invalid("mounts[%d].file_id: %s", i, upload.ErrNotFound.Msg)
-		}
-		if err != nil {
-			return err
-		}
-		if size += f.Size; !pooled && size > execution.MaxCopies {
-			return httpapi.Invalid("mounts[%d].file_id: the files of an agent without the tool sandboxes must have at most %d bytes together", i, execution.MaxCopies)
-		}
-	}
-	return nil
-}
-
-func (in *NewMount) domain(path string, pooled bool) (session.Mount, error) {
+// domain reads a mount. A copy of an uploaded file without a path gets the default one.
+func (in *NewMount) domain(path string) (session.Mount, error) {
 	m := session.Mount{Type: session.MountType(*in.Type)}
 	switch {
 	case in.Path != nil:
 		m.Path = *in.Path
 	case in.FileID == nil:
 		return m, httpapi.Invalid("%s.path is required", path)
-	case pooled:
-		m.Path = runtime.Home + "/uploads/" + *in.FileID
-	default:
-		m.Path = session.Uploads + "/uploads/" + *in.FileID
 	}
 	if in.FileID != nil {
 		m.File = upload.ID(*in.FileID)

@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 // answers that come later are refused.
 func TestExpiry(t *testing.T) {
 	k := open(t, `{"Confirm":["sandbox"]}`)
-	k.api.Within = time.Nanosecond
+	k.service.Within = time.Nanosecond
 	turn := k.say("call run_code theirs")
 	if len(turn.RequiresAction) != 2 {
 		t.Fatalf("%+v", turn)

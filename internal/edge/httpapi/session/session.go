@@ -2,49 +2,25 @@
 package session
 
 import (
-	"context"
 	stdjson "encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // Handlers serve sessions: to keys with the scope read to see them, execute to change them
 // and to send messages.
 type Handlers struct {
-	Store  session.Store
-	Agents agent.Store
-	Skills skill.Store
-	Vaults vault.Store
-	Files  *upload.Service // nil where there are none
-	// Pool has the tools of the sessions' named sandboxes, and Sandboxes has those.
-	Pool interface {
-		Tools(agent string) ([]run.Tool, error)
-	}
-	Sandboxes Sandboxes
-	Turns     *response.Handlers
-	Queued    func() // a turn was queued
-	// Enter puts a caller into an environment, as a tenant.Authority does.
-	Enter func(ctx context.Context, p *tenant.Principal, environment string) error
-	// Entrant finds out who started a run, as a tenant.Authority does.
-	Entrant func(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
-	Max     int           // sessions of a tenant; 0 for any number
-	Within  time.Duration // that calls wait for the client where the agent's policy does not say; 0 for ever
-
-	// CheckWebhook refuses URLs that messages may not be sent to.
-	CheckWebhook func(ctx context.Context, raw string) error
-	Told         func() // a session may have told its webhook something
+	Service *conversation.Service
+	Outputs httpapi.Outputs
 	// News says when a session has changed; nil where no other process changes any, and sessions are
 	// looked at every second.
 	News run.News
@@ -112,72 +88,37 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	return ops
 }
 
-// event notes a change of a session.
-func event(c *httpapi.Call, id session.ID, now string) tenant.PolicyEvent {
-	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "session/" + string(id), New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
-}
-
 func (h *Handlers) find(c *httpapi.Call) (*session.Session, error) {
-	id := session.ID(c.Path("session_id"))
-	if !id.Valid() {
-		return nil, session.ErrNotFound
-	}
-	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, id)
+	return h.Service.Find(c.Context(), c.Caller.Tenant.ID, session.ID(c.Path("session_id")))
 }
 
 func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err error) {
-	if !tenant.Name.MatchString(*in.AgentID) || len(*in.AgentID) > 64 {
-		return out, agent.ErrNotFound
-	}
-	a, err := h.Agents.Get(c.Context(), c.Caller.Tenant.ID, *in.AgentID)
-	if err == nil && a.Archived() {
-		err = agent.ErrArchived
-	}
-	if err == nil && in.Version != nil {
-		a, err = h.Agents.At(c.Context(), a.Tenant, string(a.ID), *in.Version)
-	}
+	made, err := in.domain()
 	if err != nil {
 		return out, err
 	}
-	if in.Environment != nil {
-		if err := h.enter(c, *in.Environment); err != nil {
-			return out, err
-		}
-	}
-	rule := ruleOf(c.Caller, first(a))
-	if _, err := rule.request(); err != nil {
-		return out, err
-	}
-	if err := rule.asks(c.Caller); err != nil {
-		return out, err
-	}
-	id := session.NewID()
-	s := &session.Session{
-		ID: id, Tenant: a.Tenant, Key: c.Caller.Key.ID, Environment: c.Caller.Environment.ID, Agent: a.ID, Version: a.Version,
-		Sandbox: "sbx_" + string(id[len("sess_"):]), About: session.About{Metadata: stored(in.Metadata)},
-	}
+	return shown(h.Service.Create(c.Context(), c.Caller, made))
+}
+
+// domain reads a session to create.
+func (in *NewSession) domain() (*conversation.NewSession, error) {
+	out := &conversation.NewSession{Agent: *in.AgentID, Version: in.Version, Environment: in.Environment, About: session.About{Metadata: stored(in.Metadata)}, Webhook: in.Webhook}
 	if in.Title != nil {
-		s.About.Title = *in.Title
+		out.About.Title = *in.Title
 	}
-	if err := s.About.Check(); err != nil {
-		return out, err
+	for _, id := range in.Vaults {
+		out.Vaults = append(out.Vaults, vault.ID(id))
 	}
-	if s.About.Mounts, err = h.mountsFor(c, &a.Definition, in.Mounts); err != nil {
-		return out, err
+	var err error
+	if out.About.Mounts, err = mountsOf(in.Mounts); err != nil {
+		return nil, err
 	}
-	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {
-		return out, err
-	}
-	if s.Vaults, err = h.vaultsOf(c, in.Vaults); err != nil {
-		return out, err
-	}
-	if in.Webhook != nil {
-		if err := h.CheckWebhook(c.Context(), *in.Webhook); err != nil {
-			return out, err
-		}
-		s.Webhook = session.Webhook{URL: *in.Webhook, Secret: c.Caller.Key.WebhookSecret}
-	}
-	if err := h.Store.Create(c.Context(), s, h.Max, event(c, id, "created")); err != nil {
+	out.Budget, err = in.Budget.domain()
+	return out, err
+}
+
+func shown(s *session.Session, err error) (out Session, _ error) {
+	if err != nil {
 		return out, err
 	}
 	return sessionOf(s), nil
@@ -188,73 +129,28 @@ func (h *Handlers) update(c *httpapi.Call, in *SessionChange) (out Session, err 
 	if err != nil {
 		return out, err
 	}
-	about := s.About
-	if in.Title != nil {
-		about.Title = *in.Title
-	}
+	change := &conversation.Change{Title: in.Title}
 	if in.Metadata != nil {
-		about.Metadata = stored(*in.Metadata)
+		change.Metadata = new(stored(*in.Metadata))
 	}
-	if err := about.Check(); err != nil {
+	if change.Budget, err = in.Budget.domain(); err != nil {
 		return out, err
 	}
-	budget, err := in.Budget.domain(s.Budget, true)
-	if err != nil {
-		return out, err
-	}
-	if s, err = h.Store.Update(c.Context(), s.Tenant, s.ID, about, budget, event(c, s.ID, "changed")); err != nil {
-		return out, err
-	}
-	return sessionOf(s), nil
+	return shown(h.Service.Update(c.Context(), c.Caller, s.ID, change))
 }
 
-func (h *Handlers) get(c *httpapi.Call) (out Session, err error) {
-	s, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	return sessionOf(s), nil
-}
+func (h *Handlers) get(c *httpapi.Call) (Session, error) { return shown(h.find(c)) }
 
-func (h *Handlers) archive(c *httpapi.Call) (out Session, err error) {
-	s, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	left, err := h.waiting(c, s)
-	if err != nil {
-		return out, err
-	}
-	if s, err = h.Store.Archive(c.Context(), s.Tenant, s.ID, event(c, s.ID, "archived")); err != nil {
-		return out, err
-	}
-	h.ended(c, s)
-	h.free(c, s, left)
-	return sessionOf(s), nil
+func (h *Handlers) archive(c *httpapi.Call) (Session, error) {
+	return shown(h.Service.Archive(c.Context(), c.Caller, session.ID(c.Path("session_id"))))
 }
 
 func (h *Handlers) remove(c *httpapi.Call) error {
-	s, err := h.find(c)
-	if err != nil {
-		return err
-	}
-	left, err := h.waiting(c, s)
-	if err != nil {
-		return err
-	}
-	if err := h.Store.Delete(c.Context(), s.Tenant, s.ID, event(c, s.ID, "deleted")); err != nil {
-		return err
-	}
-	h.ended(c, s)
-	h.free(c, s, left)
-	return nil
+	return h.Service.Delete(c.Context(), c.Caller, session.ID(c.Path("session_id")))
 }
 
-// ended does what comes after the end of a session.
-func (h *Handlers) ended(c *httpapi.Call, s *session.Session) {
-	h.Told()
-	h.destroy(c, s)
-	h.Turns.Leave(c, s)
+func (h *Handlers) interrupt(c *httpapi.Call) (Session, error) {
+	return shown(h.Service.Interrupt(c.Context(), c.Caller, session.ID(c.Path("session_id"))))
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Session], err error) {
@@ -263,7 +159,7 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Session], err error) 
 		return out, err
 	}
 	f := session.Filter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Agent: agent.ID(c.Text("agent_id")), Archived: c.Bool("include_archived")}
-	page, next, err := h.Store.List(c.Context(), c.Caller.Tenant.ID, f)
+	page, next, err := h.Service.Store.List(c.Context(), c.Caller.Tenant.ID, f)
 	out = httpapi.Page[Session]{Data: []Session{}, NextPage: httpapi.OrNull(next)}
 	for i := range page {
 		out.Data = append(out.Data, sessionOf(&page[i]))

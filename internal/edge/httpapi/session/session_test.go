@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
-	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -26,14 +27,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/infra/store"
@@ -137,7 +136,7 @@ type talk struct {
 	ended    chan run.ID   // turns
 	hung     chan struct{} // a model or a tool was asked that does not answer
 	recalled *atomic.Int64 // how often a conversation was read
-	api      *sessionapi.Handlers
+	service  *conversation.Service
 	skills   skill.Store
 	agents   agent.Store
 	db       *store.DB
@@ -169,7 +168,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		return out
 	}}
 	var agents agent.Store
-	var api *sessionapi.Handlers
+	var service *conversation.Service
 	var keep skill.Store
 	var records *store.DB
 	free := &freed{}
@@ -198,19 +197,21 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		turns := &response.Handlers{Loop: l, Files: free, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{}), MCP: remote}
 		agents = db.Agents()
-		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return api.Speak(ctx, q) }, Log: slog.New(slog.DiscardHandler)})
-		go queued.Run(t.Context())
-		wake = queued.Wake
-		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Entrant: tenant.NewAuthority(db.Tenants()).Entrant, Told: func() {},
-			CheckWebhook: hooks.CheckURL, News: s.World.Bus.News()}
-		given.Runs, given.Composer = l, api
+		authority := tenant.NewAuthority(db.Tenants())
+		service = conversation.New(conversation.Config{
+			Store: db.Sessions(), Agents: agents, Skills: db.Skills(), Vaults: db.Vaults(), Runs: l, Records: db.Runs(), Gate: &admission.Gate{Models: models}, MCP: remote, Web: web.New(web.Config{}),
+			EndTurn: free.EndTurn, Enter: authority.Enter, Entrant: authority.Entrant, CheckWebhook: hooks.CheckURL, Told: func() {}, Keep: time.Hour, Log: slog.New(slog.DiscardHandler),
+		})
+		go service.Run(t.Context())
+		wake = service.Wake
+		given.Runs, given.Planner = l, service
+		api := &sessionapi.Handlers{Service: service, Outputs: free, News: s.World.Bus.News()}
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
-		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Vaults: s.Vaults, Keys: s.World}
+		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Conversations: service, Vaults: s.Vaults, Keys: s.World}
 		change(s)
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
@@ -222,7 +223,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, hung, recalled, api, keep, agents, records, free}
+	k := &talk{s, t, "", ended, hung, recalled, service, keep, agents, records, free}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID

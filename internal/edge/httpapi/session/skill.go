@@ -1,52 +1,16 @@
 package session
 
 import (
-	"context"
 	stdjson "encoding/json"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/pooltool"
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
-	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
-
-// skills are those of an agent in the next turn of a session.
-func (h *Handlers) skills(ctx context.Context, s *session.Session, d *agent.Definition) (*skilltool.Set, error) {
-	var uses []skilltool.Use
-	var state *skilltool.Document
-	for i, k := range d.Skills {
-		use := skilltool.Use{Skill: run.Skill{Name: k.Name, Version: string(k.Version), Config: k.Config}}
-		if k.Custom() {
-			v, err := h.Skills.Version(ctx, s.Tenant, k.Version)
-			if fault.KindOf(err) == fault.NotFound {
-				return nil, fault.New(fault.Conflict, "agent: skills[%d]: the version of the skill %s that the agent has was deleted: give the agent another one, and begin another session", i, k.Name)
-			}
-			if err != nil {
-				return nil, err
-			}
-			use.Description = v.Head.Description
-		}
-		if k.Name == skill.State && s.Run == "" && s.Queued == 0 { // else the turns before this one may change it
-			var err error
-			if state, err = skilltool.StateOf(ctx, h.Store, s.Tenant, s.ID); err != nil {
-				return nil, err
-			}
-		}
-		uses = append(uses, use)
-	}
-	code := sandboxtool.RunCode
-	if d.Pooled() {
-		code = pooltool.ExecCode
-	}
-	return skilltool.NewSet(uses, state, code)
-}
 
 // context shows what a turn that begins now would tell its model.
 func (h *Handlers) context(c *httpapi.Call) (out SessionContext, err error) {
@@ -54,12 +18,7 @@ func (h *Handlers) context(c *httpapi.Call) (out SessionContext, err error) {
 	if err != nil {
 		return out, err
 	}
-	t, err := h.plan(c, s)
-	if err != nil {
-		return out, err
-	}
-	t.Shown = true
-	_, q, err := h.Turns.Compose(c.Context(), c.Caller, t)
+	q, err := h.Service.Preview(c.Context(), c.Caller, s)
 	if err != nil {
 		return out, err
 	}

@@ -33,7 +33,7 @@ func (h *Handlers) stream(c *httpapi.Call) error {
 
 // streamThread is stream for a thread.
 func (h *Handlers) streamThread(c *httpapi.Call) error {
-	t, err := h.Thread(c)
+	t, err := h.findThread(c)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func lastOf(c *httpapi.Call, of session.ID, events int64) (after int64, err erro
 	if last == "" {
 		return 0, nil
 	}
-	after, ok := EventSeq(of, last)
+	after, ok := session.EventSeq(of, last)
 	if !ok || after > events {
 		return 0, httpapi.Invalid("Last-Event-ID and after must be the id of an event of this stream")
 	}
@@ -98,12 +98,12 @@ func (plain) Over(bool) Frame { return Frame{} }
 // Stream sends the events after one and those to come in a form, with pieces of items if
 // deltas are wanted.
 func (h *Handlers) Stream(c *httpapi.Call, s *session.Session, after int64, deltas bool, form Form) error {
-	return h.serve(c, s.ID, ofSession{h.Store, s}, place{s.Tenant, s.ID, s.Events}, &reader{form: form, after: after, deltas: deltas})
+	return h.serve(c, s.ID, ofSession{h.Service.Store, s}, place{s.Tenant, s.ID, s.Events}, &reader{form: form, after: after, deltas: deltas})
 }
 
 // StreamThread is Stream for a thread, until it has ended.
 func (h *Handlers) StreamThread(c *httpapi.Call, t *session.Thread, after int64, deltas bool, form Form) error {
-	return h.serve(c, t.Session, ofThread{h.Store, t}, place{t.Tenant, session.ID(t.ID), t.Events}, &reader{form: form, after: after, deltas: deltas})
+	return h.serve(c, t.Session, ofThread{h.Service.Store, t}, place{t.Tenant, session.ID(t.ID), t.Events}, &reader{form: form, after: after, deltas: deltas})
 }
 
 // serve sends what a reader gets.
@@ -156,7 +156,7 @@ func (h *Handlers) openTurn(c *httpapi.Call, s *session.Session) (t *turnStream,
 	if httpapi.PrefersAsync(c.R.Header) || !httpapi.Accepts(c.R.Header, httpapi.EventStream) {
 		return nil, nil
 	}
-	t = &turnStream{h: h, c: c, of: ofSession{h.Store, s}}
+	t = &turnStream{h: h, c: c, of: ofSession{h.Service.Store, s}}
 	if t.end, err = c.OpenStream(); err != nil {
 		return nil, err
 	}

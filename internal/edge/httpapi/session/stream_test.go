@@ -36,8 +36,8 @@ func (c *counted) After(ctx context.Context, t tenant.ID, id session.ID, seq int
 func TestReadersShareAFeed(t *testing.T) {
 	k := open(t, `{}`)
 	k.say("before")
-	store := &counted{Store: k.api.Store}
-	k.api.Store = store
+	store := &counted{Store: k.service.Store}
+	k.service.Store = store
 	const readers = 40
 	var all [readers]strings.Builder
 	var joined, ended sync.WaitGroup

@@ -207,7 +207,7 @@ func (r *reader) event(e *session.Event, shared *frameCache) error {
 	}
 	err := r.put(shared, func() ([]byte, error) {
 		if f := r.form.Event(e); f.Kind != "" {
-			return frame(EventID(r.id, e.Seq), f)
+			return frame(session.EventID(r.id, e.Seq), f)
 		}
 		return nil, nil
 	})

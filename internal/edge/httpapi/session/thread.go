@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -56,55 +55,12 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 	}
 }
 
-// Thread finds the thread of a session that a path names.
-func (h *Handlers) Thread(c *httpapi.Call) (*session.Thread, error) {
-	s, err := h.find(c)
-	if err != nil {
-		return nil, err
-	}
-	id := c.Path("thread_id")
-	if !session.ValidThread(id) {
-		return nil, session.ErrNoThread
-	}
-	return h.Store.Thread(c.Context(), s.Tenant, s.ID, id)
-}
-
-// waiting are the threads of a session that wait for the client.
-func (h *Handlers) waiting(c *httpapi.Call, s *session.Session) (all []session.Thread, err error) {
-	if s.Waits == 0 {
-		return nil, nil
-	}
-	f := session.ThreadFilter{Page: agent.Page{Limit: readPage}, Statuses: []session.ThreadStatus{session.ThreadWaits}}
-	for {
-		page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, f)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if f.Cursor = next; next == "" {
-			return all, nil
-		}
-	}
-}
-
-// free ends the sandboxes that threads which have ended had to themselves.
-func (h *Handlers) free(c *httpapi.Call, s *session.Session, ended []session.Thread) {
-	for i := range ended {
-		h.Turns.Free(c, s, run.SandboxOf(run.OfThread(ended[i].ID)))
-	}
-}
-
-// ArchiveThread puts a thread aside that has ended.
-func (h *Handlers) ArchiveThread(c *httpapi.Call) (*session.Thread, error) {
-	t, err := h.Thread(c)
-	if err != nil {
-		return nil, err
-	}
-	return h.Store.ArchiveThread(c.Context(), t.Tenant, t.Session, t.ID, event(c, t.Session, "archived the thread "+t.ID))
+func (h *Handlers) findThread(c *httpapi.Call) (*session.Thread, error) {
+	return h.Service.Thread(c.Context(), c.Caller.Tenant.ID, session.ID(c.Path("session_id")), c.Path("thread_id"))
 }
 
 func (h *Handlers) thread(c *httpapi.Call) (out SessionThread, err error) {
-	t, err := h.Thread(c)
+	t, err := h.findThread(c)
 	if err != nil {
 		return out, err
 	}
@@ -120,7 +76,7 @@ func (h *Handlers) threads(c *httpapi.Call) (out httpapi.Page[SessionThread], er
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, session.ThreadFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}})
+	page, next, err := h.Service.Store.Threads(c.Context(), s.Tenant, s.ID, session.ThreadFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}})
 	return httpapi.Page[SessionThread]{Data: httpapi.Each(page, threadOf), NextPage: httpapi.OrNull(next)}, err
 }
 
@@ -129,11 +85,11 @@ func (h *Handlers) threadEvents(c *httpapi.Call) (out httpapi.Page[SessionEvent]
 	if err != nil {
 		return out, err
 	}
-	t, err := h.Thread(c)
+	t, err := h.findThread(c)
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Store.ThreadEvents(c.Context(), t, f)
+	page, next, err := h.Service.Store.ThreadEvents(c.Context(), t, f)
 	return httpapi.Page[SessionEvent]{Data: httpapi.Each(page, func(e session.Event) SessionEvent { return eventOf(session.ID(t.ID), &e) }), NextPage: httpapi.OrNull(next)}, err
 }
 

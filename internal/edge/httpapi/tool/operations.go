@@ -3,6 +3,7 @@
 package tool
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 
@@ -26,8 +27,8 @@ type Handlers struct {
 	ExecuteCode *tools.ExecuteCode
 	Tools       *tools.Set
 	MCP         MCP
-	// Own has a call made with the sandboxes of a session with an agent, and returns the agent.
-	Own func(c *httpapi.Call, id session.ID) (agent string, err error)
+	// Own returns a principal in the environment of a session, and the agent that owns its sandboxes.
+	Own func(ctx context.Context, p *tenant.Principal, id session.ID) (in *tenant.Principal, agent string, err error)
 }
 
 const (

@@ -105,11 +105,11 @@ func (h *Handlers) call(name string) func(*httpapi.Call) error {
 		defer stop()
 		agent := c.Text("agent")
 		if id := session.ID(c.Path("session")); id.Valid() && h.Own != nil {
-			own, err := h.Own(c, id)
+			in, own, err := h.Own(ctx, c.Caller, id)
 			if err != nil {
 				return err
 			}
-			agent = cmp.Or(agent, own)
+			c.Caller, agent = in, cmp.Or(agent, own)
 		}
 		out, err := h.Tools.Call(ctx, name, &tools.Caller{
 			Principal: c.Caller, Session: c.Path("session"), TraceID: c.TraceID(), Agent: agent, Template: c.Text("template"),

@@ -1,108 +1,113 @@
-package session
+package conversation
 
 import (
+	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/agent/handoff"
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
+	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	"github.com/atoll-run/atoll/internal/core/web"
 )
 
-// request is what an agent's turns ask for, without their input. What this version does not
-// have is refused by name.
-func (r *rule) request() (*response.CreateResponse, error) {
-	d := r.own
-	q := &response.CreateResponse{Model: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Truncation: new("auto")}
-	if d.System != "" {
-		q.Instructions = &d.System
-	}
-	if d.Model.MaxTokens > 0 {
-		q.MaxOutputTokens = &d.Model.MaxTokens
-	}
-	if d.MaxSteps > 0 {
-		q.MaxSteps = new(int64(d.MaxSteps))
-	}
-	if d.Model.Effort != "" {
-		q.Reasoning = &response.ReasoningSettings{Effort: &d.Model.Effort}
-	}
-	for i := range d.Tools {
-		tool, err := r.asked(&d.Tools[i])
-		if err != nil {
-			return nil, err
-		}
-		if tool != nil && !slices.ContainsFunc(q.Tools, func(other jsontext.Value) bool { return string(other) == string(tool) }) {
-			q.Tools = append(q.Tools, tool)
-		}
-	}
-	if bySkill(d) && !slices.ContainsFunc(q.Tools, isSandbox) {
-		q.Tools = append(q.Tools, sandboxAsked)
-	}
-	return q, nil
+// maxServers bounds the MCP servers at URLs that one turn uses.
+const maxServers = 16
+
+// remote is an MCP server at a URL, with the path of the tool that names it.
+type remote struct {
+	path string
+	mcptool.Server
 }
 
-// bySkill reports whether an agent has the sandbox that has no name by one of its skills.
-func bySkill(d *agent.Definition) bool {
+// tools gives q the tools of the agent's definition, and returns the MCP servers at URLs that have others.
+// A web tool that the server has turned off becomes a warning.
+func (r *rule) tools(q *run.Request, service *web.Service) (servers []remote, err error) {
+	d := r.own
+	given := map[agent.ToolType]bool{} // tools of ours: an agent may name one in two ways
+	for i := range d.Tools {
+		t := &d.Tools[i]
+		switch kind := d.Kind(t); kind {
+		case agent.Custom:
+			q.Tools = append(q.Tools, run.Tool{Tool: model.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema}})
+		case agent.MCP:
+			server := d.Server(t.Server) // nil: the agent's warnings say so
+			if server == nil || server.Command != "" || r.excludes(server) {
+				continue
+			}
+			if len(servers) == maxServers {
+				return nil, invalid("tools must have at most %d of type mcp", maxServers)
+			}
+			servers = append(servers, remote{fmt.Sprintf("tools[%d]", i), mcptool.Server{
+				Label: server.Name, Description: server.Description, Never: &mcptool.Filter{}, Allowed: mcptool.Filter{Names: server.AllowedTools},
+				Target: mcpclient.Target{URL: server.URL, Headers: server.Headers}, Optional: true,
+			}})
+		case agent.Sandbox:
+			if !given[kind] {
+				q.Tools = append(q.Tools, sandboxtool.Tools()...)
+			}
+			given[kind], q.PlaceFiles = true, true
+		case agent.WebSearch, agent.FetchURL:
+			if given[kind] {
+				continue
+			}
+			given[kind] = true
+			if err := addWebTool(q, kind, service); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if hasSandboxSkill(d) && !given[agent.Sandbox] {
+		q.Tools, q.PlaceFiles = append(q.Tools, sandboxtool.Tools()...), true
+	}
+	return servers, nil
+}
+
+// addWebTool gives q a tool of the web, or a warning if the server has it turned off.
+func addWebTool(q *run.Request, kind agent.ToolType, service *web.Service) error {
+	query, off := web.Query{Kind: web.Web}, service.CheckFetch
+	if kind == agent.WebSearch {
+		off = func() error { return service.Check(query) }
+	}
+	if why := off(); why != nil {
+		q.Warn(run.Warning{Code: run.ToolUnavailable, Message: why.Error() + "."})
+		return nil
+	}
+	var t run.Tool
+	var err error
+	if kind == agent.WebSearch {
+		t, err = webtool.Search(webtool.Options{Shown: web.SearchName, Query: query}, "")
+	} else {
+		t, err = webtool.Fetch(webtool.Options{Shown: web.FetchName, MaxURLs: web.MaxURLs})
+	}
+	q.Tools = append(q.Tools, t)
+	return err
+}
+
+// hasSandboxSkill reports whether a skill gives the agent the sandbox that has no name.
+func hasSandboxSkill(d *agent.Definition) bool {
 	return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool {
 		return !s.Custom() && (s.Name == skill.Files || s.Name == skill.Browsing || s.Name == skill.Code && !d.Pooled())
 	})
 }
 
-// sandboxAsked is the tool of the sandbox as a response is asked for it.
-var sandboxAsked = jsontext.Value(`{"type":"sandbox"}`)
-
-// pool are the tools of the named sandboxes of s, if its agent has them.
-func (h *Handlers) pool(s *session.Session, d *agent.Definition) ([]run.Tool, error) {
+// pool returns the tools of the session's named sandboxes, if its agent has them.
+func (s *Service) pool(of *session.Session, d *agent.Definition) ([]run.Tool, error) {
 	if !d.Pooled() {
 		return nil, nil
 	}
-	all, err := h.Pool.Tools(string(s.Agent))
+	all, err := s.Pool.Tools(string(of.Agent))
 	return slices.DeleteFunc(all, func(t run.Tool) bool {
 		return pooltool.Added(t.Name) && slices.ContainsFunc(d.Tools, func(own agent.Tool) bool { return own.Type == agent.Custom && own.Name == t.Name })
 	}), err
-}
-
-func isSandbox(tool jsontext.Value) bool { return string(tool) == string(sandboxAsked) }
-
-// asked is a tool as a response is asked for it; nil for one that the agent does not get.
-func (r *rule) asked(t *agent.Tool) (jsontext.Value, error) {
-	tool := map[string]any{"type": string(t.Type)}
-	server := r.own.Server(t.Server)
-	switch ours, known := agent.BuiltIn[t.Server]; {
-	case t.Type == agent.Custom:
-		tool["type"], tool["name"], tool["description"], tool["parameters"] = "function", t.Name, t.Description, t.Schema
-		if len(t.Schema) == 0 {
-			tool["parameters"] = nil
-		}
-	case t.Type == agent.MCP && server != nil && server.Command != "":
-		return nil, nil // no response starts programs
-	case t.Type == agent.MCP && server != nil:
-		if r.excludes(server) {
-			return nil, nil
-		}
-		tool["server_label"], tool["server_url"], tool["server_description"], tool["require_approval"] = server.Name, server.URL, server.Description, "never"
-		if len(server.Headers) > 0 {
-			tool["headers"] = server.Headers
-		}
-		if server.AllowedTools != nil {
-			tool["allowed_tools"] = server.AllowedTools
-		}
-	case t.Type == agent.Sandboxes, t.Type == agent.MCP && ours == agent.Sandboxes:
-		return nil, nil // no response has them
-	case t.Type == agent.MCP && known:
-		tool["type"] = string(ours)
-	case t.Type == agent.MCP:
-		return nil, nil // the agent's warnings say so
-	}
-	return json.Marshal(tool, json.Deterministic(true))
 }
 
 // A rule holds the tools of one agent to the policies of held, each of which has to allow a tool.

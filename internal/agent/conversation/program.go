@@ -1,4 +1,4 @@
-package session
+package conversation
 
 import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// programs are the MCP servers of an agent that run in the sandbox of a session.
+// programs returns the MCP servers of an agent that run in the sandbox of a session.
 func (r *rule) programs(p *tenant.Principal, s *session.Session) (out []mcptool.Server) {
 	d := r.own
 	for i := range d.Tools {
@@ -17,7 +17,7 @@ func (r *rule) programs(p *tenant.Principal, s *session.Session) (out []mcptool.
 			continue
 		}
 		out = append(out, mcptool.Server{
-			Label: server.Name, Description: server.Description, Never: &mcptool.Filter{}, Allowed: mcptool.Filter{Names: server.AllowedTools},
+			Label: server.Name, Description: server.Description, Never: &mcptool.Filter{}, Allowed: mcptool.Filter{Names: server.AllowedTools}, Optional: true,
 			Target: mcpclient.Target{Command: &mcpclient.Command{
 				Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: s.Environment, Session: string(s.ID),
 				Argv: append([]string{server.Command}, server.Args...), Env: server.Env,

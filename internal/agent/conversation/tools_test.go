@@ -1,7 +1,8 @@
-package session
+package conversation
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,13 +26,12 @@ func of(d *agent.Definition, by ...*agent.Definition) *rule {
 	return &rule{held: append(by, d), own: d}
 }
 
-// TestRequest has an agent's tools asked for as those of a response.
-func TestRequest(t *testing.T) {
+// TestTools gives a turn the tools of an agent's definition.
+func TestTools(t *testing.T) {
 	d := &agent.Definition{
-		Model: agent.Model{Name: "m", MaxTokens: 100, Effort: "low"}, System: "Be kind.",
 		Tools: []agent.Tool{
-			{Type: agent.MCP, Server: "web-search"}, {Type: agent.WebSearch}, {Type: agent.MCP, Server: "orders"}, {Type: agent.MCP, Server: "denied"},
-			{Type: agent.MCP, Server: "unknown"}, {Type: agent.MCP, Server: "none"}, {Type: agent.Custom, Name: "theirs", Schema: []byte(`{"type":"object"}`)},
+			{Type: agent.MCP, Server: "sandbox"}, {Type: agent.Sandbox}, {Type: agent.MCP, Server: "orders"}, {Type: agent.MCP, Server: "denied"},
+			{Type: agent.MCP, Server: "unknown"}, {Type: agent.MCP, Server: "none"}, {Type: agent.Custom, Name: "theirs", Description: "Theirs.", Schema: []byte(`{"type":"object"}`)}, {Type: agent.WebSearch},
 		},
 		Servers: []agent.Server{
 			{Name: "orders", URL: "https://mcp.example.com", Headers: map[string]string{"X-Key": "k"}, AllowedTools: []string{"look"}}, {Name: "denied", URL: "https://mcp.example.com/2"},
@@ -39,21 +39,24 @@ func TestRequest(t *testing.T) {
 		},
 		Policy: agent.Policy{Deny: []string{"denied"}},
 	}
-	q, err := of(d).request()
+	q := &run.Request{}
+	servers, err := of(d).tools(q, web.New(web.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, tool := range q.Tools {
-		got = append(got, string(tool))
+	want := append(sandboxtool.Tools(), run.Tool{Tool: model.Tool{Name: "theirs", Description: "Theirs.", Parameters: []byte(`{"type":"object"}`)}})
+	if !reflect.DeepEqual(q.Tools, want) || !q.PlaceFiles {
+		t.Errorf("%+v", q.Tools)
 	}
-	want := []string{
-		`{"type":"web_search"}`,
-		`{"allowed_tools":["look"],"headers":{"X-Key":"k"},"require_approval":"never","server_description":"","server_label":"orders","server_url":"https://mcp.example.com","type":"mcp"}`,
-		`{"description":"","name":"theirs","parameters":{"type":"object"},"type":"function"}`,
+	if len(q.Warnings) != 1 || q.Warnings[0].Code != run.ToolUnavailable {
+		t.Errorf("the server has no web search: %+v", q.Warnings)
 	}
-	if !slices.Equal(got, want) || *q.Model != "m" || *q.MaxOutputTokens != 100 || *q.Instructions != "Be kind." || *q.Reasoning.Effort != "low" {
-		t.Errorf("%+v\n%s", q, strings.Join(got, "\n"))
+	if len(servers) != 1 {
+		t.Fatalf("%+v", servers)
+	}
+	s := servers[0]
+	if s.path != "tools[2]" || s.Label != "orders" || s.Target.URL != "https://mcp.example.com" || s.Target.Headers["X-Key"] != "k" || !slices.Equal(s.Allowed.Names, []string{"look"}) || s.Never == nil || !s.Optional {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -119,8 +122,8 @@ func TestGovernHandedOn(t *testing.T) {
 	if r.govern(q); len(q.Tools) != 1 || q.Tools[0].Name != "shell" {
 		t.Errorf("the servers of the child admit themselves: %+v", q.Tools)
 	}
-	if in, err := r.request(); err != nil || len(in.Tools) > 0 || len(r.programs(&tenant.Principal{}, &session.Session{})) > 0 {
-		t.Errorf("servers are asked for tools that are denied: %+v, %v", in, err)
+	if servers, err := r.tools(&run.Request{}, nil); err != nil || len(servers) > 0 || len(r.programs(&tenant.Principal{}, &session.Session{})) > 0 {
+		t.Errorf("servers are asked for tools that are denied: %+v, %v", servers, err)
 	}
 	for _, deny := range []string{"run_code", "sandbox", "code"} {
 		parent.Policy = agent.Policy{Deny: []string{deny}}
@@ -142,7 +145,7 @@ func TestGovernHandedOn(t *testing.T) {
 
 // TestClasses: each tool of ours has a class, or is known to have none, and the documentation says so.
 func TestClasses(t *testing.T) {
-	doc, err := os.ReadFile("../../../../docs/reference/agents.md")
+	doc, err := os.ReadFile("../../../docs/reference/agents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,12 +188,12 @@ func TestBoxed(t *testing.T) {
 		false: {{}, {Skills: []agent.Skill{{Name: skill.Planning}}}, {Skills: []agent.Skill{{ID: "skill_1", Name: skill.Files}}}},
 	} {
 		for i := range all {
-			q, err := of(&all[i]).request()
-			if err != nil {
+			q := &run.Request{}
+			if _, err := of(&all[i]).tools(q, nil); err != nil {
 				t.Fatal(err)
 			}
-			if got := boxed(&all[i]); got != want || slices.ContainsFunc(q.Tools, isSandbox) != want {
-				t.Errorf("%+v is said to have a sandbox: %t; it asks for %s", all[i], got, q.Tools)
+			if got := boxed(&all[i]); got != want || q.PlaceFiles != want || len(q.Tools) > 0 != want {
+				t.Errorf("%+v is said to have a sandbox: %t; it has %+v", all[i], got, q.Tools)
 			}
 		}
 	}
