@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -22,17 +23,17 @@ func (a *cli) imageBuild() *cobra.Command {
 	var replace, ifMissing, ifChanged bool
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build the default image from Debian's packages",
+		Short: "Build the default image, or a variant of it, from Debian's packages",
 		Long: `Build the default image: Python with pip, numpy, pandas, matplotlib and requests,
 Node.js with npm, Bash, git, curl, jq, gcc, g++ and make, from Debian testing's
 packages. It needs mmdebstrap and takes about three minutes.
 
---with adds programs that few environments need: browser (Chromium) for the skill
+--with builds a variant, which has more programs: browser (Chromium) for the skill
 web-browsing and for PDF files, office (LibreOffice) for PDF files that look like
-their documents. Build such an image under another name, and give that name to the
-environments whose agents use it.`,
+their documents. A variant is called default+browser, for example. Servers build
+missing variants when something needs them, unless image_variants forbids it.`,
 		Example: `  atoll image build
-  atoll image build --name agents --with browser,office
+  atoll image build --with browser,office
   atoll image build --replace --image-mirror http://debian.example.org/debian`,
 		Args: cobra.NoArgs,
 		RunE: failing(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -43,6 +44,12 @@ environments whose agents use it.`,
 			store, err := openImages(cfg)
 			if err != nil {
 				return err
+			}
+			if with, err = image.CheckExtras(with); err != nil {
+				return err
+			}
+			if name == "" {
+				name = requirement.Variant(with)
 			}
 			if ifMissing {
 				if img, err := store.Get(name); err == nil {
@@ -66,7 +73,7 @@ environments whose agents use it.`,
 	a.makesSandboxes(cmd, s, nil)
 	// This one is worth seeing here.
 	cmd.Flags().Lookup("image-mirror").Hidden = false
-	cmd.Flags().StringVar(&name, "name", image.Default, "name in Atoll")
+	cmd.Flags().StringVar(&name, "name", "", "name in Atoll (default, or with --with that of the variant)")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "programs to add: "+strings.Join(image.Extras(), ", "))
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace an image of that name which nothing uses")
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing when there is one")
@@ -138,6 +145,9 @@ func (a *cli) firstImage(ctx context.Context, cfg *config.Config, log *slog.Logg
 	}
 	missing := fmt.Sprintf("the data folder %s has no image %q", cfg.DataDir, cfg.Image)
 	if cfg.Image != image.Default {
+		if requirement.IsVariant(cfg.Image) {
+			return &exit{exitUsage, fmt.Errorf("%s: run '%s --data-dir %s'", missing, requirement.VariantCommand(cfg.Image), cfg.DataDir)}
+		}
 		return &exit{exitUsage, fmt.Errorf("%s: import it with 'atoll image import SOURCE --name %s --data-dir %s'", missing, cfg.Image, cfg.DataDir)}
 	}
 	if prebuilt(cfg) == "" {
@@ -172,12 +182,18 @@ func prebuilt(cfg *config.Config) string {
 	if cfg.ImageSource != "" {
 		return cfg.ImageSource
 	}
+	return installed(image.Default)
+}
+
+// installed returns the archive of an image that was installed with this program; "" if there is
+// none.
+func installed(name string) string {
 	self, err := os.Executable()
 	if err != nil {
 		return ""
 	}
 	for _, dir := range []string{".", prebuiltDir} {
-		file := filepath.Join(filepath.Dir(self), dir, image.ArchiveName(image.Default))
+		file := filepath.Join(filepath.Dir(self), dir, image.ArchiveName(name))
 		if _, err := os.Stat(file); err == nil {
 			return file
 		}

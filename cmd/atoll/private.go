@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/image"
@@ -122,5 +123,9 @@ func notHere(cfg *config.Config, images *image.Store, missing error) error {
 // noImage says that there is nothing to make sandboxes from, and what else would
 // do.
 func noImage(cfg *config.Config, instead string) error {
-	return fault.New(fault.NotFound, "the data folder %s has no image %q: say --data-dir if it is elsewhere, make it with 'atoll image build', or %s", cfg.DataDir, cfg.Image, instead)
+	build := "atoll image build"
+	if requirement.IsVariant(cfg.Image) {
+		build = requirement.VariantCommand(cfg.Image)
+	}
+	return fault.New(fault.NotFound, "the data folder %s has no image %q: say --data-dir if it is elsewhere, make it with '%s', or %s", cfg.DataDir, cfg.Image, build, instead)
 }

@@ -72,7 +72,7 @@ func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return app.Open(ctx, app.Config{
-		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv, Listener: ln,
+		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv, Listener: ln, Prebuilt: installed,
 		KeepAdminKey: func(key string) (func() error, error) { return keepAdminKey(cfg, key) },
 	})
 }

@@ -189,6 +189,9 @@ func (s *Server) checkImage(_ context.Context, name string) error {
 	if strings.HasPrefix(name, requirement.ImagePrefix) {
 		return fault.New(fault.Invalid, "image %q has the packages of environments and goes with them: name the image below it, and packages", name)
 	}
+	if requirement.IsVariant(name) {
+		return s.hasVariant(name)
+	}
 	if _, err := s.cfg.Images.Get(name); err != nil {
 		return s.aliases.NotHere(name, err)
 	}

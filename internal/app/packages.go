@@ -2,37 +2,105 @@ package app
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/provision"
 )
 
-// openPackages makes what installs the packages of environments, once there is an engine.
+// openPackages makes what installs the packages of environments and makes variants of the default
+// image, once there is an engine.
 func (s *Server) openPackages() {
 	cfg := s.cfg.Settings
-	if cfg.PackageImages == 0 {
+	if cfg.PackageImages == 0 && cfg.ImageVariants == variantsOff {
 		return
 	}
 	s.packages = provision.New(provision.Config{
 		Store: s.db.PackageBuilds(), Images: s.cfg.Images, Installer: s.engine, Executor: s.id, Mirrors: s.mirrors, Trouble: s.mirrorTrouble.Since, Allowed: s.allowed,
 		Time: cfg.PackageTime, Size: int64(cfg.PackageSize), Most: cfg.PackageImages, PerTenant: cfg.PackageImagesPerTenant, Room: s.disk.AdmitBytes, Log: s.log,
+		Variants: s.variants(), Registry: s.cfg.Registry,
 	})
 }
 
-// resolver finds images with packages. The engine is there before what installs them.
+// Values of the setting image_variants; the third is "import".
+const (
+	variantsBuild = "build"
+	variantsOff   = "off"
+)
+
+// variants says how variants of the default image are made; nil for not at all.
+func (s *Server) variants() *provision.Variants {
+	cfg := s.cfg.Settings
+	if cfg.ImageVariants == variantsOff {
+		return nil
+	}
+	v := &provision.Variants{Mirror: cfg.ImageMirror, Time: cfg.ImageVariantTime, Source: func(name string) string {
+		if source := cfg.ImageVariantSources[name]; source != "" || s.cfg.Prebuilt == nil {
+			return source
+		}
+		return s.cfg.Prebuilt(name)
+	}}
+	if cfg.ImageVariants == variantsBuild {
+		v.Build = s.cfg.Images
+	}
+	return v
+}
+
+// hasVariant reports why an environment cannot have a variant of the default image; nil if it is
+// there or can be made.
+func (s *Server) hasVariant(name string) error {
+	_, err := s.cfg.Images.Get(name)
+	if err == nil || s.cfg.Settings.ImageVariants != variantsOff {
+		return nil
+	}
+	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: have the operator run '%s' on the server", name, requirement.VariantCommand(name)))
+}
+
+// resolver finds images with packages, and variants of the default image. The engine is there before
+// what makes them.
 type resolver struct{ *Server }
 
 // Resolve implements engine.Resolver.
 func (r resolver) Resolve(ctx context.Context, name string) (string, error) {
 	switch {
-	case !requirement.IsRef(name):
+	case r.packages == nil && requirement.IsVariant(name):
+		return name, r.hasVariant(name)
+	case !requirement.IsRef(name) && !requirement.IsVariant(name):
 		return name, nil
 	case r.packages == nil:
 		return "", fault.New(fault.Conflict, "this environment has packages, and this server installs none (package_images); take them away from it, or have the operator allow them")
 	}
 	return r.packages.Resolve(ctx, name)
+}
+
+// Extend implements engine.Resolver.
+func (r resolver) Extend(ctx context.Context, name string, extras []string, need bool) (string, error) {
+	if r.packages == nil {
+		return r.Resolve(ctx, name)
+	}
+	return r.packages.Extend(ctx, name, extras, need)
+}
+
+// extras explains to agents what their sandboxes lack; nil if nothing is known of it.
+func (s *Server) extras() sandboxtool.Extras {
+	if s.packages == nil {
+		return nil
+	}
+	return lacking{s}
+}
+
+type lacking struct{ *Server }
+
+// Lacking implements sandboxtool.Extras.
+func (l lacking) Lacking(ctx context.Context, t, environment string, extras []string) (string, error) {
+	e, err := l.db.Tenants().Environment(ctx, t, environment)
+	if err != nil {
+		return "", err
+	}
+	return l.packages.Lacking(e.RunImage(), extras), nil
 }
 
 // installer is what installs the packages of environments; nil for nothing.

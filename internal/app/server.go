@@ -77,6 +77,10 @@ type Config struct {
 	Listener *net.TCPListener
 	Getenv   func(string) string // OpenTelemetry's own settings, and keys of declared models
 
+	// Prebuilt returns the archive of an image that was installed with this program; "" if there is
+	// none. May be nil.
+	Prebuilt func(name string) string
+
 	// KeepAdminKey gets the admin key of a first start before the records do; may be nil.
 	KeepAdminKey tenant.KeepKey
 }
@@ -106,7 +110,7 @@ type Server struct {
 	mirrors       map[packages.Kind]bool // kinds of package for which this server runs a mirror, limited by allowed
 	mirrorTrouble *packages.Trouble
 	allowed       packages.List
-	packages      *provision.Provisioner // nil if environments cannot install packages
+	packages      *provision.Provisioner // nil if this server installs no packages and makes no variants
 	engine        *engine.Engine
 	executor      *executor.Executor
 	aliases       *image.Aliases

@@ -92,6 +92,7 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		"PATH=" + os.Getenv("PATH"), "HOST_SECRET=of-the-server-alone",
 		"ATOLL_LISTEN=127.0.0.1:0", "ATOLL_DATA_DIR=" + s.Data, "ATOLL_DEV_KEY=" + Key,
 		"ATOLL_IMAGE=" + Image, "ATOLL_POOL_SIZE=1", "ATOLL_LOG_FORMAT=text", "ATOLL_ON_EXIT=destroy",
+		"ATOLL_IMAGE_VARIANTS=off", // a build would take minutes from the tests beside it
 	}, o.Env...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

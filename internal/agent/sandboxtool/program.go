@@ -124,6 +124,15 @@ func (t *programTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *
 	switch {
 	case a != nil && a.Failed:
 		_, why := a.Split()
+		if len(a.Lacks) > 0 && s.Extras != nil {
+			known, err := s.Extras.Lacking(ctx, e.Tenant, e.Environment, a.Lacks)
+			if err != nil {
+				return nil, err
+			}
+			if known != "" {
+				why = "this sandbox lacks programs that the tool needs: " + known + "."
+			}
+		}
 		if e.Hint != "" {
 			why += "\nHint: " + e.Hint
 		}

@@ -95,6 +95,7 @@ type Sandbox struct {
 	// Services are those of the web which code can call. Without any, code gets no address for them.
 	Services []string
 	Vaults   Vaults // nil where runs have none
+	Extras   Extras // nil where nothing is known of images
 }
 
 // Vaults have secrets of hosts; a vault.Store does.
@@ -161,6 +162,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	req.TraceID = execution.NewTraceID()
 	place(c, &req)
+	extras, need := extrasOf(c)
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && len(s.Services) > 0 && p.May(tenant.ScopeTools) && c.Call.Name == RunCode && !c.Request.NoWeb,
@@ -169,6 +171,8 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		By:             c.Run.Origin(c.Request, c.Call.Name),
 		Shown:          shown(c),
 		Skills:         Folders(c.Request),
+		Extras:         extras,
+		NeedExtras:     need,
 		Files:          c.Request.Copies,
 		IdempotencyKey: keyOf(c),
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -263,6 +264,12 @@ func (c *Config) validate() error {
 		err := image.CheckSource(c.ImageSource)
 		check(err == nil, "image_source: %v", err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.ImageVariantSources)) {
+		check(requirement.IsVariant(name), "image_variant_sources: %q is no variant of the default image; it has %s", name, strings.Join(requirement.Variants(), ", "))
+		err := image.CheckSource(c.ImageVariantSources[name])
+		check(err == nil, "image_variant_sources: %s: %v", name, err)
+	}
+	check(c.ImageVariantTime >= time.Second && c.ImageVariantTime <= 24*time.Hour, "image_variant_time: must be between 1s and 24h")
 	if c.ImageMirror != "" {
 		u, err := url.Parse(c.ImageMirror)
 		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", "image_mirror: must be an http or https URL")

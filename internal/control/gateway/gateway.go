@@ -136,7 +136,9 @@ type Call struct {
 	Run            string               // id of the run that the execution goes with; "" for none
 	Window         time.Duration        // of the turn: execution.Job.Window
 	Skills         []execution.SkillRef // of the turn's sandbox
-	Files          []execution.FileRef  // likewise
+	Extras         []string             // likewise: execution.Job.Extras
+	NeedExtras     bool
+	Files          []execution.FileRef // likewise
 	// Web lets the program call the services of the web with the caller's key.
 	Web bool
 	// WebLeft is what these calls may cost together; nil for no bound.

@@ -28,6 +28,8 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Input:       req.Input,
 		Partial:     req.Partial,
 		Image:       env.RunImage(),
+		Extras:      c.Extras,
+		NeedExtras:  c.NeedExtras,
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
 		Permissions: permissions(p, c.Network),

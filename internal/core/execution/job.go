@@ -25,7 +25,12 @@ type Job struct {
 	// clock; zero for none. Within it no gateway counts the job as lost.
 	StartBy time.Time `json:",omitzero"`
 
-	Image   string            // name in the executor's image store
+	Image string // name in the executor's image store, or a reference that stands for one
+	// Extras are programs that a new sandbox should have if Image is the default image or a variant
+	// of it: see package requirement. With NeedExtras the job waits for them to be made.
+	Extras     []string `json:",omitempty"`
+	NeedExtras bool     `json:",omitempty"`
+
 	Limits  runtime.Limits    // of the sandbox
 	BaseEnv map[string]string // the environment's variables, known before any request
 

@@ -94,6 +94,8 @@ type Answer struct {
 	Count     int64 `json:"count,omitempty"` // replacements, lines that match, or paths
 	Paths     int64 `json:"paths,omitempty"`
 	Truncated bool  `json:"truncated,omitempty"` // there is more
+	// Lacks are extras of the default image that a failed call needs: see package requirement.
+	Lacks []string `json:"lacks,omitempty"`
 
 	Body []byte `json:"-"`
 }

@@ -16,9 +16,9 @@ const (
 	Failed   State = "failed"
 )
 
-// Build is how far one executor is with installing a set.
+// Build is how far one executor is with installing a set, or with a variant of the default image.
 type Build struct {
-	Ref       string
+	Ref       string // see Ref and Variant
 	Executor  string
 	Image     string // that the set is installed in, by its name in the image store
 	State     State
@@ -26,10 +26,10 @@ type Build struct {
 	UpdatedAt time.Time
 }
 
-// Wanted is a set that an environment has.
+// Wanted is a set that an environment has, or a variant of the default image.
 type Wanted struct {
-	Image   string // below the packages
-	Set     Set
+	Image   string   // below the packages
+	Set     Set      // empty only for a variant without packages
 	Tenants []string // whose environments have it, by id
 }
 
@@ -38,7 +38,8 @@ func (w *Wanted) Ref() string { return Ref(w.Image, &w.Set) }
 
 // Store keeps builds, and tells what environments want.
 type Store interface {
-	// Wanted are the sets that environments of all tenants have, each once.
+	// Wanted are the sets that environments of all tenants have, and the variants of the default
+	// image, each once.
 	Wanted(ctx context.Context) ([]Wanted, error)
 	// Builds are those of a reference, of all executors; Of are those of an executor.
 	Builds(ctx context.Context, ref string) ([]Build, error)

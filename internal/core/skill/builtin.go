@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
@@ -177,6 +178,17 @@ var builtIn = map[string]func() config{
 func BuiltIn(name string) bool {
 	_, is := builtIn[name]
 	return is
+}
+
+// Extras are extras of the default image that the tools of a built-in skill need; nil for none.
+func Extras(name string) []string {
+	switch name {
+	case Files:
+		return []string{requirement.Browser, requirement.Office}
+	case Browsing:
+		return []string{requirement.Browser}
+	}
+	return nil
 }
 
 // CheckConfig refuses what the built-in skill of a name cannot be configured with. path is

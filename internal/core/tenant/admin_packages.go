@@ -56,17 +56,24 @@ func (a *Admin) changePackages(ctx context.Context, t Tenant, e *Environment, re
 	return a.cfg.Packages.Admit(ctx, t.ID, e.RunImage(), replaced)
 }
 
+// provisioned reports whether an environment's image is made for it: it has packages, or is a
+// variant of the default image.
+func (a *Admin) provisioned(e *Environment) bool {
+	return a.cfg.Packages != nil && (!e.Packages.Empty() || requirement.IsVariant(e.Image))
+}
+
 // install has an environment's packages installed.
 func (a *Admin) install(ctx context.Context, e *Environment) error {
-	if e.Packages.Empty() || a.cfg.Packages == nil {
+	if !a.provisioned(e) {
 		return nil
 	}
 	return a.cfg.Packages.Install(ctx, e.RunImage())
 }
 
-// PackageBuild is how far the packages of an environment are; nil for none.
+// PackageBuild is how far the packages of an environment are, or its variant of the default image;
+// nil if it has neither.
 func (a *Admin) PackageBuild(ctx context.Context, e *Environment) (*requirement.Build, error) {
-	if e.Packages.Empty() || a.cfg.Packages == nil {
+	if !a.provisioned(e) {
 		return nil, nil
 	}
 	b, err := a.cfg.Packages.Build(ctx, e.RunImage())

@@ -30,7 +30,7 @@ func scanPackageBuild(s scanner) (requirement.Build, error) {
 }
 
 func (s *packageBuilds) Wanted(ctx context.Context) ([]requirement.Wanted, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT image, packages, tenant FROM environments WHERE packages <> '' ORDER BY image, packages, tenant`)
+	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT image, packages, tenant FROM environments WHERE packages <> '' OR image LIKE '`+requirement.Default+`+%' ORDER BY image, packages, tenant`)
 	each, err := collect(rows, err, func(s scanner) (w requirement.Wanted, err error) {
 		w.Tenants = make([]string, 1)
 		return w, s.Scan(&w.Image, packagesAt(&w.Set), &w.Tenants[0])

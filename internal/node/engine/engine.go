@@ -265,7 +265,7 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if stores && !e.cfg.mounts() {
 		return nil, "", errNoMounts
 	}
-	job, err := e.resolved(ctx, job)
+	job, err := e.resolved(ctx, job, true)
 	if err != nil {
 		return nil, "", err
 	}
@@ -394,7 +394,7 @@ func (e *Engine) OpenIdle(ctx context.Context, folder string, job *execution.Job
 
 // useResolved is use for a job whose image may have to be made first.
 func (e *Engine) useResolved(ctx context.Context, job *execution.Job) (*environment, error) {
-	named, err := e.resolved(ctx, job)
+	named, err := e.resolved(ctx, job, false)
 	if err != nil {
 		return nil, err
 	}

@@ -165,14 +165,22 @@ type Resolver interface {
 	// Resolve returns the name in the image store of what a job names, and may wait until it
 	// is there.
 	Resolve(ctx context.Context, name string) (string, error)
+	// Extend is Resolve, but prefers an image that also has extras. With need it may wait until
+	// there is one.
+	Extend(ctx context.Context, name string, extras []string, need bool) (string, error)
 }
 
-// resolved is a job whose image is named as in the store.
-func (e *Engine) resolved(ctx context.Context, job *execution.Job) (*execution.Job, error) {
+// resolved is a job whose image is named as in the store. wait lets a job wait for its extras.
+func (e *Engine) resolved(ctx context.Context, job *execution.Job, wait bool) (*execution.Job, error) {
 	if e.cfg.Resolver == nil {
 		return job, nil
 	}
-	name, err := e.cfg.Resolver.Resolve(ctx, job.Image)
+	name, err := "", error(nil)
+	if len(job.Extras) > 0 {
+		name, err = e.cfg.Resolver.Extend(ctx, job.Image, job.Extras, wait && job.NeedExtras)
+	} else {
+		name, err = e.cfg.Resolver.Resolve(ctx, job.Image)
+	}
 	if err != nil || name == job.Image {
 		return job, err
 	}

@@ -40,7 +40,7 @@ func (e *Engine) Expect(ctx context.Context, job *execution.Job, last time.Time)
 	}
 	soon, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	if job, err = e.resolved(soon, job); err != nil {
+	if job, err = e.resolved(soon, job, false); err != nil {
 		return 0, err
 	}
 	env, _, err := e.use(job)

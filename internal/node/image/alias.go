@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image/source"
 )
 
@@ -24,7 +25,8 @@ type Aliases struct {
 	Pull    *Pull             // nil: what is missing is not imported
 
 	// Packages returns the name of an environment's image, which may be a reference to one
-	// with packages; nil where there are none.
+	// with packages, or a variant of the default image that must be made first; nil where there
+	// are none.
 	Packages func(ctx context.Context, image string) (string, error)
 }
 
@@ -50,6 +52,10 @@ func (a *Aliases) Resolve(asked string) (string, error) {
 
 // find implements Resolve. standIn reports that the image has another version than requested.
 func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
+	if requirement.LikeVariant(asked) {
+		name, err = a.findVariant(asked)
+		return name, false, err
+	}
 	if !reference.MatchString(asked) || unclean(asked) {
 		return "", false, fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
 	}
@@ -77,6 +83,18 @@ func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 		return a.Default, true, nil
 	}
 	return "", false, a.unknown(asked)
+}
+
+// findVariant returns a stored variant of the default image.
+func (a *Aliases) findVariant(asked string) (string, error) {
+	if !requirement.IsVariant(asked) {
+		return "", fault.New(fault.Invalid, "image: %.80q is no variant of the default image; it has the variants %s", asked, strings.Join(requirement.Variants(), ", "))
+	}
+	there, err := a.has(asked)
+	if err == nil && !there {
+		err = fault.New(fault.Invalid, "image: this server has no image %q; its operator can build it with '%s'", asked, requirement.VariantCommand(asked))
+	}
+	return asked, err
 }
 
 // has reports whether the store has an image.

@@ -6,13 +6,14 @@ import (
 	"io"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image/debian"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
 )
 
 // BuildOptions say how to build the default image.
 type BuildOptions struct {
-	Name     string   // "" means Default
+	Name     string   // "" means Default, or with extras that variant of it
 	With     []string // extras, such as "browser"; see Extras
 	Mirror   string   // Debian archive to use; "" finds one, see debian.Options
 	Replace  bool     // an image of that name which no sandbox uses
@@ -22,6 +23,9 @@ type BuildOptions struct {
 
 // Extras lists what BuildOptions.With can name.
 func Extras() []string { return debian.Extras() }
+
+// CheckExtras returns names of extras without repetition and in order, or an Invalid fault.
+func CheckExtras(names []string) ([]string, error) { return debian.CheckExtras(names) }
 
 // Recipe is what images that BuildDefault makes with these extras now have as their Recipe.
 func Recipe(with []string) string { return debian.Recipe(with) }
@@ -33,14 +37,14 @@ func CanBuild() error { return debian.Available() }
 // libraries and tools, from Debian's packages. It takes a minute or two. What
 // the machine lacks for it is an Unavailable fault.Error.
 func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, err error) {
+	if opts.With, err = debian.CheckExtras(opts.With); err != nil {
+		return nil, err
+	}
 	if opts.Name == "" {
-		opts.Name = Default
+		opts.Name = requirement.Variant(opts.With)
 	}
 	if opts.Name == HostName {
 		return nil, fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
-	}
-	if opts.With, err = debian.CheckExtras(opts.With); err != nil {
-		return nil, err
 	}
 	if err := s.admit(opts.Name, nil, opts.Replace); err != nil {
 		return nil, err

@@ -20,12 +20,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
 // Default and HostName are the names of the two images that Atoll makes itself.
 const (
-	Default  = "default"
+	Default  = requirement.Default
 	HostName = "host"
 )
 
@@ -88,10 +89,21 @@ var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // CheckName reports, as an Invalid fault.Error, why name cannot be an image's.
 func CheckName(name string) error {
+	if requirement.IsVariant(name) {
+		return nil
+	}
 	if !namePattern.MatchString(name) {
 		return fault.New(fault.Invalid, "the image name %q is not allowed: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or digit", name)
 	}
 	return nil
+}
+
+// HowToGet says how the operator gets a missing image.
+func HowToGet(name string) string {
+	if requirement.IsVariant(name) {
+		return "build it with '" + requirement.VariantCommand(name) + "'"
+	}
+	return "import it with 'atoll image import'"
 }
 
 const (

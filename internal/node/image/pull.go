@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
 	"github.com/atoll-run/atoll/internal/node/image/source"
 )
@@ -75,6 +76,9 @@ func CheckPull(pattern string) error {
 // for it. It imports only with Pull, and once for all concurrent callers.
 func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	found, standIn, err := a.find(asked)
+	if err != nil && requirement.IsVariant(asked) && a.Packages != nil {
+		return a.Packages(ctx, asked)
+	}
 	if err == nil && !standIn || a.Pull == nil || err != nil && fault.KindOf(err) != fault.Invalid || a.aliased(asked) {
 		return found, err
 	}
@@ -95,7 +99,7 @@ func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	done := a.Pull.group.DoChan(name, func() (any, error) {
 		work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.Pull.Time, fmt.Errorf("the image was not pulled within %s (image_pull_timeout)", a.Pull.Time))
 		defer cancel()
-		work, stop := a.Pull.whileRoom(work)
+		work, stop := WhileRoom(work, a.Pull.Room)
 		defer stop()
 		return nil, a.Pull.pull(work, asked, name)
 	})
@@ -107,8 +111,8 @@ func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	}
 }
 
-// whileRoom returns a context that ends when the disk has no room any more.
-func (p *Pull) whileRoom(ctx context.Context) (_ context.Context, stop func()) {
+// WhileRoom returns a context that ends when room says that the disk has none any more.
+func WhileRoom(ctx context.Context, room func() error) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -120,7 +124,7 @@ func (p *Pull) whileRoom(ctx context.Context) (_ context.Context, stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if err := p.Room(); err != nil {
+				if err := room(); err != nil {
 					cancel(err)
 				}
 			}

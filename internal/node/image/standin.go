@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image/source"
 )
 
@@ -172,6 +173,8 @@ func (a *Aliases) Exact(asked, name string) error {
 func (a *Aliases) NotHere(asked string, missing error) error {
 	found, _, err := a.find(asked)
 	switch reference := strings.ContainsAny(asked, ":/"); {
+	case err != nil && requirement.LikeVariant(asked):
+		return err
 	case err == nil && a.Warning(asked, found) == "":
 		return fault.New(fault.Invalid, "image %q is called %q here: use that name", asked, found)
 	case reference && err == nil:

@@ -1,5 +1,6 @@
 // Package provision installs the packages of environments: once for each image and set of
-// packages, in a sandbox, into an image of its own.
+// packages, in a sandbox, into an image of its own. It also makes variants of the default image,
+// such as the one with a browser, when something needs them.
 //
 // A Provisioner makes what environments want and has not been made: Run looks at what they
 // want, builds one after the other, and collects images that nothing wants any more. So a
@@ -19,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/share"
@@ -34,7 +37,7 @@ type Installer interface {
 	Probe() image.Probe
 }
 
-// Config of a Provisioner. All of it is required but for Room.
+// Config of a Provisioner. All of it is required but for Room, Variants and Registry.
 type Config struct {
 	Store     requirement.Store
 	Images    *image.Store
@@ -45,9 +48,11 @@ type Config struct {
 	Allowed   packages.List                // packages that may be installed from them
 	Time      time.Duration                // that a build may take
 	Size      int64                        // bytes that packages may add to an image
-	Most      int                          // images with packages at the same time
+	Most      int                          // images with packages at the same time; 0: packages are not installed
 	PerTenant int                          // of them, those that one tenant's environments have; 0 for any number
 	Room      func(bytes int64) error      // refuses a build while the disk is full
+	Variants  *Variants                    // of the default image; nil: none are made
+	Registry  prometheus.Registerer
 	Log       *slog.Logger
 	Clock     func() time.Time // nil is time.Now
 }
@@ -71,6 +76,13 @@ type Provisioner struct {
 	builds  map[string]requirement.Build  // guarded by mu; of this executor, by reference
 	changed chan struct{}                 // guarded by mu; closed when builds has changed
 	later   map[string]time.Time          // guarded by mu; not to be built before
+
+	variants map[string][]string // guarded by mu; that environments have, with the ids of their tenants
+	asked    map[string]bool     // guarded by mu; variants that something else needs
+	failures map[string]int      // guarded by mu; attempts at a variant since it was made last
+	loaded   bool                // guarded by mu
+
+	ended *prometheus.CounterVec
 }
 
 // New returns a Provisioner.
@@ -78,10 +90,14 @@ func New(cfg Config) *Provisioner {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Provisioner{
+	p := &Provisioner{
 		cfg: cfg, wake: make(chan struct{}, 1), waits: share.NewPool(DimensionWaits, "calls that wait for packages", maxWaits), wanted: map[string]requirement.Wanted{}, builds: map[string]requirement.Build{},
-		changed: make(chan struct{}), later: map[string]time.Time{},
+		changed: make(chan struct{}), later: map[string]time.Time{}, variants: map[string][]string{}, asked: map[string]bool{}, failures: map[string]int{}, ended: newBuilds(),
 	}
+	if cfg.Registry != nil {
+		cfg.Registry.MustRegister(p.ended)
+	}
+	return p
 }
 
 // settings are the settings that name the mirrors.
@@ -89,6 +105,9 @@ var settings = map[requirement.Kind]string{requirement.Apt: "apt_archive", requi
 
 // Check implements tenant.Packages.
 func (p *Provisioner) Check(name string, s *requirement.Set) error {
+	if p.cfg.Most == 0 {
+		return fmt.Errorf("%s: this server installs no packages (package_images); leave them out", firstKind(s))
+	}
 	for _, kind := range requirement.Kinds {
 		if len(s.Of(kind)) > 0 && !p.cfg.Mirrors[kind] {
 			return fmt.Errorf("%s: this server has no registry to install them from; its operator sets %s", kind, settings[kind])
@@ -102,6 +121,9 @@ func (p *Provisioner) Check(name string, s *requirement.Set) error {
 		return fmt.Errorf("%s: %w", first, err)
 	}
 	img, err := p.cfg.Images.Get(name)
+	if fault.KindOf(err) == fault.NotFound && p.cfg.Variants != nil && requirement.IsVariant(name) {
+		img, err = p.cfg.Images.Get(image.Default) // has the same installers
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", first, err)
 	}
@@ -121,8 +143,12 @@ func firstKind(s *requirement.Set) requirement.Kind {
 	return ""
 }
 
-// Install implements tenant.Packages.
+// Install implements tenant.Packages. A variant keeps its pause after a failure.
 func (p *Provisioner) Install(ctx context.Context, ref string) error {
+	if requirement.IsVariant(ref) {
+		p.stir()
+		return nil
+	}
 	if err := p.cfg.Store.Retry(ctx, ref); err != nil {
 		return err
 	}
@@ -132,65 +158,100 @@ func (p *Provisioner) Install(ctx context.Context, ref string) error {
 	}
 	delete(p.later, ref)
 	p.mu.Unlock()
+	p.stir()
+	return nil
+}
+
+// stir has Run look for work now.
+func (p *Provisioner) stir() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // Build implements tenant.Packages: that of this executor, or else of another one. One that
 // no server has begun yet is building.
 func (p *Provisioner) Build(ctx context.Context, ref string) (requirement.Build, error) {
 	all, err := p.cfg.Store.Builds(ctx, ref)
+	if err != nil {
+		return requirement.Build{}, err
+	}
+	return p.below(ctx, p.closest(ref, all))
+}
+
+// closest returns the build of this executor, or else of another one that is ready if there is one.
+func (p *Provisioner) closest(ref string, all []requirement.Build) requirement.Build {
 	b := requirement.Build{Ref: ref, State: requirement.Building}
 	for i := range all {
 		if all[i].Executor == p.cfg.Executor {
-			return all[i], err
+			return all[i]
 		}
 		if b.State != requirement.Ready {
 			b = all[i]
 		}
 	}
-	return b, err
+	return b
 }
 
-// Resolve implements engine.Resolver. It waits for packages that are being installed, for a
-// while.
-func (p *Provisioner) Resolve(ctx context.Context, ref string) (string, error) {
-	if !requirement.IsRef(ref) {
-		return ref, nil
+// below returns the build of the variant that packages wait for, if they do.
+func (p *Provisioner) below(ctx context.Context, b requirement.Build) (requirement.Build, error) {
+	p.mu.Lock()
+	base := p.wanted[b.Ref].Image
+	p.mu.Unlock()
+	if b.State != requirement.Building || !requirement.IsVariant(base) {
+		return b, nil
 	}
-	if name, err := p.ready(ref); name != "" || err != nil {
-		return name, err
+	if found, err := p.stored(base); found || err != nil {
+		return b, err
+	}
+	return p.Build(ctx, base)
+}
+
+// Resolve implements engine.Resolver. It waits for packages that are being installed, and for a
+// variant that is being made, for a while.
+func (p *Provisioner) Resolve(ctx context.Context, ref string) (string, error) {
+	switch {
+	case requirement.IsVariant(ref):
+		return p.variant(ctx, ref)
+	case !requirement.IsRef(ref):
+		return ref, nil
+	case p.cfg.Most == 0:
+		return "", fault.New(fault.Conflict, "this environment has packages, and this server installs none (package_images); take them away from it, or have the operator allow them")
 	}
 	p.mu.Lock()
 	owners := strings.Join(p.wanted[ref].Tenants, " ")
 	p.mu.Unlock()
+	return p.await(ctx, owners, installing, func() (string, error) { return p.ready(ref) })
+}
+
+// await returns what ready does once that is not "", and the fault unready if it takes long or if
+// too many calls wait. owners are the tenants that the wait counts for.
+func (p *Provisioner) await(ctx context.Context, owners string, unready *fault.Error, ready func() (string, error)) (string, error) {
+	if name, err := ready(); name != "" || err != nil {
+		return name, err
+	}
 	leave, err := p.waits.Take(owners, 1)
 	if err != nil {
-		return "", installing
+		return "", unready
 	}
 	defer leave()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.stir()
 	limit := time.NewTimer(waitTime)
 	defer limit.Stop()
 	for {
 		p.mu.Lock()
 		changed := p.changed
 		p.mu.Unlock()
-		if name, err := p.ready(ref); name != "" || err != nil {
+		if name, err := ready(); name != "" || err != nil {
 			return name, err
 		}
 		select {
 		case <-changed:
 		case <-limit.C:
-			return "", installing
+			return "", unready
 		case <-ctx.Done():
-			return "", fault.Wrap(fault.Unavailable, context.Cause(ctx), installing.Msg)
+			return "", fault.Wrap(fault.Unavailable, context.Cause(ctx), unready.Msg)
 		}
 	}
 }
@@ -215,7 +276,7 @@ func (p *Provisioner) Admit(ctx context.Context, tenant, ref, replaced string) e
 	n := 0
 	for i := range all {
 		switch of := all[i].Ref(); {
-		case !slices.Contains(all[i].Tenants, tenant):
+		case all[i].Set.Empty() || !slices.Contains(all[i].Tenants, tenant):
 		case of == ref:
 			return nil
 		case of != replaced:
@@ -238,8 +299,12 @@ func (p *Provisioner) ready(ref string) (string, error) {
 		return "", nil // of an environment that was made just now, or elsewhere
 	}
 	base, err := p.cfg.Images.Get(w.Image)
+	if err != nil && p.cfg.Variants != nil && requirement.IsVariant(w.Image) {
+		_, err := p.madeVariant(w.Image)
+		return "", err
+	}
 	if err != nil {
-		return "", fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", w.Image)
+		return "", fault.New(fault.Invalid, "this server has no image %q; %s, or name another in the environment", w.Image, image.HowToGet(w.Image))
 	}
 	name := nameOf(ref, base)
 	_, err = p.cfg.Images.Get(name)
@@ -249,11 +314,7 @@ func (p *Provisioner) ready(ref string) (string, error) {
 	case fault.KindOf(err) != fault.NotFound:
 		return "", err
 	case b.State == requirement.Failed && b.Image == name:
-		why := ""
-		if n := len(b.Log); n > 0 {
-			why = ": " + b.Log[n-1]
-		}
-		return "", fault.New(fault.Conflict, "the packages of this environment could not be installed%s. GET of the environment shows the installer's last lines (package_build); set packages again to have another try", why)
+		return "", fault.New(fault.Conflict, "the packages of this environment could not be installed%s. GET of the environment shows the installer's last lines (package_build); set packages again to have another try", reason(b))
 	}
 	return "", nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -33,8 +34,10 @@ func (p *Provisioner) Run(ctx context.Context) {
 	}
 }
 
-// Step collects what is not wanted, and makes what is wanted and not there: one image after the
-// other, of the tenant that has had the least time of late, until nothing is left that can be made.
+// Step collects what is not wanted, and makes what is wanted and not there, one image after the
+// other, until nothing is left that can be made: variants of the default image first, because
+// packages may be installed above them, then packages of the tenant that has had the least time of
+// late.
 func (p *Provisioner) Step(ctx context.Context) error {
 	for tried := map[string]bool{}; ; {
 		all, err := p.load(ctx)
@@ -54,7 +57,11 @@ func (p *Provisioner) Step(ctx context.Context) error {
 		if err := p.collect(ctx, names); err != nil { // first, as it makes room
 			return err
 		}
-		if more, err := p.next(ctx, all, tried); err != nil || !more {
+		more, err := p.nextVariant(ctx, tried)
+		if err == nil && !more {
+			more, err = p.next(ctx, all, tried)
+		}
+		if err != nil || !more {
 			return err
 		}
 	}
@@ -164,12 +171,21 @@ func (p *Provisioner) load(ctx context.Context) ([]requirement.Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, builds := map[string]requirement.Wanted{}, map[string]requirement.Build{}
+	wanted, builds, variants := map[string]requirement.Wanted{}, map[string]requirement.Build{}, map[string][]string{}
+	for _, w := range all {
+		if requirement.IsVariant(w.Image) {
+			variants[w.Image] = append(variants[w.Image], w.Tenants...)
+		}
+	}
+	for name, tenants := range variants {
+		variants[name] = slices.Compact(slices.Sorted(slices.Values(tenants)))
+	}
+	all = slices.DeleteFunc(all, func(w requirement.Wanted) bool { return w.Set.Empty() || p.cfg.Most == 0 })
 	for _, w := range all {
 		wanted[w.Ref()] = w
 	}
 	for _, b := range mine {
-		if _, ok := wanted[b.Ref]; ok {
+		if _, ok := wanted[b.Ref]; ok || requirement.IsVariant(b.Ref) {
 			builds[b.Ref] = b
 		} else if err := p.cfg.Store.Delete(ctx, b.Ref, b.Executor); err != nil {
 			return nil, err
@@ -177,9 +193,17 @@ func (p *Provisioner) load(ctx context.Context) ([]requirement.Wanted, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wanted, p.builds = wanted, builds
+	p.wanted, p.builds, p.variants = wanted, builds, variants
+	if !p.loaded { // an earlier process was asked for these, and has not made them
+		for ref, b := range builds {
+			if requirement.IsVariant(ref) && b.State != requirement.Ready {
+				p.asked[ref] = true
+			}
+		}
+		p.loaded = true
+	}
 	for ref := range p.later {
-		if _, ok := wanted[ref]; !ok {
+		if _, ok := wanted[ref]; !ok && !requirement.IsVariant(ref) {
 			delete(p.later, ref)
 		}
 	}
@@ -226,10 +250,12 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 	switch {
 	case err == nil:
 		b.State = requirement.Ready
+		p.count(packagesBuild, resultReady)
 		p.cfg.Log.InfoContext(ctx, "installed the packages of an environment", "image", name, "duration", time.Since(began))
 	case errors.As(err, &refused), fault.KindOf(err) == fault.Invalid, fault.KindOf(err) == fault.Exhausted:
 		b.State = requirement.Failed
-		log.Say(message(err))
+		p.count(packagesBuild, resultFailed)
+		log.Say(message(err, uninstalled))
 		if p.cfg.Trouble != nil {
 			if why := p.cfg.Trouble(began); why != "" {
 				log.Say(why)
@@ -238,7 +264,8 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 		b.Log = log.Lines()
 		p.cfg.Log.WarnContext(ctx, "the packages of an environment cannot be installed", "image", name, "error", err)
 	default: // of this server; it may go next time
-		log.Say(message(err) + "; it is tried again in " + retryTime.String())
+		p.count(packagesBuild, resultFailed)
+		log.Say(message(err, uninstalled) + "; it is tried again in " + retryTime.String())
 		b.Log = log.Lines()
 		p.cfg.Log.ErrorContext(ctx, "the packages of an environment are not installed", "image", name, "error", err)
 		p.mu.Lock()
@@ -248,15 +275,17 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 	return p.note(ctx, b)
 }
 
-// message is what of an error is shown.
-func message(err error) string {
+const uninstalled = "this server could not install them; its log says why"
+
+// message is what of an error is shown, otherwise if nothing of it may be.
+func message(err error, otherwise string) string {
 	if refused, ok := errors.AsType[*engine.ProgramError](err); ok {
 		return refused.Reason
 	}
 	if told, ok := errors.AsType[*fault.Error](err); ok && told.Msg != "" {
 		return told.Msg
 	}
-	return "this server could not install them; its log says why"
+	return otherwise
 }
 
 // build makes the image.

@@ -233,6 +233,9 @@ func (m *Manager) isEnvironments(p *tenant.Principal, asked string) bool {
 	if p.Environment.Packages.Empty() {
 		return false
 	}
+	if asked == p.Environment.Image {
+		return true // also one that is not there yet
+	}
 	name, err := m.cfg.Images.Resolve(asked)
 	return err == nil && name == p.Environment.Image
 }

@@ -494,10 +494,10 @@ def main():
         if "picture" in answer:
             save(call, answer)
     except Refused as e:
-        answer = {"refused": str(e)}
+        answer = {"refused": str(e), "lacks": e.lacks}
     except OSError as e:
         answer = {"refused": f"{e.filename or 'the browser'}: {e.strerror or e}"}
-    say(answer.get("refused") or answer["text"], failed="refused" in answer)
+    say(answer.get("refused") or answer["text"], failed="refused" in answer, lacks=answer.get("lacks", ()))
     if answer.get("unreached"):  # so that the run has failed, and is told what the network refused
         print(answer["refused"], file=sys.stderr)
         sys.exit(1)

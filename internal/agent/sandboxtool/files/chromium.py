@@ -9,7 +9,7 @@ import sys
 
 DIRECT = ["/usr/lib/chromium/chromium"]  # what Debian's launcher runs, whose own settings are for desktops
 NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
-EXTRAS = "have the operator run 'atoll image build --name agents --with {0}' and then 'atoll env set TENANT ENVIRONMENT --image agents'"
+EXTRAS = "have the operator run 'atoll image build --with {0}' and then 'atoll env set TENANT ENVIRONMENT --image default+{0}'"
 LACKING = "the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to " + EXTRAS.format("browser")
 FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gpu --disable-dev-shm-usage
 --window-size=1280,800 --hide-scrollbars --mute-audio --no-first-run --no-default-browser-check
@@ -22,16 +22,22 @@ FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gp
 
 
 class Refused(Exception):
-    pass
+    lacks = ()  # extras of the default image that would help
 
 
-def say(text, failed=False):
+class Lacking(Refused):
+    def __init__(self, text, lacks):
+        super().__init__(text)
+        self.lacks = lacks
+
+
+def say(text, failed=False, lacks=()):
     """Answers a call as package filetool has it: the text follows as it is, so that what covers secrets finds them."""
-    sys.stdout.buffer.write(json.dumps({"failed": failed}).encode() + b"\n" + text.encode(errors="surrogatepass"))
+    sys.stdout.buffer.write(json.dumps({"failed": failed, "lacks": list(lacks)}).encode() + b"\n" + text.encode(errors="surrogatepass"))
     sys.stdout.buffer.flush()
 
 
-def binary(lacking=LACKING):
+def binary(lacking=LACKING, lacks=("browser",)):
     for path in DIRECT:
         if os.access(path, os.X_OK):
             return path
@@ -39,7 +45,7 @@ def binary(lacking=LACKING):
         path = shutil.which(name)
         if path:
             return path
-    raise Refused(lacking)
+    raise Lacking(lacking, lacks)
 
 
 def prepare(folder):

@@ -343,16 +343,16 @@ def move_all(moves):
 
 
 def main():
-    call = json.load(sys.stdin)
+    call, lacks = json.load(sys.stdin), ()
     try:
         return say({"read": read, "convert": convert, "organize": organize}[call["do"]](call))
     except Refused as e:
-        why = str(e)
+        why, lacks = str(e), e.lacks
     except OSError as e:
         why = f"{e.filename or 'a file'}: {e.strerror or e}"
     except (ValueError, KeyError, IndexError, RecursionError, MemoryError, zipfile.BadZipFile, EOFError) as e:
         why = f"the document cannot be read: {type(e).__name__}: {e}"
-    say(why, failed=True)
+    say(why, failed=True, lacks=lacks)
 
 
 main()

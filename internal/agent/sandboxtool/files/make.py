@@ -397,9 +397,9 @@ SHEET = """body { font: 11pt/1.45 sans-serif } table { border-collapse: collapse
 pre { white-space: pre-wrap; background: #f4f4f4; padding: 6pt } img { max-width: 100% } section + section { break-before: page } @page { margin: 2cm }"""
 
 
-def print_page(url, path, lacking=LACKING):
-    """Prints a page with the browser. lacking is the error if no browser is installed."""
-    program = binary(lacking)
+def print_page(url, path, *lacking):
+    """Prints a page with the browser. lacking is what binary is to say if no browser is installed."""
+    program = binary(*lacking)
     with tempfile.TemporaryDirectory(prefix="atoll-print-") as folder:
         prepare(f"{folder}/profile")
         flags = [f"--user-data-dir={folder}/profile", *FLAGS, "--no-pdf-header-footer", f"--print-to-pdf={os.path.abspath(path)}", url]
@@ -446,5 +446,5 @@ def to_pdf(kind, source, parts, path):
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as f:
         f.write(f'<!DOCTYPE html><meta charset="utf-8"><base href="{escape(base)}"><title>{escape(os.path.basename(source))}</title><style>{SHEET}</style>{body}')
         f.flush()
-        print_page("file://" + f.name, path, OFFICELESS.format(writer) if writer else LACKING)
+        print_page("file://" + f.name, path, *((OFFICELESS.format(writer), ("browser", "office")) if writer else ()))
     return PLAIN.format(writer) if writer else ""

@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/rootless"
 )
 
@@ -42,8 +45,8 @@ var packages = []string{
 // extras are packages that few programs need, by the names that the command line has for
 // them.
 var extras = map[string][]string{
-	"browser": {"chromium"},
-	"office":  {"libreoffice-calc-nogui", "libreoffice-impress-nogui", "libreoffice-writer-nogui"},
+	requirement.Browser: {"chromium"},
+	requirement.Office:  {"libreoffice-calc-nogui", "libreoffice-impress-nogui", "libreoffice-writer-nogui"},
 }
 
 // Extras lists what an image can have besides its usual packages.
@@ -170,8 +173,34 @@ func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error)
 		say(opts.Progress, "this archive did not do: "+err.Error())
 		errs = append(errs, err)
 	}
-	return fault.Wrap(fault.Unavailable, errors.Join(errs...), "the default image could not be built from Debian's packages")
+	return fault.Wrap(fault.Unavailable, errors.Join(errs...), "the default image could not be built from Debian's packages"+reason(errs))
 }
+
+// credentials are those in the URL of a mirror.
+var credentials = regexp.MustCompile(`//[^/@\s]+@`)
+
+// reason returns the last error that mmdebstrap or apt printed, in words for those who need the
+// image; "" for none.
+func reason(errs []error) string {
+	for _, err := range slices.Backward(errs) {
+		f, ok := errors.AsType[*failure](err)
+		if !ok {
+			continue
+		}
+		for _, line := range slices.Backward(f.lines) {
+			why, ok := strings.CutPrefix(line, "E: ")
+			if ok && !slices.ContainsFunc(unspecific, func(p string) bool { return strings.HasPrefix(why, p) }) {
+				return ": " + credentials.ReplaceAllString(why[:min(len(why), maxReason)], "//")
+			}
+		}
+	}
+	return ""
+}
+
+const maxReason = 300 // bytes
+
+// unspecific begin errors that only say that one before them was one.
+var unspecific = []string{"apt-get ", "mmdebstrap failed", "Some index files failed"}
 
 func say(progress func(string), line string) {
 	if progress != nil {
@@ -239,7 +268,15 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		pr.Close()
 		consumed <- err
 	}()
-	err := cmd.Run()
+	// If this process is killed, mmdebstrap stops and cleans up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	ended := make(chan error, 1)
+	go func() { // the signal comes with the end of the thread, which therefore stays
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		ended <- cmd.Run()
+	}()
+	err := <-ended
 	stopped := ctx.Err() != nil // by the caller or by consume
 	pw.CloseWithError(err)      // io.EOF when err is nil
 	consumeErr := <-consumed

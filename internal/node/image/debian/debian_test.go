@@ -26,14 +26,15 @@ func TestBadMirror(t *testing.T) {
 	}
 	var heard []string
 	err := Bootstrap(t.Context(), Options{
-		Mirror:   "http://127.0.0.1:1/debian",
+		Mirror:   "http://user:secret@127.0.0.1:1/debian",
 		Progress: func(line string) { heard = append(heard, line) },
 	}, func(r io.Reader) error {
 		_, err := io.Copy(io.Discard, r)
 		return err
 	})
-	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "127.0.0.1") {
-		t.Fatalf("want an Unavailable fault that names the mirror, got %v", err)
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Kind != fault.Unavailable || !strings.Contains(f.Msg, "Failed to fetch http://127.0.0.1:1/debian") || strings.Contains(f.Msg, "secret") {
+		t.Fatalf("want an Unavailable fault that names the mirror without its password, got %+v", f)
 	}
 	if !strings.Contains(strings.Join(heard, "\n"), "apt-get update") {
 		t.Errorf("progress: %q", heard)
