@@ -107,7 +107,7 @@ func (p *Provisioner) ask(ctx context.Context, name string) error {
 	p.asked[name] = true
 	p.mu.Unlock()
 	if !known {
-		if err := p.note(ctx, requirement.Build{Ref: name, Image: name, State: requirement.Building}); err != nil {
+		if err := p.note(context.WithoutCancel(ctx), requirement.Build{Ref: name, Image: name, State: requirement.Building}); err != nil {
 			return err
 		}
 	}

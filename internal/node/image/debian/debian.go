@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"os/user"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,7 +251,12 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 	if os.Getenv("TMPDIR") == "" {
 		cmd.Env = append(cmd.Env, "TMPDIR=/var/tmp") // /tmp is often memory
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	// mmdebstrap waits for what it has started, so all of that must be told to stop.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if ownMounts() { // what it mounts in the new root goes with it, however it ends
+		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
 	last := &tail{progress: opts.Progress}
 	cmd.Stderr = last
@@ -268,15 +272,7 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		pr.Close()
 		consumed <- err
 	}()
-	// If this process is killed, mmdebstrap stops and cleans up.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	ended := make(chan error, 1)
-	go func() { // the signal comes with the end of the thread, which therefore stays
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		ended <- cmd.Run()
-	}()
-	err := <-ended
+	err := runGroup(cmd)
 	stopped := ctx.Err() != nil // by the caller or by consume
 	pw.CloseWithError(err)      // io.EOF when err is nil
 	consumeErr := <-consumed
@@ -287,6 +283,40 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		return &failure{err: err, lines: last.lines, wrote: counted.n > 0}
 	}
 	return consumeErr
+}
+
+// ownMounts reports whether a program can have a mount namespace. Without root mmdebstrap makes one
+// itself.
+func ownMounts() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	try := exec.Command("sh", "-c", ":")
+	try.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	return try.Run() == nil
+}
+
+// runGroup runs a program that leads a process group. If this process is killed meanwhile, a
+// watchdog stops the group, so that mmdebstrap removes its files.
+func runGroup(cmd *exec.Cmd) (err error) {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	watchdog := exec.Command("sh", "-c", `cat; kill -s TERM -- "-$1"`, "sh", strconv.Itoa(cmd.Process.Pid))
+	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process's group must not end it
+	alive, err := watchdog.StdinPipe()                         // ends with this process
+	if err == nil {
+		err = watchdog.Start()
+	}
+	if err != nil {
+		return errors.Join(err, cmd.Cancel(), cmd.Wait())
+	}
+	defer func() {
+		_ = syscall.Kill(-watchdog.Process.Pid, syscall.SIGKILL)
+		_ = watchdog.Wait() // it was killed
+		_ = alive.Close()
+	}()
+	return cmd.Wait()
 }
 
 // failure is mmdebstrap's.
