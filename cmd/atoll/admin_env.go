@@ -280,7 +280,7 @@ func (r *remote) showEnv(e sdk.Environment) error {
 			}
 		}
 		if b := e.PackageBuild; b != nil {
-			row(w, "packages", b.State)
+			row(w, "image build", b.State)
 			if b.State != "ready" {
 				for _, line := range b.Log {
 					row(w, "", line)

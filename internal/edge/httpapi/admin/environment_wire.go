@@ -27,7 +27,7 @@ type Environment struct {
 	Isolation   string                  `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
 	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 
-	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far packages are installed; null without packages, and in lists."`
+	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far the image of the environment is: its packages, or a variant of the default image such as default+browser. null without both, and in lists."`
 
 	SandboxesToRestart int `json:"sandboxes_to_restart,omitzero" doc:"In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network."`
 }

@@ -38,10 +38,10 @@ func PackagesOf(s *requirement.Set) Packages {
 	return Packages{Apt: append([]string{}, s.Apt...), Pip: append([]string{}, s.Pip...), NPM: append([]string{}, s.NPM...)}
 }
 
-// PackageBuild is how far packages are installed.
+// PackageBuild is how far packages are installed, or a variant of the default image is made.
 type PackageBuild struct {
-	State     string     `json:"state" enum:"building,ready,failed" doc:"building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409."`
-	Log       []string   `json:"log" doc:"The last lines that the installers wrote; of a build that failed the last says why."`
+	State     string     `json:"state" enum:"building,ready,failed" doc:"building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409. Atoll tries a failed variant again later."`
+	Log       []string   `json:"log" doc:"The last lines of the installers, or the steps of a variant; of a build that failed the last says why."`
 	UpdatedAt *time.Time `json:"updated_at" doc:"null before it has begun."`
 }
 

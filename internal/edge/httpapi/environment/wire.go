@@ -16,7 +16,7 @@ type OwnEnvironment struct {
 	Config    EnvironmentConfig `json:"config" doc:"Its resources and permissions."`
 	CreatedAt time.Time         `json:"created_at"`
 
-	PackageBuild *PackageBuild `json:"package_build" doc:"How far config.packages are installed; null without packages."`
+	PackageBuild *PackageBuild `json:"package_build" doc:"How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both."`
 }
 
 // EnvironmentConfig is what programs of an environment get and may do.
