@@ -30,6 +30,7 @@ import (
 	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
+	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
@@ -105,7 +106,7 @@ func (s *Server) openHTTP(context.Context) error {
 	active := &activity.Handlers{Store: s.db.Activity(), Names: s.tenants}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
-		Responses:    s.responses(),
+		Responses:    &responseapi.Handlers{Service: s.responses, Files: s.gateway, Seal: s.box, Web: s.web, MCP: s.mcp},
 		Usage:        used,
 		Activity:     active,
 		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(s.db.Tenants(), s.authority), Sessions: s.db.Sessions(), Sandboxes: s.directory},
@@ -125,7 +126,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
-	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.conversations, Responses: handlers.Responses, Cover: s.gateway.Cover}
+	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.conversations, Responses: s.responses, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
 	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}

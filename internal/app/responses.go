@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/agent/token"
@@ -28,7 +29,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // openRemotes makes what calls tools of MCP servers that callers name.
@@ -104,6 +104,10 @@ func (s *Server) openRuns(context.Context) error {
 		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: s.log,
 	})
 	handoffs.Runs, handoffs.Planner = s.runs, s.conversations
+	s.responses = response.New(response.Config{
+		Runs: s.runs, Records: s.db.Runs(), Gate: s.gate, MCP: s.mcp, Containers: s.directory, Services: s.web.Services(),
+		Keep: cfg.KeepResponses, Within: cfg.ConfirmationTime, RetryFor: &cfg.ModelRetryFor, MaxUnderWay: cfg.MaxResponses, Log: s.log,
+	})
 	return nil
 }
 
@@ -150,13 +154,6 @@ func (s *Server) startRuns(ctx context.Context) error {
 		s.conversations.Run(queued)
 	}()
 	return s.runs.Start(ctx)
-}
-
-func (s *Server) responses() *response.Handlers {
-	return &response.Handlers{
-		Loop: s.runs, Gate: s.gate, Files: s.gateway, Store: s.db.Runs(), Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
-		Within: s.cfg.Settings.ConfirmationTime, Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, RetryFor: &s.cfg.Settings.ModelRetryFor, Services: s.web.Services(),
-	}
 }
 
 // keepOutputs is the longest that anything is kept which counts for a plan's max_outputs:

@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
@@ -136,6 +137,7 @@ type Server struct {
 	runs          *loop.Loop
 	gate          *admission.Gate
 	conversations *conversation.Service
+	responses     *response.Service
 	rates         *ratelimit.Models
 	budget        *usage.Budget
 	programs      *usage.Programs

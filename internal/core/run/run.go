@@ -9,6 +9,7 @@
 package run
 
 import (
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -187,6 +188,14 @@ func (q *Request) CheckTools() error {
 			return fault.New(fault.Invalid, "tools has two that are called %q", name)
 		}
 		names[name] = true
+	}
+	return nil
+}
+
+// CheckChoice rejects the choice of a tool that is not there.
+func (q *Request) CheckChoice() error {
+	if q.Choice.Mode == model.ToolNamed && !slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == q.Choice.Name }) {
+		return fault.New(fault.Invalid, "tool_choice names %q, which is not among tools", q.Choice.Name)
 	}
 	return nil
 }

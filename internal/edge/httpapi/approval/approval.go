@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -12,14 +13,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // Handlers serve approvals.
 type Handlers struct {
 	Store     approval.Store
 	Sessions  *conversation.Service
-	Responses *response.Handlers
+	Responses *response.Service
 	// Cover redacts secrets in arguments.
 	Cover func(p *tenant.Principal, text string) (string, error)
 }
@@ -167,7 +167,7 @@ func (h *Handlers) inResponse(c *httpapi.Call, a *approval.Approval, d approval.
 			return approval.ErrDecided
 		}
 	}
-	_, err = h.Responses.Resume(c, a.Run, said)
+	_, err = h.Responses.Resume(c.Context(), c.Starter(), a.Run, said)
 	if fault.KindOf(err) == fault.Conflict {
 		if now, failed := h.Store.Get(c.Context(), a.Tenant, a.ID); failed == nil && now.Next != "" {
 			return nil // a concurrent decision has already continued the response

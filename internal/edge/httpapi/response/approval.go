@@ -10,18 +10,10 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
-
-// Approval is a client's answer to an item mcp_approval_request. It is kept with the run, for
-// its input items.
-type Approval struct {
-	Path    string `json:"-"`
-	Request string `json:"approval_request_id"`
-	Approve bool   `json:"approve"`
-	Reason  string `json:"reason,omitzero"`
-}
 
 // MCPApprovalResponseInput is an Approval in the input of a request.
 type MCPApprovalResponseInput struct {
@@ -71,7 +63,7 @@ func (p *parser) mcpItem(path, kind string, text jsontext.Value) ([]model.Item, 
 		if err := decode(path, text, &in); err != nil {
 			return nil, err
 		}
-		a := Approval{Path: path, Request: *in.RequestID, Approve: *in.Approve}
+		a := response.Approval{Path: path, Request: *in.RequestID, Approve: *in.Approve}
 		if in.Reason != nil {
 			a.Reason = *in.Reason
 		}
@@ -143,83 +135,11 @@ func (p *parser) settle(items []model.Item) []model.Item {
 	items = slices.DeleteFunc(items, func(it model.Item) bool {
 		return it.Call != nil && slices.Contains(p.asked, it.Call.ID) && slices.Contains(p.settled, it.Call.ID)
 	})
-	p.approvals = slices.DeleteFunc(p.approvals, func(a Approval) bool { return slices.Contains(p.settled, a.Request) })
+	p.approvals = slices.DeleteFunc(p.approvals, func(a response.Approval) bool { return slices.Contains(p.settled, a.Request) })
 	return items
 }
 
-// approve makes calls that the client has approved the beginning of a run, and gives the
-// others a result that says so. before is the state of the response that the run continues;
-// nil for none.
-func (p *parser) approve(q *run.Request, s *Settings, before *run.State) error {
-	open := map[string]string{} // ids of calls, by the items that asked for their approval
-	for _, id := range p.asked {
-		open[id] = id
-	}
-	if before != nil {
-		for i := range before.Output {
-			if it := &before.Output[i]; it.Approval != nil {
-				open[it.ID] = it.Approval.CallID
-			}
-		}
-	}
-	for _, a := range p.approvals {
-		call, ok := open[a.Request]
-		at := lastCall(q.Input, call)
-		if !ok || at < 0 {
-			return invalid("%s.approval_request_id names no mcp_approval_request that waits for an answer", a.Path)
-		}
-		delete(open, a.Request)
-		s.Approvals = append(s.Approvals, a)
-		q.Verdicts = append(q.Verdicts, run.Said{Item: a.Request, Call: call, Tool: q.Input[at].Call.Name, Approve: a.Approve, Reason: a.Reason})
-		if !a.Approve {
-			p.refuse(q, s, at, a.Reason)
-			continue
-		}
-		c := q.Input[at].Call
-		if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == c.Name && t.Server != "" }) {
-			return invalid("%s approves a call of %s, which no server among tools has", a.Path, c.Name)
-		}
-		q.Approved = append(q.Approved, run.Approved{Call: call, Approval: a.Request})
-	}
-	for id, call := range open {
-		if lastCall(q.Input, call) >= 0 {
-			return invalid("input has no mcp_approval_response for %q", id)
-		}
-	}
-	return nil
-}
-
-// lastCall is the place of the last call of an id if it has no result; -1 otherwise.
-func lastCall(items []model.Item, id string) int {
-	for at, it := range slices.Backward(items) {
-		if it.Result != nil && it.Result.CallID == id {
-			return -1
-		}
-		if it.Call != nil && it.Call.ID == id {
-			return at
-		}
-	}
-	return -1
-}
-
-// refuse gives the call at a place a result, after the calls that were asked for with it.
-func (p *parser) refuse(q *run.Request, s *Settings, at int, reason string) {
-	text := "The user did not allow this call, so it was not made."
-	if reason != "" {
-		text += " The user's reason: " + reason
-	}
-	result := model.Item{Result: &model.Result{CallID: q.Input[at].Call.ID, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: text}}}}
-	at++
-	for at < len(q.Input) && (q.Input[at].Call != nil || q.Input[at].Result != nil) {
-		at++
-	}
-	if at > len(q.Input)-s.InputItems {
-		s.InputItems++
-	}
-	q.Input = slices.Insert(q.Input, at, result)
-}
-
-// shown are the approvals of a run, as its input items have them.
-func (a Approval) shown(name string, i int) ResponseItem {
+// showDecision renders a decision of a run, as its input items have them.
+func showDecision(a response.Approval, name string, i int) ResponseItem {
 	return ResponseItem{Type: "mcp_approval_response", ID: fmt.Sprintf("mcpa_%s%04x", name, i), ApprovalRequestID: a.Request, Approve: &a.Approve, Reason: a.Reason}
 }

@@ -3,6 +3,7 @@ package response
 import (
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -17,14 +18,14 @@ func TestContextManagement(t *testing.T) {
 		"from a threshold": {[]ContextManagement{{Type: new("compaction"), CompactThreshold: new(int64(2000))}}, &run.Compact{At: 2000}},
 	} {
 		q := &run.Request{}
-		if err := parseRest(&CreateResponse{ContextManagement: c.in}, q, &Settings{}); err != nil {
+		if err := parseRest(&CreateResponse{ContextManagement: c.in}, q, &response.Settings{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if (q.Compact == nil) != (c.want == nil) || c.want != nil && *q.Compact != *c.want {
 			t.Errorf("%s: %+v, want %+v", name, q.Compact, c.want)
 		}
 	}
-	if parseRest(&CreateResponse{ContextManagement: []ContextManagement{{Type: new("compaction"), CompactThreshold: new(int64(-5))}}}, &run.Request{}, &Settings{}) == nil {
+	if parseRest(&CreateResponse{ContextManagement: []ContextManagement{{Type: new("compaction"), CompactThreshold: new(int64(-5))}}}, &run.Request{}, &response.Settings{}) == nil {
 		t.Error("a threshold below 1000 is taken")
 	}
 }

@@ -1,11 +1,10 @@
 package response
 
 import (
-	"slices"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -14,9 +13,8 @@ import (
 
 // Types of tools and items.
 const (
-	customTool   = "custom"
-	customCall   = "custom_tool_call"
-	customOutput = "custom_tool_call_output"
+	customTool = "custom"
+	customCall = "custom_tool_call"
 )
 
 // maxGrammar bounds the bytes of a custom tool's grammar.
@@ -96,27 +94,9 @@ func clientType(t *run.Tool) string {
 	return "function"
 }
 
-// callOf returns the last call with an id, since providers can repeat ids; nil without one.
-func callOf(items []model.Item, id string) *model.Call {
-	for _, it := range slices.Backward(items) {
-		if it.Call != nil && it.Call.ID == id {
-			return it.Call
-		}
-	}
-	return nil
-}
-
-// outputType returns the type of the item that answers a call.
-func outputType(items []model.Item, id string) string {
-	if c := callOf(items, id); c != nil && c.Custom {
-		return customOutput
-	}
-	return "function_call_output"
-}
-
 // isCustomResult reports whether an item is the result of a custom call.
 func isCustomResult(items []model.Item, it *model.Item) bool {
-	return it.Result != nil && outputType(items, it.Result.CallID) == customOutput
+	return it.Result != nil && response.OutputType(items, it.Result.CallID) == response.CustomOutput
 }
 
 // showCall fills in a call of a client tool.

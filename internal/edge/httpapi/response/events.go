@@ -3,6 +3,7 @@ package response
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -12,7 +13,7 @@ import (
 // that its sequence numbers hold for a reader that comes back.
 type stream struct {
 	*renderer
-	set   *Settings
+	set   *response.Settings
 	state *run.State // as it was when the run began
 	full  func() (*run.State, error)
 

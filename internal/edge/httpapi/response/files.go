@@ -80,7 +80,7 @@ func (h *Handlers) shared(c *httpapi.Call) ([]sandboxtool.FileUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.Loop.State(c.Context(), r.ID)
+	s, err := h.Service.Runs.State(c.Context(), r.ID)
 	if err != nil {
 		return nil, err
 	}

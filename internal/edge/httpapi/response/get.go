@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -42,21 +42,21 @@ func (h *Handlers) get(c *httpapi.Call) error {
 func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	first, err := h.begun(ctx, id)
+	first, err := h.Service.Begun(ctx, id)
 	if err != nil {
 		return err
 	}
 	if !first.Request.Publish {
 		return invalid("this response has no events: it was made neither with stream nor in the background")
 	}
-	set, err := settingsOf(first)
+	set, err := response.SettingsOf(first)
 	if err != nil {
 		return err
 	}
 	out := &sse{w: c.W, conn: http.NewResponseController(c.W), after: after}
 	s := &stream{
 		renderer: h.renderer(c), set: set, state: first, emit: out.event,
-		full: func() (*run.State, error) { return h.Loop.State(ctx, id) },
+		full: func() (*run.State, error) { return h.Service.Runs.State(ctx, id) },
 	}
 	c.W.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass lines on at once
 	c.Start(httpapi.EventStream)
@@ -64,7 +64,7 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 		err = out.flush()
 	}
 	if err == nil {
-		err = h.Loop.Follow(ctx, c.Caller.Tenant.ID, id, func(events []run.Event) error {
+		err = h.Service.Runs.Follow(ctx, c.Caller.Tenant.ID, id, func(events []run.Event) error {
 			for i := range events {
 				if err := s.event(&events[i]); err != nil {
 					return err
@@ -74,7 +74,7 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 		})
 	}
 	if err != nil {
-		c.Log().DebugContext(ctx, "stream ended early", "response", idOf(id), "error", err)
+		c.Log().DebugContext(ctx, "stream ended early", "response", response.ID(id), "error", err)
 		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
 	}
 	return nil
@@ -143,13 +143,7 @@ func (h *Handlers) cancel(c *httpapi.Call) (*CancelledResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := h.Loop.Cancel(c.Context(), r.Tenant, r.ID); {
-	case fault.KindOf(err) == fault.Conflict:
-		return nil, invalid("the response has ended, so there is nothing to cancel")
-	case err != nil:
-		return nil, err
-	}
-	if err := h.Loop.Wait(c.Context(), r.Tenant, r.ID); err != nil {
+	if err := h.Service.Cancel(c.Context(), r); err != nil {
 		return nil, err
 	}
 	out, err := h.response(c, r.ID)
@@ -171,10 +165,10 @@ func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Loop.Delete(c.Context(), r); err != nil {
+	if err := h.Service.Runs.Delete(c.Context(), r); err != nil {
 		return nil, err
 	}
-	return &DeletedResponse{ID: idOf(r.ID), Object: "response.deleted", Deleted: true}, nil
+	return &DeletedResponse{ID: response.ID(r.ID), Object: "response.deleted", Deleted: true}, nil
 }
 
 // ResponseInput is a page of the input of a response.
@@ -191,11 +185,11 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.Loop.State(c.Context(), r.ID)
+	s, err := h.Service.Runs.State(c.Context(), r.ID)
 	if err != nil {
 		return nil, err
 	}
-	set, err := settingsOf(s)
+	set, err := response.SettingsOf(s)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +199,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 		all = append(all, h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set, isCustomResult(s.Request.Input, &input[i])))
 	}
 	for i, a := range set.Approvals {
-		all = append(all, a.shown(string(r.ID[len("run_"):]), i))
+		all = append(all, showDecision(a, string(r.ID[len("run_"):]), i))
 	}
 	if c.Text("order") != "asc" {
 		slices.Reverse(all)
@@ -228,7 +222,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 }
 
 // input renders an item of a request for clients. custom marks the result of a custom call.
-func (v *renderer) input(it *model.Item, name string, set *Settings, custom bool) ResponseItem {
+func (v *renderer) input(it *model.Item, name string, set *response.Settings, custom bool) ResponseItem {
 	switch {
 	case it.Message != nil:
 		parts := partsOf(it.Message.Parts, it.Message.Role)
@@ -243,11 +237,11 @@ func (v *renderer) input(it *model.Item, name string, set *Settings, custom bool
 	case it.Result != nil:
 		output, _ := json.Marshal(partsOf(it.Result.Parts, model.User)) // of text and bytes: never fails
 		if custom {
-			return ResponseItem{Type: customOutput, ID: "ctco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
+			return ResponseItem{Type: response.CustomOutput, ID: "ctco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
 		}
 		return ResponseItem{Type: "function_call_output", ID: "fco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
 	}
 	out := ResponseItem{ID: "rs_" + name, Status: "completed"}
-	_ = v.reasoning(&out, it.Reasoning, &Settings{}) // without its state: never fails
+	_ = v.reasoning(&out, it.Reasoning, &response.Settings{}) // without its state: never fails
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -59,7 +60,7 @@ type parser struct {
 
 	servers   []mcptool.Server    // of tools of type mcp
 	lists     []mcptool.Known     // that the client carries
-	approvals []Approval          // that the client gives
+	approvals []response.Approval // that the client gives
 	asked     []string            // ids of items that asked for approvals, which the client carries
 	settled   []string            // those of them whose calls were made
 	env       *tenant.Environment // of the key

@@ -1,7 +1,6 @@
 package response
 
 import (
-	"context"
 	"encoding/base64"
 	"slices"
 
@@ -9,24 +8,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/container"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // includeOutputs asks for what code of code_interpreter has written and shown.
 const includeOutputs = "code_interpreter_call.outputs"
-
-// Containers are the named sandboxes, whichever machine has them; a directory.Directory is.
-type Containers interface {
-	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error)
-	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
-}
 
 // InterpreterTool is the tool code_interpreter.
 type InterpreterTool struct {
@@ -42,7 +33,7 @@ type AutoContainer struct {
 }
 
 // parseInterpreter adds the tool code_interpreter, once.
-func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Request, s *Settings) error {
+func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Request, s *response.Settings) error {
 	var in InterpreterTool
 	if err := decode(path, text, &in); err != nil {
 		return err
@@ -61,7 +52,7 @@ func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Reque
 			return invalid("%s.container: %s", path, err)
 		}
 		if _, ok := id.Sandbox(); !ok {
-			return noContainer(path)
+			return response.ErrNoContainer(path)
 		}
 		o.Container = id
 	case '{':
@@ -83,43 +74,6 @@ func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Reque
 	q.Tools, q.PlaceFiles = append(q.Tools, t), true
 	s.Tools = append(s.Tools, text)
 	return nil
-}
-
-func noContainer(path string) error {
-	return fault.New(fault.NotFound, "%s.container: there is no such container, or it has expired", path)
-}
-
-// checkInterpreter checks that the caller may use code_interpreter, with the container that
-// the request names.
-func (h *Handlers) checkInterpreter(ctx context.Context, caller *tenant.Principal, q *run.Request) error {
-	i := slices.IndexFunc(q.Tools, func(t run.Tool) bool { return t.Handler == interpreter.Name })
-	if i < 0 {
-		return nil
-	}
-	if h.Containers == nil {
-		return invalid("tools has code_interpreter, and this server has no containers")
-	}
-	if !caller.May(tenant.ScopeSandboxes) {
-		return fault.New(fault.Forbidden, "code_interpreter needs a key with the scope %s", tenant.ScopeSandboxes)
-	}
-	if err := sandbox.CheckCaller(caller); err != nil {
-		return err
-	}
-	var o interpreter.Options
-	if err := json.Unmarshal(q.Tools[i].Options, &o); err != nil || o.Container == "" {
-		return err
-	}
-	id, _ := o.Container.Sandbox()
-	sb, err := h.Containers.Get(ctx, caller, container.Session, string(id))
-	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return err
-	}
-	if err == nil {
-		if _, ok := container.Of(sb); ok && container.Alive(sb) {
-			return nil
-		}
-	}
-	return noContainer("code_interpreter")
 }
 
 // ResponseInterpreterOutput is something that code has written or shown.
@@ -170,7 +124,7 @@ func codeIn() *wire.Partial { return wire.NewPartial("code") }
 
 // hideOutputs leaves the outputs of a call of code_interpreter out, unless they were asked
 // for.
-func (v *renderer) hideOutputs(out *ResponseItem, set *Settings) {
+func (v *renderer) hideOutputs(out *ResponseItem, set *response.Settings) {
 	if out.Type == "code_interpreter_call" && !set.Outputs && !v.outputs {
 		out.Outputs = jsontext.Value("null")
 	}

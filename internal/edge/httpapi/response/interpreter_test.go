@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -19,7 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
@@ -100,7 +101,7 @@ func openInterpreter(t *testing.T) *httpapitest.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Gate: &admission.Gate{Models: m}, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, Containers: boxes{}}
+		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Service: response.New(response.Config{Runs: l, Gate: &admission.Gate{Models: m}, Records: s.World.DB.Runs(), Keep: time.Hour, Containers: boxes{}, Log: slog.New(slog.DiscardHandler)})}
 	})
 }
 

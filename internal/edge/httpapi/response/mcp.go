@@ -1,8 +1,6 @@
 package response
 
 import (
-	"errors"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,8 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/outbound"
-	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Bounds of the servers of a request.
@@ -198,34 +194,6 @@ func unasked(path string, text jsontext.Value) (*mcptool.Filter, error) {
 	return never, err
 }
 
-// prepareMCP fetches what tools the servers of a request have. before is the state of the
-// response that it continues; nil for none.
-func (h *Handlers) prepareMCP(p *parser, r *run.Run, q *run.Request, before *run.State) error {
-	known := p.lists
-	if before != nil {
-		known = append(known, knownFrom(before)...)
-	}
-	if len(p.servers)+len(known) == 0 {
-		return nil
-	}
-	err := h.MCP.Prepare(p.ctx, r, q, p.servers, known)
-	if u, ok := errors.AsType[*mcptool.UnreachableError](err); ok {
-		return &httpapi.ProtocolError{Status: http.StatusFailedDependency, Code: externalError, Message: u.Error()}
-	}
-	return err
-}
-
 // externalError is the code and the type of the refusal when a server of others fails, by
 // OpenAI's name.
 const externalError = "external_connector_error"
-
-// knownFrom is what an earlier run knew of servers, but of those that have other tools now.
-func knownFrom(s *run.State) (known []mcptool.Known) {
-	for i := range s.Request.Remotes {
-		r := &s.Request.Remotes[i]
-		if !slices.ContainsFunc(s.Output, func(it run.Item) bool { return it.Use != nil && it.Use.Server == r.Label && it.Use.Changed }) {
-			known = append(known, mcptool.Known{Label: r.Label, Tools: r.Tools, Sealed: r.Sealed})
-		}
-	}
-	return known
-}

@@ -7,10 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/admission"
-	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
-	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -18,26 +16,11 @@ import (
 
 // Handlers serve responses.
 type Handlers struct {
-	Loop  *loop.Loop
-	Gate  *admission.Gate
-	Files httpapi.Outputs
-	Store run.Store
-	Seal  Sealer
-	Web   *web.Service
-	MCP   *mcptool.Tools
-	// Containers are what code_interpreter may name; nil where there is no such tool.
-	Containers Containers
-	// Keep is how long a response is kept after its end.
-	Keep time.Duration
-	// Within is how long calls wait for an approval; 0 for ever.
-	Within time.Duration
-	// RetryFor is run.Request.RetryFor where no agent says.
-	RetryFor *time.Duration
-	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
-	// number.
-	MaxUnderWay int
-	// Services are those of the web that code in a sandbox can call.
-	Services []string
+	Service *response.Service
+	Files   httpapi.Outputs
+	Seal    Sealer
+	Web     *web.Service
+	MCP     *mcptool.Tools
 }
 
 // agentPath is the other name of /v1/responses, which a vendor's documents use.

@@ -1,8 +1,6 @@
 package response
 
 import (
-	"context"
-	"regexp"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -11,16 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
-
-// maxReferred bounds the responses that an input refers to items of: each is read as a
-// whole.
-const maxReferred = 256
-
-// outputID is the id of an item of a response's output, which names the run.
-var outputID = regexp.MustCompile(`^[a-z]+_([0-9a-f]{32})[0-9a-f]{4,}$`)
 
 // ItemReference is an item of an earlier response in the input of a request, which the
 // client does not repeat.
@@ -99,83 +88,4 @@ func (p *parser) repeated(path, kind string, text jsontext.Value) ([]model.Item,
 		call.Name, call.Arguments = sandboxtool.RunCode, string(arguments)
 	}
 	return []model.Item{{Call: call}, {Result: &model.Result{CallID: call.ID, Parts: []model.Part{{Kind: model.PartText, Text: string(text)}}}}}, nil
-}
-
-// finder returns a function that finds what a model was told of an item of an output.
-func (h *Handlers) finder(ctx context.Context, t tenant.ID) func(id string) ([]model.Item, error) {
-	none := fault.New(fault.NotFound, "there is no such item")
-	states := map[run.ID]*run.State{} // a conversation has many items of few responses
-	return func(id string) ([]model.Item, error) {
-		match := outputID.FindStringSubmatch(id)
-		if match == nil {
-			return nil, none
-		}
-		name := run.ID("run_" + match[1])
-		s, ok := states[name]
-		if !ok {
-			if len(states) == maxReferred {
-				return nil, invalid("input has items of more than %d responses", maxReferred)
-			}
-			r, err := h.Store.Run(ctx, t, name)
-			if fault.KindOf(err) == fault.NotFound || err == nil && (r.Keep == 0 || !r.Status.Final()) {
-				return nil, none
-			}
-			if err != nil {
-				return nil, err
-			}
-			if s, err = h.Loop.State(ctx, name); err != nil {
-				return nil, err
-			}
-			states[name] = s
-		}
-		at := slices.IndexFunc(s.Output, func(it run.Item) bool { return it.ID == id })
-		if at < 0 {
-			return nil, none
-		}
-		return conversed(s, at), nil
-	}
-}
-
-// conversed is an item of an output as it is in the conversation.
-func conversed(s *run.State, at int) []model.Item {
-	it := &s.Output[at]
-	switch {
-	case it.Message != nil:
-		return []model.Item{{Message: it.Message}}
-	case it.Reasoning != nil:
-		return []model.Item{{Reasoning: it.Reasoning}}
-	case it.Call != nil:
-		return []model.Item{{Call: it.Call}}
-	}
-	call := calledBy(it)
-	before := 0 // providers may use an id again
-	for i := range s.Output[:at] {
-		if calledBy(&s.Output[i]) == call {
-			before++
-		}
-	}
-	var calls, results []model.Item
-	for _, said := range s.Conversation[len(s.Request.Input):] {
-		switch {
-		case said.Call != nil && said.Call.ID == call:
-			calls = append(calls, said)
-		case said.Result != nil && said.Result.CallID == call:
-			results = append(results, said)
-		}
-	}
-	if before >= len(calls) || before >= len(results) {
-		return nil // it is shown of another call, such as a list of tools
-	}
-	return []model.Item{calls[before], results[before]}
-}
-
-// calledBy is the id of the call that an item shows; "" if it shows none.
-func calledBy(it *run.Item) string {
-	switch {
-	case it.Code != nil:
-		return it.Code.CallID
-	case it.Use != nil:
-		return it.Use.CallID
-	}
-	return ""
 }

@@ -7,21 +7,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
-
-// idOf is the id of a run's response, and runOf the run of a response.
-func idOf(id run.ID) string { return "resp_" + string(id[len("run_"):]) }
-
-func runOf(response string) (run.ID, bool) {
-	if len(response) < len("resp_") || response[:len("resp_")] != "resp_" {
-		return "", false
-	}
-	id := run.ID("run_" + response[len("resp_"):])
-	return id, id.Valid()
-}
 
 // renderer makes responses of runs.
 type renderer struct {
@@ -34,21 +24,15 @@ type renderer struct {
 	acts bool
 }
 
-// settingsOf are what a run's request was shown as.
-func settingsOf(s *run.State) (*Settings, error) {
-	out := &Settings{}
-	return out, json.Unmarshal(s.Request.Settings, out)
-}
-
 // response is a run as it is now.
 func (v *renderer) response(s *run.State) (*Response, error) {
-	set, err := settingsOf(s)
+	set, err := response.SettingsOf(s)
 	if err != nil {
 		return nil, err
 	}
 	q := s.Request
 	r := &Response{
-		ID: idOf(s.ID), Object: "response", CreatedAt: s.Began.Unix(), Status: string(run.InProgress), Background: set.Background,
+		ID: response.ID(s.ID), Object: "response", CreatedAt: s.Began.Unix(), Status: string(run.InProgress), Background: set.Background,
 		Instructions: text(q.Instructions), MaxOutputTokens: number(q.Limits.OutputTokens), MaxToolCalls: number(int64(q.Limits.Calls)),
 		Model: set.Model, Output: []ResponseItem{}, ParallelToolCalls: q.Parallel, PreviousResponseID: text(set.PreviousResponseID),
 		PromptCacheKey: text(q.CacheKey), Reasoning: &ResponseReasoning{text(set.Effort), text(set.Summary)}, SafetyIdentifier: text(set.SafetyIdentifier),
@@ -147,7 +131,7 @@ func number(n int64) *int64 {
 }
 
 // item is an item of a run as clients see it.
-func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
+func (v *renderer) item(it *run.Item, set *response.Settings) (*ResponseItem, error) {
 	out := &ResponseItem{ID: it.ID, Status: string(it.Status)}
 	switch {
 	case it.Message != nil:
@@ -179,7 +163,7 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 	return out, nil
 }
 
-func (v *renderer) reasoning(out *ResponseItem, t *model.Thought, set *Settings) error {
+func (v *renderer) reasoning(out *ResponseItem, t *model.Thought, set *response.Settings) error {
 	out.Type = "reasoning"
 	summary := make([]ResponsePart, len(t.Summary))
 	for i := range t.Summary {

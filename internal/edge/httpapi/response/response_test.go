@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -26,7 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
 	"github.com/atoll-run/atoll/test/openresponses"
@@ -161,7 +162,10 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
 			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
 		}
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Gate: &admission.Gate{Models: m, Rates: rates, Space: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check}, Web: web.New(web.Config{})}
+		s.Responses = &responseapi.Handlers{Files: s.World.Gateway, Seal: storetest.Box(t), Web: web.New(web.Config{}), Service: response.New(response.Config{
+			Runs: l, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, Log: slog.New(slog.DiscardHandler),
+			Gate: &admission.Gate{Models: m, Rates: rates, Space: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check},
+		})}
 	})
 }
 

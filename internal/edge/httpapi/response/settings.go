@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -39,42 +40,23 @@ const (
 	maxCost         = 1_000_000
 )
 
-// Settings are what a response shows of its request. They are kept with its run.
-type Settings struct {
-	Model              string            `json:"model"`
-	Background         bool              `json:"background,omitzero"`
-	Store              bool              `json:"store,omitzero"`
-	PreviousResponseID string            `json:"previous_response_id,omitzero"`
-	InputItems         int               `json:"input_items"` // the last ones of the run's input
-	Tools              []jsontext.Value  `json:"tools,omitzero"`
-	ToolChoice         jsontext.Value    `json:"tool_choice,omitzero"`
-	Metadata           map[string]string `json:"metadata,omitzero"`
-	Format             jsontext.Value    `json:"format,omitzero"`
-	Effort             string            `json:"effort,omitzero"`
-	Summary            string            `json:"summary,omitzero"`
-	SafetyIdentifier   string            `json:"safety_identifier,omitzero"`
-	Encrypted          bool              `json:"encrypted,omitzero"` // include reasoning.encrypted_content
-	Approvals          []Approval        `json:"approvals,omitzero"`
-	Outputs            bool              `json:"outputs,omitzero"` // include those of code_interpreter
-}
-
-// parse reads a request. What it continues is not part of Input yet.
-func (p *parser) parse(in *CreateResponse) (*run.Request, *Settings, error) {
+// parse reads a request.
+func (p *parser) parse(in *CreateResponse) (*response.Request, error) {
 	q := &run.Request{Parallel: orTrue(in.ParallelToolCalls), Temperature: in.Temperature, TopP: in.TopP, Truncate: in.Truncation != nil && *in.Truncation == "auto"}
-	s := &Settings{Background: in.Background != nil && *in.Background, Store: orTrue(in.Store), Metadata: in.Metadata}
-	for _, step := range []func(*CreateResponse, *run.Request, *Settings) error{
+	s := &response.Settings{Background: in.Background != nil && *in.Background, Store: orTrue(in.Store), Metadata: in.Metadata}
+	for _, step := range []func(*CreateResponse, *run.Request, *response.Settings) error{
 		parseModels, p.parseInput, p.parseTools, p.parseChoice, parseFormat, parseLimits, parseReasoning, parseRest,
 	} {
 		if err := step(in, q, s); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return q, s, nil
+	return &response.Request{Request: q, Settings: s, Servers: p.servers, Known: p.lists, Asked: p.asked, Approvals: p.approvals}, nil
 }
 
 func orTrue(b *bool) bool { return b == nil || *b }
 
-func parseModels(in *CreateResponse, q *run.Request, s *Settings) error {
+func parseModels(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	switch {
 	case len(in.Models) > maxModels:
 		return invalid("models must have at most %d names", maxModels)
@@ -94,7 +76,7 @@ func parseModels(in *CreateResponse, q *run.Request, s *Settings) error {
 	return nil
 }
 
-func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (err error) {
+func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *response.Settings) (err error) {
 	q.Input, err = p.input(in.Input)
 	s.InputItems = len(q.Input)
 	if in.Instructions != nil {
@@ -120,7 +102,7 @@ type Function struct {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) error {
+func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	if len(in.Tools) > maxTools {
 		return invalid("tools must have at most %d", maxTools)
 	}
@@ -172,7 +154,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 }
 
 // parseSandbox adds the tools of the sandbox, once.
-func parseSandbox(path string, text jsontext.Value, q *run.Request, s *Settings) error {
+func parseSandbox(path string, text jsontext.Value, q *run.Request, s *response.Settings) error {
 	var only struct {
 		Type *string `json:"type" required:"true"`
 	}
@@ -220,7 +202,7 @@ type Choice struct {
 	ServerLabel *string `json:"server_label,omitzero"`
 }
 
-func (p *parser) parseChoice(in *CreateResponse, q *run.Request, s *Settings) error {
+func (p *parser) parseChoice(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	s.ToolChoice = in.ToolChoice
 	switch in.ToolChoice.Kind() {
 	case 'n', 0:
@@ -268,15 +250,7 @@ func (c *Choice) parse(q *run.Request) error {
 	default:
 		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "custom", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a web tool`)
 	}
-	return checkChoice(q)
-}
-
-// checkChoice refuses a choice of a tool that is not there.
-func checkChoice(q *run.Request) error {
-	if q.Choice.Mode == model.ToolNamed && !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == q.Choice.Name }) {
-		return invalid("tool_choice names %q, which is not among tools", q.Choice.Name)
-	}
-	return nil
+	return q.CheckChoice()
 }
 
 // parseAllowed leaves a model those of the tools that a choice allows.
@@ -308,7 +282,7 @@ func parseAllowed(c *Choice, q *run.Request) error {
 	return nil
 }
 
-func parseFormat(in *CreateResponse, q *run.Request, s *Settings) error {
+func parseFormat(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	s.Format = jsontext.Value(`{"type":"text"}`)
 	f, path := (*TextFormat)(nil), "text.format"
 	if in.Text != nil {
@@ -346,7 +320,7 @@ func parseFormat(in *CreateResponse, q *run.Request, s *Settings) error {
 	return err
 }
 
-func parseLimits(in *CreateResponse, q *run.Request, _ *Settings) error {
+func parseLimits(in *CreateResponse, q *run.Request, _ *response.Settings) error {
 	within := func(name string, v *int64, least int64, set *int) error {
 		if v == nil {
 			return nil
@@ -393,7 +367,7 @@ func parseLimits(in *CreateResponse, q *run.Request, _ *Settings) error {
 	return nil
 }
 
-func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
+func parseReasoning(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	if in.Reasoning == nil {
 		return nil
 	}
@@ -420,7 +394,7 @@ func checkClientMetadata(given map[string]string) error {
 	return nil
 }
 
-func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
+func parseRest(in *CreateResponse, q *run.Request, s *response.Settings) error {
 	for i, m := range in.ContextManagement {
 		q.Compact = &run.Compact{}
 		if m.CompactThreshold == nil {

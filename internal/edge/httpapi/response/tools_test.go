@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -31,7 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -162,9 +163,9 @@ func openTools(t *testing.T, services web.Config) *agent {
 		}
 		l, remotes := process()
 		a.again = func() { l.Stop(); process() }
-		s.Responses = &response.Handlers{
-			Loop: l, Gate: &admission.Gate{Models: m}, Store: s.World.DB.Runs(), Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(services), MCP: remotes,
-		}
+		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Service: response.New(response.Config{
+			Runs: l, Gate: &admission.Gate{Models: m}, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, MCP: remotes, Log: slog.New(slog.DiscardHandler),
+		})}
 	})
 	return a
 }
