@@ -21,6 +21,8 @@ func (a *cli) storedSettings() []*cobra.Command {
 Stored settings are in the records, so all servers of an installation share them
 and apply a change within 5 seconds. They come before flags, variables and the
 file. These can be stored: %s.
+The value of sandbox_ca_bundle is a PEM file on this machine. The records keep its
+certificates for all servers, so later changes of the file have no effect.
 
 The command writes to the records directly, so it runs on a server's machine, as
 root or as the user of the server, with the server's settings. The policy events
@@ -66,16 +68,27 @@ of the tenant operator record every change.`
 		make(&cobra.Command{
 			Use: "set NAME VALUE", Short: "Change a setting of all running servers", Args: cobra.ExactArgs(2),
 			Example: `  atoll config set model_allow 127.0.0.1,10.0.0.7
-  atoll config set cors_origins https://app.example.com`,
+  atoll config set cors_origins https://app.example.com
+  atoll config set sandbox_ca_bundle /etc/ssl/private/company-ca.pem`,
 		}, func(ctx context.Context, cfg *config.Config, args []string) error {
-			return a.local(cfg).SetSetting(ctx, args[0], &args[1])
+			return a.setSetting(ctx, cfg, args[0], &args[1])
 		}),
 		make(&cobra.Command{
 			Use: "unset NAME", Short: "Remove a stored setting, so that each server's own applies", Args: cobra.ExactArgs(1),
 			Example: `  atoll config unset model_allow`,
 		}, func(ctx context.Context, cfg *config.Config, args []string) error {
-			return a.local(cfg).SetSetting(ctx, args[0], nil)
+			return a.setSetting(ctx, cfg, args[0], nil)
 		}),
 		list,
 	}
+}
+
+// setSetting changes a stored setting, or removes it if value is nil, and says what the change
+// does not reach at once.
+func (a *cli) setSetting(ctx context.Context, cfg *config.Config, name string, value *string) error {
+	note, err := a.local(cfg).SetSetting(ctx, name, value)
+	if err == nil && note != "" {
+		fmt.Fprintln(a.std.out, note)
+	}
+	return err
 }

@@ -39,7 +39,7 @@ func TestDeclaredModelsByStoredSetting(t *testing.T) {
 	if open() == nil {
 		t.Error("a private address is open without a setting")
 	}
-	if err := db.SetSetting(ctx, "model_allow", "10.0.0.7", tenant.PolicyEvent{Tenant: operator.ID, Actor: "host:t", Field: "setting/model_allow", New: "10.0.0.7"}); err != nil {
+	if err := db.SetSetting(ctx, "model_allow", "10.0.0.7", nil, tenant.PolicyEvent{Tenant: operator.ID, Actor: "host:t", Field: "setting/model_allow", New: "10.0.0.7"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(); err != nil {

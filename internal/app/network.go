@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/egress"
 	"github.com/atoll-run/atoll/internal/node/egress/rules"
 	"github.com/atoll-run/atoll/internal/node/engine"
@@ -41,14 +38,7 @@ func (s *Server) network() (engine.Network, error) {
 		}
 		n.Egress.Open = append(n.Egress.Open, o)
 	}
-	if err := s.bindSecrets(&n.Egress); err != nil {
-		return n, err
-	}
-	if len(s.cfg.Platform.CA) > 0 {
-		for name, path := range guest.TrustVariables(wire.CAFile) {
-			n.Env[name] = path
-		}
-	}
+	s.bindSecrets(&n.Egress)
 	allowed, err := packages.ParseList(cfg.Packages)
 	if err != nil {
 		return n, fault.New(fault.Invalid, "packages: %v", err)
@@ -85,19 +75,11 @@ func (s *Server) network() (engine.Network, error) {
 
 // bindSecrets lets secrets be bound to hosts. Without the authority that this
 // takes, executions with such secrets are refused, and all others go on.
-func (s *Server) bindSecrets(c *egress.Config) (err error) {
+func (s *Server) bindSecrets(c *egress.Config) {
+	var err error
 	if c.Authority, err = egress.OpenAuthority(s.path("authority.pem")); err != nil {
 		s.log.Error("secrets cannot be bound to hosts: executions that have such are refused", "error", err)
 	}
-	if len(s.cfg.Platform.CA) == 0 {
-		return nil
-	}
-	// What sandboxes are to trust, the code that asks hosts in their place trusts too.
-	if c.Roots, err = x509.SystemCertPool(); err != nil {
-		return fmt.Errorf("read this machine's certificates: %w", err)
-	}
-	c.Roots.AppendCertsFromPEM(s.cfg.Platform.CA)
-	return nil
 }
 
 // The ports of the gateway's address that package mirrors answer on.

@@ -115,6 +115,9 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	if s.volumes.Dir != "" {
 		folders = s.volumes
 	}
+	if err := s.firstSettings(ctx); err != nil {
+		return err
+	}
 	network, err := s.network()
 	if err != nil {
 		return err

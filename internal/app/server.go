@@ -99,6 +99,8 @@ type Server struct {
 
 	disk          *disk.Guard
 	db            *store.DB
+	applied       applied // settings; after Open, of the loop that openSettings starts
+	configuredCA  []byte  // the bundle of sandbox_ca_bundle as this server is configured
 	refusals      *audit.Refusals
 	trail         *ratelimit.Trail
 	box           *seal.Box

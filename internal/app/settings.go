@@ -21,19 +21,49 @@ const settingsEvery = 2 * time.Second
 // stored is a setting that an operator can change for all servers while they run.
 type stored struct {
 	name       string
-	configured func(*config.Config) config.List
-	check      func(list []string) error
-	apply      func(s *Server, list []string) error
+	configured func(s *Server) value
+	parse      func(given string) (value, error)
+	apply      func(s *Server, v value) error
+	file       bool   // it names a file, whose content is stored
+	note       string // what a change does not reach at once
+}
+
+// value is that of a setting. A different value has a different text.
+type value struct {
+	text    string
+	content []byte // of the file, where the setting names one
+}
+
+var storable = []stored{
+	storedList("cors_origins", func(c *config.Config) config.List { return c.CORSOrigins }, httpapi.CheckOrigins, func(s *Server, l []string) error { return s.http.SetOrigins(l) }),
+	storedList("mcp_allow", func(c *config.Config) config.List { return c.MCPAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.mcp.Set(l) }),
+	storedList("model_allow", func(c *config.Config) config.List { return c.ModelAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.models.Set(l) }),
+	{
+		name: sandboxCA, file: true, parse: readBundle,
+		configured: func(s *Server) value { return value{s.cfg.Settings.SandboxCA, s.configuredCA} },
+		apply:      func(s *Server, v value) error { return s.engine.SetCA(v.content) },
+		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until they start anew: 'atoll sandbox restart NAME'",
+	},
+	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.webhooks.Set(l) }),
+}
+
+// sandboxCA is the setting of the certificates that sandboxes trust.
+const sandboxCA = "sandbox_ca_bundle"
+
+// storedList is a stored setting that is a list.
+func storedList(name string, configured func(*config.Config) config.List, check func(list []string) error, apply func(s *Server, list []string) error) stored {
+	return stored{
+		name:       name,
+		configured: func(s *Server) value { return value{text: configured(s.cfg.Settings).String()} },
+		parse: func(given string) (value, error) {
+			list := listOf(given)
+			return value{text: config.List(list).String()}, check(list)
+		},
+		apply: func(s *Server, v value) error { return apply(s, listOf(v.text)) },
+	}
 }
 
 func checkAllow(list []string) error { _, err := outbound.Parse(list); return err }
-
-var storable = []stored{
-	{"cors_origins", func(c *config.Config) config.List { return c.CORSOrigins }, httpapi.CheckOrigins, func(s *Server, l []string) error { return s.http.SetOrigins(l) }},
-	{"mcp_allow", func(c *config.Config) config.List { return c.MCPAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.mcp.Set(l) }},
-	{"model_allow", func(c *config.Config) config.List { return c.ModelAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.models.Set(l) }},
-	{"webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.webhooks.Set(l) }},
-}
 
 // StorableSettings are the names of the settings that Local.SetSetting takes.
 func StorableSettings() []string {
@@ -52,13 +82,41 @@ func storableSetting(name string) (*stored, error) {
 	return &storable[i], nil
 }
 
+// applied is what the server applied of each stored setting, and what it failed to apply, by name.
+type applied struct{ done, failed map[string]string }
+
+// firstSettings notes the settings that the server starts with. Sandboxes are made long before the
+// other stored settings are applied, so their stored certificates replace the configured ones here.
+func (s *Server) firstSettings(ctx context.Context) error {
+	s.configuredCA = s.cfg.Platform.CA
+	s.applied = applied{map[string]string{}, map[string]string{}}
+	for _, t := range storable {
+		s.applied.done[t.name] = t.configured(s).text
+	}
+	kept, err := s.db.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	text, ok := kept[sandboxCA]
+	if !ok {
+		return nil
+	}
+	t, err := storableSetting(sandboxCA)
+	if err != nil {
+		return err
+	}
+	v, err := s.storedValue(ctx, t, text)
+	if err != nil {
+		s.log.Error("cannot read a stored setting, and the configured one applies", "setting", sandboxCA, "error", err)
+		return nil // applySettings tries again
+	}
+	s.cfg.Platform.CA, s.applied.done[sandboxCA] = v.content, text
+	return nil
+}
+
 // openSettings applies the stored settings, and goes on to do so while the server runs.
 func (s *Server) openSettings(ctx context.Context) error {
-	applied := map[string]string{}
-	for _, t := range storable {
-		applied[t.name] = t.configured(s.cfg.Settings).String()
-	}
-	if err := s.applySettings(ctx, applied); err != nil {
+	if err := s.applySettings(ctx); err != nil {
 		return err
 	}
 	loop, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,7 +131,7 @@ func (s *Server) openSettings(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if err := s.applySettings(loop, applied); err != nil && loop.Err() == nil {
+			if err := s.applySettings(loop); err != nil && loop.Err() == nil {
 				s.log.Warn("cannot read the stored settings", "error", err)
 			}
 		}
@@ -83,27 +141,49 @@ func (s *Server) openSettings(ctx context.Context) error {
 }
 
 // applySettings applies what differs from what was applied before.
-func (s *Server) applySettings(ctx context.Context, applied map[string]string) error {
+func (s *Server) applySettings(ctx context.Context) error {
 	kept, err := s.db.Settings(ctx)
 	if err != nil {
 		return err
 	}
-	for _, t := range storable {
-		value, from := t.configured(s.cfg.Settings).String(), "configuration"
-		if v, ok := kept[t.name]; ok {
-			value, from = v, "stored"
+	for i := range storable {
+		t := &storable[i]
+		v, from := t.configured(s), "configuration"
+		if text, ok := kept[t.name]; ok {
+			v, from = value{text: text}, "stored"
 		}
-		if value == applied[t.name] {
+		if v.text == s.applied.done[t.name] {
 			continue
 		}
-		applied[t.name] = value // also if it is wrong: once is enough to say so
-		if err := t.apply(s, listOf(value)); err != nil {
-			s.log.Error("cannot apply a stored setting", "setting", t.name, "error", err)
+		var err error
+		if from == "stored" {
+			v, err = s.storedValue(ctx, t, v.text)
+		}
+		if err == nil {
+			err = t.apply(s, v)
+		}
+		if err != nil {
+			// It is tried again, such as with a disk that has room again. Once is enough to say so.
+			if known, ok := s.applied.failed[t.name]; !ok || known != v.text {
+				s.log.Error("cannot apply a stored setting", "setting", t.name, "error", err)
+			}
+			s.applied.failed[t.name] = v.text
 			continue
 		}
-		s.log.Info("a setting changed", "setting", t.name, "value", value, "from", from)
+		delete(s.applied.failed, t.name)
+		s.applied.done[t.name] = v.text
+		s.log.Info("a setting changed", "setting", t.name, "value", v.text, "from", from)
 	}
 	return nil
+}
+
+// storedValue returns the value of a stored setting whose text is known.
+func (s *Server) storedValue(ctx context.Context, t *stored, text string) (v value, err error) {
+	v.text = text
+	if t.file && text != "" {
+		v.content, err = s.db.SettingContent(ctx, t.name)
+	}
+	return v, err
 }
 
 func listOf(value string) []string {
@@ -123,32 +203,32 @@ func (l Local) StoredSettings(ctx context.Context) (_ map[string]string, err err
 }
 
 // SetSetting stores a setting for all servers of the installation. A nil value removes it, so that
-// each server's own configuration applies again.
-func (l Local) SetSetting(ctx context.Context, name string, value *string) (err error) {
+// each server's own configuration applies again. note says what the change does not reach at once.
+func (l Local) SetSetting(ctx context.Context, name string, given *string) (note string, err error) {
 	t, err := storableSetting(name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	event := tenant.PolicyEvent{Actor: l.Actor, Field: "setting/" + name}
-	if value != nil {
-		list := listOf(*value)
-		if err := t.check(list); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	var v value
+	if given != nil {
+		if v, err = t.parse(*given); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
 		}
-		event.New = config.List(list).String()
+		event.New = v.text
 	}
 	db, err := l.open(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	operator, err := db.Tenants().Tenant(ctx, tenant.Operator)
 	if err != nil {
-		return err
+		return "", err
 	}
 	event.Tenant = operator.ID
-	if value == nil {
-		return db.UnsetSetting(ctx, name, event)
+	if given == nil {
+		return t.note, db.UnsetSetting(ctx, name, event)
 	}
-	return db.SetSetting(ctx, name, event.New, event)
+	return t.note, db.SetSetting(ctx, name, v.text, v.content, event)
 }

@@ -47,8 +47,11 @@ type Config struct {
 	Open     []rules.Opening // addresses of the floor that may be connected to
 	Resolver Resolver        // default: as the machine resolves
 
-	Authority *Authority     // without one no secret can be bound to hosts
-	Roots     *x509.CertPool // authorities that certify hosts with secrets; default: the machine's
+	Authority *Authority // without one no secret can be bound to hosts
+
+	// Roots are the authorities that certify hosts with secrets, asked for with each connection; nil
+	// for the machine's.
+	Roots func() *x509.CertPool
 
 	MaxConnections int     // TCP connections of a sandbox at a time; default 256
 	Budget         *Budget // of the buffers of TCP connections; nil for no bound

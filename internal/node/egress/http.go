@@ -137,7 +137,10 @@ func (c *gated) transport(client *http.Protocols) *http.Transport {
 	}
 	switch {
 	case c.secretName != "":
-		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.secretName, RootCAs: c.stack.cfg.Roots}
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.secretName}
+		if roots := c.stack.cfg.Roots; roots != nil {
+			t.TLSClientConfig.RootCAs = roots()
+		}
 		t.Protocols.SetHTTP1(true)
 		t.Protocols.SetHTTP2(true)
 	case client.HTTP1():

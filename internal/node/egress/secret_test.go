@@ -64,7 +64,7 @@ func secretRig(t *testing.T, http2 bool) (*rig, *http.Client, *seen) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	a := openAuthority(t)
-	r := newRig(t, Config{Authority: a, Roots: roots}, hosts("example.com", "other.test", "www.example.com"))
+	r := newRig(t, Config{Authority: a, Roots: func() *x509.CertPool { return roots }}, hosts("example.com", "other.test", "www.example.com"))
 	r.zone.set("example.com", good)
 	r.zone.set("www.example.com", evil)
 	r.zone.set("other.test", evil)
@@ -167,7 +167,7 @@ func TestSecretsReachNoOtherHost(t *testing.T) {
 	r.names.mu.Lock()
 	clear(r.names.byID)
 	r.names.mu.Unlock()
-	r.cfg.Roots = x509.NewCertPool()
+	r.cfg.Roots = x509.NewCertPool
 	a, err := c.Do(request(t, "https://example.com/"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -76,8 +75,6 @@ func hosts(t *testing.T, http2 bool, change func(*Config)) (e *Engine, here neti
 		c.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(at, 32), Port: here.Port()}}
 		c.Network.Egress.Resolver = names(at)
 		c.Network.Egress.Authority = authority
-		c.Network.Egress.Roots = x509.NewCertPool()
-		c.Network.Egress.Roots.AddCert(server.Certificate())
 		if change != nil {
 			change(c)
 		}

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -85,9 +86,13 @@ type Engine struct {
 
 	rests *rests
 
-	mu   sync.Mutex
-	envs map[envKey]*environment // guarded by mu
-	made int                     // guarded by mu; environments so far
+	trust    atomic.Pointer[trust] // of new sandboxes with a network; changes under mu
+	trusting sync.Mutex            // held while a trust's files are made or removed; taken before mu
+
+	mu     sync.Mutex
+	envs   map[envKey]*environment // guarded by mu
+	made   int                     // guarded by mu; environments so far
+	trusts map[string]*trust       // guarded by mu; by guest image
 }
 
 var _ executor.Sandboxes = (*Engine)(nil)
@@ -129,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		cfg.Cleanup.Close()
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), rests: newRests(cfg.PoolMemory), envs: map[envKey]*environment{}}
+	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), rests: newRests(cfg.PoolMemory), envs: map[envKey]*environment{}, trusts: map[string]*trust{}}
 	e.background, e.stop = context.WithCancel(context.Background())
 	e.shared = newShared(e)
 	defer func() {
@@ -137,6 +142,12 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 			err = errors.Join(err, e.Close())
 		}
 	}()
+	t, err := e.makeTrust(cfg.CA)
+	if err != nil {
+		return nil, err
+	}
+	e.trust.Store(t)
+	cfg.Network.Egress.Roots = func() *x509.CertPool { return e.trust.Load().roots }
 	if e.networks, err = openNetworks(rt, cfg.Network, cfg.Registry); err != nil {
 		return nil, err
 	}
@@ -190,10 +201,17 @@ func (c *Config) size(key warm.Key) int {
 func (e *Engine) build(ctx context.Context, key warm.Key, use pool.Use) (*warm.Sandbox, error) {
 	e.mu.Lock()
 	env := e.envs[envKey{key.Image, key.Variant}]
+	if env != nil {
+		env.builds++
+		if env.trust != nil {
+			env.trust.users++ // the environment may be given up meanwhile
+		}
+	}
 	e.mu.Unlock()
 	if env == nil {
 		return nil, fault.New(fault.Unavailable, "the environment was given up; retry after a moment")
 	}
+	defer e.built(env)
 	sb, err := env.maker.Make(ctx, key, use)
 	if err != nil || !e.cfg.Journals {
 		return sb, err
@@ -242,15 +260,15 @@ func (c claimed) Bind(secrets []execution.BoundSecret) error {
 	return c.link.bind(secrets)
 }
 
-// runtime is what makes a job's sandboxes.
-func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
+// runtime is what makes a job's sandboxes, with the certificates of a trust if they have a network.
+func (e *Engine) runtime(job *execution.Job, t *trust) runtime.Runtime {
 	if job.Permissions.Network.Blocked() {
 		return e.host
 	}
 	if len(job.BoundSecrets) > 0 {
-		return withAuthority{e.networks}
+		return withGuest{withAuthority{e.networks}, t.guest}
 	}
-	return e.networks
+	return withGuest{e.networks, t.guest}
 }
 
 // Folder implements executor.Claimed.
@@ -361,7 +379,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 		// What runs needs no image any more, but nothing else can run there.
 		unfit := fmt.Errorf("it was taken over without its image: %w", err)
 		env = &environment{maker: warm.New(warm.Config{
-			Runtime: e.runtime(job), Image: &image.Image{Name: job.Image}, Limits: job.Limits, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log,
+			Runtime: e.runtime(job, e.trust.Load()), Image: &image.Image{Name: job.Image}, Limits: job.Limits, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log,
 			Guest: func(string) error { return unfit },
 		})}
 	} else {
@@ -471,7 +489,7 @@ func (e *Engine) Close() error {
 	for _, env := range e.envs {
 		errs = append(errs, env.release())
 	}
-	return errors.Join(append(errs, os.RemoveAll(e.templates), e.host.Close())...)
+	return errors.Join(append(errs, os.RemoveAll(e.templates), e.closeTrusts(), e.host.Close())...)
 }
 
 // guestVersion is what the guest of every sandbox says it is: they are mounted

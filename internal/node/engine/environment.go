@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,12 +29,15 @@ type envKey struct{ image, variant string }
 type environment struct {
 	key       envKey
 	maker     *warm.Maker
-	release   func() error // of the image
-	templates string       // folder
-	apart     sync.Map     // of warm.Key: kinds whose programs do not share kernels, whatever their isolation
+	release   func() error   // of the image
+	templates string         // folder
+	trust     *trust         // of its sandboxes; nil without a network
+	like      *execution.Job // says how to make it again with another trust
+	apart     sync.Map       // of warm.Key: kinds whose programs do not share kernels, whatever their isolation
 
-	users int       // guarded by Engine.mu; claims under way
-	used  time.Time // guarded by Engine.mu
+	users  int       // guarded by Engine.mu; claims under way
+	builds int       // guarded by Engine.mu; sandboxes that are being made ahead
+	used   time.Time // guarded by Engine.mu
 }
 
 // keyOf names the environment of a job; the configured one has no variant.
@@ -50,6 +54,9 @@ func (e *Engine) keyOf(job *execution.Job) envKey {
 	}
 	if bound := len(job.BoundSecrets) > 0; connected && bound { // what is bound to what is said at the claim
 		fmt.Fprintln(h, "bound")
+	}
+	if connected {
+		_, _ = io.WriteString(h, e.trust.Load().guest)
 	}
 	return envKey{job.Image, hex.EncodeToString(h.Sum(nil)[:8])}
 }
@@ -93,7 +100,7 @@ func (e *Engine) use(job *execution.Job) (_ *environment, fresh bool, err error)
 	if err != nil {
 		return nil, false, err
 	}
-	env, unneeded, err := e.add(key, job, img, release)
+	env, unneeded, err := e.add(job, img, release)
 	if unneeded != nil {
 		e.clear(unneeded)
 	}
@@ -116,25 +123,57 @@ func (e *Engine) unuse(env *environment) {
 	defer e.mu.Unlock()
 	env.users--
 	env.used = time.Now()
+	if e.spent(env) {
+		e.tasks.Go(func() { e.clear(env) }) // a caller waits
+	}
+}
+
+// built notes that a sandbox of an environment was made ahead, or that this failed.
+func (e *Engine) built(env *environment) {
+	e.mu.Lock()
+	env.builds--
+	spent := e.spent(env)
+	e.mu.Unlock()
+	if spent {
+		e.clear(env)
+	}
+	if env.trust != nil {
+		e.unpin(env.trust)
+	}
+}
+
+// spent gives up an environment that is superseded and that nothing uses anymore, for the caller
+// to clear, and reports whether it did. e.mu is held.
+func (e *Engine) spent(env *environment) bool {
+	if env.users > 0 || env.builds > 0 || !e.superseded(env) || e.envs[env.key] != env {
+		return false
+	}
+	e.giveUp(env)
+	return true
 }
 
 // add makes an environment, to be used, unless another call has just made it. unneeded
 // is the one that the caller is to clear: this one, or one that made room for it.
-func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release func() error) (env, unneeded *environment, err error) {
+func (e *Engine) add(job *execution.Job, img *image.Image, release func() error) (env, unneeded *environment, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.made++
+	key, t := e.keyOf(job), e.trust.Load() // both stay, because e.mu is held
 	// A folder of its own: that of an earlier one of this key may still be on its way out.
 	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
-	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
-		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job), Rules: job.Permissions,
+	env = &environment{key: key, release: release, templates: templates, like: kindOf(job), used: time.Now(), users: 1, maker: warm.New(warm.Config{
+		Runtime: e.runtime(job, t), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job, t), Rules: job.Permissions,
 		Templates: templates, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log, Guest: e.version.check,
 	})}
+	if !job.Permissions.Network.Blocked() {
+		env.trust = t
+		t.users++
+	}
 	if other := e.envs[key]; other != nil {
 		other.users++
 		return other, env, nil
 	}
-	if len(e.envs) > e.cfg.Environments {
+	if e.lasting() > e.cfg.Environments {
 		if unneeded = e.longestUnused(); unneeded == nil {
 			return nil, env, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry after a moment", e.cfg.Environments)
 		}
@@ -146,6 +185,16 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 		e.pool.Keep(kind, 0, poolGrowth*e.cfg.size(kind)) // as there is demand
 	}
 	return env, unneeded, nil
+}
+
+// lasting is how many environments there are besides those that are superseded. e.mu is held.
+func (e *Engine) lasting() (n int) {
+	for _, env := range e.envs {
+		if !e.superseded(env) {
+			n++
+		}
+	}
+	return n
 }
 
 // longestUnused returns the environment that was used longest ago, nil if all are
@@ -173,6 +222,9 @@ func (e *Engine) giveUp(env *environment) {
 func (e *Engine) clear(env *environment) {
 	if err := errors.Join(os.RemoveAll(env.templates), env.release()); err != nil {
 		e.cfg.Log.Warn("cannot clear what an environment needed", "image", env.key.image, "error", err)
+	}
+	if env.trust != nil {
+		e.unpin(env.trust)
 	}
 }
 
@@ -216,9 +268,9 @@ func offline(own map[string]string) map[string]string {
 }
 
 // variables are those of an environment's programs, the image's left out.
-func (e *Engine) variables(job *execution.Job) map[string]string {
+func (e *Engine) variables(job *execution.Job, t *trust) map[string]string {
 	if job.Permissions.Network.Blocked() {
 		return offline(job.BaseEnv)
 	}
-	return e.networks.env(job.BaseEnv, len(job.BoundSecrets) > 0)
+	return e.networks.env(job.BaseEnv, t.file(len(job.BoundSecrets) > 0))
 }

@@ -125,8 +125,12 @@ func (n Sandboxes) ForkFiles(ctx context.Context, from, to runtime.ID) (err erro
 // linkParts gives a sandbox's folder the record of what another one is made of, unless
 // it has one.
 func linkParts(src, dst string) error {
-	for _, name := range []string{guestFile, imageFile} {
-		if err := os.Link(filepath.Join(src, name), filepath.Join(dst, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+	for _, name := range []string{guestFile, imageFile, trustMark} {
+		err := os.Link(filepath.Join(src, name), filepath.Join(dst, name))
+		if errors.Is(err, fs.ErrExist) || name == trustMark && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,9 @@ func (e *Engine) Install(ctx context.Context, in Installation, upper *os.File) (
 			err = late
 		}
 	}()
-	inst, err := e.networks.Create(ctx, runtime.Spec{ID: runtime.NewID(), Rootfs: in.Image.Rootfs, Limits: in.Limits, Labels: map[string]string{"packages": in.Image.Name}})
+	t := e.pin()
+	defer e.unpin(t)
+	inst, err := e.networks.Create(ctx, runtime.Spec{ID: runtime.NewID(), Rootfs: in.Image.Rootfs, Limits: in.Limits, Guest: t.guest, Labels: map[string]string{"packages": in.Image.Name}})
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (e *Engine) Install(ctx context.Context, in Installation, upper *os.File) (
 		return fault.Wrap(fault.Unavailable, err, "programs cannot run as root in a sandbox of this server: "+err.Error())
 	}
 	for _, argv := range in.Programs {
-		if err := e.installWith(ctx, c, in, argv); err != nil {
+		if err := e.installWith(ctx, c, in, argv, e.networks.env(in.Variables, t.file(false))); err != nil {
 			return err
 		}
 	}
@@ -119,13 +121,12 @@ func copyUpper(ctx context.Context, from upperWriter, to io.Writer, most int64) 
 	return errors.Join(late, err)
 }
 
-// installWith runs one program of an installation.
-func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installation, argv []string) error {
+// installWith runs one program of an installation, with variables of ours.
+func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installation, argv []string, ours map[string]string) error {
 	env := maps.Clone(in.Image.Env)
 	if env == nil {
 		env = map[string]string{}
 	}
-	ours := e.networks.env(in.Variables, false)
 	maps.Copy(env, ours)
 	var list []string
 	for name, value := range env {

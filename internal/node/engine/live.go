@@ -25,6 +25,7 @@ type liveSandbox struct {
 	image   map[string]string // its variables
 	release func() error      // of the image
 	link    *link             // nil without a network
+	trusted string            // file of the certificates that it trusts besides its image's; "" for none
 	memory  memoryGuard
 
 	lock   chan struct{}  // held, by having sent, while process 1 is called or client is set
@@ -109,7 +110,7 @@ func (a *liveSandbox) CloseGuest() error {
 
 // Environ implements sandboxes.Live.
 func (a *liveSandbox) Environ(variables map[string]string) []string {
-	return a.engine.environ(a.image, variables, a.recipe.Connected)
+	return a.engine.environ(a.image, variables, a.recipe.Connected, a.trusted)
 }
 
 // Done implements sandboxes.Live.

@@ -17,7 +17,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/egress"
 	"github.com/atoll-run/atoll/internal/node/netns"
 	"github.com/atoll-run/atoll/internal/node/warm"
@@ -82,18 +81,18 @@ func (n *networks) admit(bound bool) error {
 	return nil
 }
 
-// env are the variables of an environment with a network, which may trust the
-// installation's authority.
-func (n *networks) env(own map[string]string, bound bool) map[string]string {
+// env are the variables of an environment with a network, whose sandboxes also trust the
+// certificates of a file in the guest's folder; "" for none.
+func (n *networks) env(own map[string]string, trusted string) map[string]string {
 	all := maps.Clone(n.cfg.Env)
-	if all == nil && !bound {
+	if all == nil && trusted == "" {
 		return own
 	}
-	if bound {
+	if trusted != "" {
 		if all == nil {
 			all = map[string]string{}
 		}
-		maps.Copy(all, guest.TrustVariables(wire.BoundCAFile))
+		maps.Copy(all, guest.TrustVariables(trusted))
 	}
 	maps.Copy(all, own)
 	return all

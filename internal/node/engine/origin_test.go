@@ -15,11 +15,11 @@ func TestLinkGuestConcurrently(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 50 {
-		h := &host{disk: t.TempDir(), guest: guest}
+		h := &host{disk: t.TempDir()}
 		var g sync.WaitGroup
 		for i := range 8 {
 			g.Go(func() {
-				if err := h.linkGuest(filepath.Join(h.disk, strconv.Itoa(i))); err != nil {
+				if err := h.linkGuest(guest, filepath.Join(h.disk, strconv.Itoa(i))); err != nil {
 					t.Error(err)
 				}
 			})

@@ -40,7 +40,7 @@ type Platform struct {
 	Guest string            // path of atoll-guest
 	State string            // folder of sandboxes' own folders, shared by all processes of one data folder
 	Disk  string            // the same on disk, for what is large or run from; "" for State
-	CA    []byte            // certificates that sandboxes with a network trust besides their image's, PEM
+	CA    []byte            // certificates that sandboxes with a network trust at first besides their image's, PEM
 	Bound []byte            // the authority's for sandboxes with bound secrets, PEM; nil where there can be none
 	Files map[string][]byte // more of the guest's folder, by name
 	Name  string            // this process's part of it: a server's is Server, a command's NewName()
@@ -101,7 +101,9 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 			_ = os.Remove(p.State) // unless others are in it
 		}
 	}()
-	guestImage, err := writeGuest(p)
+	base := p
+	base.CA = nil // what has no network needs none
+	guestImage, err := writeGuest(base)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +116,17 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 		alone = p.sweepOther(ctx, guestImage, name) && alone
 	}
 	if alone {
-		removeStaleGuests(p.Disk, guestImage)
+		removeStaleGuests(p.Disk, "", guestImage)
 	}
 	h, err := newHost(ctx, p, guestImage, p.Name)
 	if err != nil {
 		return nil, err
 	}
+	removeStaleGuests(p.Disk, "-"+p.Name, guestImage)
 	if _, err := h.sweep(ctx, p.Log); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	if err := h.dropGuests(guestImage); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
@@ -207,10 +213,15 @@ func (p Platform) trySweepOther(ctx context.Context, guestImage, name string) (g
 	return true, errors.Join(err, h.close())
 }
 
-// removeStaleGuests removes the guest's images of earlier versions and what a
-// crash left of writing one. No other process may be using them.
-func removeStaleGuests(dir, current string) {
-	for _, pattern := range []string{"guest-*.erofs", ".erofs-*"} {
+// removeStaleGuests removes guest images of earlier versions and certificates, and what a
+// crash left of writing one. No other process may be using them. With a suffix, it removes those
+// images only whose names end so.
+func removeStaleGuests(dir, suffix, current string) {
+	patterns := []string{"guest-*" + suffix + ".erofs"}
+	if suffix == "" {
+		patterns = append(patterns, ".erofs-*")
+	}
+	for _, pattern := range patterns {
 		files, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is right
 		for _, f := range files {
 			if f != current {
@@ -420,7 +431,8 @@ func (h *host) close() error {
 const daemonName = "atoll-guestd"
 
 // writeGuest writes the small image that holds the guest and its hooks, named
-// by what is in it, so that sandboxes of an earlier version keep theirs.
+// by what is in it, so that sandboxes of an earlier version keep theirs. One with certificates of
+// the operator is this process's alone, which removes it when it needs it no more.
 func writeGuest(p Platform) (string, error) {
 	binary, err := os.ReadFile(p.Guest)
 	if err != nil {
@@ -453,7 +465,11 @@ func writeGuest(p Platform) (string, error) {
 		fmt.Fprintf(hash, "%s %d\n", name, len(files[name].Data))
 		hash.Write(files[name].Data)
 	}
-	path := filepath.Join(p.Disk, "guest-"+hex.EncodeToString(hash.Sum(nil))[:16]+".erofs")
+	name := "guest-" + hex.EncodeToString(hash.Sum(nil))[:16]
+	if len(p.CA) > 0 {
+		name += "-" + p.Name
+	}
+	path := filepath.Join(p.Disk, name+".erofs")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

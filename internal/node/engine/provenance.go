@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -31,27 +32,27 @@ func digest(path string) (string, error) {
 
 // keepProvenance notes what a sandbox is made of, of which a later version of this
 // program may have another.
-func (h *host) keepProvenance(id runtime.ID, img *image.Image) error {
-	if err := h.linkGuest(filepath.Join(h.sandboxDir(id), guestFile)); err != nil {
+func (h *host) keepProvenance(id runtime.ID, img *image.Image, guest string) error {
+	if err := h.linkGuest(guest, filepath.Join(h.sandboxDir(id), guestFile)); err != nil {
 		return err
 	}
 	return replaceFile(filepath.Join(h.sandboxDir(id), imageFile), []byte(img.Digest))
 }
 
-// linkGuest gives the guest's image another name. The folder of this process is a
+// linkGuest gives a guest image another name. The folder of this process is a
 // mount of its own, so there is a copy in it, which the first call makes. Two calls must not
 // make it at the same time: a link to a file fails that another one replaces meanwhile.
-func (h *host) linkGuest(to string) error {
+func (h *host) linkGuest(guest, to string) error {
 	h.guestCopy.Lock()
 	defer h.guestCopy.Unlock()
-	shared := filepath.Join(h.disk, filepath.Base(h.guest))
+	shared := filepath.Join(h.disk, filepath.Base(guest))
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
 	if err := os.Link(shared, to); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	data, err := os.ReadFile(h.guest)
+	data, err := os.ReadFile(guest)
 	if err != nil {
 		return err
 	}
@@ -61,12 +62,17 @@ func (h *host) linkGuest(to string) error {
 	return os.Link(shared, to)
 }
 
-// dropGuests removes copies of the guest's image that no sandbox has.
-func (h *host) dropGuests() error {
+// dropGuests removes copies of guest images that no sandbox has, except those of keep.
+func (h *host) dropGuests(keep ...string) error {
+	h.guestCopy.Lock()
+	defer h.guestCopy.Unlock()
 	all, err := filepath.Glob(filepath.Join(h.disk, "guest-*.erofs"))
 	errs := []error{err}
 	for _, path := range all {
 		var st unix.Stat_t
+		if slices.ContainsFunc(keep, func(other string) bool { return filepath.Base(other) == filepath.Base(path) }) {
+			continue
+		}
 		if unix.Lstat(path, &st) == nil && st.Nlink == 1 {
 			errs = append(errs, os.Remove(path))
 		}

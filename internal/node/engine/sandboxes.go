@@ -121,12 +121,19 @@ func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.
 	if err := n.e.host.removeCheckpoint(r.ID); err != nil {
 		return nil, err
 	}
+	t := n.e.pin()
+	defer n.e.unpin(t)
 	var inst runtime.Instance
 	if err := n.withMounts(ctx, r, func(mounts []runtime.Mount) (err error) {
-		if err := n.e.host.keepProvenance(r.ID, img); err != nil {
+		spec := n.spec(r, img, mounts)
+		spec.Guest = n.e.host.guest
+		if r.Connected {
+			spec.Guest = t.guest
+		}
+		if err := errors.Join(n.e.host.keepProvenance(r.ID, img, spec.Guest), n.markTrust(r.ID, r.Connected, t)); err != nil {
 			return fmt.Errorf("note what %s is made of: %w", r.ID, err)
 		}
-		if inst, err = n.runtime(r).Create(ctx, n.spec(r, img, mounts)); err == nil {
+		if inst, err = n.runtime(r).Create(ctx, spec); err == nil {
 			undo = append(undo, func() error { return inst.Destroy(context.WithoutCancel(ctx)) })
 		}
 		return err
@@ -236,7 +243,7 @@ func (n Sandboxes) Remove(ctx context.Context, id runtime.ID) error {
 	if err := n.e.host.unmount(id); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(n.e.host.socketFolder(id)), disk.RemoveTree(n.e.host.sandboxDir(id)))
+	return errors.Join(os.RemoveAll(n.e.host.socketFolder(id)), disk.RemoveTree(n.e.host.sandboxDir(id)), n.e.dropGuests())
 }
 
 // makeFolders creates the folders of a sandbox and returns their mounts. size limits their bytes,
@@ -294,7 +301,7 @@ func (h *host) socketFolder(id runtime.ID) string {
 
 func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Instance, release func() error) *liveSandbox {
 	a := &liveSandbox{
-		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), lock: make(chan struct{}, 1),
+		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), trusted: n.trustFile(r.ID), lock: make(chan struct{}, 1),
 	}
 	a.link.own(r.Tenant)
 	a.memory = memoryGuard{inst: inst, limit: r.Limits.Memory, guest: a.Guest}
@@ -302,10 +309,11 @@ func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Insta
 	return a
 }
 
-// environ is the environment of a program in a named sandbox.
-func (e *Engine) environ(image, variables map[string]string, connected bool) []string {
+// environ is the environment of a program in a named sandbox, which trusts the certificates of a
+// file in the guest's folder besides its image's.
+func (e *Engine) environ(image, variables map[string]string, connected bool, trusted string) []string {
 	if connected {
-		variables = e.networks.env(variables, e.networks.cfg.Egress.Authority != nil)
+		variables = e.networks.env(variables, trusted)
 	} else {
 		variables = offline(variables)
 	}

@@ -27,6 +27,18 @@ type demand struct {
 
 func (d *demand) target() int { return max(d.base, min(max(d.wanted, d.learned), d.limit)) }
 
+// add adds the demand for a kind that this one takes the place of.
+func (d *demand) add(old demand) {
+	d.base, d.limit, d.wanted = max(d.base, old.base), max(d.limit, old.limit), max(d.wanted, old.wanted)
+	d.learned = max(d.learned, old.learned)
+	if d.peak.Before(old.peak) {
+		d.peak = old.peak
+	}
+	if d.last.Before(old.last) {
+		d.last = old.last
+	}
+}
+
 // claimed learns from a claim, after which so many items are left, less than 0 if
 // claims wait. A burst of claims shows in lag long before it has used up what is
 // ready, and half as much again is kept for the next. A claim that found nothing ready

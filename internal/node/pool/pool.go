@@ -235,6 +235,27 @@ func (p *Pool[K, I]) Drop(key K) {
 	p.trim(k)
 }
 
+// Replace keeps items of another kind ready in place of those of a kind, as many as its demand
+// asks for, and destroys those that are ready. Claims that wait for one are still served.
+func (p *Pool[K, I]) Replace(from, to K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.kinds[from]
+	if p.closed || old == nil {
+		return
+	}
+	k := p.kind(to)
+	k.kept = k.kept || old.kept
+	k.demand.add(old.demand)
+	if !k.made {
+		k.memory, k.light = old.memory, old.light
+	}
+	old.kept, old.demand = false, demand{}
+	p.trim(old)
+	p.trim(k)
+	p.schedule()
+}
+
 // kind returns the state of a key. p.mu is held.
 func (p *Pool[K, I]) kind(key K) *kind[K, I] {
 	k := p.kinds[key]

@@ -503,3 +503,29 @@ func TestAPoolThatAnswersMissesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestReplaceMovesDemandToAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := open(m, 1)
+		defer p.Close()
+		p.Keep("old", 1, 4)
+		p.Expect("old", 3, 4)
+		m.ready(t, "old", 3)
+		p.Replace("old", "new")
+		m.ready(t, "new", 3)
+		if old, n := m.count("old"), m.alive(); old != 3 || n != 3 {
+			t.Errorf("%d items of the former kind were made, and %d of both are alive", old, n)
+		}
+		if len(p.kinds) != 1 {
+			t.Errorf("the pool knows %d kinds", len(p.kinds))
+		}
+		p.Replace("unknown", "new")
+		item, hit, err := p.Claim(t.Context(), "new")
+		if err != nil || !hit || item.key != "new" {
+			t.Fatalf("the claim got %+v, %t, %v", item, hit, err)
+		}
+		defer item.Destroy(t.Context())
+		m.ready(t, "new", 3)
+	})
+}

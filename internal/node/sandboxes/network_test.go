@@ -2,7 +2,6 @@ package sandboxes_test
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -70,8 +69,6 @@ func world(t *testing.T) (m *machine, url string, at netip.Prefix) {
 		c.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(host, 32), Port: port}}
 		c.Network.Egress.Resolver = names(host)
 		c.Network.Egress.Authority = authority
-		c.Network.Egress.Roots = x509.NewCertPool()
-		c.Network.Egress.Roots.AddCert(server.Certificate())
 	})
 	return m, fmt.Sprintf("https://example.com:%d/", port), netip.PrefixFrom(host, 32)
 }
@@ -196,4 +193,75 @@ for i in $(seq 100); do grep -q hello log 2>/dev/null && exit 0; sleep 0.1; done
 		t.Errorf("the loop gets %q, %v", out, err)
 	}
 	m.shell(p, "s", "x", `for i in $(seq 100); do grep -q hello log && exit 0; sleep 0.1; done; exit 1`)
+}
+
+// TestCertificatesOfANamedSandbox: a named sandbox keeps the certificates that it started with, also
+// through sleep and in forks, until it restarts.
+func TestCertificatesOfANamedSandbox(t *testing.T) {
+	t.Parallel()
+	for name, authority := range map[string]bool{"with the installation's authority": true, "without it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, url, at := world(t)
+			p := m.caller("a", func(p *tenant.Principal) {
+				p.Tenant.NetworkEnabled = true
+				p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}, AllowedCIDRs: []netip.Prefix{at}}
+			})
+			var ca []byte
+			before := m.network
+			m.network = func(c *engine.Config) {
+				before(c)
+				if ca = c.CA; !authority {
+					c.Network.Egress.Authority = nil
+				}
+				c.CA = nil
+			}
+			m.restart()
+			variables := func(name string) bool {
+				return strings.Contains(m.shell(p, "s", name, "env"), "NODE_EXTRA_CA_CERTS=") &&
+					m.shell(p, "s", name, `test -s "$NODE_EXTRA_CA_CERTS" && test -s "$SSL_CERT_FILE" && echo there`) == "there"
+			}
+			m.ensure(p, "s", "x", nil)
+			if err := m.engine.SetCA(ca); err != nil {
+				t.Fatal(err)
+			}
+			m.ensure(p, "s", "y", nil)
+			if x, y := m.fetch(p, "x", url), m.fetch(p, "y", url); x != "refused" || y != "hello" {
+				t.Errorf("after the change the old sandbox printed %q and the new one %q", x, y)
+			}
+			if x, y := variables("x"), variables("y"); x != authority || !y {
+				t.Errorf("the variables of certificates: %t in the old sandbox, %t in the new one", x, y)
+			}
+			m.sleep(p, "s", "x")
+			if got := m.fetch(p, "x", url); got != "refused" {
+				t.Errorf("woken, the old sandbox printed %q", got)
+			}
+			if _, err := m.Restart(t.Context(), p, "s", "x"); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.fetch(p, "x", url); got != "hello" || !variables("x") {
+				t.Errorf("restarted, the old sandbox printed %q", got)
+			}
+			if err := m.engine.SetCA(nil); err != nil {
+				t.Fatal(err)
+			}
+			forks, err := m.Fork(t.Context(), p, "s", "y", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.fetch(p, forks[0].Name, url); got != "hello" || !variables(forks[0].Name) {
+				t.Errorf("a fork of a sandbox with the certificates printed %q", got)
+			}
+			for _, name := range []string{"x", "y", forks[0].Name} {
+				if err := m.Destroy(t.Context(), p, "s", name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dir := range []string{filepath.Join(m.dir, "state"), filepath.Join(m.dir, "state", engine.Server)} {
+				if images, err := filepath.Glob(filepath.Join(dir, "guest-*-"+engine.Server+".erofs")); err != nil || len(images) > 0 {
+					t.Errorf("guest images with the certificates are left: %q, %v", images, err)
+				}
+			}
+		})
+	}
 }

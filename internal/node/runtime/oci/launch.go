@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func (e entry) join(cmd *exec.Cmd) {
 
 // launch starts the sandbox and returns the process id of its guest.
 func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.Group) (pid int, err error) {
-	for _, path := range []*string{&spec.Rootfs.Image, &spec.Rootfs.Tree} {
+	for _, path := range []*string{&spec.Rootfs.Image, &spec.Rootfs.Tree, &spec.Guest} {
 		if *path != "" {
 			if *path, err = hostPath(*path); err != nil {
 				return 0, err
@@ -87,7 +88,7 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 		defer join.close()
 	} // else the runtime has the group's name, and insists on finding it empty
 	err = onThread(func() error {
-		images := []string{r.cfg.Guest}
+		images := []string{cmp.Or(spec.Guest, r.cfg.Guest)}
 		if spec.Rootfs.Image != "" {
 			images = append(images, spec.Rootfs.Image)
 		}

@@ -108,6 +108,15 @@ func (r *Runtime) Close() error {
 	return errors.Join(append(errs, r.dir.Close())...)
 }
 
+// Forget unmounts an image that no new sandbox uses. Those that use it keep it.
+func (r *Runtime) Forget(image string) error {
+	path, err := hostPath(image)
+	if err != nil {
+		return err
+	}
+	return r.stage.forget(path)
+}
+
 // Name implements runtime.Runtime.
 func (r *Runtime) Name() string { return "oci" }
 

@@ -132,13 +132,44 @@ func (s *stage) mountImage(path string) (string, error) {
 		return "", err
 	}
 	s.images[path] = m
-	if old != nil { // it was replaced by another file; sandboxes that use it keep it
-		if err := unix.Unmount(old.dir, unix.MNT_DETACH); err != nil {
-			return "", fmt.Errorf("unmount the image that was at %s: %w", path, err)
+	if old != nil { // it was replaced by another file
+		if err := unmount(old, path); err != nil {
+			return "", err
 		}
-		os.Remove(old.dir)
 	}
 	return m.dir, nil
+}
+
+// unmount unmounts an image in the stage. Sandboxes that use it keep it.
+func unmount(m *imageMount, path string) error {
+	if err := unix.Unmount(m.dir, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount the image that was at %s: %w", path, err)
+	}
+	os.Remove(m.dir)
+	return nil
+}
+
+// forget unmounts the image at a path, if it is mounted.
+func (s *stage) forget(path string) error {
+	return onThread(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m := s.images[path]
+		if m == nil {
+			return nil
+		}
+		if err := unix.Unshare(unix.CLONE_FS); err != nil { // setns asks for it
+			return fmt.Errorf("leave the process's root: %w", err)
+		}
+		if err := unix.Setns(int(s.ns.Fd()), unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("enter the stage: %w", err)
+		}
+		if err := unmount(m, path); err != nil {
+			return err
+		}
+		delete(s.images, path)
+		return nil
+	})
 }
 
 // onThread calls f on an operating system thread that ends afterwards, so that

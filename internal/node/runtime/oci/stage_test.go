@@ -175,3 +175,25 @@ func TestFoldersBelowTheStageAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAForgottenImageIsUnmounted(t *testing.T) {
+	s := openTestStage(t)
+	path := filepath.Join(t.TempDir(), "image.erofs")
+	writeImage(t, path, "first")
+	if got := content(t, s, path); got != "first" {
+		t.Errorf("the image holds %q", got)
+	}
+	mounted := s.images[path].dir
+	if err := s.forget(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.run(func() error { _, err := os.Stat(mounted); return err }); !os.IsNotExist(err) || len(s.images) != 0 {
+		t.Errorf("it is still mounted at %s: %v", mounted, err)
+	}
+	if err := s.forget(path); err != nil {
+		t.Errorf("forget it again: %v", err)
+	}
+	if got := content(t, s, path); got != "first" {
+		t.Errorf("used again, the image holds %q", got)
+	}
+}
