@@ -177,7 +177,7 @@ func TestWithoutBoundSecretsNothingIsIntercepted(t *testing.T) {
 	}{
 		"its host":     {"api.example.com", true, "1\n/.atoll/bound-ca.pem\n"},
 		"another host": {"other.example.com", true, "0\n/.atoll/bound-ca.pem\n"},
-		"no secret":    {"api.example.com", false, "0\n\n"},
+		"no secret":    {"api.example.com", false, "0\n/.atoll/ca.pem\n"},
 	} {
 		j := boundJob(here, execution.Bash)
 		if !c.bound {
