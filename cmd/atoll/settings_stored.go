@@ -21,8 +21,9 @@ func (a *cli) storedSettings() []*cobra.Command {
 Stored settings are in the records, so all servers of an installation share them
 and apply a change within 5 seconds. They come before flags, variables and the
 file. These can be stored: %s.
-The value of sandbox_ca_bundle is a PEM file on this machine. The records keep its
-certificates for all servers, so later changes of the file have no effect.
+The values of sandbox_ca_bundle and webhook_ca are PEM files on this machine. The
+records keep their certificates for all servers, so later changes of the files have
+no effect.
 
 The command writes to the records directly, so it runs on a server's machine, as
 root or as the user of the server, with the server's settings. The policy events
@@ -69,7 +70,7 @@ of the tenant operator record every change.`
 			Use: "set NAME VALUE", Short: "Change a setting of all running servers", Args: cobra.ExactArgs(2),
 			Example: `  atoll config set model_allow 127.0.0.1,10.0.0.7
   atoll config set cors_origins https://app.example.com
-  atoll config set sandbox_ca_bundle /etc/ssl/private/company-ca.pem`,
+  atoll config set sandbox_ca_bundle company-ca.pem`,
 		}, func(ctx context.Context, cfg *config.Config, args []string) error {
 			return a.setSetting(ctx, cfg, args[0], &args[1])
 		}),

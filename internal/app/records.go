@@ -173,18 +173,14 @@ func (s *Server) openStorage(ctx context.Context) (err error) {
 // openWebhooks makes what delivers webhooks.
 func (s *Server) openWebhooks(context.Context) (err error) {
 	cfg := s.cfg.Settings
-	var authorities *x509.CertPool
 	if cfg.WebhookCA != "" {
-		if authorities, err = x509.SystemCertPool(); err != nil {
-			return err
-		}
-		pem, err := os.ReadFile(cfg.WebhookCA)
-		if err != nil {
+		if s.configuredWebhookCA, err = os.ReadFile(cfg.WebhookCA); err != nil {
 			return fmt.Errorf("webhook_ca: %w", err)
 		}
-		if !authorities.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("webhook_ca: %s has no certificate", cfg.WebhookCA)
-		}
+	}
+	authorities, err := withSystem(s.configuredWebhookCA)
+	if err != nil {
+		return fmt.Errorf("webhook_ca: %s: %w", cfg.WebhookCA, err)
 	}
 	s.webhooks, err = webhook.New(webhook.Config{
 		Version: s.cfg.Version, MaxOutput: int64(cfg.MaxOutput), RootCAs: authorities, Allow: cfg.WebhookAllow,
@@ -196,6 +192,18 @@ func (s *Server) openWebhooks(context.Context) (err error) {
 	s.later(func(context.Context) error { s.webhooks.Close(); return nil })
 	s.allow.webhooks = s.webhooks.Allowed()
 	return nil
+}
+
+// withSystem is the machine's authorities with those of a bundle; nil, for the machine's, if it is empty.
+func withSystem(bundle []byte) (*x509.CertPool, error) {
+	if len(bundle) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(bundle) {
+		err = errors.New("it has no certificate")
+	}
+	return pool, err
 }
 
 // prompt is the record of executions; it has webhooks delivered as soon as the

@@ -97,10 +97,12 @@ type Server struct {
 	misfit       atomic.Pointer[error]
 	beaten       atomic.Pointer[error] // of the last renewal of this server's entry
 
-	disk          *disk.Guard
-	db            *store.DB
-	applied       applied // settings; after Open, of the loop that openSettings starts
-	configuredCA  []byte  // the bundle of sandbox_ca_bundle as this server is configured
+	disk    *disk.Guard
+	db      *store.DB
+	applied applied // settings; after Open, of the loop that openSettings starts
+
+	configuredCA, configuredWebhookCA []byte // bundles of sandbox_ca_bundle and webhook_ca as this server is configured
+
 	refusals      *audit.Refusals
 	trail         *ratelimit.Trail
 	box           *seal.Box

@@ -45,6 +45,17 @@ var storable = []stored{
 		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until they start anew: 'atoll sandbox restart NAME'",
 	},
 	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.webhooks.Set(l) }),
+	{
+		name: "webhook_ca", file: true, parse: readBundle,
+		configured: func(s *Server) value { return value{s.cfg.Settings.WebhookCA, s.configuredWebhookCA} },
+		apply: func(s *Server, v value) error {
+			authorities, err := withSystem(v.content)
+			if err == nil {
+				s.webhooks.SetRootCAs(authorities)
+			}
+			return err
+		},
+	},
 }
 
 // sandboxCA is the setting of the certificates that sandboxes trust.

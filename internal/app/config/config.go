@@ -62,7 +62,7 @@ type Config struct {
 	NATSReplicas        int `group:"Records" name:"nats_replicas" default:"0" shown:"1 for new streams; existing streams keep theirs" help:"Copies that a NATS cluster keeps of each stream, 1 to 5: 3 survives the loss of one NATS server. Needs nats."`
 
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private or this machine's, separated by commas."`
-	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
+	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's. Atoll reads it at the start; 'atoll config set' replaces it while servers run."`
 
 	ModelAllow    List          `group:"Models" name:"model_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where providers of models may be although they are private or this machine's, separated by commas, such as 127.0.0.1 for a server of models on this machine. They may be reached by plain HTTP."`
 	ModelsFile    string        `group:"Models" name:"models_file" default:"" shown:"none" help:"YAML file that declares models, see models.md; read again when it, or a file with a key that it names, changes. Every gateway of an installation needs the same."`
@@ -102,7 +102,7 @@ type Config struct {
 	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
 
 	NetworkAllow           List          `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy holds the address too; separated by commas, such as 10.0.0.7:5432."`
-	SandboxCA              string        `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`
+	SandboxCA              string        `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS. Atoll reads it at the start; 'atoll config set' replaces it while servers run."`
 	PipIndex               string        `group:"Network" name:"pip_index" default:"" shown:"none" secret:"true" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
 	NPMRegistry            string        `group:"Network" name:"npm_registry" default:"" shown:"none" secret:"true" help:"URL of an npm registry, likewise."`
 	AptArchive             string        `group:"Network" name:"apt_archive" default:"" shown:"none" secret:"true" help:"URL of a mirror of Debian's archive, such as http://mirror.example.com/debian: the folder that has dists and pool. apt of sandboxes with a network then asks the server in place of Debian's own hosts, likewise."`

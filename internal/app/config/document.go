@@ -29,7 +29,7 @@ A later source wins.
 | configuration file | ~pool_size: 4~ | YAML. ~--config~ or ~ATOLL_CONFIG~ names it; without them, Atoll reads ~` + DefaultFile + `~ if it exists and is readable. |
 | environment | ~ATOLL_POOL_SIZE=4~ | An empty variable counts as unset. |
 | flag | ~--pool-size 4~ | Of ~atoll serve~, ~atoll run~ and the other commands that use the setting. |
-| stored | ~atoll config set model_allow …~ | Only ~model_allow~, ~mcp_allow~, ~webhook_allow~ and ~cors_origins~. A stored value applies to all running servers until ~atoll config unset~ removes it. |
+| stored | ~atoll config set model_allow …~ | Only ~cors_origins~, ~mcp_allow~, ~model_allow~, ~sandbox_ca_bundle~, ~webhook_allow~ and ~webhook_ca~. A stored value applies to all running servers until ~atoll config unset~ removes it. |
 
 ~~~yaml
 listen: 127.0.0.1:8080

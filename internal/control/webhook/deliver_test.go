@@ -322,3 +322,23 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("tried %t, %v", tried, err)
 	}
 }
+
+func TestAuthoritiesChange(t *testing.T) {
+	url, got, roots := receiver(t, ok)
+	c := client(t, Config{Allow: []string{"example.com"}})
+	for _, step := range []struct {
+		roots     *x509.CertPool
+		delivered bool
+	}{{nil, false}, {roots, true}, {nil, false}} {
+		c.SetRootCAs(step.roots)
+		tried, err := c.Deliver(t.Context(), ended(url, ""))
+		if !tried || (err == nil) != step.delivered {
+			t.Errorf("with the authority: %t; tried: %t, %v", step.delivered, tried, err)
+		}
+		if step.delivered {
+			<-got
+		} else if err != nil && !strings.Contains(err.Error(), "webhook_ca") {
+			t.Errorf("the error names no setting: %v", err)
+		}
+	}
+}

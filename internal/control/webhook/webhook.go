@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -53,6 +54,8 @@ type Client struct {
 	http   *http.Client
 	memory *memory
 	now    func() time.Time
+
+	transport atomic.Pointer[http.Transport]
 }
 
 // New returns a Client. It fails when Config.Allow cannot be understood.
@@ -68,30 +71,49 @@ func New(cfg Config) (*Client, error) {
 		cfg.Resolver = net.DefaultResolver
 	}
 	c := &Client{cfg: cfg, allow: allow, memory: newMemory(maxMemory), now: time.Now}
+	c.transport.Store(c.transportFor(cfg.RootCAs))
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy: nil, // a proxy would connect where this process may not
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return c.allow.Dial(ctx, c.cfg.Resolver, network, address)
-			},
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true,
-			MaxIdleConns:           64,
-			MaxIdleConnsPerHost:    4,
-			IdleConnTimeout:        30 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-		},
+		Transport:     current{c},
 	}
 	return c, nil
+}
+
+// transportFor connects to receivers that these authorities certify.
+func (c *Client) transportFor(roots *x509.CertPool) *http.Transport {
+	return &http.Transport{
+		Proxy: nil, // a proxy would connect where this process may not
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return c.allow.Dial(ctx, c.cfg.Resolver, network, address)
+		},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// current is the transport of a client for the authorities of now.
+type current struct{ *Client }
+
+// RoundTrip implements http.RoundTripper.
+func (c current) RoundTrip(r *http.Request) (*http.Response, error) {
+	return c.transport.Load().RoundTrip(r)
+}
+
+// SetRootCAs changes Config.RootCAs while the client is in use. Attempts under way keep theirs.
+func (c *Client) SetRootCAs(roots *x509.CertPool) {
+	c.transport.Swap(c.transportFor(roots)).CloseIdleConnections()
 }
 
 // Allowed is what Config.Allow opens, for changes while the client is in use.
 func (c *Client) Allowed() outbound.List { return c.allow }
 
 // Close lets go of connections that are kept for later.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.transport.Load().CloseIdleConnections() }
 
 // Deliver makes one attempt to tell the receiver of e, with its output where
 // the record has it, about its end. It is nil once the receiver has answered

@@ -150,8 +150,8 @@ type Spec struct {
 	// Shared lets the guest keep several programs apart in it, that come one after
 	// another: guest.Client.Renew.
 	Shared bool
-	// Guest is another image of the guest than the runtime's, for a checkpoint of
-	// a sandbox that had it; "" for the runtime's.
+	// Guest is another image of the guest than the runtime's, with certificates or for a
+	// checkpoint of a sandbox that had it; "" for the runtime's.
 	Guest string
 	// Sockets lets what may open a Unix socket in one of Mounts connect to it.
 	// Under gVisor nothing else would.
