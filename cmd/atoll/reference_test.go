@@ -68,7 +68,7 @@ func writeCommand(w io.Writer, c *cobra.Command, level int) {
 // writeFlags lists a command's flags without settings, which have a page of their own.
 func writeFlags(w io.Writer, flags *pflag.FlagSet) {
 	settings := map[string]bool{"help": true}
-	for _, s := range append(config.Settings(), config.Renamed()...) {
+	for _, s := range config.Settings() {
 		settings[s.Flag] = true
 	}
 	header := "\n| flag | default | meaning |\n| --- | --- | --- |\n"

@@ -52,20 +52,7 @@ func addSettings(cmd *cobra.Command, groups ...string) *settings {
 			_ = flags.MarkHidden(setting.Flag)
 		}
 	}
-	for _, old := range config.Renamed() {
-		flags.Var(renamedFlag{old}, old.Flag, "")
-		_ = flags.MarkHidden(old.Flag) // it exists: it was added on the line above
-	}
 	return s
-}
-
-// renamedFlag refuses a flag under its old name.
-type renamedFlag struct{ config.Setting }
-
-func (renamedFlag) String() string { return "" }
-func (renamedFlag) Type() string   { return "value" }
-func (f renamedFlag) Set(string) error {
-	return f.RenamedError(func(s config.Setting) string { return "--" + s.Flag })
 }
 
 // given is a flag that is kept as it was written; config parses it.

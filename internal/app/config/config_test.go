@@ -3,7 +3,6 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,22 +121,6 @@ func TestRefusals(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:0", "localhost:80", "[::1]:80", "127.3.2.1:80"} {
 		if _, err := Load(Sources{Getenv: env("ATOLL_LISTEN", listen)}); err != nil {
 			t.Errorf("%s: %v", listen, err)
-		}
-	}
-}
-
-func TestRenamedSettingsAreRefused(t *testing.T) {
-	for old, now := range map[string]string{"sandbox_spares": "standby_kernels", "sandbox_memories": "checkpoint_disk", "max_sandboxes": "max_machine_sandboxes"} {
-		want := old + " was renamed to " + now
-		if _, err := Load(Sources{File: file(t, old+": 1\n"), Getenv: env()}); err == nil || !strings.Contains(err.Error(), "line 1: "+want) {
-			t.Errorf("%s in the file: %v", old, err)
-		}
-		want = "ATOLL_" + strings.ToUpper(old) + " was renamed to ATOLL_" + strings.ToUpper(now)
-		if _, err := Load(Sources{Getenv: env("ATOLL_"+strings.ToUpper(old), "1")}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s in the environment: %v", old, err)
-		}
-		if !slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Name == now }) {
-			t.Errorf("there is no setting %s", now)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -72,10 +70,6 @@ func Markdown() string {
 			help += " Never printed."
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, cell(s.Shown), cell(help))
-	}
-	b.WriteString("\n## Former names\n\nAtoll rejects these names and tells you the new one.\n\n| former | now |\n| --- | --- |\n")
-	for _, old := range slices.Sorted(maps.Keys(renamed)) {
-		fmt.Fprintf(&b, "| `%s` | `%s` |\n", old, renamed[old])
 	}
 	b.WriteString(page(pageClients))
 	b.WriteString("\n<!-- Written by make generate from internal/app/config. -->\n")

@@ -54,7 +54,7 @@ func Load(src Sources) (*Config, error) {
 		return nil, err
 	}
 	var c Config
-	bad := renamedIn(src.Getenv)
+	var bad []error
 	given := map[string]bool{} // by Setting.Name
 	for _, s := range Settings() {
 		text, from := s.Default, "default"
@@ -151,8 +151,6 @@ func readFile(path string) (map[string]string, error) {
 	var bad []error
 	for name, node := range nodes {
 		switch {
-		case renamed[name] != "":
-			bad = append(bad, fmt.Errorf("%s, line %d: %w", path, node.Line, named(name).RenamedError(func(s Setting) string { return s.Name })))
 		case !known[name]:
 			bad = append(bad, fmt.Errorf("%s, line %d: there is no setting %q", path, node.Line, name))
 		case node.Kind == yaml.ScalarNode:

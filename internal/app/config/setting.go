@@ -51,8 +51,7 @@ func Settings() []Setting {
 		if enum := tag.Get("enum"); enum != "" {
 			s.Enum = strings.Split(enum, ",")
 		}
-		names := named(s.Name)
-		s.Env, s.Flag = names.Env, names.Flag
+		s.Env, s.Flag = "ATOLL_"+strings.ToUpper(s.Name), strings.ReplaceAll(s.Name, "_", "-")
 		if s.Shown == "" {
 			s.Shown = s.Default
 		}

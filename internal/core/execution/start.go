@@ -10,14 +10,6 @@ const (
 	StartCold Start = "cold" // the sandbox was made for the request
 )
 
-// StartOf returns StartWarm or StartCold.
-func StartOf(warm bool) Start {
-	if warm {
-		return StartWarm
-	}
-	return StartCold
-}
-
 // Starts lists every Start.
 var Starts = []Start{StartWarm, StartCold}
 

@@ -62,7 +62,6 @@ func decodeEndTurn(b []byte) (turn string, ok bool) {
 const (
 	logVersion  = 1
 	eventsEntry = 1 // events follow, each its length and stream and its data
-	endEntryV1  = 2 // a Result follows, as of result_v1.go
 	endEntry    = 3 // a Result follows
 )
 
@@ -89,6 +88,33 @@ func beginEvents(b []byte, first int64) []byte {
 
 func appendEvent(b []byte, code uint64, data []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(data))<<2|code), data...)
+}
+
+// decoder reads the numbers and data of events. After malformed input it returns zeros.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+// take returns the next n bytes, which stay part of the message.
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.b)) {
+		d.b, d.bad = nil, true
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.b, d.bad = nil, true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
 }
 
 // entry is a message of an output log.
@@ -125,9 +151,6 @@ func decodeEntry(b []byte) (entry, error) {
 			return entry{}, err
 		}
 		return entry{end: r}, errors.Join(inUTC(&r.StartedAt), inUTC(&r.CompletedAt))
-	case endEntryV1:
-		r := readResultV1(d)
-		return entry{end: &r}, errors.Join(d.err(), inUTC(&r.StartedAt), inUTC(&r.CompletedAt))
 	case eventsEntry:
 		seq := int64(d.uint())
 		if seq < 2 {

@@ -11,8 +11,7 @@ import (
 	"sync"
 )
 
-// Triggers and functions of the audit trail, as the migrations have them. The
-// names are the first group.
+// Triggers and functions of the audit trail in the migrations. The first group is the name.
 var (
 	triggersInSQL  = regexp.MustCompile(`(?s)CREATE TRIGGER (audit_\w+).*?;`)
 	bodiesInSQL    = regexp.MustCompile(`(?s)CREATE TRIGGER (audit_\w+).*?\nEND;`)
@@ -22,8 +21,7 @@ var (
 // rule is a part of the schema that keeps the trail from being changed.
 type rule struct{ name, text string }
 
-// rules are what the migrations make. A later migration that changes one has to
-// be named here.
+// rules returns the rules that the schema creates. If a later migration changes one, add its file here.
 func (p *pool) rules() ([]rule, error) {
 	var out []rule
 	read := func(file string, pattern *regexp.Regexp, text func(match []string) string) error {
@@ -39,11 +37,12 @@ func (p *pool) rules() ([]rule, error) {
 	whole := func(m []string) string { return words(m[0]) }
 	body := func(m []string) string { return words(m[2]) }
 	if !p.postgres {
-		return out, read("sqlite/00003_audit.sql", bodiesInSQL, whole)
+		return out, read("sqlite/00001_schema.sql", bodiesInSQL, whole)
 	}
-	err := cmp.Or(read("postgres/00001_tenancy.sql", functionsInSQL, body), read("postgres/00003_audit.sql", functionsInSQL, body),
-		// PostgreSQL names the events of a trigger in an order of its own.
-		read("postgres/00003_audit.sql", triggersInSQL, func(m []string) string { return sorted(m[0]) }))
+	const schema = "postgres/00001_schema.sql"
+	err := cmp.Or(read(schema, functionsInSQL, body),
+		// PostgreSQL lists the events of a trigger in a different order.
+		read(schema, triggersInSQL, func(m []string) string { return sorted(m[0]) }))
 	return out, err
 }
 
@@ -53,8 +52,8 @@ var knownRules = map[bool]func() ([]rule, error){
 	true:  sync.OnceValues(func() ([]rule, error) { return (&pool{postgres: true}).rules() }),
 }
 
-// Rules returns the names of the database's rules about the trail that are not
-// as the migrations have made them: missing, switched off or changed.
+// Rules returns the names of rules about the trail that are missing, disabled or changed in the
+// database.
 func (s *auditStore) Rules(ctx context.Context) ([]string, error) {
 	want, err := knownRules[s.db.Postgres()]()
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *auditStore) Rules(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(wrong)), nil
 }
 
-// rulesThere reads the rules that the database has now.
+// rulesThere reads the rules of the database.
 func (p *pool) rulesThere(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	read := func(query string, text func(string) string) error {
@@ -90,17 +89,17 @@ func (p *pool) rulesThere(ctx context.Context) (map[string]string, error) {
 		return out, read(`SELECT name, sql FROM sqlite_master WHERE type = 'trigger'`, func(sql string) string { return words(sql + ";") })
 	}
 	return out, cmp.Or(
-		// One of another name or with arguments is none of ours.
+		// Atoll's functions take no arguments.
 		read(`SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.pronargs = 0`, words),
 		read(`SELECT t.tgname::text, pg_get_triggerdef(t.oid, true) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 			WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND c.relnamespace = current_schema()::regnamespace`,
 			func(sql string) string { return sorted(sql + ";") }))
 }
 
-// words is a text without regard to how it is broken into lines.
+// words joins the lines of a text.
 func words(sql string) string { return strings.Join(strings.Fields(sql), " ") }
 
-// sorted is words without regard to their order.
+// sorted returns the words of a text in alphabetical order.
 func sorted(sql string) string {
 	all := strings.Fields(sql)
 	slices.Sort(all)

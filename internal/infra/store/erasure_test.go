@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"slices"
 	"strings"
 	"testing"
@@ -16,15 +17,23 @@ var keptTables = []string{"audit_rows", "audit_seals", "audit_members", "audit_u
 // endedTables lists the tables whose rows the purge deletes with their data outside the database.
 var endedTables = []string{"executions", "execution_metadata", "runs"}
 
-// TestErasure checks that deleting a tenant clears its rows, as all versions wrote them, from every
-// table. It fails for a new table that tenantRows lacks.
+// seedRows writes rows of the tenant ten_1 to each table.
+//
+//go:embed testdata/rows.sql
+var seedRows string
+
+// TestErasure checks that deleting a tenant clears its rows from every table. It fails for a new
+// table that tenantRows lacks.
 func TestErasure(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
-		c := fresh()
-		writeThrough(t, c, sources(t, c))
-		db := mustOpen(t, c)
+		db := mustOpen(t, fresh())
 		defer db.Close()
 		ctx := t.Context()
+		for query := range strings.SplitSeq(seedRows, ";\n") {
+			if _, err := db.SQL().ExecContext(ctx, query); err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+		}
 		exec := func(query string, args ...any) {
 			t.Helper()
 			if _, err := db.write.exec(ctx, query, args...); err != nil {

@@ -65,8 +65,6 @@ var executionTable = newTable("executions",
 	col("isolation", read|update, func(r *executionRow) any { return &r.Isolation }),
 	col("start", read|update, func(r *executionRow) any { return &r.Start }),
 	col("files", read|update, func(r *executionRow) any { return filesAt(&r.Files) }),
-	// Servers of the version before read it.
-	column[executionRow]{name: "warm", in: update, expr: "?", args: func(r *executionRow) []any { return []any{r.Start == execution.StartWarm} }},
 	// An executor's clock may be behind the one that wrote created_at.
 	column[executionRow]{
 		name: "completed_at", in: read | update, at: func(r *executionRow) any { return zeroTimeAt(&r.CompletedAt) },

@@ -23,7 +23,7 @@ func (c counted) do(context.Context, *batch) error {
 // TestFullQueueOfTheGone fills SQLite's queue with tasks whose callers have gone, when no caller
 // writes: the next one finds room, and nothing of the others is done.
 func TestFullQueueOfTheGone(t *testing.T) {
-	db := openWithCalls(t, filepath.Join(t.TempDir(), "atoll.db"), nil)
+	db := mustOpen(t, Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)})
 	t.Cleanup(func() { _ = db.Close() })
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -51,7 +51,7 @@ func (t ownedTask) owner() string { return t.of }
 // TestNeighborIsInTheNextBatch: a tenant with many callers has half of a batch in the queue, and a
 // neighbor's task comes right behind.
 func TestNeighborIsInTheNextBatch(t *testing.T) {
-	db := openWithCalls(t, filepath.Join(t.TempDir(), "atoll.db"), nil)
+	db := mustOpen(t, Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)})
 	t.Cleanup(func() { _ = db.Close() })
 	w := db.writer
 	w.turn <- struct{}{} // a long transaction

@@ -117,12 +117,6 @@ func Open(ctx context.Context, c Config) (_ *DB, err error) {
 		return nil, fmt.Errorf("write the built-in plans: %w", err)
 	}
 	db.writer = startWriter(db.write)
-	if db.path != "" {
-		if err := drainCallLog(ctx, db, c.Log); err != nil {
-			db.writer.close()
-			return nil, fmt.Errorf("read the log of calls that an earlier version has left: %w", err)
-		}
-	}
 	return db, nil
 }
 
