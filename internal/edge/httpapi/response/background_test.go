@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -34,4 +35,13 @@ func TestBackground(t *testing.T) {
 		t.Errorf("got %s", show(r))
 	}
 	want(t, ask(t, s, 200, "GET", "/v1/responses/"+r["id"].(string), ""), "completed", "completed message x")
+}
+
+// TestBackgroundStream: a background response can be streamed from its first event on.
+func TestBackgroundStream(t *testing.T) {
+	s := open(t)
+	all := events(t, httpapitest.Ask(s, "POST", "/v1/responses", `{"model": "echo", "input": "x", "background": true, "stream": true}`))
+	if first, last := all[0], all[len(all)-1]; first["type"] != "response.created" || last["type"] != "response.completed" {
+		t.Errorf("from %s to %s", show(first), show(last))
+	}
 }

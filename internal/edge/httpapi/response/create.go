@@ -36,13 +36,15 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if started.Run.Keep > 0 {
 		c.About(response.ID(id))
 	}
-	if background {
-		return h.accept(c, id)
+	if !background {
+		defer h.Service.Attend(c.Context(), started)()
 	}
-	defer h.Service.Attend(c.Context(), started)()
-	if streamed {
+	switch {
+	case streamed:
 		err = h.stream(c, id, -1)
-	} else {
+	case background:
+		return h.accept(c, id)
+	default:
 		err = h.finish(c, started)
 	}
 	if err == nil {
