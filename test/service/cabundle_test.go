@@ -85,12 +85,12 @@ func (c *trusting) ask(s *atolltest.Server, key, when, want string) {
 	}
 }
 
-// applied waits until servers have applied the nth change of the setting.
-func (c *trusting) applied(n int, servers ...*atolltest.Server) {
-	c.t.Helper()
+// applied waits until servers have applied the nth change of a setting.
+func applied(t *testing.T, setting string, n int, servers ...*atolltest.Server) {
+	t.Helper()
 	for _, s := range servers {
-		atolltest.Until(c.t, 20*time.Second, "a server applied the change", func() bool {
-			return strings.Count(s.Log(), "msg=\"a setting changed\" setting=sandbox_ca_bundle") == n
+		atolltest.Until(t, 20*time.Second, "a server applied the change", func() bool {
+			return strings.Count(s.Log(), "msg=\"a setting changed\" setting="+setting) == n
 		})
 	}
 }
@@ -125,7 +125,7 @@ func TestCABundleChanges(t *testing.T) {
 	if err := os.Remove(c.ca); err != nil { // the records have what is in it
 		t.Fatal(err)
 	}
-	c.applied(1, one, two)
+	applied(t, "sandbox_ca_bundle", 1, one, two)
 	both("with certificates", "welcome")
 	old("refused")
 	one.Must(t, key, http.MethodPost, "/v1/sandboxes/old/restart", nil).Into(t, http.StatusOK, nil)
@@ -153,8 +153,8 @@ func TestCABundleChanges(t *testing.T) {
 	}
 
 	c.command(two, 0, "config", "unset", "sandbox_ca_bundle")
-	c.applied(2, one)
-	c.applied(1, two)
+	applied(t, "sandbox_ca_bundle", 2, one)
+	applied(t, "sandbox_ca_bundle", 1, two)
 	both("without certificates again", "refused")
 	old("welcome") // until it restarts
 	var events struct {
@@ -196,11 +196,38 @@ func TestPooledSandboxesGetTheNewBundle(t *testing.T) {
 		want string
 	}{{[]string{"set", "sandbox_ca_bundle", c.ca}, "welcome"}, {[]string{"unset", "sandbox_ca_bundle"}, "refused"}} {
 		c.command(s, 0, append([]string{"config"}, step.args...)...)
-		c.applied(n+1, s)
+		applied(t, "sandbox_ca_bundle", n+1, s)
 		pooled(step.want)
 	}
 	atolltest.Until(t, time.Minute, "the guest image with the certificates is gone", func() bool {
 		images, err := filepath.Glob(filepath.Join(s.Data, "state", "guest-*.erofs"))
 		return err == nil && len(images) == 1
 	})
+}
+
+// TestWebhookCAChanges: a receiver with a private authority gets webhooks once a command has named it.
+func TestWebhookCAChanges(t *testing.T) {
+	hooks := newReceiver(t)
+	c := &trusting{t: t, env: []string{noPool, "ATOLL_WEBHOOK_ALLOW=127.0.0.1"}}
+	s := c.server("")
+	end := func() (trace string) {
+		t.Helper()
+		a, err := s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "print(1)", "webhook_url": hooks.URL}, http.Header{"Prefer": {"respond-async"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r record
+		a.Into(t, http.StatusAccepted, &r)
+		return r.TraceID
+	}
+	before := end()
+	atolltest.Until(t, 30*time.Second, "an attempt fails", func() bool {
+		return strings.Contains(s.Log(), before) && strings.Contains(s.Log(), "in the setting webhook_ca")
+	})
+	c.command(s, 0, "config", "set", "webhook_ca", hooks.ca)
+	applied(t, "webhook_ca", 1, s)
+	trace := end()
+	if got := hooks.await(trace, 1, 20*time.Second); len(got) != 1 {
+		t.Errorf("the webhook has come %d times", len(got))
+	}
 }

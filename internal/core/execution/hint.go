@@ -54,7 +54,7 @@ func says(tails, texts [][]byte) bool {
 func LacksNetwork(tails ...[]byte) bool { return says(tails, noNetwork) }
 
 // UntrustedHint tells the operator how to make a sandbox's programs trust a certificate.
-const UntrustedHint = "a certificate's authority is not known, as behind a proxy that intercepts TLS: the operator names a PEM file with it: atoll config set sandbox_ca_bundle FILE"
+const UntrustedHint = "a certificate's authority is not known, as behind a proxy that intercepts TLS: the operator can add it with 'atoll config set sandbox_ca_bundle FILE'"
 
 // Untrusted reports whether a program printed that it does not know a certificate's authority.
 // tails are the last bytes of its streams.

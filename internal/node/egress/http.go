@@ -179,7 +179,7 @@ func (c *gated) fail(w http.ResponseWriter, _ *http.Request, err error) {
 	}
 	what := "could not be asked"
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		what = "has no certificate that is trusted here: the operator can name a PEM file with its authority: atoll config set sandbox_ca_bundle FILE"
+		what = "has no certificate that is trusted here: the operator can add its authority with 'atoll config set sandbox_ca_bundle FILE'"
 	}
 	http.Error(w, "atoll: "+c.secretName+", which a secret is bound to, "+what, http.StatusBadGateway)
 }
