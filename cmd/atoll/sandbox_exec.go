@@ -41,7 +41,7 @@ func (s *sandboxes) exec() *cobra.Command {
 	cmd.Long = `Run a command in a sandbox; its output comes as it is written.
 
 Exit codes: the command's own, 128+n when signal n ended it, 124 when it timed
-out, 126 when it cannot be executed, 127 when there is no such program, 130 after
+out, 126 when it cannot be executed, 127 when the program is not found, 130 after
 Ctrl-C, which ends it.`
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()

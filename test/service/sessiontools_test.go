@@ -49,7 +49,7 @@ func TestNamedTools(t *testing.T) {
 	const patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-b = 1\n+b = 3\n*** Add File: src/new.txt\n+new\n*** End Patch"
 	does("A src/new.txt", toolStep{"apply_patch", map[string]any{"patch": patch}})
 	does("4 bytes. The user can download it", toolStep{"share_file", map[string]any{"file_path": "src/new.txt"}})
-	does("there is no such file", toolStep{"share_file", map[string]any{"file_path": "src/none"}})
+	does("no such file", toolStep{"share_file", map[string]any{"file_path": "src/none"}})
 	does("11 bytes", toolStep{"shell", in("two", sh("echo of another > /tmp/report.csv; truncate -s 11 /tmp/report.csv"))}, toolStep{"share_file", in("two", map[string]any{"file_path": "/tmp/report.csv"})})
 
 	helper.asleep(2)

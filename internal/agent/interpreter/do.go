@@ -57,7 +57,7 @@ func (h *Interpreter) do(ctx context.Context, c *loop.Call, ending bool) (*loop.
 		return m.refused(ctx, err)
 	}
 	if !slices.Contains(p.Key.Scopes, tenant.ScopeSandboxes) {
-		return m.refused(ctx, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeSandboxes))
+		return m.refused(ctx, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeSandboxes))
 	}
 	m.caller = &p
 	policy := h.Policies.Policy(&p)

@@ -198,7 +198,7 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 // callerOf is the caller of the tools that a call is made for.
 func (h *Pool) callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 	if !p.May(tenant.ScopeTools) {
-		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)
+		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeTools)
 	}
 	var o Options
 	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {

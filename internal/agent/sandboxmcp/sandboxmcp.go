@@ -64,7 +64,7 @@ func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.
 		return nil, err
 	}
 	if !p.May(tenant.ScopeTools) {
-		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)
+		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeTools)
 	}
 	h, err := s.Set.Open(ctx, &tools.Caller{Principal: &p, Session: c.Session, TraceID: execution.NewTraceID()}, sandbox.Default)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // machine has no sandboxes, and can be asked for those.
 type machine struct{ sandbox.Node }
 
-var errNone = fault.New(fault.NotFound, "no such sandbox")
+var errNone = fault.New(fault.NotFound, "sandbox not found")
 
 func (machine) Use(context.Context, *tenant.Principal, string, string) (sandbox.Handle, error) {
 	return nil, errNone

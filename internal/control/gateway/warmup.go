@@ -17,7 +17,7 @@ const warmUpCode = "\n"
 func (g *Gateway) Expected(p *tenant.Principal, u execution.Use) (execution.Job, error) {
 	switch {
 	case !p.May(tenant.ScopeExecute):
-		return execution.Job{}, fault.New(fault.Forbidden, "the key lacks the scope %q", tenant.ScopeExecute)
+		return execution.Job{}, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeExecute)
 	case p.Environment.ID != u.Environment:
 		return execution.Job{}, fault.New(fault.Conflict, "the key is bound to another environment by now")
 	}

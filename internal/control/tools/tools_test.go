@@ -176,7 +176,7 @@ func TestPolicyFailsClosed(t *testing.T) {
 	}{
 		{"not enabled", "inside", "not enabled for this tenant", func(p *tenant.Principal) { p.Tenant.SandboxEnabled = false }},
 		{"regulated", "inside", "regulated tier", func(p *tenant.Principal) { p.Tenant.Tier = tenant.Regulated }},
-		{"no such template", "nope", `no template "nope"`, func(*tenant.Principal) {}},
+		{"template not found", "nope", `no template "nope"`, func(*tenant.Principal) {}},
 		{"not opted in", "off", "has not opted in", func(*tenant.Principal) {}},
 		{"needs a network", "outside", "default-public, and the policy of this tenant allows none; internal-only works", func(*tenant.Principal) {}},
 	} {

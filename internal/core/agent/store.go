@@ -88,4 +88,4 @@ func HasSessions(n int) error {
 }
 
 // ErrNotFound says that a tenant has no such agent.
-var ErrNotFound = fault.New(fault.NotFound, "there is no such agent")
+var ErrNotFound = fault.New(fault.NotFound, "agent not found")

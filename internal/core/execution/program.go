@@ -31,7 +31,7 @@ type Program struct {
 var ErrLetGo = errors.New("the program is left to a later process")
 
 // ErrNoRun says that a sandbox knows nothing of a program.
-var ErrNoRun = errors.New("the sandbox knows no such program")
+var ErrNoRun = errors.New("program not found in the sandbox")
 
 // Outcome is how a program ended, as far as the sandbox can tell.
 type Outcome struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-var errUnknown = fault.New(fault.NotFound, "there is no such model")
+var errUnknown = fault.New(fault.NotFound, "model not found")
 
 // declared are the models outside of the Store.
 func (c *Catalog) declared() []Record {

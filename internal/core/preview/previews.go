@@ -198,7 +198,7 @@ func (p *Previews) shown(r *Record) (*Preview, error) {
 
 func check(id runtime.ID, port uint16) error {
 	if !id.Valid() {
-		return fault.New(fault.NotFound, "there is no such sandbox")
+		return fault.New(fault.NotFound, "sandbox not found")
 	}
 	if port == 0 {
 		return fault.New(fault.Invalid, "port must be between 1 and 65535")

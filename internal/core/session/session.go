@@ -236,7 +236,7 @@ const (
 
 var (
 	// ErrNotFound says that a tenant has no such session.
-	ErrNotFound = fault.New(fault.NotFound, "there is no such session")
+	ErrNotFound = fault.New(fault.NotFound, "session not found")
 	// ErrArchived refuses messages to and changes of a session that is archived.
 	ErrArchived = fault.New(fault.Conflict, "the session is archived")
 	// ErrElsewhere refuses what is done from another environment than the session's.

@@ -69,7 +69,7 @@ var ErrThreadEnded = fault.New(fault.Conflict, "the thread has ended, and what c
 var ErrThreadRuns = fault.New(fault.Conflict, "the thread is at work: interrupt the session, or wait for its end")
 
 // ErrNoThread says that a session has no such thread.
-var ErrNoThread = fault.New(fault.NotFound, "the session has no such thread")
+var ErrNoThread = fault.New(fault.NotFound, "thread not found in this session")
 
 // DimensionDelegations is the dimension of the limit of a turn's hand-offs.
 const DimensionDelegations = "delegations"

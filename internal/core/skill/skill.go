@@ -88,9 +88,9 @@ func invalid(format string, args ...any) error { return fault.New(fault.Invalid,
 
 var (
 	// ErrNotFound says that a tenant has no such skill.
-	ErrNotFound = fault.New(fault.NotFound, "there is no such skill")
+	ErrNotFound = fault.New(fault.NotFound, "skill not found")
 	// ErrNoVersion says that a skill has no such version.
-	ErrNoVersion = fault.New(fault.NotFound, "the skill has no such version")
+	ErrNoVersion = fault.New(fault.NotFound, "version not found in this skill")
 	// ErrArchived refuses new versions of a skill that is archived.
 	ErrArchived = fault.New(fault.Conflict, "the skill is archived")
 	// ErrLast refuses to delete the only version of a skill.

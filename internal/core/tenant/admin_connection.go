@@ -135,13 +135,13 @@ func (a *Admin) Grant(ctx context.Context, tenant, connection string, to GrantTo
 	case to.Environment != "":
 		e, err := a.store.Environment(ctx, c.Tenant, to.Environment)
 		if err != nil {
-			return storage.Grant{}, missing(err, "environment: the tenant has no such environment")
+			return storage.Grant{}, missing(err, "environment: not found in this tenant")
 		}
 		g.Environment = e.ID
 	default:
 		k, err := a.store.Key(ctx, c.Tenant, to.Key)
 		if err != nil {
-			return storage.Grant{}, missing(err, "key: the tenant has no such key")
+			return storage.Grant{}, missing(err, "key: not found in this tenant")
 		}
 		if k.Environment == "" || k.RevokedAt != nil {
 			return storage.Grant{}, invalid("key: it runs no code, because it is revoked or has no environment")

@@ -40,7 +40,7 @@ func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name 
 	if environment != "" {
 		e, err := a.store.Environment(ctx, t.ID, environment)
 		if err != nil && fault.KindOf(err) == fault.NotFound {
-			return Key{}, "", invalid("environment: the tenant has no such environment")
+			return Key{}, "", invalid("environment: not found in this tenant")
 		} else if err != nil {
 			return Key{}, "", err
 		}

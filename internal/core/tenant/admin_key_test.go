@@ -31,8 +31,8 @@ func TestKeyBounds(t *testing.T) {
 		says              string
 	}{
 		{"no environment", "", tenant.KeyChange{}, "environment is required"},
-		{"unknown environment", "nope", tenant.KeyChange{}, "no such environment"},
-		{"another tenant's environment", foreign.ID, tenant.KeyChange{}, "no such environment"},
+		{"unknown environment", "nope", tenant.KeyChange{}, "environment not found"},
+		{"another tenant's environment", foreign.ID, tenant.KeyChange{}, "environment not found"},
 		{"no scope", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{}}, "scopes"},
 		{"unknown scope", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{"root"}}, "scopes must be one of"},
 		{"administers", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{"admin"}}, "operator"},

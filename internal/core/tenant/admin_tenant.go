@@ -158,7 +158,7 @@ func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEven
 	return a.store.PolicyEvents(ctx, t.ID)
 }
 
-var errNoPlan = invalid("plan: there is no such plan")
+var errNoPlan = invalid("plan: not found; 'atoll plan list' lists the plans")
 
 // checkTenant checks c against all but the tenant itself. id is "" for one that
 // is being made.

@@ -104,7 +104,7 @@ func (a *Authority) Enter(ctx context.Context, p *Principal, idOrName string) er
 var (
 	errEntry = fault.New(fault.Forbidden, "this key works in its own environment: to choose another one it needs the scope environments")
 	// ErrNoEnvironment says that a tenant has no such environment.
-	ErrNoEnvironment = fault.New(fault.NotFound, "there is no such environment")
+	ErrNoEnvironment = fault.New(fault.NotFound, "environment not found")
 )
 
 // Authenticate returns the caller whose key token is. A token that is unknown,

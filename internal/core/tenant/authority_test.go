@@ -70,7 +70,7 @@ func ask(t *testing.T, a *tenant.Authority, s *answers, token string, want fault
 }
 
 func TestAuthorityRemembersForAWhile(t *testing.T) {
-	notFound := fault.New(fault.NotFound, "no such key")
+	notFound := fault.New(fault.NotFound, "key not found")
 	for _, c := range []struct {
 		name string
 		left time.Duration

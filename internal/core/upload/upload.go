@@ -69,7 +69,7 @@ func (f *File) Describe(name, mediaType string, byName func(name string) string)
 }
 
 // ErrNotFound says that a tenant has no such file.
-var ErrNotFound = fault.New(fault.NotFound, "there is no such file: it was deleted, has expired, or was never uploaded")
+var ErrNotFound = fault.New(fault.NotFound, "file not found: it was deleted, has expired, or was never uploaded")
 
 // Limits bound what a tenant has; 0 for any number.
 type Limits struct {

@@ -127,9 +127,9 @@ func (c *Credential) Identity() (string, error) {
 
 var (
 	// ErrNotFound says that a tenant has no such vault.
-	ErrNotFound = fault.New(fault.NotFound, "there is no such vault")
+	ErrNotFound = fault.New(fault.NotFound, "vault not found")
 	// ErrNoCredential says that a vault has no such credential.
-	ErrNoCredential = fault.New(fault.NotFound, "there is no such credential")
+	ErrNoCredential = fault.New(fault.NotFound, "credential not found")
 	// ErrArchived refuses changes of a vault that is archived, and its use.
 	ErrArchived = fault.New(fault.Conflict, "the vault is archived")
 	// ErrCredentialArchived refuses changes of a credential that is archived.

@@ -16,7 +16,7 @@ import (
 type none struct{ sandbox.Sandboxes }
 
 func (none) Destroy(context.Context, *tenant.Principal, string, string) error {
-	return fault.New(fault.NotFound, "no such sandbox")
+	return fault.New(fault.NotFound, "sandbox not found")
 }
 
 // TestDeletingNothing is no error of the protocol, and a refused call in the trail, where

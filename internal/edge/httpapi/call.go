@@ -141,7 +141,7 @@ func (c *Call) identify(scope tenant.Scope) error {
 	}
 	Trust(c.R, caller.Tenant.ID)
 	if scope != "" && !caller.May(scope) {
-		return fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
+		return fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", scope)
 	}
 	if err := c.heldToToken(caller.Token); err != nil {
 		return err

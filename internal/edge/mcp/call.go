@@ -65,7 +65,7 @@ func (s *Server) run(ctx context.Context, r *request, name, traceID string, inpu
 		scope = tenant.ScopeExecute
 	}
 	if !r.caller.May(scope) { // a key may have lost it since the session was opened
-		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
+		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", scope)
 	}
 	c := &tools.Caller{Principal: r.caller, Session: r.pool, TraceID: traceID, Agent: r.agent, Template: r.template}
 	if name == tools.SandboxExecuteName {

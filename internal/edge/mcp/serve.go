@@ -205,7 +205,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string,
 	p := req.caller
 	one := s.find(id, p)
 	if one == nil { // or another's, which is the same to the caller
-		return fault.New(fault.NotFound, "there is no such session, or no more: open another with initialize")
+		return fault.New(fault.NotFound, "session not found or expired; open a new one with initialize")
 	}
 	if r.Method == http.MethodDelete {
 		return s.end(w, r, one, p)

@@ -59,7 +59,7 @@ func why(err error) string {
 	reason := p.Err.Error()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		reason = "there is no such file or folder"
+		reason = "no such file or folder"
 	case errors.Is(err, fs.ErrPermission):
 		reason = "the sandbox's user may not do that"
 	case errors.Is(err, syscall.ENOSPC):

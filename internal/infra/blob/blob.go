@@ -125,7 +125,7 @@ func fail(verb, name string, err error) error {
 	case err == nil:
 		return nil
 	case gcerrors.Code(err) == gcerrors.NotFound:
-		return fault.Wrap(fault.NotFound, err, "no such stored data")
+		return fault.Wrap(fault.NotFound, err, "stored data not found")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s blob %s: %w", verb, name, err)
 	default:

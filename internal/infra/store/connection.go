@@ -130,7 +130,7 @@ func (s *tenants) UpdateConnection(ctx context.Context, c storage.Connection) er
 
 func (s *tenants) Connection(ctx context.Context, id tenant.ID, idOrSlug string) (storage.Connection, error) {
 	c, err := s.scanConnection(s.db.read.row(ctx, `SELECT `+connectionTable.selected+` FROM connections WHERE tenant = ? AND (id = ? OR slug = ?)`, id, idOrSlug, idOrSlug))
-	return c, s.db.read.found("get a connection", err, "no such connection")
+	return c, s.db.read.found("get a connection", err, "connection not found")
 }
 
 func (s *tenants) Connections(ctx context.Context, id tenant.ID) ([]storage.Connection, error) {
@@ -173,7 +173,7 @@ func (s *tenants) CreateGrant(ctx context.Context, g storage.Grant) error {
 		}
 		for _, known := range []struct{ kind, table, id string }{{"connection", `connections`, g.Connection}, {"environment or key", table, of}} {
 			if err := t.row(ctx, `SELECT id FROM `+known.table+` WHERE id = ? AND tenant = ?`, known.id, g.Tenant).Scan(new(string)); err != nil {
-				return t.pool.found("create a grant", err, "no such %s", known.kind)
+				return t.pool.found("create a grant", err, "%s not found", known.kind)
 			}
 		}
 		values, err := grantTable.values(insert, &g)

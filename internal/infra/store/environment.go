@@ -99,7 +99,7 @@ func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) e
 
 func (s *tenants) Environment(ctx context.Context, id tenant.ID, idOrName string) (tenant.Environment, error) {
 	e, err := s.scanEnvironment(s.db.read.row(ctx, `SELECT `+environmentTable.selected+` FROM environments`+byIDOrName, id, idOrName, idOrName, idOrName))
-	return e, s.db.read.found("get an environment", err, "no such environment")
+	return e, s.db.read.found("get an environment", err, "environment not found")
 }
 
 func (s *tenants) Environments(ctx context.Context, id tenant.ID) ([]tenant.Environment, error) {
@@ -141,7 +141,7 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 		}
 		return insertEvents(ctx, t, events)
 	})
-	return s.db.write.found("delete an environment", err, "no such environment")
+	return s.db.write.found("delete an environment", err, "environment not found")
 }
 
 // lockRow locks what was read against everything, also against rows that would

@@ -104,7 +104,7 @@ func (s *executions) Get(ctx context.Context, tenant, traceID string) (*executio
 func (s *executions) Keyed(ctx context.Context, tenant, key string) (*execution.Execution, error) {
 	var traceID string
 	if err := s.db.read.row(ctx, `SELECT trace_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key).Scan(&traceID); err != nil {
-		return nil, s.db.read.dialect().found("find an execution", err, "no such execution")
+		return nil, s.db.read.dialect().found("find an execution", err, "execution not found")
 	}
 	return s.get(ctx, s.db.read, tenant, traceID)
 }
@@ -112,7 +112,7 @@ func (s *executions) Keyed(ctx context.Context, tenant, key string) (*execution.
 func (s *executions) get(ctx context.Context, q querier, tenant, traceID string) (*execution.Execution, error) {
 	row, err := scanExecution(q.row(ctx, `SELECT `+executionTable.selected+` FROM executions WHERE trace_id = ? AND tenant = ?`, traceID, tenant))
 	if err != nil {
-		return nil, q.dialect().found("get an execution", err, "no such execution")
+		return nil, q.dialect().found("get an execution", err, "execution not found")
 	}
 	return s.unseal(row)
 }

@@ -87,7 +87,7 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key, events ...tenant.
 		if k.Environment != "" {
 			// The foreign key alone would take another tenant's.
 			if err := t.row(ctx, `SELECT id FROM environments WHERE id = ? AND tenant = ?`, k.Environment, k.Tenant).Scan(new(string)); err != nil {
-				return t.pool.found("create a key", err, "no such environment")
+				return t.pool.found("create a key", err, "environment not found")
 			}
 		}
 		values, err := keyTable.values(insert, &row)
@@ -117,7 +117,7 @@ func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
 
 func (s *tenants) Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error) {
 	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyTable.selected+` FROM keys`+byIDOrName, tenantID, idOrName, idOrName, idOrName))
-	return k, s.db.read.found("get a key", err, "no such key")
+	return k, s.db.read.found("get a key", err, "key not found")
 }
 
 func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, error) {
@@ -144,7 +144,7 @@ var principalQuery = `SELECT ` + keyTable.of("k") + `, ` + tenantTable.of("t") +
 
 func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
 	p, left, err := s.principal(ctx, `k.hash = ?`, hash[:])
-	return p, left, s.db.read.found("find a caller", err, "no such key")
+	return p, left, s.db.read.found("find a caller", err, "key not found")
 }
 
 func (s *tenants) Enter(ctx context.Context, p *tenant.Principal, idOrName string) error {

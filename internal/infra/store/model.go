@@ -113,7 +113,7 @@ func (s *models) UpdateModel(ctx context.Context, r model.Record, events ...tena
 
 func (s *models) Model(ctx context.Context, idOrName string) (model.Record, error) {
 	r, err := s.scan(s.db.read.row(ctx, `SELECT `+modelTable.selected+` FROM models WHERE id = ? OR name = ?`, idOrName, idOrName))
-	return r, s.db.read.found("get a model", err, "there is no such model")
+	return r, s.db.read.found("get a model", err, "model not found")
 }
 
 func (s *models) Models(ctx context.Context) ([]model.Record, error) {

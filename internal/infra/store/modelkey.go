@@ -56,7 +56,7 @@ func (s *models) SetOwnKey(ctx context.Context, k model.OwnKey, events ...tenant
 
 func (s *models) OwnKey(ctx context.Context, id tenant.ID, of string) (model.OwnKey, error) {
 	k, err := s.scanOwn(s.db.read.row(ctx, `SELECT `+ownKeyTable.selected+` FROM model_keys WHERE tenant = ? AND model = ?`, id, of))
-	return k, s.db.read.found("get a tenant's key for a model", err, "there is no such key")
+	return k, s.db.read.found("get a tenant's key for a model", err, "key not found")
 }
 
 func (s *models) OwnKeys(ctx context.Context, id tenant.ID) ([]model.OwnKey, error) {

@@ -320,7 +320,7 @@ func (t *tx) orNow(ctx context.Context, at *time.Time) (err error) {
 func execOne(ctx context.Context, q querier, kind, query string, args ...any) error {
 	n, err := q.exec(ctx, query, args...)
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no such %s", kind)
+		return fault.New(fault.NotFound, "%s not found", kind)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ var runTable = newTable("runs",
 	col("ended_at", read, func(r *runRow) any { return zeroTimeAt(&r.EndedAt) }),
 )
 
-const noRun = "no such run"
+const noRun = "run not found"
 
 func scanRun(s scanner) (*run.Run, error) {
 	r := &runRow{}

@@ -195,7 +195,7 @@ func (s *sandboxStore) SaveEndings(ctx context.Context, id runtime.ID, endings [
 
 func sandboxPlace(id runtime.ID) string { return "sandboxes/env/" + string(id) }
 
-const noSandbox = "no such sandbox"
+const noSandbox = "sandbox not found"
 
 // transact runs do while no other sandbox of the tenant is made or woken.
 func (s *sandboxStore) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {

@@ -112,7 +112,7 @@ func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
 
 func snapshotPlace(id sandbox.SnapshotID) string { return "snapshots/env/" + string(id) }
 
-const noSnapshot = "no such snapshot"
+const noSnapshot = "snapshot not found"
 
 // transact runs do while no other snapshot of the tenant is made.
 func (s *snapshots) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {

@@ -24,7 +24,7 @@ func (s *tenants) PutTemplate(ctx context.Context, t tenant.Template, e tenant.P
 
 func (s *tenants) Template(ctx context.Context, tenantID tenant.ID, name string) (tenant.Template, error) {
 	t, err := scanTemplate(s.db.read.row(ctx, `SELECT tenant, name, sandbox FROM templates WHERE tenant = ? AND name = ?`, tenantID, name))
-	return t, s.db.read.found("get a template", err, "no such template")
+	return t, s.db.read.found("get a template", err, "template not found")
 }
 
 func (s *tenants) Templates(ctx context.Context, tenantID tenant.ID) ([]tenant.Template, error) {

@@ -37,7 +37,7 @@ func scanThread(s scanner) (*thread.Thread, error) {
 	return t, threadTable.scan(s, t)
 }
 
-const noThread = "no such thread"
+const noThread = "thread not found"
 
 func (s *threads) Thread(ctx context.Context, tenant, id string) (*thread.Thread, error) {
 	t, err := scanThread(s.db.read.row(ctx, `SELECT `+threadTable.selected+` FROM threads WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, tenant, id))

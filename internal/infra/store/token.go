@@ -65,7 +65,7 @@ func (s *tenants) CreateToken(ctx context.Context, t tenant.Token, life time.Dur
 		}
 		// The foreign key alone would take another tenant's, and one that is revoked.
 		if err := tx.row(ctx, `SELECT id FROM keys WHERE id = ? AND tenant = ? AND revoked_at IS NULL`, t.Key, t.Tenant).Scan(new(string)); err != nil {
-			return tx.pool.found("create a token", err, "no such key")
+			return tx.pool.found("create a token", err, "key not found")
 		}
 		t.CreatedAt, t.ExpiresAt = now, now.Add(life)
 		values, err := tokenTable.values(insert, &tokenRow{Token: t})
@@ -89,7 +89,7 @@ func (s *tenants) Tokens(ctx context.Context, tenantID tenant.ID, key, cursor st
 
 func (s *tenants) RevokeToken(ctx context.Context, tenantID tenant.ID, key, id string) (tenant.Token, error) {
 	r, err := scanToken(s.db.write.row(ctx, `UPDATE tokens SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ? AND key_id = ? RETURNING `+tokenTable.selected, id, tenantID, key))
-	return r.Token, s.db.write.found("revoke a token", err, "there is no such token")
+	return r.Token, s.db.write.found("revoke a token", err, "token not found")
 }
 
 func (s *tenants) Bearer(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
@@ -97,7 +97,7 @@ func (s *tenants) Bearer(ctx context.Context, hash [32]byte) (tenant.Principal, 
 	if err == nil && left <= 0 {
 		err = sql.ErrNoRows
 	}
-	return p, left, s.db.read.found("find a caller", err, "no such token")
+	return p, left, s.db.read.found("find a caller", err, "token not found")
 }
 
 func (s *tenants) TokenHolder(ctx context.Context, tenantID tenant.ID, id string, begun bool) (tenant.Principal, error) {
@@ -105,7 +105,7 @@ func (s *tenants) TokenHolder(ctx context.Context, tenantID tenant.ID, id string
 	if err == nil && left <= 0 && !begun {
 		err = sql.ErrNoRows
 	}
-	return p, s.db.read.found("find a caller", err, "no such token")
+	return p, s.db.read.found("find a caller", err, "token not found")
 }
 
 // bearer finds the caller who has a token that is not revoked. left is how long that is

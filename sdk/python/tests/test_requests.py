@@ -109,7 +109,7 @@ class Requests(unittest.TestCase):
 
     @both
     def test_delete_that_was_done(self, client: Any) -> None:
-        gone = {"error": "not_found", "message": "there is no such thread"}
+        gone = {"error": "not_found", "message": "thread not found"}
         with Server(lambda r, n: r.cut() if n == 1 else r.answer(404, gone)) as server, client(server) as c:
             self.assertIsNone(c.threads.delete("t"))
             with self.assertRaises(atoll.NotFound):

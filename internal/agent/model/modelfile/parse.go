@@ -98,7 +98,7 @@ func (p *parser) object(n *yaml.Node, field string, required []string, fields ma
 		read := fields[key.Value]
 		switch {
 		case read == nil || key.Kind != yaml.ScalarNode:
-			p.refuse(key, field+shown(key.Value), "there is no such field")
+			p.refuse(key, field+shown(key.Value), "unknown field")
 		case slices.Contains(seen, key.Value):
 			p.refuse(key, field+key.Value, "is there twice")
 		default:

@@ -54,7 +54,7 @@ func catalog(t *testing.T, o Opened) {
 		}
 		for _, name := range []string{"all", "operators", "by-plan", "none", "file", "file-plan", "never"} {
 			_, err := c.Find(ctx, id, name)
-			if may := slices.Contains(got, name); may != (err == nil) || !may && (fault.KindOf(err) != fault.NotFound || err.Error() != "there is no such model") {
+			if may := slices.Contains(got, name); may != (err == nil) || !may && (fault.KindOf(err) != fault.NotFound || err.Error() != "model not found") {
 				t.Errorf("tenant %s finds %s: %v", id, name, err)
 			}
 		}

@@ -42,7 +42,7 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	wantKind(t, "an environment that does not exist", s.UpdateEnvironment(ctx, taken), fault.NotFound)
 	wantKind(t, "a name twice", s.CreateEnvironment(ctx, taken), fault.Conflict)
 	taken.Tenant, taken.Name = "ten_none", "x"
-	wantKind(t, "no such tenant", s.CreateEnvironment(ctx, taken), fault.NotFound)
+	wantKind(t, "tenant not found", s.CreateEnvironment(ctx, taken), fault.NotFound)
 
 	must(t, s.DeleteEnvironment(ctx, a.ID, plain.ID))
 	wantKind(t, "an environment that is gone", s.DeleteEnvironment(ctx, a.ID, plain.ID), fault.NotFound)
@@ -107,7 +107,7 @@ func testKeys(t *testing.T, s tenant.Store) {
 	again.Hash = tenant.HashKey("x")
 	wantKind(t, "a key that does not exist", s.UpdateKey(ctx, again), fault.NotFound)
 	again.Environment = tenant.NewID("env")
-	wantKind(t, "no such environment", s.CreateKey(ctx, again), fault.NotFound)
+	wantKind(t, "environment not found", s.CreateKey(ctx, again), fault.NotFound)
 	other := Environment(t, s, Tenant(t, s, "b").ID, "e")
 	again.Environment = other.ID
 	wantKind(t, "another tenant's environment", s.CreateKey(ctx, again), fault.NotFound)

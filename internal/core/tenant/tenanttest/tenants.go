@@ -31,7 +31,7 @@ func testTenants(t *testing.T, s tenant.Store) {
 	again.Name = "other"
 	wantKind(t, "an id twice", s.CreateTenant(ctx, again), fault.Conflict)
 	again.ID, again.Plan = tenant.NewID("ten"), "none"
-	wantKind(t, "no such plan", s.CreateTenant(ctx, again), fault.NotFound)
+	wantKind(t, "plan not found", s.CreateTenant(ctx, again), fault.NotFound)
 	again.Plan, again.AuditDays = "free", 181
 	wantKind(t, "kept too long", s.CreateTenant(ctx, again), fault.Invalid)
 	_, err := s.Tenant(ctx, "unknown")
@@ -180,7 +180,7 @@ func testTemplates(t *testing.T, s tenant.Store) {
 	_, err := s.Template(ctx, a.ID, "billing")
 	wantKind(t, "a template that is gone", err, fault.NotFound)
 	wantKind(t, "no such network", s.PutTemplate(ctx, tenant.Template{Tenant: a.ID, Name: "x", Sandbox: "all"}, event), fault.Invalid)
-	wantKind(t, "no such tenant", s.PutTemplate(ctx, tenant.Template{Tenant: "ten_none", Name: "x"}, event), fault.NotFound)
+	wantKind(t, "tenant not found", s.PutTemplate(ctx, tenant.Template{Tenant: "ten_none", Name: "x"}, event), fault.NotFound)
 	if events := get[[]tenant.PolicyEvent](t)(s.PolicyEvents(ctx, a.ID)); len(events) != 4 || events[0].Tenant != a.ID {
 		t.Errorf("got %+v", events)
 	}

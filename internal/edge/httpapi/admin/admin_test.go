@@ -215,7 +215,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"POST", acme + "/environments", `{"name":"x","image":"../x"}`, 400, "image"},
 		{"POST", acme + "/environments", `{"name":"x","unset":[null]}`, 400, "unset must be"},
 		{"PATCH", acme + "/environments/e", `{"name":"a b"}`, 400, "environment name"},
-		{"POST", acme + "/keys", `{"name":"x","environment":"a b"}`, 400, "no such environment"},
+		{"POST", acme + "/keys", `{"name":"x","environment":"a b"}`, 400, "environment not found"},
 		{"POST", acme + "/keys", `{"name":"x"}`, 400, "environment is required"},
 		{"POST", acme + "/keys", `{"name":"x","environment":"e","scopes":["admin"]}`, 400, "operator"},
 		{"POST", acme + "/keys", `{"name":"x","environment":"e","expires_in":0}`, 400, "expires_in must be 1"},
@@ -239,7 +239,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", acme + "/audit?exit_status=fine", "", 400, "exit_status must be one of"},
 		{"GET", acme + "/audit?executed_code_hash=xyz", "", 400, "64 hexadecimal"},
 		{"GET", acme + "/audit?source=A%2FB", "", 400, "source must be one that rows have"},
-		{"GET", acme + "/audit?key=unknown", "", 400, "no such key"},
+		{"GET", acme + "/audit?key=unknown", "", 400, "key not found"},
 		{"GET", acme + "/audit?limit=1001", "", 400, "limit must be"},
 		{"GET", acme + "/audit?page=zzz", "", 400, ""},
 		{"GET", acme + "/audit?agent=a&agent=b", "", 400, "once"},
@@ -253,7 +253,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", "/v1/admin/tenants?page=" + strings.Repeat("A", 400), "", 400, "page must be"},
 		{"POST", acme + "/audit/verify", `{"known":{"number":1,"hash":"00"}}`, 400, "known must be"},
 		{"POST", acme + "/audit/verify", `{"known":{"number":0,"hash":"` + strings.Repeat("0", 64) + `"}}`, 400, "known must be"},
-		{"POST", acme + "/executions/trc_1/webhook", "", 404, "no such execution"},
+		{"POST", acme + "/executions/trc_1/webhook", "", 404, "execution not found"},
 	} {
 		w := s.Admin(c.method, c.path, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {

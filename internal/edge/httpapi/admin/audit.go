@@ -56,11 +56,11 @@ func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err e
 	}
 	if name := c.Text("key"); name != "" {
 		if !tenant.Name.MatchString(name) {
-			return out, httpapi.Invalid("key: the tenant has no such key")
+			return out, httpapi.Invalid("key: not found in this tenant")
 		}
 		k, err := h.Tenants.Key(c.Context(), t.ID, name)
 		if fault.KindOf(err) == fault.NotFound && err != nil {
-			return out, httpapi.Invalid("key: the tenant has no such key")
+			return out, httpapi.Invalid("key: not found in this tenant")
 		} else if err != nil {
 			return out, err
 		}

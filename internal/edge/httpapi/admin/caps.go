@@ -35,7 +35,7 @@ func (h *Handlers) redeliver(c *httpapi.Call) (out Redelivery, err error) {
 	}
 	e, err := h.Executions.Get(c.Context(), t.ID, traceID)
 	if err != nil {
-		return out, execute.Hidden(err)
+		return out, execute.Hidden(err, traceID)
 	}
 	if err := h.Webhooks.Redeliver(c.Context(), e); err != nil {
 		return out, err

@@ -17,7 +17,7 @@ func (h *Handlers) createKey(c *httpapi.Call, in *NewKey) (out Key, err error) {
 	environment := ""
 	if in.Environment != nil {
 		if environment = *in.Environment; !tenant.Name.MatchString(environment) {
-			return out, httpapi.Invalid("environment: the tenant has no such environment")
+			return out, httpapi.Invalid("environment: not found in this tenant")
 		}
 	}
 	k, secret, err := h.Tenants.CreateKey(c.Context(), c.Caller.Key.ID, name, environment, *in.Name, change)

@@ -18,7 +18,7 @@ const (
 func namedModel(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "there is no such model")
+		return "", fault.New(fault.NotFound, "model %.80q not found", name)
 	}
 	return name, nil
 }

@@ -23,7 +23,7 @@ func pathParam(path, part, doc string) []httpapi.Param {
 func named(c *httpapi.Call, part string) (string, error) {
 	name := c.Path(part)
 	if !tenant.Name.MatchString(name) {
-		return "", fault.New(fault.NotFound, "there is no such %s", part)
+		return "", fault.New(fault.NotFound, "%s %.80q not found", part, name)
 	}
 	return name, nil
 }

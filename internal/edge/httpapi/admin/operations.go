@@ -88,7 +88,7 @@ const maxParameter = 512
 
 // Operations are those under /v1/admin. Only keys with the scope admin may use them.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such thing.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: it does not exist.")
 	var out []httpapi.Operation
 	for _, row := range h.table() {
 		op := httpapi.Operation{

@@ -36,7 +36,7 @@ type Models interface {
 
 // Operations are those of /v1/agents. The original contract has them below /default, too.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such agent or version, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the agent or version does not exist, or belongs to another tenant.")
 	taken := httpapi.Refusal(http.StatusConflict, "conflict: the slug is taken, the agent has another version by now, or it is archived.")
 	id := []httpapi.Param{{Name: "agent", In: httpapi.InPath, Doc: "Id or slug."}}
 	version := append([]httpapi.Param{{Name: "version", In: httpapi.InPath, Doc: "The number of a version."}}, id...)

@@ -267,7 +267,7 @@ func TestTemplates(t *testing.T) {
 	at := "/v1/agents/" + string(theirs.ID)
 	for _, method := range []string{"GET " + at, "POST " + at + "/copy"} {
 		verb, path, _ := strings.Cut(method, " ")
-		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "no such agent")
+		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "agent not found")
 	}
 	theirs.Version, theirs.Visibility = 2, agent.Template
 	if err := db.Agents().Update(t.Context(), theirs, agent.Limits{}); err != nil {
@@ -282,7 +282,7 @@ func TestTemplates(t *testing.T) {
 		verb, path, _ := strings.Cut(path, " ")
 		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "")
 	}
-	httpapitest.Refused(t, patch(s, at, `{"version": 2, "system": "x"}`), http.StatusNotFound, "not_found", "no such agent")
+	httpapitest.Refused(t, patch(s, at, `{"version": 2, "system": "x"}`), http.StatusNotFound, "not_found", "agent not found")
 	if w := httpapitest.Ask(s, "GET", "/v1/agents?include_archived=true", ""); strings.Contains(w.Body.String(), string(theirs.ID)) {
 		t.Errorf("the list has %s", w.Body)
 	}
@@ -300,7 +300,7 @@ func TestTemplates(t *testing.T) {
 	if _, err := db.Agents().Archive(t.Context(), "ten_other", "support"); err != nil {
 		t.Fatal(err)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "no such agent")
+	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "agent not found")
 
 	// A copy of one's own has its metadata, and no headers either.
 	answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "own", "model": {"name": "m"}, "visibility": "template", "metadata": {"team": "a"}, "mcp_servers": [{"name": "a", "url": "https://a.example?x=1", "headers": {"A": "b"}}]}`), http.StatusCreated)
@@ -394,8 +394,8 @@ func TestHandoffs(t *testing.T) {
 	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "swarm"}]`), 400, "handoffs[0].agent_id: the agent is a swarm")
 	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "swarm"}]}`, 400, "handoffs[0].agent_id: the agent is in its swarm anyway")
 	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "zero"}, {"agent_id": "zero", "name": "Other"}]}`, 400, "handoffs[1].agent_id is there twice")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "none"}]`), 404, "handoffs[0].agent_id: there is no such agent")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "agt_00000000000000000000000000000000"}]`), 404, "handoffs[0].agent_id: there is no such agent")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "none"}]`), 404, "handoffs[0].agent_id: agent not found")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "agt_00000000000000000000000000000000"}]`), 404, "handoffs[0].agent_id: agent not found")
 	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "name": "A b"}, {"agent_id": "zero", "name": "a-B!"}]`), 400, "handoffs[1].name: the tool for it would be called handoff_to_a_b, as that for handoffs[0]")
 	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one"}], "tools": [{"type": "custom", "name": "handoff_to_one"}]`), 400, "tools[0].name: handoff_to_one is what the tool for handoffs[0] is called")
 	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "trigger": "`+strings.Repeat("x", 2049)+`"}]`), 400, "handoffs[0].trigger must have at most 2048")

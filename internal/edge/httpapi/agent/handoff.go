@@ -28,7 +28,7 @@ func (h *Handlers) readHandoffs(c *httpapi.Call, in []AgentHandoff, before []age
 
 // Handoff reads an agent that a caller has another one hand on to, by the path that says so.
 func (h *Handlers) Handoff(c *httpapi.Call, path string, in *AgentHandoff, before []agent.Handoff) (out agent.Handoff, err error) {
-	none := fault.New(fault.NotFound, "%s.agent_id: there is no such agent", path)
+	none := fault.New(fault.NotFound, "%s.agent_id: agent %.80q not found", path, *in.AgentID)
 	if !tenant.Name.MatchString(*in.AgentID) || len(*in.AgentID) > maxRef {
 		return out, none
 	}

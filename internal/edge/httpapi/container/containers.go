@@ -40,24 +40,26 @@ func (h *Handlers) create(c *httpapi.Call, in *NewContainer) error {
 	return httpapi.WriteJSON(c.W, http.StatusOK, containerOf(sb, s))
 }
 
-func errUnknown() error { return fault.New(fault.NotFound, "there is no such container") }
+func errUnknown(c *httpapi.Call) error {
+	return fault.New(fault.NotFound, "container %.80q not found", c.Path("container_id"))
+}
 
 // find finds the container that a request is about, also one that has expired.
 func (h *Handlers) find(c *httpapi.Call) (*sandbox.Sandbox, container.Settings, error) {
 	id, ok := container.ID(c.Path("container_id")).Sandbox()
 	if !ok {
-		return nil, container.Settings{}, errUnknown()
+		return nil, container.Settings{}, errUnknown(c)
 	}
 	sb, err := h.Sandboxes.Sandboxes.Get(c.Context(), c.Caller, container.Session, string(id))
 	if fault.KindOf(err) == fault.NotFound && err != nil {
-		return nil, container.Settings{}, errUnknown()
+		return nil, container.Settings{}, errUnknown(c)
 	}
 	if err != nil {
 		return nil, container.Settings{}, err
 	}
 	s, ok := container.Of(sb)
 	if !ok {
-		return nil, s, errUnknown()
+		return nil, s, errUnknown(c)
 	}
 	h.Sandboxes.At(c, container.Session, string(id))
 	return sb, s, nil

@@ -36,7 +36,7 @@ func (h *Handlers) within(c *httpapi.Call, f func(container.ID, sandbox.Handle) 
 // onFile runs f with the regular file that a request is about.
 func (h *Handlers) onFile(c *httpapi.Call, f func(u sandbox.Handle, info *file.Info) error) error {
 	return h.within(c, func(id container.ID, u sandbox.Handle) error {
-		unknown := fault.New(fault.NotFound, "there is no such file in the container")
+		unknown := fault.New(fault.NotFound, "file not found in this container")
 		at, ok := container.FileID(c.Path("file_id")).Path(id)
 		if !ok {
 			return unknown

@@ -35,7 +35,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		{Name: "after", Doc: "The id of the last entry that the client has."},
 	}
 	one := []httpapi.Answer{httpapi.OK(Container{}, "The container.")}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such container or file, it has expired, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the container or file does not exist, has expired, or belongs to another tenant.")
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan.")
 	lost := httpapi.Refusal(http.StatusConflict, "conflict: the container is lost, or something of another kind stands at the file's path.")
 	unsupported := httpapi.Refusal(http.StatusUnsupportedMediaType, "unsupported_media_type: the body is not multipart/form-data.")

@@ -18,7 +18,7 @@ type Handlers struct{ Tenants *tenant.Admin }
 // Operations are those of /v1/environments. The original contract has them below /default,
 // too.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such environment, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the environment does not exist, or belongs to another tenant.")
 	refused := []httpapi.Answer{
 		httpapi.Refusal(http.StatusForbidden, "forbidden: the key's scopes lack environments, or the tenant's policy allows no network."),
 		httpapi.Refusal(http.StatusConflict, "conflict: the name is taken."),
@@ -99,8 +99,8 @@ func nameOf(name string) string { return spaces.ReplaceAllString(strings.TrimSpa
 
 // find returns the environment that a request is about.
 func (h *Handlers) find(c *httpapi.Call) (tenant.Environment, error) {
-	unknown := fault.New(fault.NotFound, "there is no such environment")
 	name := c.Path("environment")
+	unknown := fault.New(fault.NotFound, "environment %.80q not found", name)
 	if !tenant.Name.MatchString(name) {
 		return tenant.Environment{}, unknown
 	}

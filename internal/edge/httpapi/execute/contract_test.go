@@ -70,7 +70,7 @@ func contractRows() []contractRow {
 		{name: "401 revoked key", who: "revoked", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
 		{name: "401 expired key", who: "expired", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
 		{name: "403 scope", who: "reads", body: `{"code":"x"}`, status: 403, code: "forbidden", says: `lacks the scope "execute"`},
-		{name: "404 unknown execution", who: "pro", method: "GET", path: unknown, status: 404, code: "not_found", says: "no such execution"},
+		{name: "404 unknown execution", who: "pro", method: "GET", path: unknown, status: 404, code: "not_found", says: "execution not found"},
 		{name: "404 unknown path", who: "pro", path: "/v1/sandbox", status: 404, code: "not_found"},
 		{name: "405", who: "pro", method: "GET", status: 405, code: "method_not_allowed", says: "POST"},
 		{name: "409 another body for an Idempotency-Key", who: "pro", body: `{"code":"err"}`, headers: []string{"Idempotency-Key", "used"}, status: 409, code: "conflict", says: "different request"},

@@ -31,17 +31,17 @@ const (
 func TraceIDOf(c *httpapi.Call) (string, error) {
 	id := c.Path("trace_id")
 	if !traceIDPattern.MatchString(id) {
-		return "", errUnknown()
+		return "", errUnknown(id)
 	}
 	return id, nil
 }
 
-func errUnknown() error { return fault.New(fault.NotFound, "there is no such execution") }
+func errUnknown(id string) error { return fault.New(fault.NotFound, "execution %.80q not found", id) }
 
-// Hidden makes every way of not being there the same answer.
-func Hidden(err error) error {
+// Hidden gives the same answer for every execution that a caller cannot see.
+func Hidden(err error, id string) error {
 	if fault.KindOf(err) == fault.NotFound {
-		return errUnknown()
+		return errUnknown(id)
 	}
 	return err
 }
@@ -53,7 +53,7 @@ func (h *Handlers) get(c *httpapi.Call) error {
 	}
 	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err)
+		return Hidden(err, id)
 	}
 	return h.send(c.Context(), c, e)
 }
@@ -81,7 +81,7 @@ func (h *Handlers) cancel(c *httpapi.Call) error {
 	}
 	e, err := h.Gateway.Cancel(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err)
+		return Hidden(err, id)
 	}
 	return h.send(c.Context(), c, e)
 }
@@ -91,7 +91,7 @@ func (h *Handlers) delete(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	return Hidden(h.Gateway.Delete(c.Context(), c.Caller.Tenant.ID, id))
+	return Hidden(h.Gateway.Delete(c.Context(), c.Caller.Tenant.ID, id), id)
 }
 
 // output replays an execution's output and follows it, or sends one of its streams whole.
@@ -120,7 +120,7 @@ func (h *Handlers) output(c *httpapi.Call) error {
 	}
 	e, err := h.Gateway.Get(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err)
+		return Hidden(err, id)
 	}
 	if e.Status != execution.Running && after > max(e.LastSeq, 1) {
 		// The client has it all. An EventSource takes this as the end.
@@ -144,7 +144,7 @@ func (h *Handlers) output(c *httpapi.Call) error {
 func (h *Handlers) raw(c *httpapi.Call, id string, name execution.Stream) error {
 	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err)
+		return Hidden(err, id)
 	}
 	if e.Status == execution.Running {
 		return fault.New(fault.Conflict, "the execution is still running: its output is whole when it has ended")

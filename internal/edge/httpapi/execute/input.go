@@ -82,7 +82,7 @@ func (h *Handlers) file(c *httpapi.Call) error {
 	}
 	e, err := h.Gateway.Get(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err)
+		return Hidden(err, id)
 	}
 	if e.Status == execution.Running {
 		return fault.New(fault.Conflict, "the execution is still running: its files are there when it has ended")

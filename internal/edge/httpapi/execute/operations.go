@@ -36,7 +36,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		execution1 = executions + "/{trace_id}"
 	)
 	traceID := httpapi.Param{Name: "trace_id", In: httpapi.InPath, Pattern: traceIDPattern.String(), Doc: "The trace_id of the execution."}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such execution, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the execution does not exist, or belongs to another tenant.")
 	return []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: "/v1/sandbox/execute", ID: "runProgram", Tag: "sandbox", Summary: "Execute code", Scope: tenant.ScopeExecute,
@@ -120,7 +120,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The file's bytes.", Media: []httpapi.Media{{Type: httpapi.OctetStream}}},
 				httpapi.Part("With Range: a part of them."),
-				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such execution, or it gave back no such file, or that is not kept any more."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: the execution or the file does not exist, or the file has expired."),
 				httpapi.Refusal(http.StatusConflict, "conflict: the execution is still running."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 			},

@@ -48,7 +48,7 @@ const (
 // Operations are those of /v1/files.
 func (h *Handlers) Operations() []httpapi.Operation {
 	id := []httpapi.Param{{Name: "file_id", In: httpapi.InPath, Doc: "Id of a file: of one that was uploaded, or of one that a session's agent has shared."}}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such file, it has expired, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the file does not exist, has expired, or belongs to another tenant.")
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: all, ID: "uploadFile", Summary: "Upload a file", Scope: tenant.ScopeExecute, Body: &httpapi.Body{Media: "multipart/form-data"},
@@ -65,7 +65,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				httpapi.Param{Name: "ids", Many: true, Doc: "Only those, without pages; up to 100. Ids that there are not are left out."}, httpapi.Param{Name: "ids[]", Many: true, Hidden: true},
 				httpapi.Param{Name: "scope_id", Doc: "Id of a session: the files that its agent has shared, oldest first, instead of those that were uploaded."}),
 			Description: "A page has at most 100 files.",
-			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[UploadedFile]{}, "A page."), httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session, or it belongs to another tenant.")},
+			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[UploadedFile]{}, "A page."), httpapi.Refusal(http.StatusNotFound, "not_found: the session does not exist, or belongs to another tenant.")},
 			Serve:       httpapi.Returns(h.list),
 		},
 		{

@@ -118,7 +118,7 @@ func TestFiles(t *testing.T) {
 	}
 	for _, op := range []string{"GET " + at, "GET " + at + "/content", "DELETE " + at, "GET /v1/files/upload_url", "GET /v1/files/" + strings.Repeat("x", 300)} {
 		verb, path, _ := strings.Cut(op, " ")
-		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "no such file")
+		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "file not found")
 	}
 	events, err := db.Tenants().PolicyEvents(t.Context(), s.Caller.Tenant.ID)
 	if err != nil || len(events) != 4 || events[0].Field != "file/"+made.ID || events[3].New != "deleted" {
@@ -138,7 +138,7 @@ func TestRefusedFiles(t *testing.T) {
 	at := "/v1/files/" + string(theirs.ID)
 	for _, op := range []string{"GET " + at, "GET " + at + "/content", "DELETE " + at} {
 		verb, path, _ := strings.Cut(op, " ")
-		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "no such file")
+		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "file not found")
 	}
 	if some := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files?ids="+string(theirs.ID), "")); len(some.Data) != 0 {
 		t.Errorf("%+v", some)

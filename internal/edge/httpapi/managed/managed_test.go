@@ -210,9 +210,9 @@ func TestRefusals(t *testing.T) {
 		at := "/v1/agents/" + name
 		for _, request := range []string{"GET " + at, "GET " + at + "/versions", "POST " + at + "/archive"} {
 			method, path, _ := strings.Cut(request, " ")
-			refused(t, ask(s, method, path, ""), http.StatusNotFound, "not_found_error", "no such agent")
+			refused(t, ask(s, method, path, ""), http.StatusNotFound, "not_found_error", "agent not found")
 		}
-		refused(t, ask(s, "POST", at, `{"name": "x"}`), http.StatusNotFound, "not_found_error", "no such agent")
+		refused(t, ask(s, "POST", at, `{"name": "x"}`), http.StatusNotFound, "not_found_error", "agent not found")
 	}
 	refused(t, httpapitest.Ask(s.Server, "GET", "/anthropic/v1/agents", "", "Authorization", ""), http.StatusUnauthorized, "authentication_error", "as api_key")
 	refused(t, httpapitest.Ask(s.Server, "GET", "/anthropic/v1/agents", "", "X-Api-Key", "x"), http.StatusUnauthorized, "authentication_error", "more than one")

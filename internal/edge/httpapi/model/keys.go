@@ -12,7 +12,7 @@ import (
 
 // ModelKey is a tenant's own key for a model: all but the key.
 type ModelKey struct {
-	Model     string    `json:"model" doc:"The model's name; its id if there is no such model any more."`
+	Model     string    `json:"model" doc:"The model's name; its id if the model was deleted."`
 	BaseURL   string    `json:"base_url" doc:"The provider's API that the key was given for; it is sent to no other."`
 	InUse     bool      `json:"in_use" doc:"false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more."`
 	CreatedAt time.Time `json:"created_at"`
@@ -34,7 +34,7 @@ func PageOfKeys(c *httpapi.Call, all []model.OwnKeyState) (httpapi.Page[ModelKey
 // keyOperations are those of /v1/model-keys.
 func (h *Handlers) keyOperations() []httpapi.Operation {
 	name := []httpapi.Param{{Name: "model", In: httpapi.InPath, Doc: "Name, in which slashes need not be encoded, or id."}}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such model, the tenant may not use it, or has no key of its own for it.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the model does not exist, or the tenant may not use it or has no key of its own for it.")
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: "/v1/model-keys", ID: "listModelKeys", Summary: "List the tenant's own keys for models, without the keys", Description: "For which models the tenant pays the provider itself. No answer shows a key.", Params: httpapi.PageParams(50, 100),
@@ -60,7 +60,7 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 func named(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "there is no such model")
+		return "", fault.New(fault.NotFound, "model %.80q not found", name)
 	}
 	return name, nil
 }

@@ -36,7 +36,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		{
 			Method: http.MethodGet, Path: "/v1/models/{model...}", ID: "retrieveModel", Tag: "models", Summary: "Show a model that the tenant may name", Description: "In the form of OpenAI's models. A model of another tenant alone is answered as unknown.", Access: httpapi.AnyKey,
 			Params:  []httpapi.Param{{Name: "model", In: httpapi.InPath, Doc: "Name, in which slashes need not be encoded, or id."}},
-			Answers: []httpapi.Answer{httpapi.OK(ListModel{}, "The model."), httpapi.Refusal(http.StatusNotFound, "not_found: there is no such model, or the tenant may not use it.")},
+			Answers: []httpapi.Answer{httpapi.OK(ListModel{}, "The model."), httpapi.Refusal(http.StatusNotFound, "not_found: the model does not exist, or the tenant may not use it.")},
 			Serve:   httpapi.Returns(h.get),
 		},
 	}, h.keyOperations()...)

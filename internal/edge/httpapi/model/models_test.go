@@ -59,7 +59,7 @@ func TestModels(t *testing.T) {
 	}
 	for _, name := range []string{"acme/openai", "none", "a..b/../c%20d", "%2F"} {
 		w := httpapitest.Ask(s, "GET", "/v1/models/"+strings.ReplaceAll(name, "/../", "%2F..%2F"), "", as(s.AdminKey)...)
-		httpapitest.Refused(t, w, http.StatusNotFound, "not_found", "there is no such model")
+		httpapitest.Refused(t, w, http.StatusNotFound, "not_found", "model not found")
 	}
 	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/models", "", as("sk-atoll-unknown")...), http.StatusUnauthorized, "unauthorized", "invalid API key")
 	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/admin/models", "", as(key)...), http.StatusForbidden, "forbidden", "admin")
@@ -113,7 +113,7 @@ func TestDeclared(t *testing.T) {
 	}
 	httpapitest.Answers(t, s, 200, `"id":"both"`, "GET", "/v1/models/both", "", as(key)...)
 	for _, name := range []string{"both", both.ID, overridden} {
-		httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/models/"+name, "", as(s.AdminKey)...), http.StatusNotFound, "not_found", "there is no such model")
+		httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/models/"+name, "", as(s.AdminKey)...), http.StatusNotFound, "not_found", "model not found")
 	}
 
 	if got := s.Must(200, "PATCH", "/v1/admin/models/"+overridden, `{"upstream":"m-2"}`); got["upstream"] != "m-2" || got["overridden"] != true {
@@ -178,6 +178,6 @@ func TestOwnKeys(t *testing.T) {
 	httpapitest.Answers(t, s, 204, "", "DELETE", "/v1/model-keys/acme/large", "", as(keys["acme"])...)
 	// A tenant that goes to another plan loses what the plan had.
 	s.Must(200, "PATCH", "/v1/admin/tenants/other", `{"plan":"free"}`)
-	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/models/acme/large", "", as(keys["other"])...), http.StatusNotFound, "not_found", "there is no such model")
+	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/models/acme/large", "", as(keys["other"])...), http.StatusNotFound, "not_found", "model not found")
 	httpapitest.Answers(t, s, 200, `"id":"acme/large"`, "GET", "/v1/models/acme/large", "", as(keys["acme"])...)
 }

@@ -92,7 +92,7 @@ func (h *Handlers) fileContent(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	gone := fault.New(fault.NotFound, "the response has no such file")
+	gone := fault.New(fault.NotFound, "file not found in this response")
 	i := slices.IndexFunc(shared, func(u sandboxtool.FileUse) bool { return u.FileID == c.Path("file_id") })
 	if i < 0 {
 		return gone

@@ -22,7 +22,7 @@ func TestFileItems(t *testing.T) {
 		return 0
 	})
 	s.World.Executor.Program(`{"op":"read","path":"g"}`, func(r *gatewaytest.Run) int {
-		r.Print(execution.Stdout, "{\"failed\":true}\ng: there is no such file or folder")
+		r.Print(execution.Stdout, "{\"failed\":true}\ng: no such file or folder")
 		return 1
 	})
 	s.World.Executor.Program(`{"op":"share","path":"f.csv"}`, func(r *gatewaytest.Run) int {
@@ -56,7 +56,7 @@ func TestFileItems(t *testing.T) {
 		},
 		`read_file {"file_path": "g"}`: {
 			`{"call_id":"call_1","file_path":"g","status":"in_progress","type":"sandbox_read_file"}`,
-			`{"call_id":"call_1","error":"g: there is no such file or folder","file_path":"g","status":"failed","type":"sandbox_read_file"}`,
+			`{"call_id":"call_1","error":"g: no such file or folder","file_path":"g","status":"failed","type":"sandbox_read_file"}`,
 		},
 		`share_file {"file_path": "f.csv"}`: {
 			`{"call_id":"call_1","status":"in_progress","type":"share_file"}`,

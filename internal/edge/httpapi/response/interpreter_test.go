@@ -43,7 +43,7 @@ func (boxes) Get(_ context.Context, p *tenant.Principal, session, id string) (*s
 	case "sb-fedcba9876543210":
 		sb.State = sandbox.Destroyed
 	default:
-		return nil, fault.New(fault.NotFound, "no such sandbox")
+		return nil, fault.New(fault.NotFound, "sandbox not found")
 	}
 	return sb, nil
 }
@@ -244,7 +244,7 @@ func TestInterpreterRefusals(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		with(``): "400 container", with(`, "container": 5`): "400 container", with(`, "container": {"type": "new"}`): "400 type",
-		with(`, "container": "cntr_1"`): "404 no such container", with(`, "container": "cntr_0000000000000000"`): "404 no such container",
+		with(`, "container": "cntr_1"`): "404 not found, or expired", with(`, "container": "cntr_0000000000000000"`): "404 not found, or expired",
 		with(`, "container": "` + string(expired) + `"`): "404 expired", with(`, "container": "` + string(living) + `"`): "200",
 		with(`, "container": {"type": "auto", "file_ids": ["file-1"]}`):                                                          "400 file_ids",
 		with(`, "container": {"type": "auto", "memory_limit": "64g"}`):                                                           "400 memory_limit",

@@ -38,7 +38,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 func (h *Handlers) under(root, name, note string, example CreateResponse) []httpapi.Operation {
 	const one = "/{response_id}"
 	id := httpapi.Param{Name: "response_id", In: httpapi.InPath, Pattern: "^resp_[0-9a-f]{32}$", Doc: "The id of the response."}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such response, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the response does not exist, or belongs to another tenant.")
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when.")
 	limited.Header = httpapi.RateHeaders()
 	ops := []httpapi.Operation{

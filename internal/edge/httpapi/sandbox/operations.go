@@ -74,7 +74,7 @@ func onOne(more ...httpapi.Param) []httpapi.Param {
 
 // Refusals of operations on one sandbox.
 var refusals = []httpapi.Answer{
-	httpapi.Refusal(http.StatusNotFound, "not_found: there is no such sandbox, process, context, preview or file, or it belongs to another tenant."),
+	httpapi.Refusal(http.StatusNotFound, "not_found: the sandbox, process, context, preview or file does not exist, or belongs to another tenant."),
 	httpapi.Refusal(http.StatusConflict, "conflict: the sandbox is lost, or in a state that forbids this."),
 	httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
 }
@@ -103,7 +103,7 @@ func (h *Handlers) records() []httpapi.Operation {
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
 				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
-				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: the snapshot does not exist, or belongs to another tenant."),
 				httpapi.Refusal(http.StatusConflict, "conflict: there is one of that name with another image, or the snapshot cannot be used so."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
 			},

@@ -18,7 +18,7 @@ const (
 func (h *Handlers) snapshots() []httpapi.Operation {
 	const one = snapshotsPath + "/{snapshot}"
 	id := []httpapi.Param{{Name: "snapshot", In: httpapi.InPath, Doc: "Its snapshot_id."}}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the snapshot does not exist, or belongs to another tenant.")
 	return []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Description: "Files in `/home/user`, `/tmp` and `/var/tmp`, and processes with their memory. The sandbox stands still while it is written. The snapshot outlives the sandbox; `POST /v1/sandboxes` with `snapshot` begins another one with it. Beyond a bound of the plan the answer is 429.", Audit: "snapshot_create",

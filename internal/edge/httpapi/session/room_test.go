@@ -118,9 +118,9 @@ func TestServersOfAnEnvironment(t *testing.T) {
 	}{
 		`{"agent_id":"asker"}`:                                                           {403, "does not allow the MCP server at mcp.example.com"},
 		`{"agent_id":"asker","environment_id":"opened"}`:                                 {201, `"environment_id":"` + opened.ID + `"`},
-		fmt.Sprintf(`{"agent_id":"asker","environment_id":%q}`, k.Caller.Environment.ID): {404, "there is no such environment"},
-		`{"agent_id":"asker","environment_id":"../x"}`:                                   {404, "there is no such environment"},
-		`{"agent_id":"asker","environment_id":""}`:                                       {404, "there is no such environment"},
+		fmt.Sprintf(`{"agent_id":"asker","environment_id":%q}`, k.Caller.Environment.ID): {404, "environment not found"},
+		`{"agent_id":"asker","environment_id":"../x"}`:                                   {404, "environment not found"},
+		`{"agent_id":"asker","environment_id":""}`:                                       {404, "environment not found"},
 	} {
 		w := httpapitest.Ask(k.Server, "POST", "/v1/sessions", body, "Authorization", "Bearer "+gatewaytest.Token("held"))
 		if w.Code != want.status || !strings.Contains(w.Body.String(), want.says) {

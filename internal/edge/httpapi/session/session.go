@@ -30,7 +30,7 @@ type Handlers struct {
 
 // Operations are those of /v1/sessions. The original contract has them below /default, too.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session or agent, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the session or agent does not exist, or belongs to another tenant.")
 	busy := httpapi.Refusal(http.StatusConflict, "conflict: a turn is under way, or the session or agent is archived.")
 	id := []httpapi.Param{{Name: "session_id", In: httpapi.InPath, Doc: "Id of a session."}}
 	var ops []httpapi.Operation

@@ -335,7 +335,7 @@ func TestVaultIDsAreChecked(t *testing.T) {
 	none := "vlt_" + strings.Repeat("0", 32)
 	want := strings.ReplaceAll(httpapitest.Ask(k.Server, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":"shopper","vault_ids":[%q]}`, none)).Body.String(), none, "")
 	got := httpapitest.Ask(k.Server, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":"shopper","vault_ids":[%q]}`, theirs.ID))
-	if got.Code != 404 || !strings.Contains(want, "vault_ids[0]: there is no such vault") || !strings.Contains(got.Body.String(), "vault_ids[0]: there is no such vault") {
+	if got.Code != 404 || !strings.Contains(want, "vault_ids[0]: vault not found") || !strings.Contains(got.Body.String(), "vault_ids[0]: vault not found") {
 		t.Errorf("another tenant's vault: %d %s; none: %s", got.Code, got.Body, want)
 	}
 	for _, face := range []string{"", managed.Prefix} {

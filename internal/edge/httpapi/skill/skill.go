@@ -24,7 +24,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	const versions, version = one + "/versions", one + "/versions/{version}"
 	id := []httpapi.Param{{Name: "skill_id", In: httpapi.InPath, Doc: "Id or name of a skill."}}
 	which := append([]httpapi.Param{{Name: "version", In: httpapi.InPath, Doc: "Id or number of a version, or latest."}}, id...)
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such skill or version, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the skill or version does not exist, or belongs to another tenant.")
 	taken := httpapi.Refusal(http.StatusConflict, "conflict: the name is taken, the skill is archived, or this is its only version.")
 	full := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most skills, or bytes of them.")
 	unsupported := httpapi.Refusal(http.StatusUnsupportedMediaType, "unsupported_media_type: the body is not multipart/form-data.")

@@ -107,7 +107,7 @@ func TestSkills(t *testing.T) {
 	if gone := answer[skillapi.DeletedSkill](t, httpapitest.Ask(s, "DELETE", at, ""), http.StatusOK); gone.Type != "skill_deleted" || gone.ID != made.ID {
 		t.Errorf("%+v", gone)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "no such skill")
+	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "skill not found")
 	events, err := db.Tenants().PolicyEvents(t.Context(), s.Caller.Tenant.ID)
 	if err != nil || len(events) != 5 || events[0].Field != "skill/"+made.ID || events[4].New != "deleted" {
 		t.Errorf("the trail of policy is %+v, %v", events, err)
@@ -125,12 +125,12 @@ func TestForeignSkills(t *testing.T) {
 		at := "/v1/skills/" + name
 		for _, op := range []string{"GET " + at, "DELETE " + at, "POST " + at + "/archive", "GET " + at + "/versions", "GET " + at + "/versions/1", "GET " + at + "/versions/1/content", "DELETE " + at + "/versions/" + string(theirs.Latest.ID)} {
 			verb, path, _ := strings.Cut(op, " ")
-			httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "no such skill")
+			httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "skill not found")
 		}
-		httpapitest.Refused(t, send(t, s, at+"/versions", nil, "SKILL.md", main), http.StatusNotFound, "not_found", "no such skill")
+		httpapitest.Refused(t, send(t, s, at+"/versions", nil, "SKILL.md", main), http.StatusNotFound, "not_found", "skill not found")
 	}
 	own := answer[skillapi.Skill](t, send(t, s, "/v1/skills", nil, "SKILL.md", main), http.StatusCreated)
-	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/skills/"+own.ID+"/versions/"+string(theirs.Latest.ID), ""), http.StatusNotFound, "not_found", "no such version")
+	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/skills/"+own.ID+"/versions/"+string(theirs.Latest.ID), ""), http.StatusNotFound, "not_found", "version not found")
 }
 
 func TestRefusedUploads(t *testing.T) {

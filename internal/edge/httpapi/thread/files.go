@@ -208,5 +208,5 @@ func visible(caller *tenant.Principal, id string, p storage.Path) (storage.Mount
 		}
 		return m, nil
 	}
-	return storage.Mount{}, fault.New(fault.NotFound, "this key mounts no such connection")
+	return storage.Mount{}, fault.New(fault.NotFound, "connection %.80q not found: this key does not mount it", id)
 }

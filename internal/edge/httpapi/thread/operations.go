@@ -50,7 +50,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	signature := httpapi.Param{Name: signatureParam, Doc: "Of a signed URL, in place of a key."}
 	onThread, onFile, signed := []httpapi.Param{id}, []httpapi.Param{id, path}, []httpapi.Param{id, path, signature}
 
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such thread or file, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the thread or file does not exist, or belongs to another tenant.")
 	busy := httpapi.Refusal(http.StatusConflict, "conflict: an execution, or another edit, is using the thread.")
 	full := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; the message names it.")
 	gone := httpapi.NoContent("It is deleted.")
@@ -124,7 +124,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		Body: httpapi.JSON(FilesListRequest{Source: new("thread"), ID: new("my-thread"), Path: new("results")}),
 		Answers: []httpapi.Answer{
 			httpapi.OK(FilesListResponse{}, "What the folder holds, by name; at most 10,000 entries."),
-			httpapi.Refusal(http.StatusNotFound, "not_found: there is no such thread, or this key mounts no such connection."),
+			httpapi.Refusal(http.StatusNotFound, "not_found: the thread does not exist, or this key does not mount the connection."),
 			httpapi.Refusal(http.StatusServiceUnavailable, "service_unavailable: the storage cannot be reached."),
 		},
 		Serve: httpapi.Takes(h.listFolder),

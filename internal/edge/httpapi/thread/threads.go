@@ -22,7 +22,7 @@ func idOf(c *httpapi.Call) (string, error) {
 
 func checkID(id string) error {
 	if id == "" || execution.CheckThread(id) != nil {
-		return fault.New(fault.NotFound, "no such thread")
+		return fault.New(fault.NotFound, "thread not found")
 	}
 	return nil
 }

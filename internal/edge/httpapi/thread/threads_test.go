@@ -60,7 +60,7 @@ func TestThreadFiles(t *testing.T) {
 	other := []string{"Authorization", "Bearer " + gatewaytest.Token("other")}
 	const file = "/v1/threads/t-1/files/dir/a%20b.txt"
 
-	httpapitest.Answers(t, s, 404, "no such thread", "GET", "/v1/threads/t-1", "")
+	httpapitest.Answers(t, s, 404, "thread not found", "GET", "/v1/threads/t-1", "")
 	httpapitest.Answers(t, s, 200, `"size":5`, "PUT", file, "hello")
 	httpapitest.Answers(t, s, 200, `"thread_id":"t-1","bytes":5,"files":2`, "GET", "/v1/threads/t-1", "")
 	httpapitest.Answers(t, s, 200, "hello", "GET", file, "")
@@ -73,26 +73,26 @@ func TestThreadFiles(t *testing.T) {
 	httpapitest.Answers(t, s, 200, `"name":"dir","path":"dir","size":0`, "GET", "/v1/threads/t-1/files", "")
 	httpapitest.Answers(t, s, 200, `"name":"a b.txt","path":"dir/a b.txt","size":5`, "GET", "/v1/threads/t-1/files?path=/dir/", "")
 	httpapitest.Answers(t, s, 200, `{"files":[{"name":"a b.txt","path":"dir/a b.txt","size":5`, "POST", "/v1/files/list", `{"source":"thread","id":"t-1","path":"dir"}`)
-	httpapitest.Answers(t, s, 404, "no such thread", "POST", "/v1/files/list", `{"source":"thread","id":"t-2"}`)
-	httpapitest.Answers(t, s, 404, "no such thread", "POST", "/v1/files/list", `{"source":"thread","id":"../t"}`)
+	httpapitest.Answers(t, s, 404, "thread not found", "POST", "/v1/files/list", `{"source":"thread","id":"t-2"}`)
+	httpapitest.Answers(t, s, 404, "thread not found", "POST", "/v1/files/list", `{"source":"thread","id":"../t"}`)
 	httpapitest.Answers(t, s, 400, "is a folder", "GET", "/v1/threads/t-1/files/dir", "")
 	httpapitest.Answers(t, s, 404, "no file or folder", "GET", "/v1/threads/t-1/files/nope", "")
 	httpapitest.Answers(t, s, 400, "none of them . or ..", "PUT", "/v1/threads/t-1/files/x%2F..%2F..%2Fetc", "x")
 	httpapitest.Answers(t, s, 400, "without NUL", "PUT", "/v1/threads/t-1/files/a%00b", "x")
-	httpapitest.Answers(t, s, 404, "no such thread", "PUT", "/v1/threads/-bad/files/a", "x")
+	httpapitest.Answers(t, s, 404, "thread not found", "PUT", "/v1/threads/-bad/files/a", "x")
 
-	httpapitest.Answers(t, s, 404, "no such thread", "GET", file, "", other...)
-	httpapitest.Answers(t, s, 404, "no such thread", "DELETE", file, "", other...)
-	httpapitest.Answers(t, s, 404, "no such thread", "DELETE", "/v1/threads/t-1", "", other...)
+	httpapitest.Answers(t, s, 404, "thread not found", "GET", file, "", other...)
+	httpapitest.Answers(t, s, 404, "thread not found", "DELETE", file, "", other...)
+	httpapitest.Answers(t, s, 404, "thread not found", "DELETE", "/v1/threads/t-1", "", other...)
 	httpapitest.Answers(t, s, 429, "", "PUT", "/v1/threads/mine/files/big", strings.Repeat("x", 101), other...)
-	httpapitest.Answers(t, s, 404, "no such thread", "GET", "/v1/threads/mine", "", other...)
+	httpapitest.Answers(t, s, 404, "thread not found", "GET", "/v1/threads/mine", "", other...)
 	httpapitest.Answers(t, s, 200, "", "PUT", "/v1/threads/mine/files/small", strings.Repeat("x", 100), other...)
 	httpapitest.Answers(t, s, 429, "thread limit reached (1)", "PUT", "/v1/threads/second/files/small", "x", other...)
 
 	httpapitest.Answers(t, s, 204, "", "DELETE", "/v1/threads/t-1/files/dir", "")
 	httpapitest.Answers(t, s, 200, `{"files":[]}`, "GET", "/v1/threads/t-1/files", "")
 	httpapitest.Answers(t, s, 204, "", "DELETE", "/v1/threads/t-1", "")
-	httpapitest.Answers(t, s, 404, "no such thread", "DELETE", "/v1/threads/t-1", "")
+	httpapitest.Answers(t, s, 404, "thread not found", "DELETE", "/v1/threads/t-1", "")
 }
 
 func TestThreadRecords(t *testing.T) {

@@ -53,7 +53,7 @@ func (h *Handlers) fileURLs() []httpapi.Operation {
 		{
 			Method: http.MethodPost, Path: "/v1/files/download_url", ID: "getDownloadURL", Tag: "files", Summary: "Make a URL that reads one file without a key",
 			Description: read, Scope: scopeOf(http.MethodGet),
-			Body: httpapi.JSON(example), Answers: append(answers, httpapi.Refusal(http.StatusNotFound, "not_found: there is no such thread or file.")),
+			Body: httpapi.JSON(example), Answers: append(answers, httpapi.Refusal(http.StatusNotFound, "not_found: the thread or file does not exist.")),
 			Serve: httpapi.Takes(h.downloadURL),
 		},
 	}

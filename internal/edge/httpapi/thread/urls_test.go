@@ -28,7 +28,7 @@ func TestFileURLs(t *testing.T) {
 	}
 	const file = `"source":"thread","id":"t-1","path":"dir/a b.txt"`
 	const keyless = "" // a signed URL is used without a key
-	httpapitest.Answers(t, s, 404, "no such thread", "POST", "/v1/files/download_url", "{"+file+"}")
+	httpapitest.Answers(t, s, 404, "thread not found", "POST", "/v1/files/download_url", "{"+file+"}")
 	put := ask("/v1/files/upload_url", "{"+file+`,"content_length":5,"content_type":"text/plain"}`, "X-Forwarded-Proto", "https")
 	httpapitest.Answers(t, s, 200, `"size":5`, "PUT", put, "hello", "Authorization", keyless)
 	get := ask("/v1/files/download_url", "{"+file+"}")
@@ -37,5 +37,5 @@ func TestFileURLs(t *testing.T) {
 	httpapitest.Answers(t, s, 404, "", "POST", "/v1/files/download_url", `{"source":"thread","id":"t-1","path":"none"}`)
 	httpapitest.Answers(t, s, 400, "/data/books", "POST", "/v1/files/download_url", `{"source":"volume","id":"books","path":"a"}`)
 	httpapitest.Answers(t, s, 413, "", "POST", "/v1/files/upload_url", "{"+file+`,"content_length":99999999999}`)
-	httpapitest.Answers(t, s, 404, "no such thread", "POST", "/v1/files/download_url", "{"+file+"}", "Authorization", "Bearer "+gatewaytest.Token("other"))
+	httpapitest.Answers(t, s, 404, "thread not found", "POST", "/v1/files/download_url", "{"+file+"}", "Authorization", "Bearer "+gatewaytest.Token("other"))
 }

@@ -51,7 +51,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Body:        httpapi.JSON(NewToken{ExpiresIn: new(wire.Seconds(900)), Operations: &[]string{"runProgram", "getOutput"}, Origins: &[]string{"https://app.example.com"}, MaxExecutions: new(int64(20))}),
 			Answers: []httpapi.Answer{
 				httpapi.Created(Token{}, "It works at once. token is shown here alone."),
-				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session or sandbox, or it belongs to another tenant."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: the session or sandbox does not exist, or belongs to another tenant."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the key has the most tokens at a time."),
 			},
 			Serve: httpapi.Takes(h.create),
@@ -65,7 +65,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Params: []httpapi.Param{{Name: "token_id", In: httpapi.InPath, Doc: "Id of a token of the key."}},
 			Answers: []httpapi.Answer{
 				httpapi.NoContent("It is refused from now on. Again is no error."),
-				httpapi.Refusal(http.StatusNotFound, "not_found: the key has made no such token."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: the key has not created this token."),
 			},
 			Serve: httpapi.Does(h.delete),
 		},
@@ -175,7 +175,7 @@ func (h *Handlers) bind(c *httpapi.Call, in *NewToken, t *tenant.Token) error {
 	case in.Session != nil:
 		id := session.ID(*in.Session)
 		if !id.Valid() {
-			return fault.New(fault.NotFound, "session: there is no such session")
+			return fault.New(fault.NotFound, "session: not found")
 		}
 		s, err := h.Sessions.Get(c.Context(), c.Caller.Tenant.ID, id)
 		if err != nil {
@@ -211,7 +211,7 @@ func (h *Handlers) bind(c *httpapi.Call, in *NewToken, t *tenant.Token) error {
 // missing says which field names what is not there.
 func missing(err error, field string) error {
 	if fault.KindOf(err) == fault.NotFound {
-		return fault.Wrap(fault.NotFound, err, field+": there is no such "+field)
+		return fault.Wrap(fault.NotFound, err, field+": not found")
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Body: httpapi.JSON(examples[t.Name]),
 			Answers: []httpapi.Answer{
 				httpapi.OK(reflect.New(t.Out).Elem().Interface(), "What the tool returns."),
-				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such tool, sandbox or file."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: the tool, sandbox or file does not exist."),
 				httpapi.Refusal(http.StatusConflict, "conflict: the sandbox has another image, is lost, or is full."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
 			},
@@ -121,7 +121,7 @@ func (h *Handlers) mcp() []httpapi.Operation {
 		{Name: "stateless", Type: httpapi.Bool, Doc: "true: no MCP session begins."},
 		{Name: "agent", Doc: "As of execute_code."}, {Name: "template", Doc: "As of execute_code."},
 	}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session, or it is over: initialize again.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the session does not exist or has ended; initialize again.")
 	alone := httpapi.Refusal(http.StatusMethodNotAllowed, "method_not_allowed: with stateless there is no session.")
 	answer := func(doc string) httpapi.Answer {
 		return httpapi.Answer{Status: http.StatusOK, Doc: doc, Body: message, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: message}}, Header: []httpapi.Param{

@@ -28,7 +28,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	id := []httpapi.Param{{Name: "vault_id", In: httpapi.InPath, Doc: "Id of a vault."}}
 	which := append([]httpapi.Param{{Name: "credential_id", In: httpapi.InPath, Doc: "Id of a credential of the vault."}}, id...)
 	page := append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."})
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such vault or credential, or it belongs to another tenant.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the vault or credential does not exist, or belongs to another tenant.")
 	archived := httpapi.Refusal(http.StatusConflict, "conflict: it is archived.")
 	taken := httpapi.Refusal(http.StatusConflict, "conflict: the vault is archived, or has a credential for the same server or of the same secret_name.")
 	full := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most vaults, or the vault the most credentials.")
