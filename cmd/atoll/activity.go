@@ -54,8 +54,8 @@ tenant; without it, the tenant of the key.` + r.help() + "\n\nExit codes: 0 done
 	flags := cmd.Flags()
 	flags.StringVar(&f.tenant, "tenant", "", "of this tenant, with an admin key")
 	flags.StringVar(&f.key, "key", "", "of this key and its tokens, by id or name")
-	flags.StringVar(&f.agent, "agent", "", "of this agent, by id")
-	flags.StringVar(&f.session, "session", "", "of this session")
+	flags.StringVar(&f.agent, "agent", "", "only approvals of the agent with this id")
+	flags.StringVar(&f.session, "session", "", "only approvals of this session")
 	flags.StringVar(&f.turn, "turn", "", "of this turn or response")
 	flags.StringVar(&f.environment, "environment", "", "in this environment, by id or name")
 	flags.StringVar(&f.sandbox, "sandbox", "", "in this named sandbox, by id")
@@ -64,7 +64,7 @@ tenant; without it, the tenant of the key.` + r.help() + "\n\nExit codes: 0 done
 	flags.StringVar(&f.source, "source", "", "interface or tool that the caller used: execute, process, a tool such as shell, …")
 	flags.StringVar(&f.status, "status", "", "running, ok, error, timeout, oom, cap_exceeded, provisioning or cancelled")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
-	flags.IntVar(&limit, "limit", 100, "entries at most; 0 for all")
+	flags.IntVar(&limit, "limit", 100, "entries to list at most; 0 for all")
 	return cmd
 }
 

@@ -106,8 +106,8 @@ func (r *remote) auditList() *cobra.Command {
 	flags.StringVar(&f.status, "status", "", choices(audit.ExitStatuses))
 	flags.StringVar(&f.trace, "trace-id", "", "of this execution")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
-	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
-	flags.IntVar(&f.limit, "limit", 100, "rows at most; 0 for all")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "only executions with this metadata, NAME=VALUE; may be repeated")
+	flags.IntVar(&f.limit, "limit", 100, "rows to list at most; 0 for all")
 	return cmd
 }
 
@@ -199,13 +199,13 @@ func earlierHeads(args []string, known, file string) (map[string]*sdk.AuditMark,
 		number, hash, _ := strings.Cut(known, ":")
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || len(args) == 0 {
-			return nil, wrong("--known: want NUMBER:HASH, and the tenant that it is of")
+			return nil, wrong("--known takes NUMBER:HASH, and needs the tenant")
 		}
 		return map[string]*sdk.AuditMark{args[0]: {Number: n, Hash: hash}}, nil
 	case file == "":
 		return nil, nil
 	case len(args) > 0:
-		return nil, wrong("--heads is for all tenants; for one give --known NUMBER:HASH")
+		return nil, wrong("--heads checks all tenants; for one tenant pass --known NUMBER:HASH")
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -213,7 +213,7 @@ func earlierHeads(args []string, known, file string) (map[string]*sdk.AuditMark,
 	}
 	var reports map[string]sdk.AuditReport
 	if err := json.Unmarshal(data, &reports); err != nil {
-		return nil, wrong("--heads: %s is not what 'atoll audit verify --json' prints: %v", file, err)
+		return nil, wrong("--heads: %s is not the output of 'atoll audit verify --json': %v", file, err)
 	}
 	out := map[string]*sdk.AuditMark{}
 	for tenant, report := range reports {
@@ -249,7 +249,7 @@ func (r *remote) showReports(tenants []string, reports map[string]sdk.AuditRepor
 		}
 	}
 	if err == nil && bad > 0 {
-		return fmt.Errorf("the audit trail of %d of %d tenants is not whole", bad, len(tenants))
+		return fmt.Errorf("the audit trails of %d of %d tenants are incomplete or were changed", bad, len(tenants))
 	}
 	return err
 }

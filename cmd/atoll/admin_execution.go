@@ -57,10 +57,10 @@ func (r *remote) executionList() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.status, "status", "", choices(execution.Statuses))
 	flags.StringVar(&f.language, "language", "", choices(execution.Languages))
-	flags.StringVar(&f.key, "key", "", "asked for with the key of this id")
-	flags.StringVar(&f.thread, "thread", "", "that had the home of this thread")
-	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
-	flags.IntVar(&f.limit, "limit", 20, "executions at most; 0 for all")
+	flags.StringVar(&f.key, "key", "", "only executions of the key with this id")
+	flags.StringVar(&f.thread, "thread", "", "only executions with this thread as home")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "only executions with this metadata, NAME=VALUE; may be repeated")
+	flags.IntVar(&f.limit, "limit", 20, "executions to list at most; 0 for all")
 	cmd.Aliases = append(cmd.Aliases, "ps")
 	return cmd
 }

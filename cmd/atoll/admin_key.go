@@ -31,11 +31,11 @@ func (a *cli) addKeyFlags(cmd *cobra.Command) *keyFlags {
 	f := &keyFlags{app: a, cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may be used for, out of "+strings.Join(texts(tenant.Scopes), ", ")+" ("+strings.Join(texts(tenant.DefaultScopes), ",")+")")
-	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long it is valid, such as 720h")
-	flags.StringVar(&f.expiresAt, "expires-at", "", "until when it is valid, such as 2027-01-01T00:00:00Z, or never (never)")
-	flags.StringVar(&f.webhookURL, "webhook-url", "", "where asynchronous executions are told of; empty for nowhere")
-	flags.StringVar(&f.webhookSecret, "webhook-secret-file", "", "file with the secret that signs webhooks, - for stdin; empty for unsigned")
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "scopes of the key: "+strings.Join(texts(tenant.Scopes), ", ")+" ("+strings.Join(texts(tenant.DefaultScopes), ",")+")")
+	flags.DurationVar(&f.expiresIn, "expires-in", 0, "lifetime, such as 720h")
+	flags.StringVar(&f.expiresAt, "expires-at", "", "expiry time, such as 2027-01-01T00:00:00Z, or never (never)")
+	flags.StringVar(&f.webhookURL, "webhook-url", "", "URL that Atoll notifies when an asynchronous execution ends; empty for none")
+	flags.StringVar(&f.webhookSecret, "webhook-secret-file", "", "file with the secret that signs webhooks, - for stdin; empty for no signature")
 	f.vars = a.addVarFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("expires-in", "expires-at")
 	return f
@@ -91,7 +91,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 				return err
 			}
 			if _, err := os.Lstat(out); out != "" && err == nil {
-				return fmt.Errorf("--out %s: there is a file of that name", out)
+				return fmt.Errorf("--out %s: the file exists; choose another name", out)
 			}
 			in := sdk.NewKey{Name: args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets, SecretHosts: change.SecretHosts}
 			if make.environment != "" {
@@ -104,7 +104,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			if out != "" {
 				if err := writeKey(out, k.Key, false); err != nil {
 					_, revoked := c.RevokeKey(context.WithoutCancel(ctx), args[0], k.ID)
-					return errors.Join(fmt.Errorf("the key %s was made and cannot be written; it is revoked: %w", k.ID, err), revoked)
+					return errors.Join(fmt.Errorf("cannot write the new key %s, so it was revoked: %w", k.ID, err), revoked)
 				}
 				k.Key = "" // it is in the file
 				return r.print(k, func(w io.Writer) { fmt.Fprintf(w, "The key %s (%s) is in %s\n", k.Name, k.ID, out) })
@@ -117,9 +117,9 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			return err
 		})
 	create.Long = create.Short + ".\n\nThe key alone goes to stdout, or with --out into a new file that only you can read."
-	create.Flags().StringVar(&out, "out", "", "file to write the key to, mode 0600; there must be none of that name")
+	create.Flags().StringVar(&out, "out", "", "new file for the key, mode 0600; must not exist")
 	make = a.addKeyFlags(create)
-	create.Flags().StringVar(&make.environment, "env", "", "environment that its executions run in; needed unless it only administers")
+	create.Flags().StringVar(&make.environment, "env", "", "environment of its executions; required unless its only scope is admin")
 
 	var change *keyFlags
 	set := r.command("set TENANT NAME", "Change a key; what is not given stays", `  atoll key set acme ci --scopes execute,read
@@ -141,7 +141,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			return r.showKey(k)
 		})
 	change = a.addKeyFlags(set)
-	set.Flags().StringVar(&change.name, "name", "", "another name")
+	set.Flags().StringVar(&change.name, "name", "", "new name")
 	change.vars.addUnset(set)
 
 	revoke := r.command("revoke TENANT NAME…", "Revoke keys, at once; other servers refuse them within 10 seconds", "", cobra.MinimumNArgs(2),

@@ -66,18 +66,18 @@ func (a *cli) addModelFlags(cmd *cobra.Command) *modelFlags {
 	f := &modelFlags{app: a, cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.upstream, "upstream", "", "what the provider calls it (the name)")
-	flags.StringVar(&f.baseURL, "base-url", "", "of the provider's API (the provider's own; openai-chat has none)")
+	flags.StringVar(&f.upstream, "upstream", "", "the provider's name for the model (the name)")
+	flags.StringVar(&f.baseURL, "base-url", "", "base URL of the API (the provider's; required for openai-chat)")
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the key for the provider, - for stdin; empty for none")
-	flags.StringVar(&f.prices.Input, "price-input", "", "US dollars for a million tokens of input")
-	flags.StringVar(&f.prices.Output, "price-output", "", "for a million tokens of output")
-	flags.StringVar(&f.prices.CacheRead, "price-cache-read", "", "for a million tokens of input that the provider reads from its cache")
-	flags.StringVar(&f.prices.CacheWrite, "price-cache-write", "", "for a million tokens of input that it writes to its cache")
-	flags.Int64Var(&f.context, "context", 0, "tokens of input and output together; 0 for unknown")
-	flags.Int64Var(&f.maxOutput, "max-output", 0, "tokens of an answer; 0 for unknown")
-	flags.StringSliceVar(&f.capabilities, "can", nil, "what can be asked of it, out of "+strings.Join(texts(model.Capabilities), ", ")+" ("+strings.Join(texts(model.DefaultCapabilities), ",")+")")
+	flags.StringVar(&f.prices.Input, "price-input", "", "US dollars per million input tokens")
+	flags.StringVar(&f.prices.Output, "price-output", "", "US dollars per million output tokens")
+	flags.StringVar(&f.prices.CacheRead, "price-cache-read", "", "US dollars per million input tokens that the provider reads from its cache")
+	flags.StringVar(&f.prices.CacheWrite, "price-cache-write", "", "US dollars per million input tokens that the provider writes to its cache")
+	flags.Int64Var(&f.context, "context", 0, "context size in tokens, input and output together; 0 for unknown")
+	flags.Int64Var(&f.maxOutput, "max-output", 0, "most tokens of one answer; 0 for unknown")
+	flags.StringSliceVar(&f.capabilities, "can", nil, "capabilities: "+strings.Join(texts(model.Capabilities), ", ")+" ("+strings.Join(texts(model.DefaultCapabilities), ",")+")")
 	flags.StringSliceVar(&f.tenants, "tenant", nil, "tenants that may use it, by name or id (all)")
-	flags.StringSliceVar(&f.plans, "plan", nil, "plans whose tenants may use it, too, by name")
+	flags.StringSliceVar(&f.plans, "plan", nil, "plans whose tenants may also use it, by name")
 	flags.BoolVar(&f.allTenants, "all-tenants", false, "every tenant may use it")
 	cmd.MarkFlagsMutuallyExclusive("tenant", "all-tenants")
 	cmd.MarkFlagsMutuallyExclusive("plan", "all-tenants")
@@ -133,7 +133,7 @@ func (r *remote) createModel() *cobra.Command {
 		return r.showModel(made)
 	})
 	f = r.app.addModelFlags(cmd)
-	cmd.Flags().StringVar(&provider, "provider", "", "the protocol: "+strings.Join(texts(model.Providers), ", ")+" (required)")
+	cmd.Flags().StringVar(&provider, "provider", "", "protocol of the provider: "+strings.Join(texts(model.Providers), ", ")+" (required)")
 	_ = cmd.MarkFlagRequired("provider") // fails for a flag that there is not
 	return cmd
 }
@@ -180,8 +180,8 @@ func (r *remote) testModel() *cobra.Command {
 			}
 			return nil
 		})
-	cmd.Flags().StringVar(&prompt, "prompt", "", "what it is asked (for one word)")
-	cmd.Flags().Int64Var(&most, "max-output-tokens", 0, "bound of its answer (2048)")
+	cmd.Flags().StringVar(&prompt, "prompt", "", "prompt (asks for one word)")
+	cmd.Flags().Int64Var(&most, "max-output-tokens", 0, "most tokens of the answer (2048)")
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func TestModelCommands(t *testing.T) {
 		t.Errorf("a test that fails says %s", stderr)
 	}
 	o.says("model update acme/large --price-output 8 --all-tenants --max-output 4096", "input 2.5, output 8, cache read 0.25", "max output 4096", "tenants all")
-	if _, stderr := o.run(1, "model", "update", "acme/large", "--base-url", "http://127.0.0.1:1"); !strings.Contains(stderr, "needs its key again") {
+	if _, stderr := o.run(1, "model", "update", "acme/large", "--base-url", "http://127.0.0.1:1"); !strings.Contains(stderr, "key is required when base_url changes") {
 		t.Errorf("another server for the same key: %s", stderr)
 	}
 	if _, stderr := o.run(2, "model", "update", "acme/large"); !strings.Contains(stderr, errNothing.Error()) {

@@ -11,10 +11,10 @@ import (
 
 // modelKeyCommand is for tenants' own keys for models.
 func (r *remote) modelKeyCommand() *cobra.Command {
-	cmd := group(&cobra.Command{Use: "key", Short: "Have tenants use models with keys of their own", Example: `  atoll model key set acme acme/large --key-file ./key
+	cmd := group(&cobra.Command{Use: "key", Short: "Manage the tenants' own keys for models", Example: `  atoll model key set acme acme/large --key-file ./key
   atoll model key list acme`})
 	var keyFile string
-	set := r.command("set TENANT NAME", "Have a tenant use a model with a key of its own", "", cobra.ExactArgs(2), func(ctx context.Context, c *sdk.Client, args []string) error {
+	set := r.command("set TENANT NAME", "Set a tenant's own key for a model", "", cobra.ExactArgs(2), func(ctx context.Context, c *sdk.Client, args []string) error {
 		key, err := r.app.readSmall(keyFile)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (r *remote) modelKeyCommand() *cobra.Command {
 				return c.TenantModelKeys(args[0]).All(ctx, 0)
 			}, r.listModelKeys)),
 		set,
-		r.deletion("TENANT", "NAME", "Have a tenant use models with the operator's key again", "", func(ctx context.Context, c *sdk.Client, lead []string, name string) error {
+		r.deletion("TENANT", "NAME", "Remove a tenant's own keys, so that its models use the operator's key again", "", func(ctx context.Context, c *sdk.Client, lead []string, name string) error {
 			return c.DeleteTenantModelKey(ctx, lead[0], name)
 		}))
 	return cmd

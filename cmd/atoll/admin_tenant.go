@@ -32,19 +32,19 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	f := &tenantFlags{cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.plan, "plan", "", "name of its plan (free)")
+	flags.StringVar(&f.plan, "plan", "", "plan (free)")
 	flags.StringVar(&f.tier, "tier", "", "standard or regulated, which turns the sandbox off (standard)")
 	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
 	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
-	flags.BoolVar(&f.root, "root", false, "whether its environments may run programs as root of their sandbox")
+	flags.BoolVar(&f.root, "root", false, "whether its environments may run programs as root in their sandbox")
 	flags.BoolVar(&f.keyIsolation, "key-isolation", false, "whether its environments may have executions of one key share a kernel")
-	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
-	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no bound")
-	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
+	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no limit")
+	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no limit")
+	flags.Int64Var(&f.auditDays, "audit-days", 0, "days to keep audit rows, 1 to 180 (30)")
 	flags.BoolVar(&f.auditText, "audit-text", false, "whether 'atoll activity' also shows the beginning of code and commands, redacted, besides their hashes")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
-	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
-	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent a UTC hour, likewise")
+	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code per UTC day, 0 for none, or server for the server's cap")
+	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent per UTC hour, likewise")
 	return f
 }
 
@@ -118,7 +118,7 @@ run code.`,
 			return nextAfterTenant(a.std.err, server.url, t)
 		})
 	make = addTenantFlags(create)
-	create.Flags().StringVar(&environment, "env", tenant.DefaultName, "name of the environment to make with it; empty for none")
+	create.Flags().StringVar(&environment, "env", tenant.DefaultName, "name of its first environment; empty for none")
 
 	var change *tenantFlags
 	set := r.command("set NAME", "Change a tenant; what is not given stays", `  atoll tenant set acme --plan enterprise --budget 0
@@ -144,7 +144,7 @@ run code.`,
 			return r.showTenant(t)
 		})
 	change = addTenantFlags(set)
-	set.Flags().BoolVar(&change.disabled, "disabled", false, "whether its keys are refused")
+	set.Flags().BoolVar(&change.disabled, "disabled", false, "whether to reject its keys")
 
 	cmd.AddCommand(create,
 		r.command("list", "List tenants", "", cobra.NoArgs, shows(

@@ -56,7 +56,7 @@ func (a *cli) confirmDeletion(name string, yes bool) error {
 		return nil
 	}
 	if !isTerminal(a.std.in) {
-		return wrong("deleting the tenant %s deletes its sandboxes, files, sessions and keys for good; pass --yes to do it without being asked", name)
+		return wrong("deleting the tenant %s deletes its sandboxes, files, sessions and keys for good; pass --yes to skip the confirmation", name)
 	}
 	fmt.Fprintf(a.std.err, "This deletes the tenant %[1]s with its sandboxes, files, sessions and keys for good.\nType %[1]s to confirm: ", name)
 	typed, err := bufio.NewReader(a.std.in).ReadString('\n')

@@ -193,7 +193,7 @@ func TestAdminCommands(t *testing.T) {
 		t.Errorf("the key's file: %v, %v", info, err)
 	}
 	o.says("execution list --key-file " + kept)
-	if _, told := o.run(1, "key", "create", "acme", "again", "--env", "e", "--out", kept); !strings.Contains(told, "there is a file of that name") {
+	if _, told := o.run(1, "key", "create", "acme", "again", "--env", "e", "--out", kept); !strings.Contains(told, "the file exists") {
 		t.Errorf("got %q", told)
 	}
 	o.says("key revoke acme filed", "revoked")
@@ -312,8 +312,8 @@ func TestAdminCommandLines(t *testing.T) {
 		"env set dev default --bind C":                        "NAME=VALUE",
 		"env set dev default --secret-file A=/no/such/file":   "no such file",
 		"audit list dev --since sometime":                     "want a date",
-		"audit verify --known 1:00":                           "want NUMBER:HASH",
-		"audit verify dev --known x":                          "want NUMBER:HASH",
+		"audit verify --known 1:00":                           "takes NUMBER:HASH",
+		"audit verify dev --known x":                          "takes NUMBER:HASH",
 		"tenant list --key-file /no/such/file":                "no such file",
 		"plan set p --max-memory lots":                        "--max-memory",
 		"tenant bogus":                                        `unknown command "bogus" for "atoll tenant"`,
@@ -360,11 +360,11 @@ func TestAdminKeyStaysHere(t *testing.T) {
 	o.says("tenant list --config "+settings, "operator")
 	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir(), "HOME": t.TempDir(), "ATOLL_DEV_KEY": "sk-atoll-development"}
 	o.says("execution list", "TRACE") // the settings have the key
-	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give one with --key-file or ATOLL_API_KEY") {
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "pass one with --key-file or set ATOLL_API_KEY") {
 		t.Errorf("got %s", told)
 	}
 	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": dir, "ATOLL_API_KEY": "sk-atoll-bogus"}
-	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "401") || !strings.Contains(told, "unset it to use this machine's own") {
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "401") || !strings.Contains(told, "unset it to use this machine's key") {
 		t.Errorf("this machine's key came before ATOLL_API_KEY: %s", told)
 	}
 	o.env = map[string]string{"ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}

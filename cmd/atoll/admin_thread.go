@@ -46,8 +46,8 @@ func (r *remote) threadList() *cobra.Command {
 				return []any{t.ThreadID, humanBytes(t.Bytes), t.Files, when(t.UpdatedAt), whenOr(t.ExpiresAt, "-")}
 			})(all)
 		})
-	cmd.Flags().StringVar(&prefix, "prefix", "", "threads whose name begins so")
-	cmd.Flags().IntVar(&limit, "limit", 100, "threads at most; 0 for all")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only threads whose id has this prefix")
+	cmd.Flags().IntVar(&limit, "limit", 100, "threads to list at most; 0 for all")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func (r *remote) threadExpire() *cobra.Command {
 				at := time.Now().Add(in).UTC()
 				change.ExpiresAt = &at
 			case !never:
-				return wrong("give --in, a positive time, or --never")
+				return wrong("pass --in with a positive duration, or --never")
 			}
 			t, err := c.ChangeThread(ctx, args[0], change)
 			if err != nil {
@@ -82,8 +82,8 @@ func (r *remote) threadExpire() *cobra.Command {
 			}
 			return r.showThread(t)
 		})
-	cmd.Flags().DurationVar(&in, "in", 0, "from now, such as 720h")
-	cmd.Flags().BoolVar(&never, "never", false, "not of its own accord; the server's rule for idle threads still holds")
+	cmd.Flags().DurationVar(&in, "in", 0, "delete it after this time, such as 720h")
+	cmd.Flags().BoolVar(&never, "never", false, "never expire; the server still deletes idle threads by its own rule")
 	cmd.MarkFlagsMutuallyExclusive("in", "never")
 	return cmd
 }

@@ -24,13 +24,13 @@ func (a *cli) addVarFlags(cmd *cobra.Command) *varFlags {
 	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
 	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
 	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
-	flags.StringArrayVar(&f.binds, "bind", nil, "secret that programs do not get, and hosts whose requests it is put into, NAME=HOST[,HOST…]; NAME= ends it; may be repeated")
+	flags.StringArrayVar(&f.binds, "bind", nil, "secret that Atoll inserts into requests to these hosts and hides from programs, NAME=HOST[,HOST…]; NAME= removes the binding; may be repeated")
 	return f
 }
 
 // addUnset adds the flag that takes variables away.
 func (f *varFlags) addUnset(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.unset, "unset", nil, "variable or secret to take away; may be repeated")
+	cmd.Flags().StringArrayVar(&f.unset, "unset", nil, "variable or secret to remove; may be repeated")
 }
 
 // hosts are what secrets are to be bound to; nil where the flags say nothing.

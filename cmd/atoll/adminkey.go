@@ -59,9 +59,9 @@ func (r *remote) recoverAdmin() *cobra.Command {
 	var revokeOthers bool
 	cmd := &cobra.Command{
 		Use:   "recover-admin",
-		Short: "Make a new admin key on the server's machine, without an old one",
-		Long: `Make a new admin key, show it once and keep it in data_dir, for operators who
-lost theirs. The command writes to the server's records directly, so it runs on
+		Short: "Create an admin key on the server's machine, without an existing one",
+		Long: `Create an admin key, show it once and store it in data_dir, for operators who
+lost theirs. The command writes to the server's database directly, so it runs on
 the server's machine, as root or as the user of the server, with the server's
 settings. The server may be running; it accepts the key at once.
 
@@ -72,7 +72,7 @@ The policy events of the tenant operator record who ran it.`,
 		Args: cobra.NoArgs,
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			if r.baseURL != "" || r.keyFile != "" {
-				return wrong("recover-admin works on the records of this machine's server: leave out --base-url and --key-file, and name another folder with --data-dir")
+				return wrong("recover-admin changes the database of this machine's server: omit --base-url and --key-file; select another data folder with --data-dir")
 			}
 			cfg, err := config.Load(r.sources())
 			if err != nil {

@@ -122,7 +122,7 @@ func storeSettings(t *testing.T, dir string, env map[string]string) {
 		{"unset cors_origins", exitFailure, "no such stored setting"},
 		{"set cors_origins app.example.com", exitFailure, "cors_origins: "},
 		{"set webhook_allow a/b", exitFailure, "webhook_allow: "},
-		{"set pool_size 4", exitFailure, "does not change while servers run"},
+		{"set pool_size 4", exitFailure, "cannot change while servers run"},
 		{"list", exitOK, "model_allow: 10.0.0.8\n"},
 	} {
 		got := atoll(t, "", env, append([]string{"config"}, strings.Fields(c.args)...)...)

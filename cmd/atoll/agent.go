@@ -66,8 +66,8 @@ func (r *remote) agentList() *cobra.Command {
 			return []any{agentName(a), a.Name, a.Model.Name, a.Version, when(a.UpdatedAt), whenOr(a.ArchivedAt, "-")}
 		})(all)
 	})
-	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
-	cmd.Flags().IntVar(&limit, "limit", 100, "agents at most; 0 for all")
+	cmd.Flags().BoolVar(&archived, "archived", false, "also list archived ones")
+	cmd.Flags().IntVar(&limit, "limit", 100, "agents to list at most; 0 for all")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func (r *remote) agentShow() *cobra.Command {
 		}
 		return r.showAgent(got)
 	})
-	cmd.Flags().Int64Var(&version, "version", 0, "which version (the current one)")
+	cmd.Flags().Int64Var(&version, "version", 0, "version (the current one)")
 	return cmd
 }
 
@@ -128,7 +128,7 @@ func (r *remote) agentVersions() *cobra.Command {
 			return []any{a.Version, when(a.UpdatedAt), a.Name, a.Model.Name, len(a.Tools)}
 		})(all)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 100, "versions at most; 0 for all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "versions to list at most; 0 for all")
 	return cmd
 }
 
@@ -143,8 +143,8 @@ func (r *remote) agentCopy() *cobra.Command {
 			}
 			return r.showAgent(made)
 		})
-	cmd.Flags().StringVar(&slug, "slug", "", "of the copy (none)")
-	cmd.Flags().StringVar(&name, "name", "", "of the copy (that of the agent)")
+	cmd.Flags().StringVar(&slug, "slug", "", "slug of the copy (none)")
+	cmd.Flags().StringVar(&name, "name", "", "name of the copy (the agent's)")
 	return cmd
 }
 

@@ -34,9 +34,9 @@ func (r *remote) agentApply() *cobra.Command {
 			for _, in := range read {
 				switch {
 				case in.Slug == nil || *in.Slug == "":
-					return fmt.Errorf("%s: an agent that is applied needs a slug", path)
+					return fmt.Errorf("%s: slug is required to apply an agent", path)
 				case seen[*in.Slug]:
-					return fmt.Errorf("%s: the slug %s is there twice", path, *in.Slug)
+					return fmt.Errorf("%s: duplicate slug %s", path, *in.Slug)
 				}
 				seen[*in.Slug] = true
 			}
@@ -70,7 +70,7 @@ Agents are known by their slugs. What a file leaves out becomes what a new agent
 has, but for headers of servers: they are never shown, and stay while the server's
 name and URL do. A file that changes nothing makes no version. A file may have
 several documents, with --- between them.`
-	cmd.Flags().StringVar(&model, "model", "", "name of the model of all of them, in place of what the files say")
+	cmd.Flags().StringVar(&model, "model", "", "model of all agents; overrides the files")
 	return cmd
 }
 
@@ -152,7 +152,7 @@ func readAgents[T any](a *cli, path string) (all []T, err error) {
 		}
 		text, err := json.Marshal(document)
 		if err != nil {
-			return nil, fmt.Errorf("%s has what is not JSON: %w", path, err)
+			return nil, fmt.Errorf("%s is not valid JSON: %w", path, err)
 		}
 		var v T
 		if err := (wire.Decoder{Noun: "an agent"}).Decode(text, &v); err != nil {

@@ -70,7 +70,7 @@ func TestAgentCommands(t *testing.T) {
 	}
 	o.says("agent list --archived", "sales", "support")
 	for text, want := range map[string]string{
-		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"; there are `, "{name: x, model: m}": "needs a slug",
+		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"; there are `, "{name: x, model: m}": "is required",
 		"{name: x, slug: x, model: [m]}": "model must be an object", "{name: x, slug: x, model: {name: 7}}": "model.name must be a string",
 		"# nothing": "is empty", "{slug: support, name: x, model: {name: m}}": "support: the agent is archived", "name: [": "bad.yaml", "{1: x}": "is not JSON",
 		"{name: x, slug: x, model: {name: m}, skills: [{name: web-browsing, config: {max_pages: 0}}]}": "skills[0].config.max_pages must be", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",

@@ -45,10 +45,10 @@ func (r *remote) approvalsList() *cobra.Command {
 			})(all)
 		})
 	cmd.Flags().StringVar(&status, "status", "", "pending, approved, denied, expired, cancelled or all (pending)")
-	cmd.Flags().StringVar(&agent, "agent", "", "of this agent, by id")
-	cmd.Flags().StringVar(&session, "session", "", "of this session")
-	cmd.Flags().StringVar(&response, "response", "", "of this response")
-	cmd.Flags().IntVar(&limit, "limit", 100, "approvals at most; 0 for all")
+	cmd.Flags().StringVar(&agent, "agent", "", "only approvals of the agent with this id")
+	cmd.Flags().StringVar(&session, "session", "", "only approvals of this session")
+	cmd.Flags().StringVar(&response, "response", "", "only approvals of this response")
+	cmd.Flags().IntVar(&limit, "limit", 100, "approvals to list at most; 0 for all")
 	return cmd
 }
 
@@ -80,7 +80,7 @@ func (r *remote) approvalsDecide(verb, short string, approve bool) *cobra.Comman
 			row(w, a.ID, a.Status, a.Tool, "continued by", *or(a.ContinuedBy, "nothing yet: other calls wait"))
 		})
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; the model reads the reason of a denial")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason; the model reads the reason of a denial")
 	return cmd
 }
 

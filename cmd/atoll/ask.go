@@ -31,17 +31,16 @@ func (a *cli) askCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask [QUESTION…]",
 		Short: "Ask a model that can run code in a sandbox",
-		Long: `Ask a model that can run code in a sandbox. Its answer comes on stdout as it is
-written; the code that it runs, what came out and its other calls of tools are
-shown on stderr, shortened.
+		Long: `Ask a model that can run code in a sandbox. The command streams the answer to
+stdout, and shows the code, its output and other tool calls, shortened, on stderr.
 
-The question is what follows, and the stdin of this command unless that is a
-terminal. --file puts a file into the working folder of the sandbox, under its
-own name or under NAME; a model that reads files sees it, too. Files that the
-model shares are saved to the folder --out. --continue goes on from the last
-answer of this user and server, with the same sandbox; --previous from any.
+The question is the arguments, followed by stdin unless that is a terminal.
+--file copies a file into the sandbox's working folder, under its own name or
+under NAME, and shows it to models that read files. --out is the folder for
+files that the model shares. --continue continues from your last answer on this
+server, with the same sandbox; --previous continues from any response.
 
-Ctrl-C ends the response, with the program that runs.` + f.help() + `
+Ctrl-C cancels the response and stops its program.` + f.help() + `
 
 Exit codes: 0 answered, 1 not answered or not to the end, 2 a wrong command line,
 130 after Ctrl-C.`,
@@ -56,17 +55,17 @@ Exit codes: 0 answered, 1 not answered or not to the end, 2 a wrong command line
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.model, "model", "m", "", "the model, of those that GET /v1/models lists (the only one)")
-	flags.StringVar(&f.instructions, "instructions", "", "what the model is told ahead of the question")
-	flags.StringSliceVar(&f.tools, "tool", []string{"sandbox"}, "tools of the server that it may use, by their type; none for none")
-	flags.StringArrayVar(&f.files, "file", nil, "file for it, LOCAL or LOCAL:NAME; may be repeated")
-	flags.StringVar(&f.out, "out", "", "folder that files which it shares are saved to")
-	flags.BoolVar(&f.force, "force", false, "let --out replace files of the folder")
-	flags.BoolVarP(&f.goOn, "continue", "c", false, "go on from the last answer")
-	flags.StringVar(&f.previous, "previous", "", "go on from the response with this id")
-	flags.Int64Var(&f.steps, "max-steps", 0, "how often the model may be asked (100)")
+	flags.StringVarP(&f.model, "model", "m", "", "model; GET /v1/models lists them (the only one)")
+	flags.StringVar(&f.instructions, "instructions", "", "system prompt")
+	flags.StringSliceVar(&f.tools, "tool", []string{"sandbox"}, "types of the server's tools that it may use; none for no tools")
+	flags.StringArrayVar(&f.files, "file", nil, "file to upload, LOCAL or LOCAL:NAME; may be repeated")
+	flags.StringVar(&f.out, "out", "", "folder for files that the model shares")
+	flags.BoolVar(&f.force, "force", false, "let --out replace existing files")
+	flags.BoolVarP(&f.goOn, "continue", "c", false, "continue from the last answer")
+	flags.StringVar(&f.previous, "previous", "", "continue from the response with this id")
+	flags.Int64Var(&f.steps, "max-steps", 0, "most requests to the model (100)")
 	f.target.addFlags(flags)
-	flags.BoolVar(&f.json, "json", false, "print the response as JSON when it has ended, in place of its text")
+	flags.BoolVar(&f.json, "json", false, "print the ended response as JSON instead of its text")
 	cmd.MarkFlagsMutuallyExclusive("continue", "previous")
 	return cmd
 }
@@ -136,7 +135,7 @@ func onlyModel(ctx context.Context, c *sdk.Client) (string, error) {
 	}
 	switch len(all.Data) {
 	case 0:
-		return "", errors.New("the server has no model for this key; the operator makes one with 'atoll model add'")
+		return "", errors.New("this key can use no model; ask the operator to add one with 'atoll model add'")
 	case 1:
 		return all.Data[0].ID, nil
 	}
@@ -144,7 +143,7 @@ func onlyModel(ctx context.Context, c *sdk.Client) (string, error) {
 	for i, m := range all.Data {
 		names[i] = m.ID
 	}
-	return "", wrong("say with --model which one: %s", strings.Join(names, ", "))
+	return "", wrong("more than one model is available; choose one with --model: %s", strings.Join(names, ", "))
 }
 
 // answer has a response shown as it comes, and its files saved.
@@ -169,7 +168,7 @@ func (a *cli) answer(ctx context.Context, c *sdk.Client, server string, f *askFl
 		saved := a.saveShared(ctx, c, id, f.out, f.force, s.shared)
 		return errors.Join(s.end(ev.Response, ev.Raw), saved)
 	}
-	return errors.New("the server's stream had no end of the response")
+	return errors.New("the server's stream ended before the response did")
 }
 
 // stopAsking has the server end a response that is not followed any more.
@@ -183,7 +182,7 @@ func (a *cli) stopAsking(ctx context.Context, c *sdk.Client, id string, err erro
 	if refused, ok := errors.AsType[*sdk.Error](err); err == nil || ok && refused.Status == http.StatusBadRequest { // it had ended
 		return &exit{exitCancelled, errors.New("cancelled")}
 	}
-	return &exit{exitCancelled, fmt.Errorf("cancelled here; the server ends the response when it notices: %w", err)}
+	return &exit{exitCancelled, fmt.Errorf("cancelled; could not tell the server, which stops the response when it notices: %w", err)}
 }
 
 // interrupted tells Ctrl-C from a failure.

@@ -84,12 +84,12 @@ func freeName(name string, taken map[string]bool) string {
 // folder. Without force it replaces none.
 func saveFile(root *os.Root, id, name string, force bool, get func(id string, to io.Writer) error) (err error) {
 	if strings.HasPrefix(name, ".") {
-		return errors.New("names that begin with a dot are not saved, because programs read such files as settings")
+		return errors.New("files whose names begin with a dot are not saved, because programs read them as settings")
 	}
 	if !force {
 		place, taken := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(taken, fs.ErrExist) {
-			return errors.New("a file of that name exists; --force replaces it")
+			return errors.New("a file with that name exists; --force replaces it")
 		}
 		if taken == nil {
 			taken = place.Close()
@@ -125,7 +125,7 @@ func (a *cli) lastFile() (string, error) {
 	}
 	home := a.getenv("HOME")
 	if home == "" {
-		return "", errors.New("neither XDG_STATE_HOME nor HOME is set; give the response's id with --previous")
+		return "", errors.New("neither XDG_STATE_HOME nor HOME is set; pass the response id with --previous")
 	}
 	return filepath.Join(home, ".local", "state", "atoll", "responses.json"), nil
 }
@@ -146,7 +146,7 @@ func (a *cli) lastResponse(server string) (string, error) {
 	}
 	id := readResponses(name)[server]
 	if id == "" {
-		return "", fmt.Errorf("there is no answer of %s to go on from", server)
+		return "", fmt.Errorf("no earlier answer from %s to continue", server)
 	}
 	return id, nil
 }

@@ -61,7 +61,7 @@ func eachFile(files []string, take func(name string, data []byte)) error {
 			return &exit{exitUsage, err}
 		}
 		if names[name] {
-			return wrong("--file: there are two files %s", name)
+			return wrong("--file: duplicate file name %s", name)
 		}
 		names[name] = true
 		data, err := readFile(local)

@@ -23,13 +23,14 @@ func (a *cli) backupCommand() *cobra.Command {
 	var withImages bool
 	cmd := &cobra.Command{
 		Use:   "backup FOLDER|FILE.tar.zst",
-		Short: "Copy the records, outputs and keys of the data folder",
-		Long: `Copy what the data folder holds for good: the SQLite database as it is at this
-moment, stored outputs, and the keys. The server may run. With PostgreSQL make
-a dump first, then this: what it adds is the rest. Outputs in a bucket are not
-copied.
+		Short: "Copy the database, outputs and keys of the data folder",
+		Long: `Copy the permanent data of the data folder: a snapshot of the SQLite database,
+stored outputs, and the keys. The server may be running. With PostgreSQL, dump
+the database first, then run this command for the other data. The command does
+not copy outputs in a bucket.
 
-A backup holds the key that encrypts secrets: each reader of it can decrypt them.
+A backup contains the key that encrypts secrets: anyone who can read it can
+decrypt them.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 		Example: `  atoll backup /backups/atoll-2026-11-21.tar.zst
@@ -55,7 +56,7 @@ Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 		}),
 	}
 	s = addSettings(cmd)
-	cmd.Flags().BoolVar(&withImages, "with-images", false, "copy the files of images too")
+	cmd.Flags().BoolVar(&withImages, "with-images", false, "also copy the files of images")
 	return cmd
 }
 
@@ -83,9 +84,9 @@ func (a *cli) restoreCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "restore FOLDER|FILE.tar.zst",
-		Short: "Put a backup into an empty data folder",
-		Long: `Put a backup into the data folder, which must be empty or missing, once every
-file has been found as it was backed up. With --check it is only looked at.
+		Short: "Restore a backup into an empty data folder",
+		Long: `Restore a backup into the data folder, which must be empty or missing. The
+command verifies every file first. With --check it only verifies.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 		Example: `  atoll restore --data-dir /var/lib/atoll /backups/atoll-2026-11-21.tar.zst
@@ -112,7 +113,7 @@ Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 	}
 	s = addSettings(cmd)
 	s.starts = true
-	cmd.Flags().BoolVar(&check, "check", false, "compare the backup with its manifest, restore nothing")
+	cmd.Flags().BoolVar(&check, "check", false, "verify the backup against its manifest without restoring it")
 	return cmd
 }
 

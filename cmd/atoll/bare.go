@@ -48,7 +48,7 @@ func bareInImage(ctx context.Context, cfg *config.Config, code string) (took tim
 	}
 	python, ok := img.Interpreter(language.Python)
 	if !ok || img.Rootfs.Image == "" {
-		return 0, "", errors.New("the image has no Python to run bare")
+		return 0, "", errors.New("the image has no Python, which --bare needs")
 	}
 	root, err := os.MkdirTemp("", "atoll-bare-")
 	if err != nil {

@@ -42,7 +42,7 @@ A line that starts with / is a command and never reaches the model:
 		ValidArgsFunction: r.complete,
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if (len(args) == 1) == (session != "") {
-				return wrong("want an AGENT, or a session to go on with: --session")
+				return wrong("no AGENT given; name one, or continue a session with --session")
 			}
 			c, err := r.client()
 			if err != nil {
@@ -58,7 +58,7 @@ A line that starts with / is a command and never reaches the model:
 			return r.explain(a.chat(ctx, c, session))
 		}),
 	}
-	cmd.Flags().StringVar(&session, "session", "", "id of the session to go on with")
+	cmd.Flags().StringVar(&session, "session", "", "id of the session to continue")
 	r.target.addFlags(cmd.Flags())
 	return cmd
 }
@@ -80,8 +80,8 @@ type chat struct {
 var (
 	errInterrupted = errors.New("Ctrl-C")
 	errLeave       = errors.New("the user ended the chat")
-	errRefused     = errors.New("the server has refused it")
-	errBusy        = errors.New("the server cannot take it now")
+	errRefused     = errors.New("the server rejected it")
+	errBusy        = errors.New("the server cannot accept it now")
 )
 
 func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
@@ -294,7 +294,7 @@ func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingC
 				continue
 			}
 			if interrupts++; interrupts > 1 {
-				return nil, &exit{exitCancelled, errors.New("cancelled; the turn goes on until the server has ended it")}
+				return nil, &exit{exitCancelled, errors.New("cancelled; the turn continues until the server stops it")}
 			}
 			if _, err := t.c.InterruptSession(ctx, t.session); err != nil {
 				return nil, err

@@ -61,14 +61,14 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"sandbox", "list", "--data-dir", filepath.Join(dir, "empty")}, exitFailure, "start one with 'atoll serve'"},
 		{[]string{"tenant", "list", "--data-dir", filepath.Join(dir, "empty")}, exitFailure, "start one with 'atoll serve'"},
 		{[]string{"run", filepath.Join(dir, "none.py")}, exitNotRun, "no such file"},
-		{[]string{"run", odd}, exitNotRun, "give --language"},
+		{[]string{"run", odd}, exitNotRun, "pass --language"},
 		{[]string{"run", odd, "-l", "ruby", "--data-dir", dir}, exitNotRun, "language must be one of"},
 		{[]string{"run", "-", "--env", "=A"}, exitNotRun, "want NAME=VALUE or NAME"},
 		{[]string{"run", "-", "--env", "PATH=/", "--data-dir", dir}, exitNotRun, `"PATH" is reserved`},
 		{[]string{"run", "-", "--timeout", "1500ms"}, exitNotRun, "whole seconds"},
 		{[]string{"run", "-", "--timeout", "2h", "--data-dir", dir}, exitNotRun, "maximum of 3600 seconds"},
-		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "no key for http://127.0.0.1:1: give one with --key-file or ATOLL_API_KEY"},
-		{[]string{"vault", "credential", "add", "vlt_1", "--base-url", "http://127.0.0.1:1", "--key-file", odd}, exitUsage, "give --mcp-server, or a VARIABLE and --host"},
+		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "no key for http://127.0.0.1:1: pass one with --key-file or set ATOLL_API_KEY"},
+		{[]string{"vault", "credential", "add", "vlt_1", "--base-url", "http://127.0.0.1:1", "--key-file", odd}, exitUsage, "pass --mcp-server, or a VARIABLE and --host"},
 	} {
 		got := atoll(t, "print(1)", map[string]string{"HOME": dir}, c.args...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) || got.err == "" {
@@ -164,7 +164,7 @@ func TestMCPTellsItsClient(t *testing.T) {
 		code int
 		env  map[string]string
 	}{
-		"make it with 'atoll image build'":                        {exitFailure, map[string]string{"HOME": dir, "ATOLL_ROOTLESS": "never"}},
+		"build the image with 'atoll image build'":                {exitFailure, map[string]string{"HOME": dir, "ATOLL_ROOTLESS": "never"}},
 		"no key for http://127.0.0.1:1: give one with --key-file": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1"}},
 		"connection refused; start the server with 'atoll serve'": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}},
 		`memory (from ATOLL_MEMORY): \"x\" is not a size`:         {exitUsage, map[string]string{"HOME": dir, "ATOLL_MEMORY": "x"}},

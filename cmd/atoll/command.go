@@ -135,7 +135,7 @@ func (r *remote) deletion(lead, noun, short, example string, del func(ctx contex
 }
 
 func addForce(cmd *cobra.Command, force *bool) {
-	cmd.Flags().BoolVarP(force, "force", "f", false, "what does not exist is no error")
+	cmd.Flags().BoolVarP(force, "force", "f", false, "ignore names that do not exist")
 }
 
 // ifGiven is value if the flag is on the command line, otherwise nil: what is not
@@ -172,9 +172,9 @@ func moment(flag, text string) (string, error) {
 		return t.Format(time.RFC3339), nil
 	}
 	if _, err := time.Parse(time.RFC3339, text); err != nil {
-		return "", wrong("--%s %s: want a date, a time such as 2026-01-31T12:00:00Z, or how long ago, such as 24h", flag, text)
+		return "", wrong("--%s %s: want a date, a time such as 2026-01-31T12:00:00Z, or an age such as 24h", flag, text)
 	}
 	return text, nil
 }
 
-var errNothing = wrong("nothing to change: give at least one flag")
+var errNothing = wrong("nothing to change: pass at least one flag")

@@ -18,9 +18,9 @@ func TestDataFolderIsClosed(t *testing.T) {
 	}{
 		"new":      {0, "", 0o700},
 		"closed":   {0o700, "", 0o700},
-		"readable": {0o755, "was open to other users", 0o700},
-		"writable": {0o777, "was open to other users", 0o700},
-		"group's":  {0o750, "was open to other users", 0o700},
+		"readable": {0o755, "restricted it to its owner", 0o700},
+		"writable": {0o777, "restricted it to its owner", 0o700},
+		"group's":  {0o750, "restricted it to its owner", 0o700},
 		"shared":   {0o777 | os.ModeSticky, "folder of its own", 0o777 | os.ModeSticky},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")

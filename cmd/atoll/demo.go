@@ -20,9 +20,9 @@ func (a *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo FILE.py",
 		Short: "Start the server, run a program through it, and stay up",
-		Long: `Start the server as 'atoll serve' does, building the default image first if it
-is missing, run a Python program through its HTTP interface, show how long that
-took beside the bare interpreter, and keep serving until Ctrl-C.
+		Long: `Start the server like 'atoll serve', after building the default image if it is
+missing. Then run a Python program through its HTTP API, compare its time with
+the bare interpreter's, and keep serving until Ctrl-C.
 
 Exit codes: those of serve.`,
 		Example: `  atoll demo examples/hello.py`,

@@ -19,10 +19,10 @@ func (a *cli) doctorCommand() *cobra.Command {
 	p := printer{out: a.std.out}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what this machine lacks for running sandboxes",
-		Long: `Check kernel, user namespaces, cgroups, devices, disk, runtime, guest and image.
-What is not as it should be comes with how to mend it. A warning is something
-that works less well; only a failure keeps sandboxes from being made.
+		Short: "Check this machine's prerequisites for sandboxes",
+		Long: `Check kernel, user namespaces, cgroups, devices, disk, runtime, guest and image,
+and explain how to fix each problem. Sandboxes still start with warnings, but
+not with failures.
 
 Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
 		Args: cobra.NoArgs,
@@ -70,7 +70,7 @@ func machine(cfg *config.Config) doctor.Target {
 				}
 			}
 			if _, err := os.Stat(imagesDir(cfg)); err != nil {
-				return "", fmt.Errorf("there are no images in %s", cfg.DataDir) // a check makes no folders
+				return "", fmt.Errorf("no images in %s", cfg.DataDir) // a check makes no folders
 			}
 			store, err := openImages(cfg)
 			if err != nil {

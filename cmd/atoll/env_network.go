@@ -54,7 +54,7 @@ func (r *remote) allowTenant(ctx context.Context, c *sdk.Client, name string, ne
 	return func(err error) error {
 		if err != nil {
 			if _, failed := c.ChangeTenant(context.WithoutCancel(ctx), name, undo); failed != nil {
-				err = errors.Join(err, fmt.Errorf("the tenant %s keeps what it was allowed for this: %w", name, failed))
+				err = errors.Join(err, fmt.Errorf("the tenant %s keeps the network permission granted for this: %w", name, failed))
 			}
 			return err
 		}

@@ -23,8 +23,8 @@ func (a *cli) imageCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "image",
 		Short: "Import, build, list and delete images",
-		Long: `An image is the root filesystem that sandboxes start from: one read-only EROFS
-file, made once. The setting image names the one that executions run in.
+		Long: `An image is the root filesystem of sandboxes: one read-only EROFS file. The
+setting image names the default image of executions.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 	})
@@ -45,10 +45,10 @@ func (a *cli) imageImport() *cobra.Command {
 		Short: "Import an OCI image",
 		Long: `Import an OCI image from a registry (a reference such as python:3.14-slim), from
 an OCI layout (a folder, or a tarball of one) or from a tarball that 'docker
-save' wrote. The interpreters in it are found and their versions reported.
+save' wrote. The command finds the interpreters in it and reports their versions.
 
-SOURCE may also be an archive that 'atoll image export' wrote, or its https URL,
-which takes seconds and runs nothing. #sha256=… after it is its checksum.`,
+SOURCE may also be an archive that 'atoll image export' wrote, or its https URL.
+That takes seconds and runs no programs. Append #sha256=… to verify its checksum.`,
 		Example: `  atoll image import python:3.14-slim
   atoll image import --name tools ./tools.tar
   atoll image import --preload numpy,pandas --replace ./layout
@@ -90,8 +90,8 @@ which takes seconds and runs nothing. #sha256=… after it is its checksum.`,
 	}
 	s = addSettings(cmd)
 	a.makesSandboxes(cmd, s, nil)
-	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (made from SOURCE, or recorded in the archive)")
-	cmd.Flags().BoolVar(&opts.Replace, "replace", false, "replace an image of that name which nothing uses")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (derived from SOURCE, or recorded in the archive)")
+	cmd.Flags().BoolVar(&opts.Replace, "replace", false, "replace an unused image with that name")
 	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "allow a registry without TLS")
 	cmd.Flags().StringSliceVar(&opts.Preloads, "preload", nil, "Python modules to import ahead in warm sandboxes")
 	return cmd
@@ -117,8 +117,8 @@ func (a *cli) imageExport() *cobra.Command {
 		Use:   "export NAME FILE",
 		Short: "Write an image to a file for other machines",
 		Long: `Write an image to a file, compressed with zstd, and print the file's checksum.
-'atoll image import' takes it on another machine of the same architecture, and a
-server does by itself at its first start: see image_source.`,
+On another machine of the same architecture, 'atoll image import' imports it, or
+a server does at its first start: see image_source.`,
 		Example: `  atoll image export default atoll-image-default-amd64.tar.zst`,
 		Args:    cobra.ExactArgs(2),
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {

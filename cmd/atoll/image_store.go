@@ -135,7 +135,7 @@ func (a *cli) imageShow() *cobra.Command {
 func (a *cli) imageDelete() *cobra.Command {
 	var force bool
 	p := printer{out: a.std.out}
-	cmd := a.storeCommand(&cobra.Command{Use: "delete NAME…", Aliases: []string{"remove"}, Short: "Delete images that nothing uses", Args: cobra.MinimumNArgs(1)}, func(store *image.Store, args []string) error {
+	cmd := a.storeCommand(&cobra.Command{Use: "delete NAME…", Aliases: []string{"remove"}, Short: "Delete unused images", Args: cobra.MinimumNArgs(1)}, func(store *image.Store, args []string) error {
 		return p.deletes(args, force, store.Remove)
 	})
 	addForce(cmd, &force)

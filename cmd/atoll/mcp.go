@@ -30,16 +30,15 @@ func (a *cli) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Offer sandboxes to an MCP client on stdin and stdout",
-		Long: `Offer sandboxes as tools to the program that started this command, by the Model
+		Long: `Offer sandboxes as tools to the program that started this command, over the Model
 Context Protocol on stdin and stdout, until stdin ends.
 
 With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY or --key-file)
-the sandboxes are there; without one they are made here, and end with this
-command. Those of a session that --session names stay on their server, others end
-too.
+the sandboxes run there; without one they run here, and end with this command.
+Sandboxes of a session that --session names stay on their server; others end.
 
-What keeps it from starting is the answer to the client's first request, and on
-stderr. Exit codes: 0 when stdin ended, 1 when there are no sandboxes to offer, 2
+If the command cannot start, it reports why in the answer to the client's first
+request and on stderr. Exit codes: 0 when stdin ended, 1 when there are no sandboxes to offer, 2
 when the settings are wrong.`,
 		Example: `  atoll mcp
   ATOLL_BASE_URL=http://127.0.0.1:8080 ATOLL_API_KEY=sk-atoll-… atoll mcp --session notes`,
@@ -68,8 +67,8 @@ when the settings are wrong.`,
 	cmd.PreRunE, cmd.RunE = a.tellsClient(&f, cmd.PreRunE), a.tellsClient(&f, cmd.RunE)
 	flags := cmd.Flags()
 	f.target.addServerFlags(flags)
-	flags.StringVar(&f.session, "session", "", "session whose sandboxes to use, made with its first use (one of this command's own)")
-	flags.StringVar(&f.agent, "agent", "", "which agent calls execute_code (the key's name)")
+	flags.StringVar(&f.session, "session", "", "session whose sandboxes to use, created on first use (a new one)")
+	flags.StringVar(&f.agent, "agent", "", "name of the agent that calls execute_code (the key's name)")
 	flags.StringVar(&f.template, "template", "", "template of execute_code (default)")
 	return cmd
 }

@@ -19,7 +19,7 @@ func (f *networkFlags) addFlags(flags *pflag.FlagSet) {
 		names[i] = p.Name
 	}
 	flags.StringSliceVar(&f.allow, "allow", nil, "allow connections to a host (api.example.com, *.example.com), a range of addresses, or a package registry: "+choices(names)+"; may be repeated")
-	flags.StringSliceVar(&f.deny, "deny", nil, "take back what --allow allowed; may be repeated")
+	flags.StringSliceVar(&f.deny, "deny", nil, "remove a host that --allow added; may be repeated")
 }
 
 func (f *networkFlags) given() bool { return len(f.allow)+len(f.deny) > 0 }
@@ -30,7 +30,7 @@ func (f *networkFlags) over(now sdk.NetworkPermissions) (*sdk.NetworkChange, err
 		return nil, nil
 	}
 	if now.Unrestricted {
-		return nil, wrong("the network is unrestricted: every host is allowed, and no single one can be denied")
+		return nil, wrong("the network is unrestricted, so --deny cannot exclude single hosts")
 	}
 	hosts, ranges := slices.Clone(now.AllowedHosts), slices.Clone(now.AllowedCidrs)
 	of := func(name string) *[]string {
@@ -47,7 +47,7 @@ func (f *networkFlags) over(now sdk.NetworkPermissions) (*sdk.NetworkChange, err
 	for _, name := range withoutPresets(f.deny) {
 		list := of(name)
 		if !slices.Contains(*list, name) {
-			return nil, wrong("--deny %s: it is not among what is allowed", name)
+			return nil, wrong("--deny %s: not in the list of allowed hosts", name)
 		}
 		*list = slices.DeleteFunc(*list, func(have string) bool { return have == name })
 	}

@@ -27,13 +27,13 @@ type printer struct {
 
 // addFlags adds -o and --json.
 func (p *printer) addFlags(flags *pflag.FlagSet) {
-	flags.VarP(&format{p}, "output", "o", "how the result is printed: table or json")
+	flags.VarP(&format{p}, "output", "o", "output format: table or json")
 	flags.BoolVar(&p.json, "json", false, "the same as -o json")
 }
 
 // addQuiet adds -q, for commands that list things.
 func (p *printer) addQuiet(flags *pflag.FlagSet) {
-	flags.BoolVarP(&p.quiet, "quiet", "q", false, "print names alone, one a line")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "print only names, one per line")
 }
 
 // format is the value of -o.

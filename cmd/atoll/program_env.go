@@ -17,8 +17,8 @@ type programEnv struct {
 }
 
 func (e *programEnv) addFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&e.vars, "env", "e", nil, "variable for the program, NAME=VALUE, or NAME for the value it has here; may be repeated")
-	flags.StringArrayVar(&e.files, "env-file", nil, "file with variables, one a line, as -e has them; may be repeated")
+	flags.StringArrayVarP(&e.vars, "env", "e", nil, "variable for the program, NAME=VALUE, or NAME to pass its current value; may be repeated")
+	flags.StringArrayVar(&e.files, "env-file", nil, "file with variables, one per line, in the form of -e; may be repeated")
 }
 
 // values are the variables that the flags name. -e wins over files, and what comes

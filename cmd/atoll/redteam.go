@@ -30,11 +30,10 @@ type reportFormat string
 
 var reportFormats = []reportFormat{"text", "json", "junit"}
 
-const redteamLong = `Attack a running server as a hostile client and a hostile program would, and say of
-each attack whether it held. It is safe on an installation that is in use: all is
-done by the tenants redteam and redteam-victim, within the bounds of their own plan,
-and what a run makes is removed at its end, also after Ctrl-C. The tenants
-themselves stay, disabled.
+const redteamLong = `Attack a running server like a hostile client and a hostile program, and report for
+each attack whether the server held. The command is safe in production: it works in
+the tenants redteam and redteam-victim, within the limits of their plan, and removes
+everything it created when it ends, also after Ctrl-C. The tenants stay, disabled.
 
 Cases about agents start their own model, MCP servers and pages. The server must
 reach them: on loopback if it runs on this machine, otherwise at --listen.
@@ -83,13 +82,13 @@ func (a *cli) redteamCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&f.list, "list", false, "list the cases and run none")
+	flags.BoolVar(&f.list, "list", false, "list the cases without running them")
 	flags.StringVar(&f.run, "run", "", "cases to run: groups, ids and globs, separated by commas (all)")
 	flags.StringVar((*string)(&f.format), "format", "text", choices(reportFormats))
 	flags.StringVar(&f.output, "output", "", "file for the report (stdout)")
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long the run may take")
-	flags.IntVar(&f.parallel, "parallel", 3, "cases at a time, 1 to 4")
-	flags.BoolVar(&f.force, "force", false, "go on where another run seems to be under way")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time for the run")
+	flags.IntVar(&f.parallel, "parallel", 3, "cases to run at the same time, 1 to 4")
+	flags.BoolVar(&f.force, "force", false, "start even if another run seems to be in progress")
 	flags.StringVar(&f.listen, "listen", "", "HOST:PORT at which the server reaches this command's model, MCP servers and pages (loopback for a server there)")
 	flags.StringVar(&t.baseURL, "url", "", "the same as --base-url")
 	t.addFlags(flags)

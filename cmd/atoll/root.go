@@ -19,21 +19,21 @@ func newRoot(getenv func(string) string, std stdio) *cobra.Command {
 	a := &cli{getenv: getenv, std: std}
 	root := &cobra.Command{
 		Use:   "atoll",
-		Short: "Run code in sandboxes that have a kernel of their own",
-		Long: `Atoll runs ` + language.Titles("and") + ` in sandboxes that have a kernel of their
-own: over HTTP with 'atoll serve', or at once with 'atoll run'.
+		Short: "Run code in sandboxes that each have their own kernel",
+		Long: `Atoll runs ` + language.Titles("and") + ` in sandboxes that each have their own
+kernel: over HTTP with 'atoll serve', or directly with 'atoll run'.
 
-Every setting is a flag, a line in the configuration file and a variable in
-the environment; 'atoll config' lists them. Logs go to stderr.
+You can set each setting with a flag, a line in the configuration file, or an
+environment variable; 'atoll config' lists them. Logs go to stderr.
 
-Tab completes commands and the names of sandboxes, tenants and the like after
+Tab completes commands and the names of sandboxes, tenants and other objects after
 'source <(atoll completion bash)'; 'atoll completion' also writes zsh and fish.`,
 		Example: `  atoll serve                    start the server on 127.0.0.1:8080
   atoll run hello.py             run a program, no server needed
   atoll ask "What is …?"         ask a model that can run code
-  atoll sandbox create dev       make a sandbox that stays
+  atoll sandbox create dev       create a named sandbox
   atoll sandbox exec -it dev -- bash
-  atoll doctor                   see what this machine lacks`,
+  atoll doctor                   check this machine's prerequisites`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

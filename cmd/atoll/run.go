@@ -33,25 +33,24 @@ func (a *cli) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE|- [ARG...]",
 		Short: "Run a program in a fresh sandbox",
-		Long: `Run a program in a fresh sandbox; its output comes as it is written.
+		Long: `Run a program in a fresh sandbox, and stream its output.
 
-The language is that of the file's extension (` + strings.Join(language.Extensions(), " ") + `) or
---language; for - the program is read from stdin and is ` + language.Get(language.Default).Title + ` unless --language
-says otherwise.
+The file's extension selects the language (` + strings.Join(language.Extensions(), " ") + `), or
+--language does; - reads the program from stdin, which is ` + language.Get(language.Default).Title + ` by default.
 
-What follows FILE and is no flag is passed to the program; after -- everything is.
-The program reads the stdin of this command, to its end, unless that is a terminal.
---file puts a file into its working folder, under its own name or under NAME. --out
-brings a file or folder of the working folder back to the same path here; a path
-that ends with / is a folder that is made for the program.
+The program gets the arguments after FILE that are not flags, and everything after
+--. It reads the command's stdin to the end, unless that is a terminal. --file copies
+a file into its working folder, under its own name or under NAME. --out copies a file
+or folder of the working folder back to the same path here; if the path ends with /,
+the command creates the folder before the program starts.
 
 With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY or --key-file)
-the program runs there; without one, in a sandbox that this command makes and
-ends.
+the program runs there; otherwise in a sandbox that this command creates and
+deletes.
 
-Exit codes: the program's own, 128+n when signal n ended it. 1 when it succeeded
-without leaving a file that --out names. 124 when it timed out, 125 when it did
-not run or its end was not seen, 130 after Ctrl-C.`,
+Exit codes: the program's, 128+n after signal n. 1 when it succeeded but did not
+create a file that --out names. 124 when it timed out, 125 when it did not run or
+its end is unknown, 130 after Ctrl-C.`,
 		Example: `  atoll run hello.py
   atoll run job.py a b < in.csv --file data.csv --out result/
   echo 'console.log(process.version)' | atoll run --language node -
@@ -81,7 +80,7 @@ not run or its end was not seen, 130 after Ctrl-C.`,
 	f.env.addFlags(flags)
 	flags.DurationVarP(&f.timeout, "timeout", "t", 0, "longest time it may run, such as 90s (60s)")
 	flags.StringArrayVar(&f.files, "file", nil, "file for the program, LOCAL or LOCAL:NAME; may be repeated")
-	flags.StringArrayVar(&f.out, "out", nil, "file, or folder/, to bring back when it has ended; may be repeated")
+	flags.StringArrayVar(&f.out, "out", nil, "file, or folder/, to copy back when the program has ended; may be repeated")
 	f.target.addServerFlags(flags)
 	return cmd
 }
@@ -95,7 +94,7 @@ func (a *cli) run(ctx context.Context, file string, args []string, f *runFlags, 
 	if req.Language == "" && file != "-" {
 		l := language.ByExtension(filepath.Ext(file))
 		if !language.Known(l.Name) {
-			return fmt.Errorf("cannot tell the language of %s: give --language", file)
+			return fmt.Errorf("cannot detect the language of %s: pass --language", file)
 		}
 		req.Language = l.Name
 	}

@@ -43,7 +43,7 @@ func (a *cli) readInput(program string, args []string, f *runFlags) (in executio
 			in.Files = map[string][]byte{}
 		}
 		if _, twice := in.Files[name]; twice {
-			return in, fmt.Errorf("--file: there are two files %s", name)
+			return in, fmt.Errorf("--file: duplicate file name %s", name)
 		}
 		in.Files[name] = data
 	}
@@ -90,7 +90,7 @@ func bringBack(name string, r io.Reader) error {
 	}
 	if _, err := io.Copy(file, r); err != nil {
 		file.Close()
-		return fmt.Errorf("bring back %s: %w", name, err)
+		return fmt.Errorf("copy back %s: %w", name, err)
 	}
 	return file.Close()
 }
@@ -105,7 +105,7 @@ func (a *cli) leftOut(wanted, got []string, truncated bool) error {
 	}
 	for _, name := range wanted {
 		if !strings.HasSuffix(name, "/") && !slices.ContainsFunc(got, func(g string) bool { return g == name || strings.HasPrefix(g, name+"/") }) {
-			return &exit{exitFailure, fmt.Errorf("--out %s: the program left no such file in its working folder", name)}
+			return &exit{exitFailure, fmt.Errorf("--out %s: file not found in the program's working folder", name)}
 		}
 	}
 	return nil

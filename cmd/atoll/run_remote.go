@@ -48,7 +48,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			return cmp.Or(ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error)), missing)
 		}
 	}
-	return errors.New("the server's stream had no result")
+	return errors.New("the server's stream ended without a result")
 }
 
 // remoteRequest is req as a server is asked.
@@ -87,7 +87,7 @@ func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchdog := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server has sent nothing for %s", maxSilence)) })
+	watchdog := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server sent nothing for %s", maxSilence)) })
 	defer watchdog.Stop()
 	for _, f := range *r.Files {
 		in, out := io.Pipe()
@@ -129,7 +129,7 @@ func cancelRemote(ctx context.Context, c *sdk.Client, traceID string, err error)
 	case ctx.Err() == nil:
 		return err
 	case traceID == "":
-		return &exit{exitCancelled, errors.New("cancelled; if the program had begun, the server ends it")}
+		return &exit{exitCancelled, errors.New("cancelled; if the program has started, the server stops it")}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -137,5 +137,5 @@ func cancelRemote(ctx context.Context, c *sdk.Client, traceID string, err error)
 	if refused, ok := errors.AsType[*sdk.Error](err); err == nil || ok && refused.Status == http.StatusConflict { // it had ended
 		return &exit{exitCancelled, errors.New("cancelled")}
 	}
-	return &exit{exitCancelled, fmt.Errorf("cancelled here; on the server the program may run on until it ends or times out: %w", err)}
+	return &exit{exitCancelled, fmt.Errorf("cancelled; could not tell the server, where the program may run until it ends or times out: %w", err)}
 }

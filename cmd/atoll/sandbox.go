@@ -116,14 +116,14 @@ func (s *sandboxes) create() *cobra.Command {
 			return s.showOne(sb)
 		})
 	flags := cmd.Flags()
-	flags.StringVar(&image, "image", "", "such as node:22 (that of the key's environment)")
-	flags.StringVar(&snapshot, "snapshot", "", "what it begins with, processes and all (nothing)")
-	flags.BoolVar(&filesOnly, "files-only", false, "begin with the snapshot's files alone")
+	flags.StringVar(&image, "image", "", "image, such as node:22 (the image of the key's environment)")
+	flags.StringVar(&snapshot, "snapshot", "", "snapshot to start from, including its processes (none)")
+	flags.BoolVar(&filesOnly, "files-only", false, "restore only the snapshot's files")
 	env.addFlags(flags)
 	limits.addFlags(flags)
-	flags.StringArrayVar(&subPaths, "sub-path", nil, "what it is to see of a connection, /data/SLUG/PATH; may be repeated (all that the key may)")
-	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
-	flags.DurationVar(&timeout, "timeout", 0, "it is deleted after this time (as long as the plan allows)")
+	flags.StringArrayVar(&subPaths, "sub-path", nil, "part of a connection to mount, /data/SLUG/PATH; may be repeated (everything that the key may mount)")
+	flags.DurationVar(&sleepAfter, "sleep-after", 0, "idle time after which it sleeps (the server's)")
+	flags.DurationVar(&timeout, "timeout", 0, "lifetime, after which Atoll deletes it (the longest that the plan allows)")
 	return cmd
 }
 
@@ -154,11 +154,11 @@ func (s *sandboxes) list() *cobra.Command {
 			defer s.warnImages(list)
 			return s.showAll(list)
 		})
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "of all sessions")
-	cmd.Flags().BoolVar(&orphans, "orphans", false, "list what is left of sandboxes that no record knows")
-	cmd.Flags().BoolVar(&reap, "reap", false, "delete the orphans, and list which they were")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list the sandboxes of all sessions")
+	cmd.Flags().BoolVar(&orphans, "orphans", false, "list data of sandboxes that are not in the database")
+	cmd.Flags().BoolVar(&reap, "reap", false, "delete the orphans, and list them")
 	cmd.Aliases = append(cmd.Aliases, "ps")
-	cmd.Flags().Lookup("quiet").Usage = "print ids alone, one a line"
+	cmd.Flags().Lookup("quiet").Usage = "print only ids, one per line"
 	return cmd
 }
 
@@ -209,7 +209,7 @@ func (s *sandboxes) fork() *cobra.Command {
 			}
 			return s.showAll(forks)
 		})
-	cmd.Flags().IntVar(&count, "count", 1, "how many")
+	cmd.Flags().IntVar(&count, "count", 1, "number of copies")
 	return cmd
 }
 
@@ -220,7 +220,7 @@ func (s *sandboxes) delete() *cobra.Command {
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			switch {
 			case all == (len(args) > 0):
-				return wrong("give the names of sandboxes, or --all for all of the session")
+				return wrong("name the sandboxes, or pass --all for all sandboxes of the session")
 			case all:
 				list, err := c.Sandboxes(ctx, s.session)
 				if err != nil {
@@ -233,7 +233,7 @@ func (s *sandboxes) delete() *cobra.Command {
 			return s.deletes(args, force, func(name string) error { return c.DeleteSandbox(ctx, s.at(name)) })
 		})
 	addForce(cmd, &force)
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "all of the session")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "delete all sandboxes of the session")
 	return cmd
 }
 

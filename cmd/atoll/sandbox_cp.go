@@ -88,7 +88,7 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 		return err
 	}
 	if info.Mode()&fs.ModeNamedPipe != 0 { // which may wait for ever to be opened, and not hear of Ctrl-C
-		return fmt.Errorf("%s is a pipe: give - for FROM, and the pipe as stdin", from)
+		return fmt.Errorf("%s is a pipe: use - as FROM, and redirect the pipe to stdin", from)
 	}
 	if !info.IsDir() {
 		in, err := os.Open(from)
@@ -295,19 +295,19 @@ func unpack(r io.Reader, to string) error {
 		}
 		name := path.Clean(head.Name)
 		if whole {
-			return fmt.Errorf("the archive has %q behind what is all of it", head.Name)
+			return fmt.Errorf("the archive has an unexpected entry %q after its last one", head.Name)
 		}
 		if name == "." {
 			name = filepath.Base(to)
 			switch head.Typeflag {
 			case tar.TypeSymlink, tar.TypeLink: // the next copy to this name would be led elsewhere
-				return fmt.Errorf("what is to be copied is a link to %q: copy what it leads to", head.Linkname)
+				return fmt.Errorf("the source is a link to %q: copy its target instead", head.Linkname)
 			case tar.TypeDir:
 				if err := parent.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 					return err
 				}
 				if info, err := parent.Lstat(name); err != nil || !info.IsDir() {
-					return cmp.Or(err, fmt.Errorf("%s is there and is no folder; if it is a link that you trust, give %s/ to copy into the folder that it leads to, or else remove it", to, to))
+					return cmp.Or(err, fmt.Errorf("%s exists and is not a folder. If it is a link that you trust, pass %s/ to copy into the folder it points to; otherwise remove it", to, to))
 				}
 				if root, err = parent.OpenRoot(name); err != nil {
 					return err
@@ -318,7 +318,7 @@ func unpack(r io.Reader, to string) error {
 			}
 			whole = true
 		} else if root == parent {
-			return fmt.Errorf("the archive has %q ahead of its folder", head.Name)
+			return fmt.Errorf("the archive lists %q before its folder", head.Name)
 		}
 		if err := unpackEntry(root, name, head, in); err != nil {
 			return err

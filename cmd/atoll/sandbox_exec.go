@@ -46,12 +46,12 @@ Ctrl-C, which ends it.`
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows NAME is the command's
-	flags.BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin on to it")
-	flags.BoolVarP(&f.screen, "tty", "t", false, "give it a terminal; -it for one to type in")
+	flags.BoolVarP(&f.stdin, "stdin", "i", false, "forward stdin to the command")
+	flags.BoolVarP(&f.screen, "tty", "t", false, "allocate a terminal; use -it for an interactive one")
 	f.env.addFlags(flags)
 	flags.StringVarP(&f.dir, "workdir", "w", "", "folder to run in (/home/user)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "longest time it may run (no limit)")
-	flags.BoolVarP(&f.detach, "detach", "d", false, "do not wait for its end; print its id for 'atoll sandbox logs'")
+	flags.BoolVarP(&f.detach, "detach", "d", false, "do not wait until it ends; print its id for 'atoll sandbox logs'")
 	return cmd
 }
 
@@ -63,7 +63,7 @@ func execCommand(cmd *cobra.Command, rest []string) ([]string, error) {
 	}
 	end := slices.Index(rest, "--")
 	if end < 0 {
-		return nil, wrong("%s stands where the command begins: flags of exec come before NAME, and a command that begins with a dash behind --", rest[0])
+		return nil, wrong("%s is where the command must begin: put flags of exec before NAME, and -- before a command that begins with a dash", rest[0])
 	}
 	if err := cmd.Flags().Parse(rest[:end]); err != nil {
 		return nil, &exit{exitUsage, err}
@@ -76,7 +76,7 @@ func execCommand(cmd *cobra.Command, rest []string) ([]string, error) {
 
 func (s *sandboxes) runExec(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, command []string, f *execFlags) error {
 	if f.detach && (f.stdin || f.screen) {
-		return wrong("--detach goes neither with --stdin nor with --tty")
+		return wrong("--detach cannot be combined with --stdin or --tty")
 	}
 	vars, err := f.env.values()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *sandboxes) ended(ctx context.Context, c *sdk.Client, at sdk.SandboxRef,
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := c.EndProcess(last, at, id); err != nil {
-		return &exit{exitCancelled, fmt.Errorf("cancelled here; the command goes on: %w", err)}
+		return &exit{exitCancelled, fmt.Errorf("cancelled; the command continues: %w", err)}
 	}
 	return &exit{code: exitCancelled}
 }
@@ -181,7 +181,7 @@ func processEnd(end *sdk.ProcessEvent) error {
 	case end.Reason != "":
 		return &exit{int(*end.ExitCode), errors.New(end.Reason)}
 	case end.Blocked != "":
-		return &exit{int(*end.ExitCode), fmt.Errorf("ended by the permission %s", end.Blocked)}
+		return &exit{int(*end.ExitCode), fmt.Errorf("stopped by the permission %s", end.Blocked)}
 	case *end.ExitCode != 0:
 		return &exit{code: int(*end.ExitCode)}
 	}

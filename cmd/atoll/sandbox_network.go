@@ -46,7 +46,7 @@ func (s *sandboxes) preview() *cobra.Command {
 			}
 			return s.print(p, func(w io.Writer) { row(w, p.URL) })
 		})
-	cmd.Flags().BoolVar(&end, "close", false, "end the URL")
+	cmd.Flags().BoolVar(&end, "close", false, "delete the URL")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func (s *sandboxes) network() *cobra.Command {
 
 A sandbox reaches what both its own policy and that of its environment allow.`
 	change.addFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&off, "off", false, "close its network")
+	cmd.Flags().BoolVar(&off, "off", false, "turn its network off")
 	cmd.MarkFlagsMutuallyExclusive("off", "allow")
 	cmd.MarkFlagsMutuallyExclusive("off", "deny")
 	return cmd

@@ -25,7 +25,7 @@ func (s *sandboxes) output(ctx context.Context, c *sdk.Client, at sdk.SandboxRef
 		switch e.Type {
 		case "exit":
 			if e.ExitCode == nil {
-				return nil, errors.New("the server told of an end without an exit code")
+				return nil, errors.New("the server reported the end of the process without an exit code")
 			}
 			end = &e
 		case "stopped":
@@ -72,7 +72,7 @@ func (s *sandboxes) logs() *cobra.Command {
 what all have: then each line begins with the process, if there are several.
 
 'atoll sandbox processes' lists them. Kept is the last MiB of each.`
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the processes end")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the output until the processes end")
 	return cmd
 }
 
@@ -168,7 +168,7 @@ func (s *sandboxes) kill() *cobra.Command {
 			at, ids := s.at(args[0]), args[1:]
 			switch {
 			case all == (len(ids) > 0):
-				return wrong("give the ids of processes, as 'atoll sandbox processes' lists them, or --all")
+				return wrong("name the ids of processes, which 'atoll sandbox processes' lists, or pass --all")
 			case all && killSignal(signal):
 				if err := c.KillAllProcesses(ctx, at); err != nil {
 					return err
@@ -195,8 +195,8 @@ func (s *sandboxes) kill() *cobra.Command {
 			}
 			return errors.Join(errs...)
 		})
-	cmd.Flags().StringVarP(&signal, "signal", "s", "KILL", "which signal, by name or number")
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "every program in the sandbox; with another signal than KILL, each process that is listed as running")
+	cmd.Flags().StringVarP(&signal, "signal", "s", "KILL", "signal, by name or number")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "every program in the sandbox; with a signal other than KILL, each process that is listed as running")
 	return cmd
 }
 

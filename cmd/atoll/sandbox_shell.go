@@ -30,7 +30,7 @@ func (s *sandboxes) shell() *cobra.Command {
 			t := &terminal{app: s.app, client: c, at: s.at(args[0]), process: process, input: true}
 			if len(args) == 2 {
 				if process != "" {
-					return wrong("a COMMAND is for a new terminal, --process for one that there is")
+					return wrong("COMMAND starts a new terminal and --process attaches to an existing one; pass only one")
 				}
 				t.command = args[1]
 			}
@@ -40,7 +40,7 @@ func (s *sandboxes) shell() *cobra.Command {
 it lives on, and is connected to again.
 
 Exit codes: the program's own, 128+n when signal n ended it.`
-	cmd.Flags().StringVar(&process, "process", "", "a terminal that there is, by its process id")
+	cmd.Flags().StringVar(&process, "process", "", "attach to the terminal with this process id")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (t *terminal) run(ctx context.Context) error {
 		case lost.IsZero():
 			lost = time.Now()
 		case time.Since(lost) > reconnecting:
-			return fmt.Errorf("the connection is lost, and the terminal lives on: 'atoll sandbox shell --process %s %s' comes back to it: %w", t.process, t.at.Name, err)
+			return fmt.Errorf("connection lost, but the terminal still runs: reattach with 'atoll sandbox shell --process %s %s': %w", t.process, t.at.Name, err)
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):

@@ -30,19 +30,19 @@ func (a *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start the server",
-		Long: `Start the server and run until SIGINT or SIGTERM, which waits for running
+		Long: `Start the server and run until SIGINT or SIGTERM. The server then waits for running
 executions (shutdown_grace).
 
-The development key is dev_key, or one that is made at the first start and kept
-in the file dev-key in data_dir. GET /readyz answers 200 when code can be run;
+The development key is dev_key, or the one that the first start creates in the
+file dev-key in data_dir. GET /readyz returns 200 when the server can run code;
 /docs is the API's documentation.
 
-The first start makes an admin key, shows it, and keeps it in data_dir. If the
+The first start creates an admin key, shows it, and stores it in data_dir. If the
 default image is missing, the server imports or builds it first.
 
-Exit codes: 0 after a shutdown, 1 when the server failed, 2 when another try does
-not help: a wrong setting, a wrong key for the secrets in the records, or an image
-that is missing and cannot be built here.`,
+Exit codes: 0 after a shutdown, 1 when the server failed, 2 when a retry cannot
+help: a wrong setting, a wrong key for the secrets in the database, or a missing
+image that cannot be built here.`,
 		Example: `  atoll serve
   ATOLL_POOL_SIZE=8 atoll serve --listen 127.0.0.1:9000
   atoll serve --config /etc/atoll.yaml --on-exit destroy`,
@@ -181,7 +181,7 @@ func devKey(cfg *config.Config) (string, error) {
 	}
 	key := tenant.NewKey()
 	if err := writeKey(path, key, true); err != nil {
-		return "", fmt.Errorf("keep the development key: %w", err)
+		return "", fmt.Errorf("store the development key: %w", err)
 	}
 	return key, nil
 }

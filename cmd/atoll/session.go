@@ -48,14 +48,14 @@ func (r *remote) sessionCreate() *cobra.Command {
 		}
 		return r.showSession(made)
 	})
-	cmd.Flags().BoolVarP(&r.quiet, "quiet", "q", false, "print the session's id alone")
-	cmd.Flags().StringVar(&title, "title", "", "what it is called")
+	cmd.Flags().BoolVarP(&r.quiet, "quiet", "q", false, "print only the session's id")
+	cmd.Flags().StringVar(&title, "title", "", "title")
 	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
 	cmd.Flags().StringVar(&environment, "environment", "", "environment that the agent works in (the key's)")
-	cmd.Flags().StringSliceVar(&vaults, "vault", nil, "id of a vault whose credentials the session uses; may be given again")
-	cmd.Flags().StringVar(&webhook, "webhook-url", "", "https URL that is told of the session's state")
-	cmd.Flags().Int64Var(&tokens, "max-tokens", 0, "tokens that all turns may use")
-	cmd.Flags().Float64Var(&dollars, "max-cost", 0, "US dollars that all turns may cost")
+	cmd.Flags().StringSliceVar(&vaults, "vault", nil, "id of a vault whose credentials the session uses; may be repeated")
+	cmd.Flags().StringVar(&webhook, "webhook-url", "", "https URL that Atoll notifies when the session's state changes")
+	cmd.Flags().Int64Var(&tokens, "max-tokens", 0, "most tokens for all turns together")
+	cmd.Flags().Float64Var(&dollars, "max-cost", 0, "highest cost of all turns together, in US dollars")
 	return cmd
 }
 
@@ -79,9 +79,9 @@ func (r *remote) sessionList() *cobra.Command {
 			return []any{s.ID, s.AgentID, s.Status, s.Events, when(s.UpdatedAt), *or(s.Title, "-")}
 		})(all)
 	})
-	cmd.Flags().StringVar(&agent, "agent", "", "only those of this agent")
-	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
-	cmd.Flags().IntVar(&limit, "limit", 100, "sessions at most; 0 for all")
+	cmd.Flags().StringVar(&agent, "agent", "", "only sessions of this agent")
+	cmd.Flags().BoolVar(&archived, "archived", false, "also list archived ones")
+	cmd.Flags().IntVar(&limit, "limit", 100, "sessions to list at most; 0 for all")
 	return cmd
 }
 
@@ -157,9 +157,9 @@ func (r *remote) sessionEvents() *cobra.Command {
 			})(all)
 		})
 	cmd.Flags().StringVar(&types, "types", "", "only events of these types, separated by commas")
-	cmd.Flags().StringVar(&thread, "thread", "", "id of a thread of the session, whose events are listed in place of its own")
+	cmd.Flags().StringVar(&thread, "thread", "", "list the events of this thread of the session")
 	cmd.Flags().IntVar(&limit, "limit", 0, "events at most (all)")
-	cmd.Flags().BoolVar(&last, "last", false, "the newest first")
+	cmd.Flags().BoolVar(&last, "last", false, "list the newest first")
 	return cmd
 }
 
@@ -180,7 +180,7 @@ func (r *remote) sessionFiles() *cobra.Command {
 			})(all)
 		})
 	cmd.Flags().StringVar(&folder, "out", "", "folder for the files")
-	cmd.Flags().BoolVar(&force, "force", false, "let --out replace files of the folder")
+	cmd.Flags().BoolVar(&force, "force", false, "let --out replace existing files")
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func (r *remote) sessionApprove() *cobra.Command {
 			in := sdk.NewSessionEvent{Type: "tool_confirmation", Approve: &approve}
 			switch {
 			case reason != "" && !deny:
-				return wrong("--reason has a meaning with --deny only")
+				return wrong("--reason requires --deny")
 			case reason != "":
 				in.Reason = &reason
 			}
@@ -73,8 +73,8 @@ func (r *remote) sessionApprove() *cobra.Command {
 			in.ToolUseID = &waits[0].ToolUseID
 			return r.sessionTurn(ctx, c, args[0], in)
 		})
-	cmd.Flags().BoolVar(&deny, "deny", false, "do not allow it")
-	cmd.Flags().StringVar(&reason, "reason", "", "with --deny: why, which the model is told")
+	cmd.Flags().BoolVar(&deny, "deny", false, "deny the call")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --deny: reason, which the model reads")
 	return cmd
 }
 
@@ -237,7 +237,7 @@ func (o *outage) wait(ctx context.Context, cause error) error {
 }
 
 var (
-	errGaveUp      = errors.New("the server did not come back")
+	errGaveUp      = errors.New("the server did not become available again")
 	errNotReceived = errors.New("the server did not receive the message")
 )
 

@@ -108,11 +108,11 @@ func (a *cli) configCommand() *cobra.Command {
 	p := printer{out: a.std.out}
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print every setting and the value it has",
+		Short: "Print every setting with its value",
 		Long: `Print every setting with its value from flags, environment, file and defaults.
 
-In the file a setting has the name shown here; in the environment it is in
-capitals after ATOLL_; as a flag it has dashes: pool_size, ATOLL_POOL_SIZE,
+The name in the file is the one shown here. The environment variable is ATOLL_ and
+the name in capitals, and the flag has dashes: pool_size, ATOLL_POOL_SIZE,
 --pool-size. docs/reference/settings.md explains each one.`,
 		Args: cobra.NoArgs,
 		RunE: failing(func(context.Context, *cobra.Command, []string) error {

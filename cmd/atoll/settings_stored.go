@@ -75,7 +75,7 @@ of the tenant operator record every change.`
 			return a.setSetting(ctx, cfg, args[0], &args[1])
 		}),
 		make(&cobra.Command{
-			Use: "unset NAME", Short: "Remove a stored setting, so that each server's own applies", Args: cobra.ExactArgs(1),
+			Use: "unset NAME", Short: "Remove a stored setting, so that each server uses its own value", Args: cobra.ExactArgs(1),
 			Example: `  atoll config unset model_allow`,
 		}, func(ctx context.Context, cfg *config.Config, args []string) error {
 			return a.setSetting(ctx, cfg, args[0], nil)

@@ -58,7 +58,7 @@ func (r *remote) skillPush() *cobra.Command {
 			case err != nil:
 				return err
 			case title != "":
-				return fmt.Errorf("there is a skill %s: --display-name is for a new one", b.Head.Name)
+				return fmt.Errorf("the skill %s exists: --display-name applies only to a new skill", b.Head.Name)
 			}
 			made, err := c.AddSkillVersion(ctx, b.Head.Name, packed)
 			if err != nil {
@@ -66,7 +66,7 @@ func (r *remote) skillPush() *cobra.Command {
 			}
 			return r.showSkillVersion(made)
 		})
-	cmd.Flags().StringVar(&title, "display-name", "", "what people see of a new skill (its name)")
+	cmd.Flags().StringVar(&title, "display-name", "", "display name of a new skill (its name)")
 	return cmd
 }
 
@@ -123,8 +123,8 @@ func (r *remote) skillList() *cobra.Command {
 			return []any{s.Name, s.ID, s.LatestVersion, when(s.UpdatedAt), whenOr(s.ArchivedAt, "-"), s.Description}
 		})(all)
 	})
-	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
-	cmd.Flags().IntVar(&limit, "limit", 100, "skills at most; 0 for all")
+	cmd.Flags().BoolVar(&archived, "archived", false, "also list archived ones")
+	cmd.Flags().IntVar(&limit, "limit", 100, "skills to list at most; 0 for all")
 	return cmd
 }
 
@@ -159,7 +159,7 @@ func (r *remote) skillVersions() *cobra.Command {
 			return []any{v.Version, v.ID, when(v.CreatedAt), len(v.Files), v.Description}
 		})(all)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 100, "versions at most; 0 for all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "versions to list at most; 0 for all")
 	return cmd
 }
 
@@ -209,7 +209,7 @@ func (r *remote) skillDelete() *cobra.Command {
 		}
 		return r.say("deleted %s", what)
 	})
-	cmd.Flags().StringVar(&version, "version", "", "number or id of the one version to delete")
+	cmd.Flags().StringVar(&version, "version", "", "delete only the version with this number or id")
 	return cmd
 }
 

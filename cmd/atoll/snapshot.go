@@ -22,7 +22,7 @@ func (s *sandboxes) snapshot() *cobra.Command {
 			}
 			return s.showSnapshot(sn)
 		})
-	cmd.Flags().DurationVar(&keep, "keep", 0, "it is deleted after this time (as the server's rule says)")
+	cmd.Flags().DurationVar(&keep, "keep", 0, "lifetime, after which Atoll deletes it (the server's rule)")
 	return cmd
 }
 
@@ -44,7 +44,7 @@ memory where those could be written. It outlives the sandbox.`,
 				return []any{sn.SnapshotID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), humanBytes(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
 			})(all)
 		})
-	list.Flags().IntVar(&limit, "limit", 100, "snapshots at most; 0 for all")
+	list.Flags().IntVar(&limit, "limit", 100, "snapshots to list at most; 0 for all")
 	cmd.AddCommand(list,
 		r.command("show ID", "Show a snapshot", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Snapshot), r.showSnapshot)),
 		r.deletion("", "ID", "Delete snapshots; sandboxes that were made of them go on", "", func(ctx context.Context, c *sdk.Client, _ []string, id string) error {

@@ -208,7 +208,7 @@ func (t *target) noKey(which string) error {
 	if t.app.getenv("ATOLL_KEY") != "" {
 		return fmt.Errorf("no key%s: ATOLL_KEY is not read; the variable is %s", which, apiKeyEnv)
 	}
-	return fmt.Errorf("no key%s: give one with --key-file or %s", which, apiKeyEnv)
+	return fmt.Errorf("no key%s: pass one with --key-file or set %s", which, apiKeyEnv)
 }
 
 // sameServer reports whether two URLs lead to one server of this machine.
@@ -227,13 +227,13 @@ func isLoopback(host string) bool {
 // key in ATOLL_API_KEY.
 func (t *target) explain(err error) error {
 	if e, ok := errors.AsType[*sdk.Error](err); ok && t.overridden && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w; the key is that of %s: unset it to use this machine's own (%s in the data folder)", err, apiKeyEnv, t.local)
+		return fmt.Errorf("%w; the key comes from %s: unset it to use this machine's key (%s in the data folder)", err, apiKeyEnv, t.local)
 	}
 	if n, ok := errors.AsType[*net.OpError](err); !ok || n.Op != "dial" {
 		return err
 	}
 	if t.given() != "" {
-		return fmt.Errorf("%w; start the server with 'atoll serve', or say with --base-url or %s where it is", err, baseURLEnv)
+		return fmt.Errorf("%w; start the server with 'atoll serve', or set its address with --base-url or %s", err, baseURLEnv)
 	}
 	cfg, failed := config.Load(t.sources())
 	if failed != nil || !errors.Is(err, syscall.ECONNREFUSED) {

@@ -41,7 +41,7 @@ func (r *remote) vaultCreate() *cobra.Command {
 		}
 		return r.showVault(made)
 	})
-	cmd.Flags().StringToStringVar(&metadata, "metadata", nil, "pairs of your own, as key=value")
+	cmd.Flags().StringToStringVar(&metadata, "metadata", nil, "metadata, as key=value")
 	return cmd
 }
 
@@ -57,8 +57,8 @@ func (r *remote) vaultList() *cobra.Command {
 			return []any{v.ID, v.DisplayName, when(v.UpdatedAt), whenOr(v.ArchivedAt, "-")}
 		})(all)
 	})
-	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
-	cmd.Flags().IntVar(&limit, "limit", 100, "vaults at most; 0 for all")
+	cmd.Flags().BoolVar(&archived, "archived", false, "also list archived ones")
+	cmd.Flags().IntVar(&limit, "limit", 100, "vaults to list at most; 0 for all")
 	return cmd
 }
 
@@ -118,10 +118,10 @@ func (r *remote) credentialAdd() *cobra.Command {
 		"  atoll vault credential add $vault --mcp-server https://mcp.example.com/shop --secret-file ./token\n  atoll vault credential add $vault API_TOKEN --host api.example.com --secret-file ./token", cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			if (server != "") == (len(hosts) > 0) || (len(args) == 2) != (len(hosts) > 0) {
-				return wrong("give --mcp-server, or a VARIABLE and --host")
+				return wrong("pass --mcp-server, or a VARIABLE and --host")
 			}
 			if file == "" {
-				return wrong("give the secret by --secret-file; - is stdin")
+				return wrong("pass the secret with --secret-file; - reads stdin")
 			}
 			secret, err := r.app.readSmall(file)
 			if err != nil {
@@ -141,9 +141,9 @@ func (r *remote) credentialAdd() *cobra.Command {
 			return r.showCredential(made)
 		})
 	cmd.Flags().StringVar(&server, "mcp-server", "", "URL of the MCP server that the secret is a bearer token for")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "host that the secret is sent to, or *.example.com for all below one")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "host that receives the secret, or *.example.com for all its subdomains")
 	cmd.Flags().StringVar(&file, "secret-file", "", "file with the secret, - for stdin")
-	cmd.Flags().StringVar(&name, "display-name", "", "what people see of it")
+	cmd.Flags().StringVar(&name, "display-name", "", "display name")
 	return cmd
 }
 
@@ -159,8 +159,8 @@ func (r *remote) credentialList() *cobra.Command {
 			return []any{of.ID, of.Auth.Type, credentialFor(&of.Auth), when(of.UpdatedAt), whenOr(of.ArchivedAt, "-")}
 		})(all)
 	})
-	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
-	cmd.Flags().IntVar(&limit, "limit", 100, "credentials at most; 0 for all")
+	cmd.Flags().BoolVar(&archived, "archived", false, "also list archived ones")
+	cmd.Flags().IntVar(&limit, "limit", 100, "credentials to list at most; 0 for all")
 	return cmd
 }
 

@@ -180,7 +180,7 @@ func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
 	case s.buckets.Has(c.Kind):
 		return s.buckets.Reach(ctx, c)
 	case s.volumes.Dir == "":
-		return fault.New(fault.Invalid, "this server cannot mount volumes: see its log, or 'atoll doctor'")
+		return fault.New(fault.Invalid, "this server cannot mount volumes: see its log, or run 'atoll doctor'")
 	}
 	return nil // it is made when it is first mounted
 }
@@ -188,7 +188,7 @@ func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
 // checkImage reports why an environment cannot have an image.
 func (s *Server) checkImage(_ context.Context, name string) error {
 	if strings.HasPrefix(name, requirement.ImagePrefix) {
-		return fault.New(fault.Invalid, "image %q has the packages of environments and goes with them: name the image below it, and packages", name)
+		return fault.New(fault.Invalid, "image %q was built for the packages of environments and is deleted with them: use its base image, and packages", name)
 	}
 	if requirement.IsVariant(name) {
 		return s.hasVariant(name)

@@ -34,7 +34,7 @@ func (s *Server) openErasure(context.Context) error {
 // tenantDeleted starts deleting the tenant's data and notifies the other servers.
 func (s *Server) tenantDeleted(id tenant.ID) {
 	if err := s.bus.TenantDeleted(id); err != nil { // the key caches of the other servers expire anyway
-		s.log.Warn("cannot tell other servers of a deleted tenant", "error", err)
+		s.log.Warn("cannot notify other servers of a deleted tenant", "error", err)
 	}
 	s.eraser.Wake()
 }

@@ -58,7 +58,7 @@ func (s *Server) beat(ctx context.Context) {
 			return
 		}
 		if s.beaten.Store(&err); err != nil {
-			s.log.Warn("cannot renew this server's entry in the records", "error", err)
+			s.log.Warn("cannot renew this server's entry in the database", "error", err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (l Local) open(ctx context.Context) (*store.DB, error) {
 	switch running, err := localserver.Find(cfg.DataDir); {
 	case err == nil && running.Version != l.Version:
 		// Opening the records brings them up to date, under a server that does not know how.
-		return nil, fault.New(fault.Conflict, "the server of %s has version %q and this command has %q: use the server's own 'atoll', or stop it first", cfg.DataDir, running.Version, l.Version)
+		return nil, fault.New(fault.Conflict, "the server of %s has version %q and this command has version %q: use the server's 'atoll' binary, or stop the server first", cfg.DataDir, running.Version, l.Version)
 	case err != nil && !errors.Is(err, localserver.ErrNone):
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (s *Server) network() (engine.Network, error) {
 func (s *Server) bindSecrets(c *egress.Config) {
 	var err error
 	if c.Authority, err = egress.OpenAuthority(s.path("authority.pem")); err != nil {
-		s.log.Error("secrets cannot be bound to hosts: executions that have such are refused", "error", err)
+		s.log.Error("cannot bind secrets to hosts; rejecting executions that need it", "error", err)
 	}
 }
 

@@ -333,7 +333,7 @@ func (s *Server) recover(ctx context.Context) error {
 	s.loops.Go(func() { s.eraser.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {
-			s.log.Error("results are not recorded any more", "error", err)
+			s.log.Error("stopped recording results", "error", err)
 		}
 	})
 	if s.cfg.Settings.NATS == "" { // no other process has an executor
@@ -341,7 +341,7 @@ func (s *Server) recover(ctx context.Context) error {
 	}
 	s.loops.Go(func() {
 		if err := s.gateway.Reconcile(loops, lostAfter); err != nil {
-			s.log.Error("lost executions are not looked for any more", "error", err)
+			s.log.Error("stopped looking for lost executions", "error", err)
 		}
 	})
 	return nil

@@ -125,12 +125,12 @@ func (s *Server) otherKey(err error, made bool) error {
 	const lost = "see docs/operate/runbook.md if the key is lost for good"
 	switch {
 	case made:
-		return errors.Join(fmt.Errorf("%w: %s is missing; put it back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+		return errors.Join(fmt.Errorf("%w: %s is missing; restore it from a backup or from another machine that uses the same database, or set secret_key to that key; %s",
 			err, s.keyFile(), lost), os.Remove(s.keyFile()))
 	case s.cfg.Settings.SecretKey != "":
-		return fmt.Errorf("%w: set secret_key to the former key, or leave it out if that is in %s; %s", err, s.keyFile(), lost)
+		return fmt.Errorf("%w: set secret_key to the former key, or unset it if that key is in %s; %s", err, s.keyFile(), lost)
 	default:
-		return fmt.Errorf("%w: put the right %s back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+		return fmt.Errorf("%w: restore the right %s from a backup or from another machine that uses the same database, or set secret_key to that key; %s",
 			err, s.keyFile(), lost)
 	}
 }
@@ -141,7 +141,7 @@ func (s *Server) openStorage(ctx context.Context) (err error) {
 		return fmt.Errorf("storage_allow: %w", err)
 	}
 	if s.volumes.Owners, err = idmap.Find(); err != nil {
-		s.log.Warn("nothing can be mounted in sandboxes", "reason", err)
+		s.log.Warn("cannot mount storage in sandboxes", "reason", err)
 		return nil
 	}
 	where := s.cfg.Settings.Volumes

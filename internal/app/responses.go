@@ -54,7 +54,7 @@ func (s *Server) openRuns(context.Context) error {
 	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
 	handoffs := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions(), LetGo: func(ctx context.Context, r *run.Run) {
 		if err := s.letGo(ctx, r); err != nil {
-			s.log.WarnContext(ctx, "cannot end the sandbox of work that was handed on", "run", string(r.ID), "error", err)
+			s.log.WarnContext(ctx, "cannot delete the sandbox of a hand-off", "run", string(r.ID), "error", err)
 		}
 	}}
 	s.runs = loop.New(loop.Config{

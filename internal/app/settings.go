@@ -88,7 +88,7 @@ func StorableSettings() []string {
 func storableSetting(name string) (*stored, error) {
 	i := slices.IndexFunc(storable, func(s stored) bool { return s.name == name })
 	if i < 0 {
-		return nil, fault.New(fault.Invalid, "the setting %q does not change while servers run; %s do. Set any other in the configuration file, and restart the server", name, strings.Join(StorableSettings(), ", "))
+		return nil, fault.New(fault.Invalid, "the setting %q cannot change while servers run; only %s can. Set it in the configuration file, and restart the server", name, strings.Join(StorableSettings(), ", "))
 	}
 	return &storable[i], nil
 }

@@ -55,7 +55,7 @@ func (s *starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if step := s.step.Load(); step != nil {
 		doing = " (" + *step + ")"
 	}
-	err := fault.New(fault.Unavailable, "the server is starting%s; nothing was done, retry after a moment", doing)
+	err := fault.New(fault.Unavailable, "the server is starting%s; nothing was done. Retry in a few seconds", doing)
 	httpapi.WriteRefusal(w, err, func(_ int, body httpapi.ErrorResponse) any { return body })
 }
 

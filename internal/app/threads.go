@@ -25,7 +25,7 @@ func (s *Server) openThreads(context.Context) error {
 		Records: s.db.Threads(), Homes: home.States{Store: homes}, Keep: s.cfg.Settings.KeepThreads, Log: s.log,
 		Deleted: func(tenant, id string) {
 			if err := s.bus.ThreadDeleted(tenant, id); err != nil { // forgetThreads finds it
-				s.log.Warn("cannot tell other machines of a deleted thread", "error", err)
+				s.log.Warn("cannot notify other machines of a deleted thread", "error", err)
 			}
 		},
 	})
@@ -37,7 +37,7 @@ func (s *Server) openThreads(context.Context) error {
 	// rename, which works within one mount.
 	folder := s.folder()
 	if err := home.Secure(folder); err != nil {
-		s.log.Warn("programs cannot have homes of threads", "reason", err)
+		s.log.Warn("cannot mount home directories of threads", "reason", err)
 		s.homeless = err
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *Server) forgetThreads(ctx context.Context) {
 				err = s.homes.Cache.Forget(r)
 			}
 			if err != nil {
-				s.log.Warn("cannot compare cached homes with the records", "error", err)
+				s.log.Warn("cannot compare cached homes with the database", "error", err)
 				break
 			}
 		}

@@ -20,7 +20,7 @@ func CheckVolumes(ctx context.Context, where string) error {
 	case where == "":
 		return nil
 	case scheme == "file":
-		return errors.New("volumes: give a folder by its path alone, without file://")
+		return errors.New("volumes: write a folder as a path, without file://")
 	case isURL:
 		b, err := blob.OpenBucket(ctx, where)
 		if err != nil {

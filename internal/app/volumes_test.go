@@ -15,7 +15,7 @@ func TestAWrongSettingOfVolumesIsFoundBeforeAnythingIsDone(t *testing.T) {
 	}
 	for where, says := range map[string]string{
 		"": "", dir: "", filepath.Join(dir, "new"): "", "s3://bucket?region=us-east-1": "",
-		"file:///var/volumes": "by its path alone", "volumes": "absolute path", "ftp://bucket": "volumes: ", file: "is a file, not a folder", filepath.Join(file, "x"): "volumes: ",
+		"file:///var/volumes": "write a folder as a path", "volumes": "absolute path", "ftp://bucket": "volumes: ", file: "is a file, not a folder", filepath.Join(file, "x"): "volumes: ",
 	} {
 		err := CheckVolumes(t.Context(), where)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {

@@ -26,7 +26,7 @@ func (s *Server) warmUp(ctx context.Context) {
 	uses, err := s.db.Executions().Recent(ctx, warmUpWithin, warmUpUses)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("cannot find out which environments were in use before; their first executions start cold", "error", err)
+			s.log.Warn("cannot read which environments were in use before; their first executions start cold", "error", err)
 		}
 		return
 	}

@@ -78,11 +78,11 @@ func (s *Server) openSearch(cfg search.Config, keyFile, tool string) (web.Engine
 			return nil, fmt.Errorf("%s_key_file: %w", cfg.Setting, err)
 		}
 		if cfg.Key = strings.TrimSpace(string(key)); cfg.Key == "" || strings.ContainsFunc(cfg.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fmt.Errorf("%s_key_file: %s must have one key, in visible ASCII characters", cfg.Setting, keyFile)
+			return nil, fmt.Errorf("%s_key_file: %s must hold one key of visible ASCII characters", cfg.Setting, keyFile)
 		}
 	}
 	if tool != "" && cfg.Provider != search.MCP {
-		return nil, fmt.Errorf("%s_tool: is of the provider %s alone", cfg.Setting, search.MCP)
+		return nil, fmt.Errorf("%s_tool applies only to the provider %s", cfg.Setting, search.MCP)
 	}
 	if cfg.Provider == search.MCP {
 		engine, err := search.OpenMCP(cfg, tool, s.cfg.Version)

@@ -187,7 +187,7 @@ func (r *reading[T]) one(ctx context.Context, body io.Reader) error {
 // keepalives come every 15 seconds.
 const maxSilence = time.Minute
 
-var errSilent = fmt.Errorf("the server has sent nothing for %s", maxSilence)
+var errSilent = fmt.Errorf("the server sent nothing for %s", maxSilence)
 
 // maxEvent bounds the bytes of an event.
 const maxEvent = 64 << 20

@@ -2,14 +2,13 @@ package catalogue
 
 // ceilings are the numbers of hits in texts by kind, and in comments of exported identifiers by directory. They may only fall.
 var ceilings = map[string]int{
-	"descriptions and answers for models": 21,
-	"descriptions of the API":             211,
+	"descriptions and answers for models": 20,
+	"descriptions of the API":             207,
 	"docstrings of the client libraries":  109,
-	"errors":                              78,
-	"help of commands":                    27,
-	"logs at warn and above":              10,
-	"other texts":                         116,
-	"output of commands":                  23,
+	"errors":                              31,
+	"help of commands":                    2,
+	"other texts":                         89,
+	"output of commands":                  20,
 	"settings":                            15,
 	"internal/agent/fetch":                2,
 	"internal/agent/grader":               2,

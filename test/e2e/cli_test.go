@@ -206,7 +206,7 @@ func TestCommandsFindTheServer(t *testing.T) {
 			t.Errorf("%s with a wrong key: %d, %s", command, code, got)
 		}
 	}
-	if got, code := try([]string{dev}, "tenant", "list"); code != 1 || !strings.Contains(got, "403") || !strings.Contains(got, "unset it to use this machine's own (admin-key") {
+	if got, code := try([]string{dev}, "tenant", "list"); code != 1 || !strings.Contains(got, "403") || !strings.Contains(got, "unset it to use this machine's key (admin-key") {
 		t.Errorf("a key that may not administer: %d, %s", code, got)
 	}
 	if got, code := try([]string{"ATOLL_BASE_URL=http://127.0.0.1:1"}, "tenant", "list"); code != 1 || !strings.Contains(got, "no key for http://127.0.0.1:1") {

@@ -111,12 +111,12 @@ func TestExecuteInput(t *testing.T) {
 		"parent":          {map[string]any{"files": map[string]string{"a/../../x": ""}}, "must be a path below the working folder"},
 		"output's parent": {map[string]any{"outputs": []string{".."}}, "must be a path below the working folder"},
 		"control":         {map[string]any{"files": map[string]string{"a\x00": ""}}, "without control characters"},
-		"the program":     {map[string]any{"files": map[string]string{"main.py": ""}}, "that of the program's own code"},
-		"file and folder": {map[string]any{"files": map[string]string{"a": "", "a/b": ""}}, "needs it to be a folder"},
+		"the program":     {map[string]any{"files": map[string]string{"main.py": ""}}, "reserved for the program's code"},
+		"file and folder": {map[string]any{"files": map[string]string{"a": "", "a/b": ""}}, "needs it as a folder"},
 		"both stdins":     {map[string]any{"stdin": "", "stdin_base64": ""}, "must not be given together"},
 		"no base64":       {map[string]any{"stdin_base64": "ä"}, "stdin_base64 must be base64"},
 		"NUL":             {map[string]any{"args": []string{"a\x00"}}, "args must not contain a NUL character"},
-		"long arguments":  {map[string]any{"args": []string{strings.Repeat("a", 65<<10)}}, "args must be at most 65536 bytes"},
+		"long arguments":  {map[string]any{"args": []string{strings.Repeat("a", 65<<10)}}, "args together must be at most 65536 bytes"},
 		"too much":        {map[string]any{"stdin": strings.Repeat("a", 3<<20), "files": map[string]string{"a": strings.Repeat("a", 2<<20)}}, "at most 4194304 bytes together"},
 	} {
 		c.body["code"] = "print(1)"

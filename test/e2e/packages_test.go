@@ -48,7 +48,7 @@ func logged(t *testing.T, s *atolltest.Server, what string, n int) {
 const (
 	installing   = "installing the packages of an environment"
 	haveThem     = "installed the packages of an environment"
-	cannotBe     = "the packages of an environment cannot be installed"
+	cannotBe     = "cannot install the packages of an environment"
 	removedImage = "removed an image with packages"
 )
 

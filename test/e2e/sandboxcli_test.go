@@ -124,8 +124,8 @@ func TestSandboxCommands(t *testing.T) {
 		{"", []string{"-t", "one", "--", "tty"}, "/dev/pts/0\r\n", "", 0},
 		{"", []string{"-t", "one", "--", "true"}, "", "", 0},
 		{"", []string{"-t", "one", "--", "no-such-program"}, "", "no such file", 127},
-		{"", []string{"-d", "-t", "one", "--", "true"}, "", "--detach goes neither", 2},
-		{"", []string{"one", "--workdir", "/tmp", "pwd"}, "", "flags of exec come before NAME", 2},
+		{"", []string{"-d", "-t", "one", "--", "true"}, "", "--detach cannot be combined", 2},
+		{"", []string{"one", "--workdir", "/tmp", "pwd"}, "", "put flags of exec before NAME", 2},
 		{"", []string{"two", "--", "true"}, "", `there is no sandbox "two"`, 1},
 	} {
 		stdout, stderr, code := c.try([]byte(want.stdin), append([]string{"exec"}, want.args...)...)

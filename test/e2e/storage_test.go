@@ -145,7 +145,7 @@ func TestVolumesThatCannotBe(t *testing.T) {
 	}
 	for value, says := range map[string]string{
 		"volumes":         "absolute path, or a bucket's URL",
-		"file:///volumes": "by its path alone",
+		"file:///volumes": "write a folder as a path",
 		"ftp://x/volumes": "volumes:",
 	} {
 		cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--image", "host", "--volumes", value)

@@ -292,7 +292,7 @@ func TestToolPools(t *testing.T) {
 	}
 	server.Must(t, atolltest.Key, http.MethodGet, "/v1/sandboxes/default?session=pool+one", nil).Into(t, http.StatusOK, &mine)
 	id := mine.ID
-	s.refused("transfer", object{"from_sandbox": "default", "from_path": "tree", "to_sandbox": id, "to_path": "tree/in", "recursive": true}, http.StatusBadRequest, "what an id looks like")
+	s.refused("transfer", object{"from_sandbox": "default", "from_path": "tree", "to_sandbox": id, "to_path": "tree/in", "recursive": true}, http.StatusBadRequest, "looks like an id")
 	other := server.Tenant(t, "pools", "enterprise")
 	for _, apart := range []session{newSession(t, server, atolltest.Key, "pool two"), newSession(t, server, other, "pool one")} {
 		apart.t = t
@@ -301,8 +301,8 @@ func TestToolPools(t *testing.T) {
 		}
 		apart.refused("read_file", object{"path": "mine"}, http.StatusNotFound, "no such file")
 		apart.refused("transfer", object{"from_sandbox": "my_db", "from_path": "/etc/passwd", "to_sandbox": "default", "to_path": "x"}, http.StatusNotFound, "no sandbox")
-		apart.refused("shell", object{"sandbox": id, "command": "true"}, http.StatusBadRequest, "what an id looks like")
-		apart.refused("transfer", object{"from_sandbox": id, "from_path": "mine", "to_sandbox": "default", "to_path": "x"}, http.StatusBadRequest, "what an id looks like")
+		apart.refused("shell", object{"sandbox": id, "command": "true"}, http.StatusBadRequest, "looks like an id")
+		apart.refused("transfer", object{"from_sandbox": id, "from_path": "mine", "to_sandbox": "default", "to_path": "x"}, http.StatusBadRequest, "looks like an id")
 	}
 	got := s.tool("sandbox_list", object{}, http.StatusOK)
 	all := got["sandboxes"].([]any)
@@ -341,8 +341,8 @@ func TestToolBadInput(t *testing.T) {
 		{"shell", "NUL", object{"command": "a\x00b"}},
 		{"shell", "timeout_ms must be a whole number", object{"command": "x", "timeout_ms": 0.5}},
 		{"shell", "timeout_ms must be an integer", object{"command": "x", "timeout_ms": "1"}},
-		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": "../x"}},
-		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": ""}},
+		{"shell", "is not a valid name", object{"command": "x", "sandbox": "../x"}},
+		{"shell", "is not a valid name", object{"command": "x", "sandbox": ""}},
 		{"read_file", "offset must be", object{"path": "x", "offset": -1}},
 		{"read_file", "limit must be", object{"path": "x", "limit": 1e9}},
 		{"read_file", "encoding must be one of", object{"path": "x", "encoding": "latin1"}},

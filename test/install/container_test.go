@@ -322,7 +322,7 @@ func TestContainer(t *testing.T) {
 			if err != nil || json.Unmarshal([]byte(out), &findings) != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			if homes := !strings.Contains(c.log.String(), "programs cannot have homes of threads"); homes != test.homes {
+			if homes := !strings.Contains(c.log.String(), "cannot mount home directories of threads"); homes != test.homes {
 				t.Errorf("threads can have homes: %v, want %v\n%s", homes, test.homes, &c.log)
 			}
 			var lacks []string

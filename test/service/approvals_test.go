@@ -123,7 +123,7 @@ func approvalsByHand(t *testing.T, k *talker, code func(string) string) {
 		t.Errorf("denied: %q", out)
 	}
 	u.ask(1, "", "approve", id)
-	u.told("the approval is decided already")
+	u.told("the approval was already decided")
 	if out := u.ask(0, "", "list", "--status", "denied"); !strings.Contains(out, "too late today") {
 		t.Errorf("the list is %q", out)
 	}

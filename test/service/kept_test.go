@@ -54,7 +54,7 @@ func TestKeptOutputs(t *testing.T) {
 	wantKept(110_000)
 
 	id, said := execute(key, "print(1)", http.StatusTooManyRequests)
-	if said.Error != "rate_limited" || said.Dimension != "outputs" || !strings.Contains(said.Message, "(max_outputs). Delete executions and responses that are not needed, or wait") {
+	if said.Error != "rate_limited" || said.Dimension != "outputs" || !strings.Contains(said.Message, "(max_outputs). Delete executions and responses that you do not need, or wait") {
 		t.Errorf("it was refused with %+v", said)
 	}
 	s.Must(t, key, http.MethodGet, "/v1/executions/"+id, nil).Into(t, http.StatusNotFound, nil)

@@ -169,7 +169,7 @@ func TestModelsOfEachProvider(t *testing.T) {
 				t.Errorf("got %s", text(r))
 			}
 			r = send("failed", map[string]any{"model": bad, "input": "refuse"})
-			if message := fmt.Sprint(r["error"].(map[string]any)["message"]); !strings.Contains(message, "does not take the key") {
+			if message := fmt.Sprint(r["error"].(map[string]any)["message"]); !strings.Contains(message, "rejects the key") {
 				t.Errorf("the error says %q", message)
 			}
 			w.take()

@@ -33,7 +33,7 @@ func TestTenantsDoNotMeet(t *testing.T) {
 	} {
 		others := s.Must(t, b, c.method, fmt.Sprintf(c.path, real), nil)
 		never := s.Must(t, b, c.method, fmt.Sprintf(c.path, unknown), nil)
-		if others.Status != http.StatusNotFound || string(others.Body) != string(never.Body) || never.Status != others.Status {
+		if others.Status != http.StatusNotFound || strings.ReplaceAll(string(others.Body), real, unknown) != string(never.Body) || never.Status != others.Status {
 			t.Errorf("%s %s: another tenant's answers %d %s, an unknown one %d %s", c.method, c.path, others.Status, others.Body, never.Status, never.Body)
 		}
 	}

@@ -164,7 +164,7 @@ func TestTokens(t *testing.T) {
 		}
 		p, _ = token(t, s, key, map[string]any{"session": one.ID, "rights": []string{"confirm", "outcomes"}})
 		p.want(404, "", post, events, confirm)
-		p.want(403, "check starts a command", post, events, check)
+		p.want(403, "check runs a command", post, events, check)
 		s.Must(t, key, post, tokens, map[string]any{"session": one.ID, "rights": []string{"everything"}}).Into(t, 400, nil)
 	})
 	t.Run("with the key", func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestTokens(t *testing.T) {
 	})
 	for body, says := range map[string]string{
 		`{}`: "name what the token is for", `{"scopes":["admin"]}`: "a token can have", `{"scopes":[]}`: "at least one scope", `{"operations":["nothing"]}`: "not open to tokens", `{"operations":["createToken"]}`: "not open to tokens",
-		`{"scopes":["read"],"expires_in":86401}`: "86400", `{"scopes":["read"],"expires_in":0}`: "expires_in", `{"scopes":["read"],"origins":["https://App.example.com"]}`: "no web origin", `{"scopes":["read"],"origins":[]}`: "at least one origin",
+		`{"scopes":["read"],"expires_in":86401}`: "86400", `{"scopes":["read"],"expires_in":0}`: "expires_in", `{"scopes":["read"],"origins":["https://App.example.com"]}`: "not a web origin", `{"scopes":["read"],"origins":[]}`: "at least one origin",
 		`{"scopes":["read"],"max_cost":0}`: "max_cost", `{"scopes":["read"],"max_executions":0}`: "max_executions", `{"operations":["startProcess"],"max_executions":1}`: "neither counts", `{"operations":["runProgram"],"max_cost":1}`: "counts no executions",
 		`{"operations":["runProgram"],"scopes":["read"]}`: "needs the scope execute", `{"scopes":["read"],"sandbox_session":"x"}`: "goes with sandbox", `{"session":"sess_x","sandbox":"y"}`: "bound to one",
 	} {

@@ -31,7 +31,7 @@ func TestTrailIsBounded(t *testing.T) {
 		a.Into(t, http.StatusTooManyRequests, &said)
 		return said.Dimension == "audit_rows"
 	})
-	if said.Error != "rate_limited" || !strings.Contains(said.Message, "(10 requests a second for 10s)") || time.Until(said.ResetsAt) > 24*time.Hour {
+	if said.Error != "rate_limited" || !strings.Contains(said.Message, "(10 requests per second for 10s)") || time.Until(said.ResetsAt) > 24*time.Hour {
 		t.Errorf("it was refused with %+v", said)
 	}
 	s.Must(t, other, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "print(1)"}).Into(t, http.StatusOK, nil)

@@ -195,7 +195,7 @@ func TestRatesOfResponses(t *testing.T) {
 		if got != strings.Join(wanted[:4], " ") || err != nil || left < least || left > 600 { // tokens come back as time passes
 			t.Errorf("answer %d: %s, %v; want %s: %s", i, got, h, want, a.Body)
 		}
-		if a.Status == http.StatusTooManyRequests && (h.Get("Retry-After") == "" || !strings.Contains(string(a.Body), "2 responses a minute of the model rated")) {
+		if a.Status == http.StatusTooManyRequests && (h.Get("Retry-After") == "" || !strings.Contains(string(a.Body), "2 responses per minute of the model rated")) {
 			t.Errorf("refused with %s, %v", a.Body, h)
 		}
 	}

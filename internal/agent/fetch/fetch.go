@@ -99,7 +99,7 @@ func allowed(ctx context.Context, u *url.URL) error {
 func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) error) (p web.Page, err error) {
 	u, err := url.Parse(where)
 	if err != nil {
-		return p, fault.New(fault.Invalid, "it is no URL")
+		return p, fault.New(fault.Invalid, "it is not a URL")
 	}
 	if err := checkURL(u); err != nil {
 		return p, err
@@ -113,7 +113,7 @@ func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) er
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return p, fault.New(fault.Invalid, "it is no URL")
+		return p, fault.New(fault.Invalid, "it is not a URL")
 	}
 	req.Header.Set("User-Agent", "Atoll/"+f.version)
 	req.Header.Set("Accept", "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, application/xml;q=0.8")
@@ -127,7 +127,7 @@ func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) er
 		return p, fault.New(fault.Invalid, "the page answers %d", res.StatusCode)
 	}
 	if enc := res.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") { // gzip is taken off by net/http
-		return p, fault.New(fault.Invalid, "the page is packed in a way that was not asked for")
+		return p, fault.New(fault.Invalid, "the page has an unsupported content encoding")
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxPage+1))
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) er
 		declared = http.DetectContentType(body)
 	}
 	if p.Media, _, err = mime.ParseMediaType(declared); err != nil {
-		return p, fault.New(fault.Invalid, "the page does not say what it is")
+		return p, fault.New(fault.Invalid, "the page has no content type")
 	}
 	return p, f.read(ctx, &p, body, declared, res.Request.URL)
 }
@@ -150,7 +150,7 @@ func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) er
 func (f *Fetcher) read(ctx context.Context, p *web.Page, body []byte, declared string, at *url.URL) error {
 	isHTML := p.Media == "text/html" || p.Media == "application/xhtml+xml"
 	if !isHTML && !isText(p.Media) {
-		return fault.New(fault.Invalid, "pages of %s are not read: only HTML, text, JSON and XML", web.Line(p.Media, 100))
+		return fault.New(fault.Invalid, "cannot read pages of type %s: only HTML, text, JSON and XML", web.Line(p.Media, 100))
 	}
 	text, cut := decode(body, declared)
 	p.Cut = p.Cut || cut
@@ -202,7 +202,7 @@ func unreachable(ctx context.Context, err error) error {
 		return fault.New(fault.Invalid, "it did not arrive within %s", pageTimeout)
 	}
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
-		return fault.New(fault.Invalid, "its host is not known")
+		return fault.New(fault.Invalid, "its host name does not resolve")
 	}
 	if why, ok := outbound.Untrusted(err, outbound.System); ok {
 		return fault.Wrap(fault.Invalid, fmt.Errorf("fetch: %w", err), why)

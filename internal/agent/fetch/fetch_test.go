@@ -92,7 +92,7 @@ func TestFetch(t *testing.T) {
 		}
 	}
 	for path, says := range map[string]string{
-		"/pdf": "application/pdf are not read", "/image": "image/png are not read", "/mistyped": "does not say what it is", "/packed": "not asked for", "/none": "answers 404",
+		"/pdf": "pages of type application/pdf", "/image": "pages of type image/png", "/mistyped": "no content type", "/packed": "unsupported content encoding", "/none": "answers 404",
 		"/loop": "redirects more than 5", "/inside": "private, local and reserved", "/private": "private, local and reserved", "/file": "http:// or https://",
 	} {
 		if _, err := f.Fetch(t.Context(), srv.URL+path, nil); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {

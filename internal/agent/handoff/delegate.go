@@ -198,7 +198,7 @@ func (h *Handoffs) end(ctx context.Context, c *loop.Call, o *options, id run.ID)
 		err = h.Runs.Wait(ctx, c.Run.Tenant, id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("end the run %s that was handed work: %w", id, err)
+		return nil, fmt.Errorf("stop the run %s that received the hand-off: %w", id, err)
 	}
 	s, err := h.Runs.State(ctx, id)
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *Handoffs) outcome(ctx context.Context, c *loop.Call, o *options, id run
 		return nil, err
 	}
 	if s.End == nil {
-		return nil, fmt.Errorf("the run %s has ended without an end", id)
+		return nil, fmt.Errorf("the run %s ended without a final record", id)
 	}
 	if s.End.Status == run.RequiresAction {
 		return &loop.Outcome{Held: s.Held(), Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil

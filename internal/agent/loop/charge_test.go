@@ -91,7 +91,7 @@ func TestBudget(t *testing.T) {
 	if s.End == nil || s.End.Status != run.Failed || s.End.Reason != run.Budget || s.Steps != 2 {
 		t.Fatalf("got %+v after %d steps", s.End, s.Steps)
 	}
-	if want := "monthly budget too small for what comes next, which costs 0.25 US dollars (2.25000000004 of 2.3 used); it starts anew at " + resets; len(s.End.Message) < len(want) || s.End.Message[:len(want)] != want {
+	if want := "monthly budget too small for the next step, which costs 0.25 US dollars (2.25000000004 of 2.3 used); it resets at " + resets; len(s.End.Message) < len(want) || s.End.Message[:len(want)] != want {
 		t.Errorf("it says %q, want %q", s.End.Message, want)
 	}
 	k.charged(t, s, 2, 1, 1)

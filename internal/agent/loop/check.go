@@ -51,7 +51,7 @@ func (d *drive) check(next run.Next) error {
 		ask = d.loop.cfg.Grade
 	}
 	if ask == nil {
-		return fmt.Errorf("run %s: this loop has no function to check it", d.run.ID)
+		return fmt.Errorf("run %s: this loop has no check function", d.run.ID)
 	}
 	c, err := ask(d.ctx, &Check{Run: &d.run, State: d.state, Now: time.Now(), Ask: d.reply})
 	switch {

@@ -329,7 +329,7 @@ func (d *drive) giveUp(why error) {
 		return
 	case errors.Is(cause, errCancelled) && d.loaded:
 		if err := d.endCancelled(); err != nil && !errors.Is(err, run.ErrLeaseLost) {
-			d.loop.cfg.Log.Error("a cancelled run cannot be recorded; it is tried again", "run", d.run.ID, "error", err)
+			d.loop.cfg.Log.Error("cannot record a cancelled run; retrying", "run", d.run.ID, "error", err)
 			_ = d.loop.cfg.Store.Release(ctx, d.run.ID, d.lease, time.Now().Add(renewEvery))
 		}
 		return
@@ -343,7 +343,7 @@ func (d *drive) giveUp(why error) {
 		_ = d.loop.cfg.Store.Release(ctx, d.run.ID, d.lease, time.Now()) // else its lease ends by itself
 		return
 	}
-	d.loop.cfg.Log.Error("a run cannot go on", "run", d.run.ID, "error", why, "lease", d.lease.Epoch)
+	d.loop.cfg.Log.Error("a run cannot continue", "run", d.run.ID, "error", why, "lease", d.lease.Epoch)
 	if d.lease.Epoch >= maxLeases {
 		if err := d.end(&run.End{Status: run.Failed, Reason: run.ServerError, Message: "the server could not go on with the run"}); err == nil {
 			return

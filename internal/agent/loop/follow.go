@@ -16,7 +16,7 @@ const lookEvery = time.Second
 
 var (
 	errRead   = errors.New("the last event was read")
-	errSilent = errors.New("the run has ended, and its events have not")
+	errSilent = errors.New("the run has ended, but its stream of events has not")
 )
 
 // Follow passes on the events of a run from its first one to its end. What a process
@@ -148,7 +148,7 @@ func (l *Loop) recall(ctx context.Context, s *run.State, q *run.Request) (err er
 		return nil
 	}
 	if l.cfg.Conversation == nil {
-		return errors.New("this loop drives no turns of sessions")
+		return errors.New("this loop does not run turns of sessions")
 	}
 	s.Earlier, err = l.cfg.Conversation(ctx, q.Turn)
 	return err

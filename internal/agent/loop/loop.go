@@ -204,7 +204,7 @@ var (
 
 // ErrLeft is in the cause of the end of a call's context when another process goes on with
 // the run. What the call started goes on: that process asks for its outcome.
-var ErrLeft = errors.New("this process drives the run no more")
+var ErrLeft = errors.New("this process no longer runs this run")
 
 const (
 	renewEvery  = run.LeaseTime / 3
@@ -295,7 +295,7 @@ func (l *Loop) Delete(ctx context.Context, r *run.Run) error {
 	if r.Session == "" && r.Keep > 0 { // runs that are not kept lose it when they end
 		used, err := l.cfg.Store.HasSandbox(ctx, r.Tenant, r.Sandbox)
 		if err != nil {
-			l.cfg.Log.WarnContext(ctx, "the sandbox of a deleted run stays until it is idle for too long", "run", r.ID, "error", err)
+			l.cfg.Log.WarnContext(ctx, "cannot delete the sandbox of a deleted run; it stays until its idle timeout", "run", r.ID, "error", err)
 		} else if !used {
 			l.letGo(r)
 		}
@@ -308,7 +308,7 @@ func (l *Loop) forget(ctx context.Context, id run.ID) {
 		return
 	}
 	if err := l.cfg.Forget(ctx, id); err != nil {
-		l.cfg.Log.WarnContext(ctx, "what a run has left behind stays for a while", "run", id, "error", err)
+		l.cfg.Log.WarnContext(ctx, "cannot clean up after a run yet; retrying later", "run", id, "error", err)
 	}
 }
 
@@ -354,7 +354,7 @@ func (l *Loop) letGo(r *run.Run) {
 		ctx, cancel := context.WithTimeout(l.ctx, letGoTime)
 		defer cancel()
 		if err := l.cfg.LetGo(ctx, r); err != nil {
-			l.cfg.Log.WarnContext(ctx, "what a run has left behind stays until it expires", "run", r.ID, "error", err)
+			l.cfg.Log.WarnContext(ctx, "cannot clean up after a run; its data stays until it expires", "run", r.ID, "error", err)
 		}
 	})
 }
@@ -392,7 +392,7 @@ func (l *Loop) claim() {
 		wait := pollEvery
 		switch next, err := l.claimDue(); {
 		case err != nil && l.ctx.Err() == nil:
-			l.cfg.Log.Warn("runs that are due cannot be looked for", "error", err)
+			l.cfg.Log.Warn("cannot look for due runs", "error", err)
 			wait = retryPoll
 		case !next.IsZero():
 			wait = min(wait, max(0, time.Until(next)))
@@ -478,7 +478,7 @@ func (l *Loop) within(ask func(context.Context) error) error {
 	defer cancel()
 	err := ask(ctx)
 	if err != nil && l.ctx.Err() == nil {
-		l.cfg.Log.Warn("the runs that this process drives cannot be looked after", "error", err)
+		l.cfg.Log.Warn("cannot renew the leases of this process's runs", "error", err)
 	}
 	return err
 }

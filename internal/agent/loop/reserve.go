@@ -44,7 +44,7 @@ func (h *holds) recorded() {
 	h.done, h.settled = nil, 0
 }
 
-// release gives up all that is held, as this process drives the run no more.
+// release gives up all that is held, as this process no longer runs this run.
 func (h *holds) release() {
 	h.recorded()
 	for _, one := range h.calls {

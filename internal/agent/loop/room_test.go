@@ -20,7 +20,7 @@ func TestRoom(t *testing.T) {
 		says   string
 	}{
 		"outputs": {fault.New(fault.Exhausted, "the plan keeps no more"), run.QuotaExceeded, "the plan keeps no more"},
-		"disk":    {fault.Wrap(fault.Unavailable, errors.New("3 bytes free"), "short of disk space"), run.ServerError, "short of disk space"},
+		"disk":    {fault.Wrap(fault.Unavailable, errors.New("3 bytes free"), "low on disk space"), run.ServerError, "low on disk space"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, asked := newKit(t, models{"m": script(adds)}), 0

@@ -26,8 +26,8 @@ const (
 
 var (
 	errSlow    = errors.New("it did not answer in time")
-	errLarge   = errors.New("it answers with too much")
-	errChatty  = errors.New("it asks too many questions")
+	errLarge   = errors.New("its answer is too large")
+	errChatty  = errors.New("it sends too many requests")
 	errCrossed = errors.New("it redirects to another place")
 )
 

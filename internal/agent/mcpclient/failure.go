@@ -16,7 +16,7 @@ import (
 )
 
 // ErrRejected is in the chain of errors of servers that do not take the credentials.
-var ErrRejected = errors.New("it does not take the credentials")
+var ErrRejected = errors.New("it rejects the credentials")
 
 // Other kinds of failures. Errors wrap them.
 var (
@@ -120,7 +120,7 @@ func unreachable(err error) string {
 		return "its address is " + a.Err
 	}
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
-		return "its host is not known"
+		return "its host name does not resolve"
 	}
 	if why, ok := outbound.Untrusted(err, outbound.System); ok {
 		return why

@@ -57,7 +57,7 @@ func (s *session) list(ctx context.Context, keep func(string, bool) bool) ([]run
 		}
 		for _, t := range page.Tools {
 			if t == nil || names[t.Name] || len(names) == maxListed {
-				return nil, fault.New(fault.Unavailable, "its list of tools has one twice, or more than %d", maxListed)
+				return nil, fault.New(fault.Unavailable, "its list of tools has a duplicate, or more than %d entries", maxListed)
 			}
 			names[t.Name] = true
 			if !keep(t.Name, t.Annotations != nil && t.Annotations.ReadOnlyHint) {
@@ -69,7 +69,7 @@ func (s *session) list(ctx context.Context, keep func(string, bool) bool) ([]run
 			}
 			bytes += len(tool.Name) + len(tool.Description) + len(tool.Schema)
 			if len(found) == MaxTools || bytes > maxList {
-				return nil, fault.New(fault.Unavailable, "it has more than %d tools, or %d bytes of them: name those that you want in allowed_tools", MaxTools, maxList)
+				return nil, fault.New(fault.Unavailable, "it has more than %d tools, or their descriptions exceed %d bytes: list the ones you need in allowed_tools", MaxTools, maxList)
 			}
 			found = append(found, tool)
 		}
@@ -105,12 +105,12 @@ func (s *session) tool(t *mcp.Tool) (run.RemoteTool, error) {
 // of which the last may be nil. The error is Unavailable.
 func Tool(name, about string, schema, annotations []byte) (out run.RemoteTool, err error) {
 	if name == "" || len(name) > maxName || name != web.Line(name, maxName) {
-		return out, fault.New(fault.Unavailable, "it has a tool whose name is not one line of 1 to %d bytes", maxName)
+		return out, fault.New(fault.Unavailable, "it has a tool whose name is not a single line of 1 to %d bytes", maxName)
 	}
 	out = run.RemoteTool{Name: name, Description: web.Cut(web.Lines(about), maxDescription)}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(schema, &object) != nil {
-		return out, fault.New(fault.Unavailable, "the schema of its tool %q is no object", name)
+		return out, fault.New(fault.Unavailable, "the schema of its tool %q is not an object", name)
 	}
 	if object == nil { // it has none
 		object = map[string]json.RawMessage{}

@@ -46,7 +46,7 @@ type Program interface {
 }
 
 // ErrLine says that a program wrote a line that is too long.
-var ErrLine = errors.New("it writes a line that is too long")
+var ErrLine = errors.New("it wrote a line that is too long")
 
 // Starter starts programs.
 type Starter interface {
@@ -108,7 +108,7 @@ func (p *program) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		m, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
-			return nil, p.fail(errors.New("what it writes is not MCP: each line of its output must be a message, and logs go to stderr"))
+			return nil, p.fail(errors.New("its output is not MCP: each line must be a message; write logs to stderr"))
 		}
 		return m, nil
 	}
@@ -147,7 +147,7 @@ func (p *program) Write(ctx context.Context, m jsonrpc.Message) error {
 // Close implements mcp.Connection.
 func (p *program) Close() (err error) {
 	p.once.Do(func() {
-		_ = p.fail(errors.New("it was ended"))
+		_ = p.fail(errors.New("it was stopped"))
 		err = p.Program.Close()
 	})
 	return err

@@ -161,8 +161,8 @@ func TestHostilePrograms(t *testing.T) {
 		"many elements": {"tools/call", func(_ string, _ json.RawMessage, say func(string)) bool {
 			say(`{"jsonrpc":"2.0","id":3,"result":{"content":[` + strings.Repeat("{},", 1<<20) + `{}]}}`)
 			return false
-		}, "too much"},
-		"large lines":    {"tools/call", flood(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`), "too much"},
+		}, "too large"},
+		"large lines":    {"tools/call", flood(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`), "too large"},
 		"an end":         {"tools/call", func(string, json.RawMessage, func(string)) bool { return true }, "exit code 3"},
 		"an end at once": {"initialize", func(string, json.RawMessage, func(string)) bool { return true }, "exit code 3"},
 		"another's id": {"tools/call", func(_ string, _ json.RawMessage, say func(string)) bool {

@@ -60,7 +60,7 @@ func (t Target) With(token string) Target {
 func (c *Client) Check(ctx context.Context, field string, t Target) error {
 	if t.Command != nil {
 		if c.starter == nil {
-			return fault.New(fault.Invalid, "%s.command: this server starts no programs", field)
+			return fault.New(fault.Invalid, "%s.command: this server does not start programs", field)
 		}
 		return nil
 	}
@@ -72,7 +72,7 @@ func (c *Client) Check(ctx context.Context, field string, t Target) error {
 			return fault.New(fault.Invalid, "%s.headers must have names of HTTP headers, and values of at most %d bytes without line breaks", field, maxHeader)
 		}
 		if low := strings.ToLower(name); reserved[low] || strings.HasPrefix(low, "mcp-") {
-			return fault.New(fault.Invalid, "%s.headers must not have %s, which the server sets itself", field, low)
+			return fault.New(fault.Invalid, "%s.headers must not set %s, which the server sets", field, low)
 		}
 	}
 	return c.CheckURL(ctx, field+".server_url", t.URL)

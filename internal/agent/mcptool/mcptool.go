@@ -139,7 +139,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	remote := c.Request.Remote(c.Tool.Server)
 	tool := toolOf(remote, c.Tool.RemoteName)
 	if tool == nil {
-		return nil, fmt.Errorf("run %s has a tool of the server %q, which is not among its own", c.Run.ID, c.Tool.Server)
+		return nil, fmt.Errorf("run %s has a tool of the server %q, which is not one of its servers", c.Run.ID, c.Tool.Server)
 	}
 	to, err := t.open(c.Run.Tenant, remote)
 	if err != nil {

@@ -146,7 +146,7 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Se
 		return out, false, &UnreachableError{s.Label, err}
 	}
 	if name := missing(&s.Allowed, out.Tools); name != "" && !s.Optional {
-		return out, false, fault.New(fault.Invalid, "the MCP server %q has no tool %q, which allowed_tools names", s.Label, name)
+		return out, false, fault.New(fault.Invalid, "allowed_tools: the MCP server %q has no tool %q", s.Label, name)
 	}
 	return out, true, nil
 }

@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 	w := open()
 	w.scope = nil
 	h, call := callOf(t, w, "glob", `{}`)
-	if out, err := h.Do(t.Context(), call); err != nil || !strings.Contains(said(out), "scope tools") || len(w.asked) > 0 {
+	if out, err := h.Do(t.Context(), call); err != nil || !strings.Contains(said(out), `scope "tools"`) || len(w.asked) > 0 {
 		t.Errorf("a key without the scope: %+v, %v", out, err)
 	}
 }

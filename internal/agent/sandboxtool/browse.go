@@ -96,7 +96,7 @@ var pageTools = []*programTool{
 	newProgramTool(pageProgram, skill.ExtractTool, "extract", "Returns the elements of the open page that a CSS selector finds, its tables as Markdown, or all its links with their URLs.",
 		func(in *extractInput) error {
 			if *in.What == "elements" && orZero(in.Selector) == "" {
-				return fault.New(fault.Invalid, "selector must say which elements")
+				return fault.New(fault.Invalid, "selector must not be empty")
 			}
 			return errors.Join(atMost("selector", in.Selector), atMost("attribute", in.Attribute), atLeastOne("first", in.First))
 		}),
@@ -131,7 +131,7 @@ func pageCall(c *loop.Call, config json.RawMessage, p execution.Policy, call map
 		return 0, err
 	}
 	if n := opened(c); opens(c.Call.Name) && n >= int(*cfg.MaxPages) {
-		return 0, fault.New(fault.Forbidden, "%d pages were opened in this turn, which is the most that the agent's skill allows (max_pages)", n)
+		return 0, fault.New(fault.Forbidden, "this turn has opened %d pages, the limit of the agent's skill (max_pages)", n)
 	}
 	within := time.Duration(*cfg.PageTimeoutMS) * time.Millisecond
 	whole := min(within+browserStart, p.MaxTimeout)

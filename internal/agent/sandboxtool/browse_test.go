@@ -50,7 +50,7 @@ func TestPageTools(t *testing.T) {
 		{Call: &model.Call{ID: "a", Name: skill.OpenPageTool}}, {Call: &model.Call{ID: "b", Name: skill.ReadPageTool}},
 		{Call: &model.Call{ID: "c", Name: skill.FollowLinkTool}}, {Call: &model.Call{ID: "call_1", Name: skill.FollowLinkTool}},
 	}
-	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || !strings.Contains(toldIn(out), "2 pages were opened") || !out.Refused {
+	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || !strings.Contains(toldIn(out), "opened 2 pages") || !out.Refused {
 		t.Errorf("a page more than the most: %+v, %v", out, err)
 	}
 	if out, err := w.do(t, skill.ReadPageTool, `{}`); err != nil || out.Result.Failed {

@@ -48,9 +48,9 @@ func NewCheck(tools []run.Tool, c *Check) (*run.OutcomeCheck, error) {
 		}
 	}
 	if waits != "" {
-		return nil, fault.New(fault.Invalid, "check runs a command, and the agent's tool_policy requires a confirmation for each call of %s: give a rubric instead, or remove %s from require_confirmation", waits, waits)
+		return nil, fault.New(fault.Invalid, "check runs a command, but the agent's tool_policy requires confirmation of each call of %s: use a rubric, or remove %s from require_confirmation", waits, waits)
 	}
-	return nil, fault.New(fault.Invalid, "check needs a tool that runs commands, %s or %s, and the agent has neither: give it a tool of the type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
+	return nil, fault.New(fault.Invalid, "check needs a tool that runs commands (%s or %s), and the agent has neither: add a tool of type sandbox or sandboxes that its tool_policy does not deny", RunCode, namedShell)
 }
 
 // CheckOf is the check of an outcome; nil for none.

@@ -37,8 +37,8 @@ func TestDocumentTools(t *testing.T) {
 		told string
 	}{
 		{answered(execution.Success, "{\"failed\":true}\nthere is no file a.pdf"), "It was not done: there is no file a.pdf"},
-		{answered(execution.Success, "noise"), "It failed: the sandbox could not do it"},
-		{answered(execution.Failed, ""), "It failed: the sandbox could not do it"},
+		{answered(execution.Success, "noise"), "It failed: the sandbox could not complete the call"},
+		{answered(execution.Failed, ""), "It failed: the sandbox could not complete the call"},
 		{answered(execution.Timeout, ""), "It was ended: it took longer than 10s."},
 	} {
 		w.end = c.e

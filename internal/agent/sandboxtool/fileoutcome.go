@@ -95,7 +95,7 @@ func (t *fileTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *exe
 	case a == nil || e.Status != execution.Success:
 		why := e.Error
 		if why == "" {
-			why = "the sandbox could not do it"
+			why = "the sandbox could not complete the call"
 		}
 		return t.ended(c, run.ItemFailed, u, why, "It failed: "+why), nil
 	}

@@ -134,7 +134,7 @@ func (n Named) Keep(ctx context.Context, k Keeper, p *tenant.Principal, c *loop.
 		return nil, err
 	}
 	if e.Status != execution.Success {
-		return nil, fault.New(fault.Conflict, "the file could not be kept: %s", e.Error)
+		return nil, fault.New(fault.Conflict, "the file could not be stored: %s", e.Error)
 	}
 	return e, nil
 }

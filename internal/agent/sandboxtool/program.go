@@ -140,7 +140,7 @@ func (t *programTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *
 	case a == nil || e.Status != execution.Success:
 		why := e.Error
 		if why == "" {
-			why = "the sandbox could not do it"
+			why = "the sandbox could not complete the call"
 		}
 		return &loop.Outcome{Result: result("It failed: "+why, true)}, nil
 	}

@@ -192,14 +192,14 @@ func TestHostileAnswers(t *testing.T) {
 		item   run.ItemStatus
 		why    string
 	}{
-		{execution.Success, "", run.ItemFailed, "could not do it"},
-		{execution.Success, "{\"paths\":9}\n", run.ItemFailed, "could not do it"},
-		{execution.Success, strings.Repeat("x", 2*filetool.MaxAnswer), run.ItemFailed, "could not do it"},
-		{execution.Failed, "{\"count\":1}\n", run.ItemFailed, "could not do it"},
+		{execution.Success, "", run.ItemFailed, "could not complete the call"},
+		{execution.Success, "{\"paths\":9}\n", run.ItemFailed, "could not complete the call"},
+		{execution.Success, strings.Repeat("x", 2*filetool.MaxAnswer), run.ItemFailed, "could not complete the call"},
+		{execution.Failed, "{\"count\":1}\n", run.ItemFailed, "could not complete the call"},
 		{execution.Failed, "{\"failed\":true}\nno such \xff", run.ItemFailed, "no such \uFFFD"},
 		{execution.Success, "{\"failed\":true}\nno", run.ItemFailed, "no"},
 		{execution.Timeout, "", run.ItemTimedOut, "longer than 10s"},
-		{execution.OOM, "", run.ItemFailed, "could not do it"},
+		{execution.OOM, "", run.ItemFailed, "could not complete the call"},
 	} {
 		w := &world{end: answered(c.status, c.stdout)}
 		out, err := w.do(t, "glob", `{"pattern": "*"}`)
@@ -256,7 +256,7 @@ func TestRefusals(t *testing.T) {
 		ends bool
 	}{
 		{fault.Limit("monthly_credits", time.Time{}, "monthly budget used up"), true},
-		{fault.Limit("outputs", time.Time{}, "kept outputs use all"), true},
+		{fault.Limit("outputs", time.Time{}, "stored outputs use all"), true},
 		{fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached"), false},
 		{fault.Limit("timeout", time.Time{}, "timeout exceeds"), false},
 		{fault.New(fault.Forbidden, "no environment"), false},

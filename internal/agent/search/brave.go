@@ -35,7 +35,7 @@ var braveLanguages = map[string]string{"ja": "jp", "zh": "zh-hans", "pt": "pt-pt
 func askBrave(e *Engine, ctx context.Context, r web.Request) (*http.Request, error) {
 	q := sites(r.Text, &r.Filter)
 	if utf8.RuneCountInString(q) > braveText || len(strings.Fields(q)) > braveWords {
-		return nil, fault.New(fault.Invalid, "query must have at most %d characters and %d words here, with the domains of the filter, which the server's provider (brave) takes", braveText, braveWords)
+		return nil, fault.New(fault.Invalid, "query must have at most %d characters and %d words, including the domains of the filter: the server's provider (brave) accepts no more", braveText, braveWords)
 	}
 	params := url.Values{"q": {q}, "count": {strconv.Itoa(min(r.Max, braveResults))}, "result_filter": {"web"}, "text_decorations": {"false"}}
 	if r.Filter.Country != "" {

@@ -94,7 +94,7 @@ func (e *MCPEngine) Search(ctx context.Context, r web.Request) ([]web.Result, er
 		return nil, failed(ctx, err)
 	}
 	if answer.Failed {
-		return nil, fault.Wrap(fault.Unavailable, errors.New(web.Line(answer.Text, 500)), "the search provider says that it failed")
+		return nil, fault.Wrap(fault.Unavailable, errors.New(web.Line(answer.Text, 500)), "the search provider reported a failure")
 	}
 	return readTexts(answer)
 }
@@ -128,7 +128,7 @@ func failed(ctx context.Context, err error) error {
 	if why, ok := outbound.Untrusted(err, outbound.System); ok {
 		return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached: "+why)
 	}
-	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached, or refuses this server")
+	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached, or rejects this server")
 }
 
 // choose returns the tool that searches: the one that is named, or the only one, or the first
@@ -143,7 +143,7 @@ func (e *MCPEngine) choose(tools []run.RemoteTool) (*run.RemoteTool, error) {
 			return &tools[i], nil
 		}
 	}
-	return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("it has no tool that searches: %s_tool names it", e.setting), "the search provider cannot search")
+	return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("it has no search tool: set %s_tool to the tool's name", e.setting), "the search provider cannot search")
 }
 
 // argumentsFor are a request as a tool's schema wants it.
@@ -166,7 +166,7 @@ func argumentsFor(t *run.RemoteTool, r web.Request) (json.RawMessage, error) {
 	}
 	name := named(queries)
 	if name == "" {
-		return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("its tool %q takes none of %s", t.Name, strings.Join(queries, ", ")), "the search provider cannot search")
+		return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("its tool %q accepts none of the parameters %s", t.Name, strings.Join(queries, ", ")), "the search provider cannot search")
 	}
 	arguments := map[string]any{name: sites(r.Text, &r.Filter)}
 	if string(schema.Properties[name].Type) == `"array"` {
@@ -197,7 +197,7 @@ func readTexts(r *mcpclient.Result) ([]web.Result, error) {
 			return pages, nil
 		}
 	}
-	return nil, fault.Wrap(fault.Unavailable, errors.New("its answer is no JSON with a list of pages, each with a url"), "the search provider's answer cannot be read")
+	return nil, fault.Wrap(fault.Unavailable, errors.New("its answer is not JSON with a list of pages that each have a url"), "the search provider's answer cannot be read")
 }
 
 // maxLevels is how many objects a list of pages may be in.

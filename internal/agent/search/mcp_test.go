@@ -62,7 +62,7 @@ func TestMCP(t *testing.T) {
 		}, `{"queries":["atolls site:example.org"]}`},
 		"nothing":     {"web_search", one, func(string) *mcp.CallToolResult { return said(`{"results":[]}`) }, ""},
 		"prose":       {"web_search", one, func(string) *mcp.CallToolResult { return said("I found a page about atolls.") }, "! cannot be read"},
-		"a failure":   {"web_search", one, func(string) *mcp.CallToolResult { r := said("no credit"); r.IsError = true; return r }, "! it failed"},
+		"a failure":   {"web_search", one, func(string) *mcp.CallToolResult { r := said("no credit"); r.IsError = true; return r }, "! reported a failure"},
 		"no tool":     {"lookup", one, func(string) *mcp.CallToolResult { return said("[]") }, "! cannot search"},
 		"no argument": {"web_search", `{"type":"object"}`, func(string) *mcp.CallToolResult { return said("[]") }, "! cannot search"},
 	} {

@@ -72,7 +72,7 @@ var _ web.Engine = (*Engine)(nil)
 func Open(cfg Config) (*Engine, error) {
 	p, ok := providers[cfg.Provider]
 	if !ok {
-		return nil, fmt.Errorf("%s_provider: there is no provider %q", cfg.Setting, cfg.Provider)
+		return nil, fmt.Errorf("%s_provider: unknown provider %q", cfg.Setting, cfg.Provider)
 	}
 	where := cmp.Or(cfg.URL, p.url)
 	if where == "" {
@@ -150,7 +150,7 @@ func (e *Engine) refusal(status int, body []byte) error {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return fault.Wrap(fault.Invalid, said, fmt.Sprintf("the search provider does not take this query (%d)", status))
 	case http.StatusUnauthorized:
-		return fault.Wrap(fault.Unavailable, said, "the search provider does not take the key of this server (401)")
+		return fault.Wrap(fault.Unavailable, said, "the search provider rejects this server's key (401)")
 	case http.StatusForbidden:
 		if e.name == "searxng" {
 			said = fmt.Errorf("search.formats of SearXNG's settings.yml must have json: %w", said)

@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		kind           fault.Kind
 		says, logs     string
 	}{
-		{"a wrong key", "tavily", says(401, `{"detail":{"error":"Unauthorized: missing or invalid API key: `+key+`"}}`), fault.Unavailable, "does not take the key", "[key]"},
+		{"a wrong key", "tavily", says(401, `{"detail":{"error":"Unauthorized: missing or invalid API key: `+key+`"}}`), fault.Unavailable, "rejects this server's key", "[key]"},
 		{"a spent plan", "tavily", says(432, `{"detail":{"error":"This request exceeds your plan's set usage limit"}}`), fault.Unavailable, "answered 432", "plan's set usage limit"},
 		{"a rate", "brave", says(429, `{"error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded","status":429}}`), fault.Unavailable, "answered 429", ""},
 		{"a query it does not take", "brave", says(422, `{"error":{"detail":"Unable to validate request parameter(s)"}}`), fault.Invalid, "does not take this query (422)", ""},
@@ -182,7 +182,7 @@ func says(status int, body string) http.HandlerFunc {
 
 func TestOpen(t *testing.T) {
 	for says, cfg := range map[string]search.Config{
-		"search_provider: there is no":        {Provider: "other"},
+		"search_provider: unknown":            {Provider: "other"},
 		"search_url: must be set":             {Provider: "searxng"},
 		"search_key_file: must be set":        {Provider: "brave"},
 		"search_url: must be an http":         {Provider: "http", URL: "ftp://x"},

@@ -22,7 +22,7 @@ func askSearXNG(e *Engine, ctx context.Context, r web.Request) (*http.Request, e
 	locale := strings.Join(r.Filter.Languages, "")
 	switch {
 	case r.Filter.Country != "" && locale == "":
-		return nil, fault.New(fault.Invalid, "country needs a language in search_language_filter here, because the server's provider (searxng) has countries of languages alone")
+		return nil, fault.New(fault.Invalid, "country needs a language in search_language_filter: the server's provider (searxng) supports countries only with a language")
 	case r.Filter.Country != "":
 		locale += "-" + r.Filter.Country
 	}

@@ -139,7 +139,7 @@ func instructions(s *run.Skill, state *Document, code string) (string, error) {
 		}
 		return text, nil
 	}
-	return "", fmt.Errorf("there is no skill %q", s.Name)
+	return "", fmt.Errorf("skill %q not found", s.Name)
 }
 
 func stateInstructions(cfg *skill.StateConfig, state *Document) string {

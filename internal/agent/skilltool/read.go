@@ -60,7 +60,7 @@ func content(b *skill.Bundle, f *skill.File) (string, error) {
 		return cut(body), err
 	}
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 {
-		return "", fmt.Errorf("%s is no text: use it in the sandbox, where it is %s/%s/%s", f.Path, skill.Dir, b.Head.Name, f.Path)
+		return "", fmt.Errorf("%s is not text: use it in the sandbox, at %s/%s/%s", f.Path, skill.Dir, b.Head.Name, f.Path)
 	}
 	return cut(string(f.Data)), nil
 }

@@ -287,9 +287,9 @@ func TestDamage(t *testing.T) {
 		"changed":     {func(dir string) error { return os.WriteFile(filepath.Join(dir, blob), []byte("STDOUT of trc_"), 0o600) }, "digest differs"},
 		"cut":         {func(dir string) error { return os.Truncate(filepath.Join(dir, Database), 4096) }, "digest differs"},
 		"removed":     {func(dir string) error { return os.Remove(filepath.Join(dir, blob)) }, "lacks"},
-		"added":       {func(dir string) error { return os.WriteFile(filepath.Join(dir, "blobs", "x"), nil, 0o600) }, "does not know"},
+		"added":       {func(dir string) error { return os.WriteFile(filepath.Join(dir, "blobs", "x"), nil, 0o600) }, "is not in the backup's manifest"},
 		"strange":     {func(dir string) error { return os.WriteFile(filepath.Join(dir, "state"), nil, 0o600) }, "does not belong"},
-		"link":        {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "blobs", "x")) }, "not a plain file"},
+		"link":        {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "blobs", "x")) }, "not a regular file"},
 		"no manifest": {func(dir string) error { return os.Remove(filepath.Join(dir, manifestFile)) }, "no manifest"},
 		"future": {func(dir string) error {
 			path := filepath.Join(dir, manifestFile)

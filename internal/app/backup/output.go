@@ -143,7 +143,7 @@ const unfinished = ".partial"
 
 func createArchive(name string) (output, error) {
 	if _, err := os.Lstat(name); err == nil {
-		return nil, fmt.Errorf("%s exists already", name)
+		return nil, fmt.Errorf("%s already exists", name)
 	}
 	f, err := os.OpenFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

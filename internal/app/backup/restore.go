@@ -100,25 +100,25 @@ func Restore(ctx context.Context, source, dataDir string) (_ *Manifest, err erro
 // compare says how files differ from a manifest.
 func compare(m *Manifest, seen []File) error {
 	if m == nil {
-		return errors.New("the backup has no manifest: it is not one, or not complete")
+		return errors.New("the archive has no manifest: it is not a backup, or it is incomplete")
 	}
 	if m.Format != format {
-		return fmt.Errorf("the backup has format %d, and this program knows format %d", m.Format, format)
+		return fmt.Errorf("the backup has format %d, but this version reads format %d", m.Format, format)
 	}
 	missing := map[string]File{}
 	for _, f := range m.Files {
 		missing[f.Path] = f
 	}
 	if len(missing) != len(m.Files) {
-		return errors.New("the backup's manifest names a file twice")
+		return errors.New("the backup's manifest lists a file twice")
 	}
 	for _, f := range seen {
 		want, ok := missing[f.Path]
 		switch {
 		case !ok:
-			return fmt.Errorf("the backup's manifest does not know %s", f.Path)
+			return fmt.Errorf("%s is not in the backup's manifest", f.Path)
 		case want.Size != f.Size || want.SHA256 != f.SHA256:
-			return fmt.Errorf("%s is not what was backed up: its digest differs", f.Path)
+			return fmt.Errorf("%s was changed after the backup: its digest differs", f.Path)
 		}
 		delete(missing, f.Path)
 	}
@@ -154,7 +154,7 @@ func read(ctx context.Context, source string, each func(File, io.Reader) error) 
 		}
 		if entry.Path == manifestFile {
 			if m != nil || entry.Size > maxManifest {
-				return errors.New("the backup's manifest cannot be right")
+				return errors.New("the backup's manifest is invalid")
 			}
 			m = new(Manifest)
 			if err := json.NewDecoder(r).Decode(m); err != nil {
@@ -189,7 +189,7 @@ func readFolder(dir string, each func(File, io.Reader) error) error {
 			return err
 		}
 		if !d.Type().IsRegular() {
-			return fmt.Errorf("%q is not a plain file", path)
+			return fmt.Errorf("%q is not a regular file", path)
 		}
 		f, err := root.Open(path)
 		if err != nil {
@@ -227,7 +227,7 @@ func readArchive(name string, each func(File, io.Reader) error) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			return fmt.Errorf("%q is not a plain file", h.Name)
+			return fmt.Errorf("%q is not a regular file", h.Name)
 		}
 		if err := each(File{Path: h.Name, Mode: fs.FileMode(h.Mode).Perm(), Size: h.Size}, t); err != nil {
 			return err

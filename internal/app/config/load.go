@@ -152,7 +152,7 @@ func readFile(path string) (map[string]string, error) {
 	for name, node := range nodes {
 		switch {
 		case !known[name]:
-			bad = append(bad, fmt.Errorf("%s, line %d: there is no setting %q", path, node.Line, name))
+			bad = append(bad, fmt.Errorf("%s, line %d: unknown setting %q", path, node.Line, name))
 		case node.Kind == yaml.ScalarNode:
 			out[name] = node.Value
 		case node.Kind == yaml.MappingNode:
@@ -178,7 +178,7 @@ func defaultDataDir(getenv func(string) string) (string, error) {
 	if home := getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "share", "atoll"), nil
 	}
-	return "", errors.New("data_dir: there is no HOME to put it in; set ATOLL_DATA_DIR")
+	return "", errors.New("data_dir: HOME is not set; set ATOLL_DATA_DIR")
 }
 
 // validate checks what concerns more than one value's form.

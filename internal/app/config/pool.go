@@ -29,7 +29,7 @@ func (p *PoolSize) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not a whole number, and not auto", text)
+		return fmt.Errorf("%q is neither a whole number nor auto", text)
 	}
 	if n < 0 || n > maxPoolSize {
 		return fmt.Errorf("must be auto, or between 0 and %d", maxPoolSize)

@@ -157,7 +157,7 @@ func ownCgroup() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("this process is in no version 2 group")
+	return "", errors.New("this process is not in a cgroup v2 group")
 }
 
 func containsWord(text, word string) bool {

@@ -122,7 +122,7 @@ func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, na
 		return sb, created, err
 	}
 	if d.cfg.Peers == nil {
-		return nil, false, fault.Wrap(fault.Unavailable, err, err.Error()+", which this server does not know of")
+		return nil, false, fault.Wrap(fault.Unavailable, err, err.Error()+", which this server does not know")
 	}
 	node, err := d.cfg.Peers.Node(ctx, there.Executor)
 	if err != nil {

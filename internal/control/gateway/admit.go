@@ -108,7 +108,7 @@ func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req e
 	case p.Tenant.DisabledAt != nil:
 		return fault.New(fault.Forbidden, "this tenant is disabled")
 	case p.Environment.ID == "":
-		return fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
+		return fault.New(fault.Forbidden, "this key has no environment, so it cannot run code")
 	case c.Delivery == execution.Streamed && !p.Plan.Streaming:
 		return p.Plan.RefuseStreaming()
 	case c.Delivery == execution.Async && !p.Plan.Async:
@@ -133,7 +133,7 @@ func (g *Gateway) disk() error {
 	if err == nil || errors.As(err, new(*fault.Error)) {
 		return err
 	}
-	return fault.Wrap(fault.Unavailable, err, "the server is short of disk space; nothing was started, try again later")
+	return fault.Wrap(fault.Unavailable, err, "the server is low on disk space; nothing was started. Try again later")
 }
 
 func (g *Gateway) quota(p *tenant.Principal) execution.OutputQuota {
@@ -225,7 +225,7 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err error) (*execution.Execution, error) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		f = fault.Wrap(fault.Unavailable, err, "no executor could be reached; nothing was started, retry after a moment")
+		f = fault.Wrap(fault.Unavailable, err, "no executor could be reached; nothing was started. Retry in a few seconds")
 	}
 	end := g.conclude(ctx, execution.Result{
 		TraceID: e.TraceID, Status: execution.Failed, ExitCode: -1, Error: f.Msg, NotStarted: true, Kind: f.Kind,

@@ -178,7 +178,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("with room: %v", err)
 		}
 		disk = errors.New("96 % of the disk are in use")
-		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "short of disk space") {
+		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "low on disk space") {
 			t.Errorf("on a full disk: %v", err)
 		}
 		disk = nil

@@ -61,7 +61,7 @@ func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string
 	in, out := io.Pipe()
 	var size int64
 	copied := make(chan struct{})
-	go func() { // ends with r, or once the blob store takes no more
+	go func() { // ends with r, or once the blob store is full
 		defer close(copied)
 		var err error
 		size, err = redact.Copy(set, out, io.LimitReader(r, execution.MaxOutputBytes+1))
@@ -71,14 +71,14 @@ func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string
 		out.CloseWithError(err)
 	}()
 	err := g.cfg.Outputs.Put(ctx, blob, in)
-	in.CloseWithError(errors.New("the blob store takes no more"))
+	in.CloseWithError(errors.New("the blob store is full"))
 	<-copied
 	// Whatever becomes of the caller from here on, the record says how it ended.
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
 		f, told := errors.AsType[*fault.Error](err)
 		if !told {
-			f = fault.Wrap(fault.Unavailable, err, "the file could not be kept; retry after a moment")
+			f = fault.Wrap(fault.Unavailable, err, "the file could not be stored; retry in a few seconds")
 		}
 		_, failed := g.unstarted(ctx, e, f)
 		return nil, errors.Join(failed, g.cfg.Outputs.Delete(ctx, blob))

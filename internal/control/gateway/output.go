@@ -57,7 +57,7 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 	size, err := g.cfg.Outputs.Size(ctx, name)
 	switch {
 	case isNotFound(err):
-		return nil, fault.New(fault.NotFound, "the output of this execution is not kept any more")
+		return nil, fault.New(fault.NotFound, "the output of this execution has expired")
 	case err != nil:
 		return nil, fmt.Errorf("open the output of %s: %w", e.TraceID, err)
 	}
@@ -68,13 +68,13 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error) {
 	f, offset, ok := e.Files.Find(name)
 	if !ok {
-		return nil, fault.New(fault.NotFound, "the execution gave back no file of this path")
+		return nil, fault.New(fault.NotFound, "the execution returned no file with this path")
 	}
 	blob := execution.FilesName(e.Tenant, e.TraceID)
 	_, err := g.cfg.Outputs.Size(ctx, blob)
 	switch {
 	case isNotFound(err):
-		return nil, fault.New(fault.NotFound, "the files of this execution are not kept any more")
+		return nil, fault.New(fault.NotFound, "the files of this execution have expired")
 	case err != nil:
 		return nil, fmt.Errorf("open a file of %s: %w", e.TraceID, err)
 	}

@@ -108,7 +108,7 @@ func (g *Gateway) Delete(ctx context.Context, tenantID tenant.ID, traceID string
 		return err
 	}
 	if e.Status == execution.Running {
-		return fault.New(fault.Conflict, "the execution is still running: cancel it, or wait until it has ended")
+		return fault.New(fault.Conflict, "the execution is still running: cancel it, or wait until it ends")
 	}
 	// A caller that leaves does not leave half of it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)

@@ -19,7 +19,7 @@ func (g *Gateway) Expected(p *tenant.Principal, u execution.Use) (execution.Job,
 	case !p.May(tenant.ScopeExecute):
 		return execution.Job{}, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeExecute)
 	case p.Environment.ID != u.Environment:
-		return execution.Job{}, fault.New(fault.Conflict, "the key is bound to another environment by now")
+		return execution.Job{}, fault.New(fault.Conflict, "the key's environment has changed")
 	}
 	policy := g.Policy(p)
 	req := execution.Request{Code: warmUpCode, Language: u.Language, Timeout: policy.DefaultTimeout()}

@@ -54,7 +54,7 @@ func (w *noticeWorker) Work(ctx context.Context, j *river.Job[noticeArgs]) error
 	case !tried && (j.Attempt < maxOwn || ctx.Err() != nil):
 		return fmt.Errorf("webhook %s: %w", j.Args.ID, err)
 	case !tried:
-		log.WarnContext(ctx, "webhook given up, its message cannot be put together")
+		log.WarnContext(ctx, "dropping a webhook: cannot build its message")
 		c.cfg.Observe(string(execution.WebhookFailed))
 		return nil
 	}

@@ -58,7 +58,7 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	defer c.turns.give(j.Args.Tenant)
 	e, err := c.cfg.Executions.Output(ctx, j.Args.Tenant, j.Args.TraceID)
 	if fault.KindOf(err) == fault.NotFound {
-		return river.JobCancel(fmt.Errorf("execution %s is gone", j.Args.TraceID))
+		return river.JobCancel(fmt.Errorf("execution %s was deleted", j.Args.TraceID))
 	}
 	if err != nil {
 		return fmt.Errorf("read execution %s: %w", j.Args.TraceID, err)
@@ -82,7 +82,7 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 		if j.Attempt < maxOwn || ctx.Err() != nil {
 			return fmt.Errorf("webhook of %s: %w", e.TraceID, err)
 		}
-		log.WarnContext(ctx, "webhook given up, its message cannot be put together")
+		log.WarnContext(ctx, "dropping a webhook: cannot build its message")
 		return w.end(ctx, e, execution.WebhookFailed)
 	}
 	p = progress{Tried: p.Tried + 1, Error: err.Error()}

@@ -108,7 +108,7 @@ func ended(ctx context.Context, h sandbox.Handle, err error) error {
 		if why := h.Stopped(ctx); why != nil {
 			return why
 		}
-		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; sandbox_list says whether it is there")
+		return fault.Wrap(fault.Conflict, err, "the sandbox ended during the call, which may be partly done; call sandbox_list to see whether it still exists")
 	}
 	return err
 }

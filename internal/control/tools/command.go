@@ -23,7 +23,7 @@ type Command struct {
 const CommandPrefix = "call-"
 
 // ErrNoTrace says that nothing is known of a Command that may have been started.
-var ErrNoTrace = errors.New("nothing is known of the command")
+var ErrNoTrace = errors.New("the state of the command is unknown")
 
 // keepCommands is how many Commands that have ended a sandbox keeps: callers may not have
 // recorded the outcome of the last ones yet.

@@ -54,7 +54,7 @@ func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, er
 	c.recorded = true // the gateway leaves a row
 	p := c.by.Principal
 	if p.Environment.ID == "" {
-		return nil, fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
+		return nil, fault.New(fault.Forbidden, "this key has no environment, so it cannot run code")
 	}
 	runner := c.set.cfg.ExecuteCode.cfg.Runner
 	policy := runner.Policy(p)

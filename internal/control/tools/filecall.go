@@ -122,11 +122,11 @@ func (c *call) file(ctx context.Context, h sandbox.Handle, fc *filetool.Call) (*
 	c.row.ExitCode, c.row.StdoutBytes = exit.Code, int64(len(said))
 	if exit.TimedOut {
 		c.row.Status, c.row.Reason = audit.Timeout, "its time was over"
-		return nil, fault.New(fault.Conflict, "it took longer than %s, and was ended", fileTime)
+		return nil, fault.New(fault.Conflict, "it took longer than %s and was stopped", fileTime)
 	}
 	a, err := filetool.Parse(said)
 	if err != nil || !a.Failed && exit.Code != 0 {
-		return nil, fault.New(fault.Conflict, "the sandbox could not do it")
+		return nil, fault.New(fault.Conflict, "the sandbox could not complete the call")
 	}
 	if a.Failed {
 		_, c.row.Reason = a.Split()

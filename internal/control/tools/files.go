@@ -180,7 +180,7 @@ func apart(ctx context.Context, guest sandbox.Guest, from, to string) error {
 	}
 	for _, at := range []string{into, path.Join(folder, path.Base(to))} {
 		if at == source || strings.HasPrefix(at, strings.TrimSuffix(source, "/")+"/") {
-			return invalid("to_path is from_path or lies in it: nothing can be copied into itself")
+			return invalid("cannot copy a folder into itself: to_path is from_path or inside it")
 		}
 	}
 	return nil
@@ -253,7 +253,7 @@ func carry(ctx context.Context, from sandbox.Handle, fromPath string, to sandbox
 		}
 	}
 	if info.Kind == file.Folder && !recursive {
-		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
+		return 0, invalid("%s is a folder: set recursive to copy it and its contents", fromPath)
 	}
 	if info.Kind == file.Folder {
 		at, err := destination(ctx, guest, fromPath)

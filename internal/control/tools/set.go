@@ -78,5 +78,5 @@ func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (a
 			return all[i].call(ctx, s.callOf(c, name), input)
 		}
 	}
-	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", wire.Quote(name))
+	return nil, fault.New(fault.NotFound, "tool %s not found; GET /v1/tools lists the tools", wire.Quote(name))
 }

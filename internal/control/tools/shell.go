@@ -25,7 +25,7 @@ const MaxShown = 256 << 10
 // itself ends it. Then the caller waits no longer.
 const overdue = 10 * time.Second
 
-var errOverdue = fault.New(fault.Conflict, "the sandbox did not end the command when its time was over, and does not answer; what the command did is not known: destroy the sandbox if this happens again")
+var errOverdue = fault.New(fault.Conflict, "the command timed out, and the sandbox did not stop it and does not respond. The command may have taken effect. Destroy the sandbox if this happens again")
 
 // timedOut is shell's exit code of a command that was ended because its time was
 // over, as timeout(1) has it.
@@ -85,7 +85,7 @@ func (c *call) timeout(ms *wire.Whole) (time.Duration, error) {
 	}
 	most := c.set.cfg.Policies.Policy(c.by.Principal).MaxTimeout
 	if asked > most.Milliseconds() {
-		return 0, fault.Limit("timeout", time.Time{}, "timeout_ms exceeds your plan's maximum of %d; ask for that or less, or start the command in the background", most.Milliseconds())
+		return 0, fault.Limit("timeout", time.Time{}, "timeout_ms exceeds your plan's maximum of %d; lower it, or start the command in the background", most.Milliseconds())
 	}
 	return time.Duration(asked) * time.Millisecond, nil
 }

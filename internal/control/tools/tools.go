@@ -167,7 +167,7 @@ func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request,
 		return execution.Request{}, err
 	}
 	if p.Environment.ID == "" {
-		return execution.Request{}, fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
+		return execution.Request{}, fault.New(fault.Forbidden, "this key has no environment, so it cannot run code")
 	}
 	policy := t.cfg.Runner.Policy(p)
 	req := execution.Request{TraceID: in.TraceID, Code: in.Code, Language: in.Language, Timeout: policy.DefaultTimeout(), Metadata: in.Metadata}
@@ -184,7 +184,7 @@ func checkNames(agent, turn string) error {
 
 func checkName(field, value string) error {
 	if n := utf8.RuneCountInString(value); n < 1 || n > MaxName || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-		return fault.New(fault.Invalid, "%s is required: 1 to %d characters, none of them a control character", field, MaxName)
+		return fault.New(fault.Invalid, "%s is required: 1 to %d characters without control characters", field, MaxName)
 	}
 	return nil
 }
@@ -212,17 +212,17 @@ func (t *ExecuteCode) policy(ctx context.Context, p *tenant.Principal, in Input)
 	tpl, err := t.cfg.Templates.Template(ctx, p.Tenant.ID, in.Template)
 	switch {
 	case err != nil && fault.KindOf(err) == fault.NotFound:
-		return "", fault.New(fault.Unavailable, "there is no template %q", in.Template)
+		return "", fault.New(fault.Unavailable, "template %q not found", in.Template)
 	case err != nil:
-		return "", fault.Wrap(fault.Unavailable, err, "the policy cannot be read at the moment; nothing was run, retry after a moment")
+		return "", fault.Wrap(fault.Unavailable, err, "the policy cannot be read right now; nothing was run. Retry in a few seconds")
 	case tpl.Sandbox == "":
 		return "", fault.New(fault.Unavailable, "the template %q has not opted in to the sandbox", in.Template)
 	case tpl.Sandbox == tenant.InternalOnly, tpl.Sandbox == tenant.DefaultPublic && p.Tenant.NetworkEnabled:
 		return tpl.Sandbox, nil
 	case tpl.Sandbox == tenant.DefaultPublic:
-		return "", fault.New(fault.Unavailable, "the template %q asks for the network %s, and the policy of this tenant allows none; internal-only works", in.Template, tpl.Sandbox)
+		return "", fault.New(fault.Unavailable, "the template %q requires the network %s, but this tenant's policy allows no network; use internal-only", in.Template, tpl.Sandbox)
 	}
-	return "", fault.New(fault.Unavailable, "the template %q asks for the network %q, which this version does not know", in.Template, tpl.Sandbox)
+	return "", fault.New(fault.Unavailable, "the template %q requires the network %q, which this version does not support", in.Template, tpl.Sandbox)
 }
 
 // refused is what the agent is told of a call that ran no code, or nil when

@@ -176,9 +176,9 @@ func TestPolicyFailsClosed(t *testing.T) {
 	}{
 		{"not enabled", "inside", "not enabled for this tenant", func(p *tenant.Principal) { p.Tenant.SandboxEnabled = false }},
 		{"regulated", "inside", "regulated tier", func(p *tenant.Principal) { p.Tenant.Tier = tenant.Regulated }},
-		{"template not found", "nope", `no template "nope"`, func(*tenant.Principal) {}},
+		{"template not found", "nope", `template "nope" not found`, func(*tenant.Principal) {}},
 		{"not opted in", "off", "has not opted in", func(*tenant.Principal) {}},
-		{"needs a network", "outside", "default-public, and the policy of this tenant allows none; internal-only works", func(*tenant.Principal) {}},
+		{"needs a network", "outside", "default-public, but this tenant's policy allows no network; use internal-only", func(*tenant.Principal) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)

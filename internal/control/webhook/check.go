@@ -33,7 +33,7 @@ func (c *Client) CheckURL(ctx context.Context, raw string) error {
 	case u.Opaque != "" || u.Hostname() == "":
 		return fault.New(fault.Invalid, "webhook_url must name a host, such as https://example.com/hook")
 	case u.User != nil:
-		return fault.New(fault.Invalid, "webhook_url must not hold a user name or password")
+		return fault.New(fault.Invalid, "webhook_url must not contain a user name or password")
 	case strings.Contains(raw, "#"):
 		return fault.New(fault.Invalid, "webhook_url must not have a fragment (#)")
 	}

@@ -33,7 +33,7 @@ func CheckSecret(secret string) error {
 	}
 	if text, ok := strings.CutPrefix(secret, secretPrefix); ok {
 		if key, err := decode(text); err != nil || len(key) == 0 {
-			return fault.New(fault.Invalid, "a webhook secret that begins with %s must go on in base64", secretPrefix)
+			return fault.New(fault.Invalid, "a webhook secret that begins with %s must continue in base64", secretPrefix)
 		}
 	}
 	return nil

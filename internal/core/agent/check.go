@@ -48,13 +48,13 @@ func invalid(format string, args ...any) error { return fault.New(fault.Invalid,
 func (a *Agent) Check() error {
 	switch {
 	case a.Slug != "" && !slugPattern.MatchString(a.Slug):
-		return invalid("slug must have 1 to 64 small letters, digits and -, and begin and end with a letter or digit")
+		return invalid("slug must have 1 to 64 lowercase letters, digits and hyphens, and begin and end with a letter or digit")
 	case a.Visibility != Private && a.Visibility != Template:
 		return invalid("visibility must be private or template")
 	}
 	if a.Definition.Hands().Mode == Swarm {
 		if i := slices.IndexFunc(a.Definition.Handoffs, func(h Handoff) bool { return h.Agent == a.ID }); i >= 0 {
-			return invalid("handoffs[%d].agent_id: the agent is in its swarm anyway", i)
+			return invalid("handoffs[%d].agent_id: an agent is always in its own swarm; remove this entry", i)
 		}
 	}
 	return a.Definition.check()
@@ -80,14 +80,14 @@ func (d *Definition) check() error {
 	}
 	switch {
 	case d.Compaction != nil && (d.Compaction.At < 0 || d.Compaction.At > 0 && (d.Compaction.At < MinCompaction || d.Compaction.Off)):
-		return invalid("compaction.at_tokens must be at least %d, and has a meaning with the mode auto only", MinCompaction)
+		return invalid("compaction.at_tokens must be at least %d, and requires the mode auto", MinCompaction)
 	case d.MaxSteps < 0 || d.MaxSteps > MaxSteps:
 		return invalid("max_steps must be between 1 and %d", MaxSteps)
 	case d.RetryFor != nil && (*d.RetryFor < 0 || *d.RetryFor > MaxRetryFor):
 		return invalid("retry_for_ms must be between 0 and %d", MaxRetryFor)
 	}
 	if all, err := json.Marshal(d); err != nil || len(all) > MaxDefinition {
-		return invalid("the agent must be at most %d bytes as JSON, all of its fields together", MaxDefinition)
+		return invalid("the agent must be at most %d bytes of JSON", MaxDefinition)
 	}
 	return nil
 }
@@ -96,17 +96,17 @@ func (d *Definition) check() error {
 func (d *Definition) CheckModel(m *model.Record) error {
 	switch s := &d.Model; {
 	case m.MaxOutput > 0 && s.MaxTokens > int64(m.MaxOutput):
-		return invalid("model.max_tokens must be at most %d, which is what the model %s can answer", m.MaxOutput, m.Name)
+		return invalid("model.max_tokens must be at most %d, the output limit of the model %s", m.MaxOutput, m.Name)
 	case m.Provider == model.Anthropic && s.Temperature != nil && *s.Temperature > 1:
-		return invalid("model.temperature must be at most 1, which is what the provider of the model %s takes", m.Name)
+		return invalid("model.temperature must be at most 1, the limit of the provider of the model %s", m.Name)
 	case s.Effort != "" && s.Effort != string(model.EffortNone) && !m.Can(model.CanReason):
-		return invalid("model.effort must be left out: the model %s does not reason", m.Name)
+		return invalid("model.effort must be omitted: the model %s does not support reasoning", m.Name)
 	case len(d.Tools) > 0 && !m.Can(model.Tools):
-		return invalid("tools must be empty: the model %s calls no tools", m.Name)
+		return invalid("tools must be empty: the model %s does not support tools", m.Name)
 	case len(d.Handoffs) > 0 && !m.Can(model.Tools):
-		return invalid("handoffs must be empty: each is a tool, and the model %s calls none", m.Name)
+		return invalid("handoffs must be empty: each is a tool, and the model %s does not support tools", m.Name)
 	case d.callTools() && !m.Can(model.Tools):
-		return invalid("skills must be empty: they come with tools, and the model %s calls none", m.Name)
+		return invalid("skills must be empty: they add tools, and the model %s does not support tools", m.Name)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (d *Definition) CheckModel(m *model.Record) error {
 func (m *Model) check() error {
 	switch {
 	case model.CheckName(m.Name) != nil:
-		return invalid("model.name must be the name of a model: GET /v1/models lists what there is")
+		return invalid("model.name must be the name of a model; GET /v1/models lists the models")
 	case m.MaxTokens < 0 || m.MaxTokens > 1_000_000:
 		return invalid("model.max_tokens must be between 1 and 1000000")
 	case m.Temperature != nil && !(*m.Temperature >= 0 && *m.Temperature <= 2):
@@ -136,7 +136,7 @@ func (m *Model) check() error {
 
 func (d *Definition) checkServers() error {
 	if len(d.Servers) > MaxServers {
-		return invalid("mcp_servers must be at most %d", MaxServers)
+		return invalid("mcp_servers must have at most %d entries", MaxServers)
 	}
 	for i := range d.Servers {
 		s, path := &d.Servers[i], fmt.Sprintf("mcp_servers[%d]", i)
@@ -148,14 +148,14 @@ func (d *Definition) checkServers() error {
 		case !serverPattern.MatchString(s.Name):
 			return invalid("%s.name must have 1 to 64 letters, digits, _ and -, and begin with a letter", path)
 		case d.Server(s.Name) != s:
-			return invalid("%s.name %q is there twice", path, s.Name)
+			return invalid("%s.name: duplicate %q", path, s.Name)
 		case s.Command != "":
 		case len(s.URL) > 2048 || err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "":
 			return invalid("%s.url must be an http or https URL without user and fragment", path)
 		case utf8.RuneCountInString(s.Description) > 500:
 			return invalid("%s.description must have at most 500 characters", path)
 		case len(s.Headers) > MaxHeaders:
-			return invalid("%s.headers must be at most %d", path, MaxHeaders)
+			return invalid("%s.headers must have at most %d entries", path, MaxHeaders)
 		}
 		seen := map[string]bool{}
 		for name, value := range s.Headers {
@@ -174,7 +174,7 @@ func (d *Definition) checkServers() error {
 
 func (d *Definition) checkTools() error {
 	if len(d.Tools) > MaxTools {
-		return invalid("tools must be at most %d", MaxTools)
+		return invalid("tools must have at most %d entries", MaxTools)
 	}
 	seen := map[string]bool{}
 	for i := range d.Tools {
@@ -184,12 +184,12 @@ func (d *Definition) checkTools() error {
 		}
 		key := strings.Join([]string{string(t.Type), t.Server, t.Name}, " ")
 		if seen[key] {
-			return invalid("%s is there twice", path)
+			return invalid("%s: duplicate", path)
 		}
 		seen[key] = true
 	}
 	if at := slices.IndexFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandboxes }); at >= 0 && slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandbox }) {
-		return invalid("tools[%d]: sandbox and sandboxes have tools of the same names: take one of the two", at)
+		return invalid("tools[%d]: sandbox and sandboxes have tools with the same names; use only one of them", at)
 	}
 	return nil
 }
@@ -230,10 +230,10 @@ func (t *Tool) Check(path string) error {
 		return invalid("%s.type must be mcp, custom, sandbox, sandboxes, web_search or fetch_url", path)
 	}
 	if t.Type != MCP && t.Server != "" {
-		return invalid("%s.server is of tools of the type mcp", path)
+		return invalid("%s.server applies only to tools of type mcp", path)
 	}
 	if t.Type != Custom && (t.Name != "" || t.Description != "" || len(t.Schema) > 0) {
-		return invalid("%s: name, description and input_schema are of tools of the type custom", path)
+		return invalid("%s: name, description and input_schema apply only to tools of type custom", path)
 	}
 	return nil
 }

@@ -28,19 +28,19 @@ func (s *Server) Type() string {
 func (s *Server) checkCommand(path string) error {
 	switch {
 	case s.Command == "" && len(s.Args)+len(s.Env) > 0:
-		return invalid("%s: args and env are of a server with command", path)
+		return invalid("%s: args and env require command", path)
 	case s.Command+s.URL == "":
-		return invalid("%s.url is required, or command", path)
+		return invalid("%s must have url or command", path)
 	case s.Command == "":
 		return nil
 	case s.URL != "" || len(s.Headers) > 0:
-		return invalid("%s must have url or command: headers are of a server with url", path)
+		return invalid("%s must have url or command, and not both; headers require url", path)
 	case len(s.Command) > maxCommand || strings.ContainsRune(s.Command, 0):
 		return invalid("%s.command must have at most %d bytes, and no NUL", path, maxCommand)
 	case len(s.Args) > maxArgs:
-		return invalid("%s.args must be at most %d", path, maxArgs)
+		return invalid("%s.args must have at most %d entries", path, maxArgs)
 	case len(s.Env) > maxEnv:
-		return invalid("%s.env must be at most %d variables", path, maxEnv)
+		return invalid("%s.env must have at most %d variables", path, maxEnv)
 	}
 	for _, arg := range s.Args {
 		if len(arg) > maxArg || strings.ContainsRune(arg, 0) {

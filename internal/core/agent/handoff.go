@@ -108,13 +108,13 @@ func (m *Multiagent) check() error {
 	case m.Sharing != ShareFull && m.Sharing != ShareSummary:
 		return invalid("multiagent.context_sharing must be full or summary")
 	case m.Mode == Swarm && m.Sharing != ShareFull:
-		return invalid("multiagent.context_sharing must be full in a swarm: the peers have the conversation in common")
+		return invalid("multiagent.context_sharing must be full in a swarm: the peers share one conversation")
 	case m.Mode == Swarm && m.Parallel:
 		return invalid("multiagent.parallel must be false in a swarm: one peer speaks at a time")
 	case m.Mode == Swarm && m.OwnSandbox:
-		return invalid("multiagent.sandbox must be shared in a swarm: the peers have the conversation in common")
+		return invalid("multiagent.sandbox must be shared in a swarm: the peers share one conversation")
 	case m.Mode == Swarm && m.TimeoutMS != 0:
-		return invalid("multiagent.timeout_per_handoff_ms must be left out in a swarm: no agent waits for the peer")
+		return invalid("multiagent.timeout_per_handoff_ms must be omitted in a swarm: no agent waits for a peer")
 	case m.Mode == Orchestrator && (m.TimeoutMS < MinTimeoutMS || m.TimeoutMS > MaxTimeoutMS):
 		return invalid("multiagent.timeout_per_handoff_ms must be between %d and %d", MinTimeoutMS, MaxTimeoutMS)
 	}
@@ -128,7 +128,7 @@ func (d *Definition) checkHandoffs() error {
 		}
 	}
 	if len(d.Handoffs) > MaxHandoffs {
-		return invalid("handoffs must be at most %d", MaxHandoffs)
+		return invalid("handoffs must have at most %d entries", MaxHandoffs)
 	}
 	swarm := d.Hands().Mode == Swarm
 	seen, agents := map[string]string{}, map[ID]bool{}
@@ -148,17 +148,17 @@ func (d *Definition) checkHandoffs() error {
 		case utf8.RuneCountInString(h.Trigger) > MaxTrigger || strings.ContainsRune(h.Trigger, 0):
 			return invalid("%s.trigger must have at most %d characters, and no NUL", path, MaxTrigger)
 		case seen[tool] != "":
-			return invalid("%s.name: the tool for it would be called %s, as that for %s: choose another name", path, tool, seen[tool])
+			return invalid("%s.name: its tool would be named %s, like the tool for %s; choose another name", path, tool, seen[tool])
 		case swarm && agents[h.Agent]:
-			return invalid("%s.agent_id is there twice: a swarm has each agent once", path)
+			return invalid("%s.agent_id: duplicate; list each agent of a swarm once", path)
 		case !swarm && h.Swarm:
-			return invalid("%s.agent_id: the agent is a swarm, which hands on the conversation of a session of its own: hand work to one of its agents", path)
+			return invalid("%s.agent_id: the agent is a swarm, which needs its own session; hand work to one of its agents instead", path)
 		case !swarm && h.Depth >= MaxDepth:
-			return invalid("%s.agent_id: the agent has %d levels of hand-offs below it, and there may be %d below this one", path, h.Depth, MaxDepth)
+			return invalid("%s.agent_id: the agent has %d levels of hand-offs below it, but this agent may have at most %d", path, h.Depth, MaxDepth)
 		}
 		seen[tool], agents[h.Agent] = path, true
 		if j := slices.IndexFunc(d.Tools, func(t Tool) bool { return t.Type == Custom && t.Name == tool }); j >= 0 {
-			return invalid("tools[%d].name: %s is what the tool for %s is called: choose another name", j, tool, path)
+			return invalid("tools[%d].name: the tool for %[3]s already has the name %[2]s; choose another name", j, tool, path)
 		}
 	}
 	return nil

@@ -42,13 +42,13 @@ func (s *Skill) tools() []string {
 
 func (d *Definition) checkSkills() error {
 	if len(d.Skills) > MaxSkills {
-		return invalid("skills must be at most %d", MaxSkills)
+		return invalid("skills must have at most %d entries", MaxSkills)
 	}
 	seen := map[string]bool{}
 	for i := range d.Skills {
 		s, path := &d.Skills[i], fmt.Sprintf("skills[%d]", i)
 		if seen[s.Name] {
-			return invalid("%s: %s is there twice", path, s.Name)
+			return invalid("%s: duplicate %s", path, s.Name)
 		}
 		seen[s.Name] = true
 		if !s.Custom() {
@@ -56,12 +56,12 @@ func (d *Definition) checkSkills() error {
 				return err
 			}
 			if inSandbox := s.Name == skill.Files || s.Name == skill.Browsing; inSandbox && d.Pooled() {
-				return invalid("%s: %s works in the tool sandbox, whose tools have the names of those of sandboxes: leave one of the two out", path, s.Name)
+				return invalid("%s: %s needs the tool sandbox, whose tools have the same names as those of sandboxes; remove one of the two", path, s.Name)
 			}
 		}
 		for j := range d.Tools {
 			if t := &d.Tools[j]; t.Type == Custom && slices.Contains(s.tools(), t.Name) {
-				return invalid("tools[%d].name: %s is what a tool of the skill %s is called: choose another name", j, t.Name, s.Name)
+				return invalid("tools[%d].name: the skill %[3]s already has a tool named %[2]s; choose another name", j, t.Name, s.Name)
 			}
 		}
 	}

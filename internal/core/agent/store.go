@@ -53,9 +53,9 @@ const (
 func (l Limits) Room(agents, versions int, first bool) error {
 	switch {
 	case first && l.Agents > 0 && agents >= l.Agents:
-		return fault.Limit(DimensionAgents, time.Time{}, "this tenant has %d agents, which is the limit; archive or delete some first", agents)
+		return fault.Limit(DimensionAgents, time.Time{}, "this tenant has reached its limit of %d agents; archive or delete some first", agents)
 	case l.Versions > 0 && versions >= l.Versions:
-		return fault.Limit(DimensionVersions, time.Time{}, "this tenant has %d versions of agents, which is the limit of what is kept; delete agents, or ask the operator for a higher limit", versions)
+		return fault.Limit(DimensionVersions, time.Time{}, "this tenant has reached its limit of %d agent versions; delete agents, or ask the operator for a higher limit", versions)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ type Filter struct {
 
 // VersionConflict is the refusal of a change that was made for another version.
 func VersionConflict(current int) error {
-	return fault.New(fault.Conflict, "the agent has version %d by now: read it, and make the change to that version", current)
+	return fault.New(fault.Conflict, "the agent is now at version %d: read it again, and apply the change to that version", current)
 }
 
 // ErrArchived refuses changes of an agent that is archived.
@@ -84,7 +84,7 @@ var ErrArchived = fault.New(fault.Conflict, "the agent is archived")
 
 // HasSessions refuses to delete an agent that has so many sessions.
 func HasSessions(n int) error {
-	return fault.New(fault.Conflict, "the agent has %d sessions, counting archived ones: delete those first, or archive the agent", n)
+	return fault.New(fault.Conflict, "the agent has %d sessions, including archived ones: delete them first, or archive the agent", n)
 }
 
 // ErrNotFound says that a tenant has no such agent.

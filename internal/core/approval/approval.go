@@ -97,7 +97,7 @@ var (
 	// ErrNotFound is returned if the tenant has no approval with the id.
 	ErrNotFound = fault.New(fault.NotFound, "approval not found")
 	// ErrDecided rejects a second, different decision.
-	ErrDecided = fault.New(fault.Conflict, "the approval is decided already: read it to see how")
+	ErrDecided = fault.New(fault.Conflict, "the approval was already decided: read it to see the decision")
 )
 
 // NoAnswer is the reason of a call that is denied because nobody decided before the deadline.

@@ -78,7 +78,7 @@ func (r *Refusals) loop(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			if err := r.flush(ctx, now.Add(-RefusalWindow)); err != nil && ctx.Err() == nil {
-				r.log.Error("refused calls that share an audit row have none yet; tried again", "error", err)
+				r.log.Error("cannot write the shared audit row of rejected calls; retrying", "error", err)
 			}
 		}
 	}

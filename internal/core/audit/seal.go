@@ -22,7 +22,7 @@ func NewSealer(store Store) *Sealer { return &Sealer{store} }
 func (s *Sealer) Seal(ctx context.Context) (int, error) {
 	tenants, err := s.store.Unsealed(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("find what is to be sealed: %w", err)
+		return 0, fmt.Errorf("find the rows to seal: %w", err)
 	}
 	total := 0
 	for _, tenant := range tenants {

@@ -49,7 +49,7 @@ func (b *Breakers) Pass(ctx context.Context, tenant, agent string, own Overrides
 	switch {
 	case err != nil:
 		b.calls.WithLabelValues(failed).Inc()
-		return fault.Wrap(fault.Unavailable, err, "the circuit breakers cannot be read at the moment; nothing was run, retry after a moment")
+		return fault.Wrap(fault.Unavailable, err, "the circuit breakers cannot be read right now; nothing was run. Retry in a few seconds")
 	case breach == nil:
 		b.calls.WithLabelValues(passed).Inc()
 		return nil
@@ -83,7 +83,7 @@ func (b *Breakers) count(ctx context.Context, tenant, agent string, own Override
 func (b *Breach) fault() *fault.Error {
 	at := b.ResetsAt.UTC()
 	if b.Cap == 0 {
-		return fault.Limit(string(b.Dimension), at, "execute_code is switched off by the operator (%s is 0)", b.Dimension)
+		return fault.Limit(string(b.Dimension), at, "the operator has disabled execute_code (%s is 0)", b.Dimension)
 	}
 	what := "the tenant's daily cap"
 	if b.Dimension == AgentHourly {

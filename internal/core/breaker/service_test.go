@@ -35,8 +35,8 @@ func TestRefusalsSayUntilWhen(t *testing.T) {
 		dimension string
 		says      string
 	}{
-		{breaker.Overrides{TenantDaily: &none}, "tenant_daily", "switched off by the operator"},
-		{breaker.Overrides{AgentHourly: &none}, "agent_hourly", "switched off by the operator"},
+		{breaker.Overrides{TenantDaily: &none}, "tenant_daily", "the operator has disabled"},
+		{breaker.Overrides{AgentHourly: &none}, "agent_hourly", "the operator has disabled"},
 		{breaker.Overrides{TenantDaily: &one, AgentHourly: &one}, "", ""},
 		{breaker.Overrides{TenantDaily: &one}, "tenant_daily", "the tenant's daily cap of 1 calls is reached; please try again at 00:00 UTC"},
 		{breaker.Overrides{AgentHourly: &one}, "agent_hourly", "the agent's hourly cap of 1 calls is reached; please try again at "},

@@ -45,7 +45,7 @@ func ParseID(text string) (ID, error) {
 }
 
 func Unknown(id string) error {
-	return fault.New(fault.NotFound, "there is no context %.60q in this sandbox", id)
+	return fault.New(fault.NotFound, "context %.60q not found in this sandbox", id)
 }
 
 // MaxContexts is how many contexts a sandbox can have.
@@ -73,13 +73,13 @@ type Request struct {
 
 // ErrDetached is the cause of the end of a context of Run or Collect that leaves the code
 // running: its outcome is collected later.
-var ErrDetached = errors.New("the code goes on, and is collected later")
+var ErrDetached = errors.New("the code continues, and its result is collected later")
 
 // ErrNotBegun says that the context has not begun the run, and will not by itself.
 var ErrNotBegun = errors.New("the context has not begun this run")
 
 // ErrNoTrace says that it cannot be told whether a run was begun, or what came of it.
-var ErrNoTrace = errors.New("the context does not know what became of this run")
+var ErrNoTrace = errors.New("the context does not know the outcome of this run")
 
 // MaxCode is the most bytes of a piece of code.
 const MaxCode = 4 << 20

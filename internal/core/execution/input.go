@@ -104,17 +104,17 @@ func (in *Input) check(l Language) error {
 			return err
 		}
 		if name == ProgramFile(l) {
-			return invalid("files name %q is that of the program's own code", name)
+			return invalid("files: the name %q is reserved for the program's code", name)
 		}
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, both := in.Files[dir]; both || dir == ProgramFile(l) {
-				return invalid("files name %s is a file, and %s needs it to be a folder", show(dir), show(name))
+				return invalid("files: %s is a file, but %s needs it as a folder", show(dir), show(name))
 			}
 		}
 		size += len(in.Files[name])
 	}
 	if size > MaxInputBytes {
-		return invalid("stdin and files must be at most %d bytes together", MaxInputBytes)
+		return invalid("stdin and files together must be at most %d bytes", MaxInputBytes)
 	}
 	if len(in.Outputs) > MaxOutputs {
 		return invalid("outputs must have at most %d paths", MaxOutputs)
@@ -142,7 +142,7 @@ func checkArgs(args []string) error {
 		size += len(arg)
 	}
 	if size > MaxArgBytes {
-		return invalid("args must be at most %d bytes together", MaxArgBytes)
+		return invalid("args together must be at most %d bytes", MaxArgBytes)
 	}
 	return nil
 }

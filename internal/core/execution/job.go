@@ -195,7 +195,7 @@ type LogReader interface {
 
 // ErrNoLog says that an execution has no log and no executor has it: its record
 // says how it ended, or it is being taken over.
-var ErrNoLog = errors.New("there is no log of this execution")
+var ErrNoLog = errors.New("this execution has no log")
 
 // LogWriter is the executor's end of the logs.
 type LogWriter interface {

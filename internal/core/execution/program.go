@@ -28,7 +28,7 @@ type Program struct {
 
 // ErrLetGo, as the cause that ends a run's context, leaves the program running
 // for a later process. Any other cause kills it.
-var ErrLetGo = errors.New("the program is left to a later process")
+var ErrLetGo = errors.New("a later process continues the program")
 
 // ErrNoRun says that a sandbox knows nothing of a program.
 var ErrNoRun = errors.New("program not found in the sandbox")

@@ -197,7 +197,7 @@ func checkEnvVar(key, value string) error {
 	case slices.Contains(ReservedEnv, key):
 		return invalid("env_vars name %q is reserved: the system sets it", key)
 	case strings.HasPrefix(strings.ToUpper(key), EnvPrefix):
-		return invalid("env_vars name %q is reserved: names starting with %s belong to the platform", key, EnvPrefix)
+		return invalid("env_vars name %q is reserved: the platform uses names that start with %s", key, EnvPrefix)
 	case utf8.RuneCountInString(value) > MaxEnvValue:
 		return invalid("env_vars value of %q must be at most %d characters", key, MaxEnvValue)
 	case strings.ContainsRune(value, 0):

@@ -87,7 +87,7 @@ func TestCheckBounds(t *testing.T) {
 		{"value that is not text", env(map[string]string{"A": "\xff"}), "must be valid UTF-8"},
 		{"largest set", env(full), ""},
 		{"too large a set", env(over), "env_vars must be at most 65536 bytes"},
-		{"platform name", env(map[string]string{"ATOLL_X": "v"}), "names starting with ATOLL_ belong to the platform"},
+		{"platform name", env(map[string]string{"ATOLL_X": "v"}), "the platform uses names that start with ATOLL_"},
 		{"a name that only looks reserved", env(map[string]string{"PATHS": "v", "ATOLL": "v", "PYTHONPATH": "v", "TZ": "v"}), ""},
 
 		{"most metadata", meta(entries(10, "v")), ""},
@@ -147,8 +147,8 @@ func TestCheckSandboxEnv(t *testing.T) {
 		{"a\n", "ASCII letters"},
 		{"ä", "ASCII letters"},
 		{"PATH", "reserved"},
-		{"ATOLL_X", "belong to the platform"},
-		{"atoll_x", "belong to the platform"},
+		{"ATOLL_X", "the platform uses names"},
+		{"atoll_x", "the platform uses names"},
 	} {
 		err := CheckSandboxEnv(map[string]string{c.name: "v"})
 		switch {

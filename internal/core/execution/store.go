@@ -126,7 +126,7 @@ func (q OutputQuota) Check(k usage.Kept) error {
 // Full is the refusal of an execution while others keep used bytes, some of them until
 // resets.
 func (q OutputQuota) Full(used int64, resets time.Time) error {
-	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire.",
+	f := fault.Limit(DimensionOutputs, resets, "stored outputs use %s of %s (max_outputs). Delete executions and responses that you do not need, or wait until the oldest expire.",
 		runtime.FormatBytes(round(used)), runtime.FormatBytes(round(q.Max)))
 	f.Err = q.Cause
 	return f

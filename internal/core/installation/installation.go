@@ -112,7 +112,7 @@ func Join(ctx context.Context, s Store, m Member) error {
 		}
 	}
 	if err := s.Beat(ctx, m); err != nil {
-		return fmt.Errorf("enter this server into the records: %w", err)
+		return fmt.Errorf("register this server in the database: %w", err)
 	}
 	others, err := s.Members(ctx, m.Executor) // another server may have joined at the same time
 	if err == nil {

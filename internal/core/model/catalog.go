@@ -94,7 +94,7 @@ func (c *Catalog) Update(ctx context.Context, actor, idOrName string, change Cha
 	r := old
 	// A key is not sent to another server than the one it was given for.
 	if change.BaseURL != nil && *change.BaseURL != old.BaseURL && old.Key != "" && change.Key == nil {
-		return Record{}, invalid("a model whose base_url changes needs its key again, or \"\" for none, because the key is for the former server")
+		return Record{}, invalid("key is required when base_url changes, because the stored key belongs to the previous server; use \"\" for no key")
 	}
 	if err := c.apply(ctx, &r, change); err != nil {
 		return Record{}, err
@@ -142,13 +142,13 @@ func (c *Catalog) apply(ctx context.Context, r *Record, change Change) error {
 	}
 	if change.Tenants != nil || change.Plans != nil {
 		if change.AllTenants != nil && *change.AllTenants {
-			return invalid("give either all_tenants, or tenants and plans")
+			return invalid("pass either all_tenants, or tenants and plans")
 		}
 		r.AllTenants = false
 	}
 	if change.Plans != nil {
 		if len(*change.Plans) > MaxPlans {
-			return invalid("plans must be at most %d", MaxPlans)
+			return invalid("plans must have at most %d entries", MaxPlans)
 		}
 		r.Plans = nil
 		for _, name := range *change.Plans {
@@ -165,7 +165,7 @@ func (c *Catalog) apply(ctx context.Context, r *Record, change Change) error {
 	}
 	if change.Tenants != nil {
 		if len(*change.Tenants) > MaxTenants {
-			return invalid("tenants must be at most %d", MaxTenants)
+			return invalid("tenants must have at most %d entries", MaxTenants)
 		}
 		r.Tenants = nil
 		for _, name := range *change.Tenants {

@@ -32,7 +32,7 @@ func (c *Catalog) declaredAs(idOrName string) *Record {
 // undeclared refuses to change what is declared.
 func (c *Catalog) undeclared(idOrName string) error {
 	if r := c.declaredAs(idOrName); r != nil {
-		return fault.New(fault.Conflict, "the model %s is declared in %s: change it there", r.Name, r.Source)
+		return fault.New(fault.Conflict, "the model %s is defined in %s: change it there", r.Name, r.Source)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (o *ownChanges) take(id tenant.ID) error {
 		o.since, o.made = time.Now(), map[tenant.ID]int{}
 	}
 	if o.made[id] >= maxOwnChanges {
-		return fault.Limit("model_key_changes", o.since.Add(ownWindow), "this tenant has set its own keys for models %d times within %s, which is the limit", maxOwnChanges, ownWindow)
+		return fault.Limit("model_key_changes", o.since.Add(ownWindow), "this tenant has reached its limit of %d key changes for models within %s", maxOwnChanges, ownWindow)
 	}
 	o.made[id]++
 	return nil

@@ -105,7 +105,7 @@ func (c *Catalog) own(ctx context.Context, id tenant.ID, r Record) (Record, erro
 	case err != nil:
 		return Record{}, err
 	case k.BaseURL != r.BaseURL: // neither is the key sent elsewhere, nor the operator billed unasked
-		return Record{}, fault.New(fault.Conflict, "the model %s is at another server than the tenant's own key was given for: give the key again, or remove it", r.Name)
+		return Record{}, fault.New(fault.Conflict, "the model %s has moved to another server, and the tenant's own key is for the previous one: set the key again, or remove it", r.Name)
 	}
 	r.Key, r.OwnKey, r.Prices = k.Key, k.ID, Prices{}
 	return r, nil

@@ -20,7 +20,7 @@ const priceDigits = 6
 // ParsePrice reads a decimal number of dollars, such as 2.50, exactly.
 func ParsePrice(text string) (Price, error) {
 	whole, fraction, point := strings.Cut(text, ".")
-	bad := fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 2.50, with at most %d digits after the point and at most %d dollars", text, priceDigits, MaxPrice/1e6)
+	bad := fmt.Errorf("%q is not a price: want US dollars per million tokens, such as 2.50, with at most %d decimal places and at most %d dollars", text, priceDigits, MaxPrice/1e6)
 	if !digits(whole) || point && !digits(fraction) || len(fraction) > priceDigits {
 		return 0, bad
 	}

@@ -32,7 +32,7 @@ func CanName(idOrName string) bool { return len(idOrName) <= MaxName && names.Ma
 // CheckName reports why a model cannot have a name.
 func CheckName(name string) error {
 	if !CanName(name) || ids.MatchString(name) {
-		return invalid("name must be 1 to %d letters, digits, dots, underscores, hyphens, colons and slashes, begin with a letter or digit, also after a slash, and not look like an id", MaxName)
+		return invalid("name must have 1 to %d letters, digits, dots, underscores, hyphens, colons and slashes, have a letter or digit at the start and after each slash, and not look like an id", MaxName)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func CheckName(name string) error {
 func CapabilitiesOf(given []Capability) ([]Capability, error) {
 	out := slices.DeleteFunc(slices.Clone(Capabilities), func(c Capability) bool { return !slices.Contains(given, c) })
 	if len(out) != len(given) {
-		return nil, invalid("capabilities must be some of %s, each once", join(Capabilities))
+		return nil, invalid("capabilities must be from %s, without duplicates", join(Capabilities))
 	}
 	return out, nil
 }
@@ -68,23 +68,23 @@ func (r *Record) Validate() (base *url.URL, err error) {
 	}
 	for _, p := range []Price{r.Prices.Input, r.Prices.Output, r.Prices.CacheRead, r.Prices.CacheWrite} {
 		if p < 0 || p > MaxPrice {
-			return nil, invalid("prices must be 0 to %s dollars for a million tokens", MaxPrice)
+			return nil, invalid("prices must be 0 to %s US dollars per million tokens", MaxPrice)
 		}
 	}
 	if r.BaseURL == "" {
-		return nil, invalid("base_url is required: the provider %s has no service of its own", r.Provider)
+		return nil, invalid("base_url is required: the provider %s has no default service", r.Provider)
 	}
 	base, err = url.Parse(r.BaseURL)
 	if err != nil || len(r.BaseURL) > MaxURL || base.Scheme != "https" && base.Scheme != "http" || base.Hostname() == "" ||
 		base.User != nil || base.RawQuery != "" || base.Fragment != "" || strings.ContainsFunc(r.BaseURL, unprintable) {
-		return nil, invalid("base_url must be an http or https URL of at most %d bytes, with a host and without user, query and fragment", MaxURL)
+		return nil, invalid("base_url must be an http or https URL of at most %d bytes with a host, and without user, query and fragment", MaxURL)
 	}
 	return base, nil
 }
 
 func checkKey(key string) error {
 	if len(key) > MaxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return invalid("key must be at most %d visible ASCII characters, without blanks", MaxKey)
+		return invalid("key must be at most %d visible ASCII characters without spaces", MaxKey)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host str
 	}
 	name := address.Hostname(host)
 	if name == "" {
-		return fault.New(fault.Invalid, "the host of %s must be a host name (international ones in their xn-- form) or a plain IP address", field)
+		return fault.New(fault.Invalid, "the host of %s must be a host name (write international names in xn-- form) or a plain IP address", field)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

@@ -25,7 +25,7 @@ func ParseBase(text string) (Base, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "" || u.User != nil ||
 		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return Base{}, errors.New("want a URL with nothing behind its host, such as https://*.preview.example.com")
+		return Base{}, errors.New("want a URL that ends after its host, such as https://*.preview.example.com")
 	}
 	domain, ok := strings.CutPrefix(strings.ToLower(u.Hostname()), "*.")
 	if !ok || !domainPattern.MatchString(domain) || len(domain) > 253-1-maxLabel {

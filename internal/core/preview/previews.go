@@ -191,7 +191,7 @@ func (p *Previews) label(r *Record) string {
 func (p *Previews) shown(r *Record) (*Preview, error) {
 	label := p.label(r)
 	if hash := sha256.Sum256([]byte(label)); !bytes.Equal(hash[:], r.Hash) {
-		return nil, fmt.Errorf("the preview of port %d of sandbox %s was made with another secret key", r.Port, r.Sandbox)
+		return nil, fmt.Errorf("the preview of port %d of sandbox %s was created with another secret key", r.Port, r.Sandbox)
 	}
 	return &Preview{Sandbox: r.Sandbox, Port: r.Port, URL: p.Base().URL(label), CreatedAt: r.CreatedAt}, nil
 }

@@ -19,7 +19,7 @@ import (
 var ErrGone = errors.New("the connection to the sandbox is over")
 
 // ErrEnough is the end of the output of Converse when the process said that it was.
-var ErrEnough = errors.New("the process has said all for now")
+var ErrEnough = errors.New("the process has no more output yet")
 
 // Codes of the fault.Error that says why a program could not be started.
 const (

@@ -113,11 +113,11 @@ func (m *Models) Begin(p *tenant.Principal, model string) error {
 		}
 		if c.responses > 0 && b[responsesKind].left < 1 {
 			return fault.Limit(c.responseLimits, now.Add(b[responsesKind].until(1, c.responses)),
-				"rate limit reached: the plan %s lets %s have %d responses a minute of the model %s. Make fewer at a time, or have the plan's limit raised.", p.Plan.Name, c.whose, c.responses, model)
+				"rate limit reached: the plan %s allows %s %d responses per minute of the model %s. Send fewer requests, or ask the operator to raise the limit.", p.Plan.Name, c.whose, c.responses, model)
 		}
 		if c.tokens > 0 && b[tokensKind].left < 1 {
 			return fault.Limit(c.tokensLimits, now.Add(b[tokensKind].until(1, c.tokens)),
-				"rate limit reached: the plan %s lets %s use %d tokens a minute of the model %s. Send less at a time, or have the plan's limit raised.", p.Plan.Name, c.whose, c.tokens, model)
+				"rate limit reached: the plan %s allows %s %d tokens per minute of the model %s. Send less text, or ask the operator to raise the limit.", p.Plan.Name, c.whose, c.tokens, model)
 		}
 	}
 	for _, c := range callers {

@@ -144,9 +144,9 @@ func refuse(p *tenant.Principal, b bound, until time.Time) error {
 		whose = "this key"
 	}
 	if b.dimension == KeyUploadBytes || b.dimension == TenantUploadBytes {
-		return fault.Limit(b.dimension, until, "upload rate limit reached: the plan %s lets %s send %s a second. Send less at a time, or have the plan's limit raised.", p.Plan.Name, whose, runtime.FormatBytes(b.perSecond))
+		return fault.Limit(b.dimension, until, "upload rate limit reached: the plan %s allows %s %s per second. Send more slowly, or ask the operator to raise the limit.", p.Plan.Name, whose, runtime.FormatBytes(b.perSecond))
 	}
-	return fault.Limit(b.dimension, until, "request rate limit reached: the plan %s lets %s make %d requests a second. Make fewer at a time, or have the plan's limit raised.", p.Plan.Name, whose, b.perSecond)
+	return fault.Limit(b.dimension, until, "request rate limit reached: the plan %s allows %s %d requests per second. Send fewer requests, or ask the operator to raise the limit.", p.Plan.Name, whose, b.perSecond)
 }
 
 // Body counts the body of a request of p, of which announced bytes are to come; -1

@@ -53,7 +53,7 @@ func (t *Trail) Check(ctx context.Context, p *tenant.Principal) error {
 	}
 	now := time.Now().UTC()
 	tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
-	return fault.Limit(DimensionTrail, tomorrow, "the audit trail has %d calls of this tenant, which the plan %s gives room for (%d requests a second for %s), and keeps them for %d days. Wait until the oldest expire, or have the plan's max_request_rate or the server's audit_room raised.",
+	return fault.Limit(DimensionTrail, tomorrow, "the audit trail of this tenant is full: it has %d calls, the limit of the plan %s (%d requests per second for %s), and keeps them for %d days. Wait until the oldest expire, or ask the operator to raise the plan's max_request_rate or the server's audit_room.",
 		n, p.Plan.Name, rate, t.Room, p.Tenant.AuditDays)
 }
 

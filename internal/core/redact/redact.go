@@ -61,7 +61,7 @@ func Validate(secrets []string) error {
 		}
 	}
 	if total > MaxSecrets {
-		return fault.New(fault.Invalid, "the secrets have %d bytes together; at most %d can be found in output", total, MaxSecrets)
+		return fault.New(fault.Invalid, "the secrets together have %d bytes; at most %d can be found in output", total, MaxSecrets)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func New(c Config) (*Set, error) {
 		active = 0
 		for _, name := range c.Rules {
 			if !slices.ContainsFunc(Rules, func(r Rule) bool { return r.Name == name }) {
-				return nil, fault.New(fault.Invalid, "there is no redaction rule %q", name)
+				return nil, fault.New(fault.Invalid, "unknown redaction rule %q", name)
 			}
 			for i := range specs {
 				if specs[i].rule == name {
@@ -111,7 +111,7 @@ func Except(off []string) ([]string, error) {
 	}
 	for _, name := range off {
 		if !slices.ContainsFunc(Rules, func(r Rule) bool { return r.Name == name }) {
-			return nil, fault.New(fault.Invalid, "there is no redaction rule %q", name)
+			return nil, fault.New(fault.Invalid, "unknown redaction rule %q", name)
 		}
 	}
 	return names, nil

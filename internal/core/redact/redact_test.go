@@ -268,7 +268,7 @@ func TestRefusals(t *testing.T) {
 		{redact.Config{Secrets: []string{"long enough", " abc\n"}}, "secret 2 of 2 has 3 bytes"},
 		{redact.Config{Secrets: []string{strings.Repeat("x", redact.MaxSecret+1)}}, "at most"},
 		{redact.Config{Secrets: []string{long(8 << 10), long(8 << 10), long(8 << 10), long(8 << 10), "secret"}}, "together"},
-		{redact.Config{Rules: []string{"jwt", "nonsense"}}, `no redaction rule "nonsense"`},
+		{redact.Config{Rules: []string{"jwt", "nonsense"}}, `unknown redaction rule "nonsense"`},
 	} {
 		_, err := redact.New(c.config)
 		if err == nil || !strings.Contains(err.Error(), c.says) {

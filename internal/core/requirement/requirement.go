@@ -70,7 +70,7 @@ func (s Set) Normal() (Set, error) {
 		slices.Sort(all)
 		all = slices.Compact(all)
 		if len(all) > MaxEach {
-			return s, fmt.Errorf("%s: has %d packages; at most %d are possible", list.kind, len(all), MaxEach)
+			return s, fmt.Errorf("%s: has %d packages; the limit is %d", list.kind, len(all), MaxEach)
 		}
 		for _, text := range all {
 			if _, err := Name(list.kind, text); err != nil {
@@ -121,7 +121,7 @@ func Name(k Kind, text string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s: %.80q is no package that can be installed; want %s: options, URLs, paths and spaces are not possible", k, text, f.says)
+	return "", fmt.Errorf("%s: cannot install %.80q; want %s, without options, URLs, paths or spaces", k, text, f.says)
 }
 
 // Normal is the form that names of packages are compared in; "" for what is none.

@@ -46,7 +46,7 @@ type News interface {
 const LookAgain = 15 * time.Second
 
 // ErrNoEvents says that a run has no events, or no more.
-var ErrNoEvents = errors.New("the run's events are gone")
+var ErrNoEvents = errors.New("the run's events were deleted")
 
 // Event is something that readers of a run are told while it goes on. Exactly one of its pointers
 // is set, or none where something was recorded that readers of a session look for. Every dialect

@@ -19,7 +19,7 @@ type Lease struct {
 const LeaseTime = 15 * time.Second
 
 // ErrLeaseLost says that another process drives the run, or that it has ended.
-var ErrLeaseLost = fault.New(fault.Conflict, "another process drives this run")
+var ErrLeaseLost = fault.New(fault.Conflict, "another process runs this run")
 
 // Due is a run that a process has taken on.
 type Due struct {

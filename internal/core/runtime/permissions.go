@@ -221,7 +221,7 @@ func (p NetworkPolicy) validate() error {
 	switch p.Mode {
 	case "", NetworkBlocked, NetworkRules, NetworkUnrestricted:
 	default:
-		return fmt.Errorf("network: there is no mode %q", string(p.Mode))
+		return fmt.Errorf("network: unknown mode %q", string(p.Mode))
 	}
 	if err := atMost("network.allowed_hosts", len(p.AllowedHosts)); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (p NetworkPolicy) validate() error {
 	}
 	for _, c := range p.AllowedCIDRs {
 		if !c.IsValid() || c != c.Masked() || c.Addr().Is4In6() {
-			return fmt.Errorf("network.allowed_cidrs: %s is no range of addresses; want one such as \"203.0.113.0/24\" whose address has no bits beyond the prefix", c)
+			return fmt.Errorf("network.allowed_cidrs: %s is not a range of addresses; want one such as \"203.0.113.0/24\", without bits after the prefix", c)
 		}
 	}
 	if err := atMost("network.blocked_ports", len(p.BlockedPorts)); err != nil {
@@ -251,7 +251,7 @@ func (p NetworkPolicy) validate() error {
 // CheckHost says why h is neither a host's name nor a pattern of names.
 func CheckHost(h string) error {
 	if why := hostPattern(h); why != "" {
-		return fmt.Errorf("%.300q %s; want a name such as \"example.com\", \"*.example.com\" for all below it", h, why)
+		return fmt.Errorf("%.300q %s; want a name such as \"example.com\", or \"*.example.com\" for all its subdomains", h, why)
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (p FilesystemPolicy) validate() error {
 			}
 			for _, own := range []string{"/proc", "/sys", GuestDir} {
 				if name == own || within(own, name) {
-					return fmt.Errorf("filesystem.%s: %s belongs to the sandbox itself and stays as it is", list.name, name)
+					return fmt.Errorf("filesystem.%s: %s belongs to the sandbox and cannot be changed", list.name, name)
 				}
 			}
 			if list.name == "writable_paths" {
@@ -303,20 +303,20 @@ func (p FilesystemPolicy) validate() error {
 			}
 			switch name {
 			case "/":
-				return fmt.Errorf("filesystem.%s: \"/\" holds all there is; say what may be written with writable_paths", list.name)
+				return fmt.Errorf("filesystem.%s: \"/\" covers every path; list the paths that may be written in writable_paths", list.name)
 			case "/dev":
-				return fmt.Errorf("filesystem.%s: programs need /dev; name what is in it, such as /dev/shm", list.name)
+				return fmt.Errorf("filesystem.%s: programs need /dev; name an entry of it, such as /dev/shm", list.name)
 			}
 		}
 	}
 	for _, blocked := range p.Blocked {
 		for _, open := range slices.Concat(p.Writable, p.ReadOnly) {
 			if within(blocked, open) {
-				return fmt.Errorf("filesystem: %s is below the blocked path %s, of which nothing can be opened again; block what is beside it instead", open, blocked)
+				return fmt.Errorf("filesystem: %s is below the blocked path %s, and nothing below a blocked path can be allowed; block its siblings instead", open, blocked)
 			}
 		}
 		if within(blocked, Home) || blocked == Home {
-			return fmt.Errorf("filesystem.blocked_paths: %s holds the home that programs are started in; block what is in it", blocked)
+			return fmt.Errorf("filesystem.blocked_paths: %s contains the home directory, where programs start; block paths inside it", blocked)
 		}
 	}
 	return nil
@@ -354,7 +354,7 @@ func (p ProcessPolicy) validate() error {
 		}
 	}
 	if p.MaxProcesses < 0 || p.MaxProcesses > MaxProcesses {
-		return fmt.Errorf("process.max_processes must be 0, for no bound but that of the limits, to %d", MaxProcesses)
+		return fmt.Errorf("process.max_processes must be between 0, which leaves only the environment's limit, and %d", MaxProcesses)
 	}
 	return nil
 }
@@ -364,7 +364,7 @@ const MaxProcesses = 1 << 20
 
 func atMost(list string, n int) error {
 	if n > MaxRules {
-		return fmt.Errorf("%s has %d entries; at most %d are possible", list, n, MaxRules)
+		return fmt.Errorf("%s has %d entries; the limit is %d", list, n, MaxRules)
 	}
 	return nil
 }

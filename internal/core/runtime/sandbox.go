@@ -122,7 +122,7 @@ func (m Mount) Validate() error {
 		}
 	}
 	if m.Target == GuestDir || strings.HasPrefix(m.Target, GuestDir+"/") {
-		return fmt.Errorf("mount on %s: %s is the guest's", m.Target, GuestDir)
+		return fmt.Errorf("mount on %s: %s belongs to the guest", m.Target, GuestDir)
 	}
 	return nil
 }

@@ -192,10 +192,10 @@ func (s *Sandbox) RestartCommand() string {
 // none, since either can be used to find a sandbox.
 func CheckName(name string) error {
 	if runtime.ID(name).Valid() {
-		return fault.New(fault.Invalid, "sandbox: %q is no sandbox's name: it is what an id looks like, which the server gives out, and there is none of that id here", name)
+		return fault.New(fault.Invalid, "sandbox: %q is not found; it looks like an id, which only the server creates, so it cannot be the name of a new sandbox", name)
 	}
 	if !namePattern.MatchString(name) {
-		return fault.New(fault.Invalid, "sandbox: %.80q cannot be a sandbox's name; want 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, such as \"builder\"", name)
+		return fault.New(fault.Invalid, "sandbox: %.80q is not a valid name; want 1 to 64 letters, digits, '_', '.' and '-', starting with a letter or digit, such as \"builder\"", name)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func CheckSession(name string) error {
 	}
 	for _, c := range name {
 		if unicode.IsControl(c) {
-			return fault.New(fault.Invalid, "session: a name cannot have control characters")
+			return fault.New(fault.Invalid, "session: a name must not have control characters")
 		}
 	}
 	return nil

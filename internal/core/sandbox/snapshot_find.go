@@ -13,11 +13,11 @@ func GetSnapshot(ctx context.Context, store SnapshotStore, p *tenant.Principal, 
 		return nil, err
 	}
 	if !id.Valid() {
-		return nil, fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+		return nil, fault.New(fault.NotFound, "snapshot %.80q not found", id)
 	}
 	sn, err := store.Get(ctx, p.Tenant.ID, p.Environment.ID, id)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
+		return nil, fault.New(fault.NotFound, "snapshot %q not found", id)
 	}
 	return sn, err
 }

@@ -95,15 +95,15 @@ type Queued struct {
 }
 
 // ErrFull refuses a turn where MaxQueued wait.
-var ErrFull = fault.Limit("queued_turns", time.Time{}, "%d turns of the session are queued, which is the limit; wait for one to begin", MaxQueued)
+var ErrFull = fault.Limit("queued_turns", time.Time{}, "the session has reached its limit of %d queued turns; wait until one starts", MaxQueued)
 
 var (
 	// ErrWaits refuses messages to a session whose calls wait for the client.
-	ErrWaits = fault.New(fault.Conflict, "calls of the session wait for an answer: confirm them, give their results, or interrupt the session")
+	ErrWaits = fault.New(fault.Conflict, "calls of the session wait for an answer: confirm them, send their results, or interrupt the session")
 	// ErrExpired refuses answers that come too late.
 	ErrExpired = fault.New(fault.Conflict, "the call has expired: it was not answered in time")
 	// ErrAnswered refuses answers to calls that do not wait, or no more.
-	ErrAnswered = fault.New(fault.Conflict, "the call does not wait for this answer: it was answered before, or never asked for one")
+	ErrAnswered = fault.New(fault.Conflict, "the call does not wait for this answer: it was already answered, or did not need one")
 	// ErrChanged says that a session has changed since it was read.
-	ErrChanged = fault.New(fault.Conflict, "the session has changed in this moment: read it, and try again")
+	ErrChanged = fault.New(fault.Conflict, "the session has just changed: read it, and try again")
 )

@@ -68,7 +68,7 @@ func invalidMount(i int, format string, args ...any) error {
 // has copies of uploaded files alone.
 func CheckMounts(all []Mount, pooled bool) error {
 	if len(all) > MaxMounts {
-		return fault.New(fault.Invalid, "mounts must be at most %d", MaxMounts)
+		return fault.New(fault.Invalid, "mounts must have at most %d entries", MaxMounts)
 	}
 	size := 0
 	var places []string
@@ -180,7 +180,7 @@ func SubPaths(all []Mount) ([]storage.SubPath, error) {
 	}
 	out, err := storage.ParseSubPaths(entries)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "mounts: the paths of volumes are entries of sub_paths: %v", err)
+		return nil, fault.New(fault.Invalid, "mounts: paths of volumes must be in sub_paths: %v", err)
 	}
 	return out, nil
 }

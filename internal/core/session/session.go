@@ -89,9 +89,9 @@ func (s *Session) Check() error {
 	l := s.Left()
 	switch {
 	case l.Tokens != nil && *l.Tokens == 0:
-		return fault.Limit(DimensionBudget, time.Time{}, "the session has used %d tokens of its budget of %d: raise budget.tokens to go on", s.Used.Usage.Input+s.Used.Usage.Output, s.Budget.Tokens)
+		return fault.Limit(DimensionBudget, time.Time{}, "the session has used %d tokens of its budget of %d: raise budget.tokens to continue", s.Used.Usage.Input+s.Used.Usage.Output, s.Budget.Tokens)
 	case l.Cost != nil && *l.Cost == 0:
-		return fault.Limit(DimensionBudget, time.Time{}, "the session has cost %s of its budget of %s US dollars: raise budget.cost_usd to go on", s.Used.Cost, s.Budget.Cost)
+		return fault.Limit(DimensionBudget, time.Time{}, "the session has cost %s of its budget of %s US dollars: raise budget.cost_usd to continue", s.Used.Cost, s.Budget.Cost)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ var (
 	// ErrArchived refuses messages to and changes of a session that is archived.
 	ErrArchived = fault.New(fault.Conflict, "the session is archived")
 	// ErrElsewhere refuses what is done from another environment than the session's.
-	ErrElsewhere = fault.New(fault.Conflict, "the session is of another environment: use a key of that one, or one with the scope environments")
+	ErrElsewhere = fault.New(fault.Conflict, "the session belongs to another environment: use a key of that environment, or one with the scope environments")
 	// ErrBusy refuses what cannot be done while a turn is under way.
-	ErrBusy = fault.New(fault.Conflict, "a turn of the session is under way: wait for its end, or interrupt it")
+	ErrBusy = fault.New(fault.Conflict, "a turn of the session is running: wait until it ends, or interrupt it")
 )

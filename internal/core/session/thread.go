@@ -63,10 +63,10 @@ const (
 )
 
 // ErrThreadEnded refuses a thread that was there before, and what came of it is gone.
-var ErrThreadEnded = fault.New(fault.Conflict, "the thread has ended, and what came of it is not known any more")
+var ErrThreadEnded = fault.New(fault.Conflict, "the thread has ended, and its result has expired")
 
 // ErrThreadRuns refuses to archive a thread that runs.
-var ErrThreadRuns = fault.New(fault.Conflict, "the thread is at work: interrupt the session, or wait for its end")
+var ErrThreadRuns = fault.New(fault.Conflict, "the thread is running: interrupt the session, or wait until it ends")
 
 // ErrNoThread says that a session has no such thread.
 var ErrNoThread = fault.New(fault.NotFound, "thread not found in this session")

@@ -58,15 +58,15 @@ func (p *Pool) Take(tenant string, amount int64, levels ...Level) (release func(
 	defer p.mu.Unlock()
 	for _, l := range levels {
 		if held := p.held[key(l)]; l.ID != "" && l.Max > 0 && held+amount > l.Max {
-			return nil, fault.Limit(l.Dimension, time.Now().Add(Again), "%s uses %d %s, and its limit is %d. Use fewer at a time, or retry after a moment", l.Who, held, p.noun, l.Max)
+			return nil, fault.Limit(l.Dimension, time.Now().Add(Again), "%s uses %d %s, and its limit is %d. Use fewer at a time, or retry in a few seconds", l.Who, held, p.noun, l.Max)
 		}
 	}
 	switch {
 	case p.fits(tenant, amount):
 	case p.held[tenant] > 0:
-		return nil, fault.Limit(p.dimension, time.Now().Add(Again), "this tenant uses its share of the server's %s, %d of %d; the rest is for other tenants. Use fewer at a time, or retry after a moment", p.noun, p.held[tenant], p.capacity)
+		return nil, fault.Limit(p.dimension, time.Now().Add(Again), "this tenant uses its full share of the server's %s, %d of %d; the others are reserved for other tenants. Use fewer at a time, or retry in a few seconds", p.noun, p.held[tenant], p.capacity)
 	default:
-		return nil, fault.New(fault.Unavailable, "the server has no %s left; nothing was started. Retry after a moment", p.noun)
+		return nil, fault.New(fault.Unavailable, "the server has no free %s; nothing was started. Retry in a few seconds", p.noun)
 	}
 	p.take(tenant, amount, levels)
 	return sync.OnceFunc(func() { p.release(tenant, amount, levels) }), nil

@@ -53,7 +53,7 @@ func unzip(archive []byte) (out []File, err error) {
 		return nil, broken(err)
 	}
 	if len(r.File) > maxEntries {
-		return nil, invalid("files must be at most %d", MaxFiles)
+		return nil, invalid("files must have at most %d entries", MaxFiles)
 	}
 	left := MaxBytes
 	for _, e := range r.File {
@@ -106,7 +106,7 @@ func untar(archive []byte) (out []File, err error) {
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
 			return nil, broken(err)
 		case n >= maxEntries:
-			return nil, invalid("files must be at most %d", MaxFiles)
+			return nil, invalid("files must have at most %d entries", MaxFiles)
 		case h.Typeflag == tar.TypeXGlobalHeader:
 			continue
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir:

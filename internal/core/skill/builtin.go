@@ -125,7 +125,7 @@ func (c *FilesConfig) check(path string) error {
 		}
 		for i, f := range *c.Formats {
 			if !slices.Contains(Formats, f) || slices.Contains((*c.Formats)[:i], f) {
-				return invalid("%s.formats[%d] must be one of %s, each once", path, i, strings.Join(Formats, ", "))
+				return invalid("%s.formats[%d] must be one of %s, without duplicates", path, i, strings.Join(Formats, ", "))
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (c *BrowsingConfig) check(path string) error {
 				continue
 			}
 			if strings.Contains(d, "*") {
-				return invalid("%s.allowed_domains[%d] must be a domain such as example.com, which stands for all names below it too", path, i)
+				return invalid("%s.allowed_domains[%d] must be a domain such as example.com, which includes its subdomains", path, i)
 			}
 			if err := runtime.CheckHost(d); err != nil {
 				return invalid("%s.allowed_domains[%d]: %v", path, i, err)
@@ -196,7 +196,7 @@ func Extras(name string) []string {
 func CheckConfig(path, name string, text json.RawMessage) error {
 	build, ok := builtIn[name]
 	if !ok {
-		return invalid("%s: there is no skill %s", path, name)
+		return invalid("%s: skill %s not found", path, name)
 	}
 	c := build()
 	if err := configs.Decode(text, c); err != nil {

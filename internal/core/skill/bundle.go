@@ -24,7 +24,7 @@ func NewBundle(files []File) (*Bundle, error) {
 		return nil, invalid("files must have %s", Main)
 	}
 	if len(files) > MaxFiles {
-		return nil, invalid("files must be at most %d", MaxFiles)
+		return nil, invalid("files must have at most %d entries", MaxFiles)
 	}
 	size := 0
 	for i := range files {
@@ -43,19 +43,19 @@ func NewBundle(files []File) (*Bundle, error) {
 	}
 	i := slices.IndexFunc(files, func(f File) bool { return f.Path == Main })
 	if i < 0 {
-		return nil, invalid("files must have %s at the root of the skill's one folder", Main)
+		return nil, invalid("files must have %s at the root of the skill's only folder", Main)
 	}
 	head, _, err := ParseMain(files[i].Data)
 	if err != nil {
 		return nil, err
 	}
 	if folder != "" && folder != head.Name {
-		return nil, invalid("%s: name is %s, and the folder is %.80q: they must be the same", Main, head.Name, folder)
+		return nil, invalid("%s: name is %s, but the folder is %.80q; they must be the same", Main, head.Name, folder)
 	}
 	return &Bundle{head, files}, nil
 }
 
-func errLarge() error { return invalid("files must be at most %d bytes together", MaxBytes) }
+func errLarge() error { return invalid("files together must be at most %d bytes", MaxBytes) }
 
 // checkPath refuses a path that could lead out of the skill's folder, or that not every
 // system has.
@@ -92,14 +92,14 @@ func apart(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {
 		if seen[f.Path] {
-			return invalid("files: %.80q is there twice", f.Path)
+			return invalid("files: duplicate %.80q", f.Path)
 		}
 		seen[f.Path] = true
 	}
 	for _, f := range files {
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if seen[dir] {
-				return invalid("files: %.80q is a file, and %.80q needs it to be a folder", dir, f.Path)
+				return invalid("files: %.80q is a file, but %.80q needs it as a folder", dir, f.Path)
 			}
 		}
 	}

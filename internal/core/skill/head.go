@@ -26,7 +26,7 @@ var namePattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 // CheckName refuses what no skill is called.
 func CheckName(path, name string) error {
 	if len(name) > 64 || !namePattern.MatchString(name) {
-		return invalid("%s must have 1 to 64 small letters, digits and single hyphens between them", path)
+		return invalid("%s must have 1 to 64 lowercase letters, digits and single hyphens between them", path)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func ParseMain(text []byte) (h Head, body string, err error) {
 	}
 	var f front
 	if err := yaml.NewDecoder(strings.NewReader(matter)).Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return h, "", invalid("%s: the front matter is no YAML of name, description, license, compatibility, allowed-tools and metadata: %.200s", Main, strings.ReplaceAll(err.Error(), "\n", " "))
+		return h, "", invalid("%s: the front matter must be YAML with only name, description, license, compatibility, allowed-tools and metadata: %.200s", Main, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	h = Head{Name: f.Name, Description: strings.TrimSpace(f.Description), License: f.License, Compatibility: f.Compatibility, AllowedTools: f.AllowedTools}
 	for key, value := range f.Metadata {
@@ -109,7 +109,7 @@ func (h *Head) check() error {
 		return err
 	}
 	if _, taken := builtIn[h.Name]; taken {
-		return invalid("%s: name: %s is a skill of this server's own: choose another name", Main, h.Name)
+		return invalid("%s: name: %s is a built-in skill; choose another name", Main, h.Name)
 	}
 	size := 0
 	for key, value := range h.Metadata {

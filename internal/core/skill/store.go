@@ -55,9 +55,9 @@ const (
 func (l Limits) Room(skills int, bytes, size int64, first bool) error {
 	switch {
 	case first && l.Skills > 0 && skills >= l.Skills:
-		return fault.Limit(DimensionSkills, time.Time{}, "this tenant has %d skills, which is the limit; delete some first", skills)
+		return fault.Limit(DimensionSkills, time.Time{}, "this tenant has reached its limit of %d skills; delete some first", skills)
 	case l.Bytes > 0 && bytes+size > l.Bytes:
-		return fault.Limit(DimensionBytes, time.Time{}, "the versions of this tenant's skills have %d bytes of %d: delete some first", bytes, l.Bytes)
+		return fault.Limit(DimensionBytes, time.Time{}, "the versions of this tenant's skills use %d of %d bytes: delete some first", bytes, l.Bytes)
 	}
 	return nil
 }

@@ -13,4 +13,4 @@ type BlobInfo struct {
 }
 
 // ErrBlobShort says that a blob ended before the range that was asked for did.
-var ErrBlobShort = errors.New("the blob is shorter than it should be")
+var ErrBlobShort = errors.New("the blob is shorter than expected")

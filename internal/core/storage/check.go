@@ -35,7 +35,7 @@ func (c *Connection) Check() error {
 	t := &c.Target
 	if c.Kind == Volume {
 		if *t != (Target{}) {
-			return invalid("a volume is kept by the operator: it has no bucket, endpoint or credentials")
+			return invalid("a volume is managed by the operator: omit bucket, endpoint and credentials")
 		}
 		return nil
 	}
@@ -75,7 +75,7 @@ func (c *Connection) foreign() error {
 		{"account_key", t.AccountKey != "", Azure},
 	} {
 		if f.set && f.of != c.Kind {
-			return invalid("%s is of connections of the kind %s; leave it out", f.name, f.of)
+			return invalid("%s applies only to connections of kind %s; omit it", f.name, f.of)
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (t *Target) checkS3() error {
 	case t.Region != "" && !regionName.MatchString(t.Region):
 		return invalid("region must be a region's name such as eu-central-1")
 	case t.Region == "" && t.Endpoint == "":
-		return invalid("region is required where no endpoint is given")
+		return invalid("region is required without an endpoint")
 	case !credential(t.AccessKeyID):
 		return invalid("access_key_id is required, of printable ASCII without spaces")
 	case !credential(t.SecretAccessKey):
@@ -119,7 +119,7 @@ func (t *Target) checkGCS() error {
 	}
 	switch {
 	case t.Endpoint != "":
-		return invalid("endpoint is of s3 and azure; leave it out")
+		return invalid("endpoint applies only to s3 and azure; omit it")
 	case t.ServiceAccount == "" || len(t.ServiceAccount) > maxServiceAccount || json.Unmarshal([]byte(t.ServiceAccount), &key) != nil:
 		return invalid("service_account is required: the JSON of a service account's key file, as a string")
 	case key.Type != "service_account" || key.Email == "" || key.Key == "":

@@ -61,7 +61,7 @@ func checkSegment(field, s string) error {
 	case !utf8.ValidString(s):
 		return invalid("%s must be valid UTF-8", field)
 	case strings.Contains(s, "%"):
-		return invalid("%s must not contain %%: write the path plainly, nothing decodes it", field)
+		return invalid("%s must not contain %%: the path is not decoded", field)
 	case strings.Contains(s, `\`):
 		return invalid(`%s must not contain a backslash: names are separated by /`, field)
 	case strings.TrimFunc(s, unicode.IsSpace) != s:

@@ -31,7 +31,7 @@ func ParseSubPaths(entries []string) ([]SubPath, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(out, func(other SubPath) bool { return other.Slug == p.Slug }) {
-			return nil, invalid("sub_paths must have one entry per connection, and has several for %q", p.Slug)
+			return nil, invalid("sub_paths must have one entry per connection, but has several for %q", p.Slug)
 		}
 		out = append(out, p)
 	}
@@ -52,7 +52,7 @@ func parseSubPath(entry string) (SubPath, error) {
 		return SubPath{}, invalid(form, quote(entry))
 	}
 	if text == "" {
-		return SubPath{}, invalid("sub_paths entry %s names no folder: write one after %s, or leave the entry out to see all that is allowed", quote(entry), Root+"/"+slug+"/")
+		return SubPath{}, invalid("sub_paths entry %s names no folder: add one after %s, or omit the entry to mount everything that is allowed", quote(entry), Root+"/"+slug+"/")
 	}
 	if strings.HasPrefix(text, "/") {
 		return SubPath{}, invalid("sub_paths entry %s must not have two slashes in a row: write one", quote(entry))
@@ -82,7 +82,7 @@ func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
 		}
 		if g.Grant.Prefix != "" {
 			if !g.Grant.Prefix.Within(m.Path) {
-				return nil, fault.New(fault.Forbidden, "the connection %q cannot be mounted: the prefix %q of a grant does not lie within %q, which is all that the level above it allows; an administrator has to change one of them",
+				return nil, fault.New(fault.Forbidden, "the connection %q cannot be mounted: the prefix %q of a grant is outside %q, which the level above allows; ask an administrator to change one of them",
 					c.Slug, g.Grant.Prefix, m.Path)
 			}
 			m.Path = g.Grant.Prefix
@@ -92,10 +92,10 @@ func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
 	for _, s := range sub {
 		m := mounts[s.Slug]
 		if m == nil {
-			return nil, invalid("sub_paths: no connection %q is mounted with this key; %s", s.Slug, mounted(slugs))
+			return nil, invalid("sub_paths: this key does not mount the connection %q; %s", s.Slug, mounted(slugs))
 		}
 		if !s.Path.Within(m.Path) {
-			return nil, invalid("sub_paths: %s/%s/%s lies outside what this key may see of %q: name %s/%s/%s or a folder below it", Root, s.Slug, s.Path, s.Slug, Root, s.Slug, m.Path)
+			return nil, invalid("sub_paths: %s/%s/%s is outside the part of %q that this key may see: use %s/%s/%s or a folder below it", Root, s.Slug, s.Path, s.Slug, Root, s.Slug, m.Path)
 		}
 		m.Path = s.Path
 	}
@@ -130,7 +130,7 @@ func Narrow(mounts, by []Mount) []Mount {
 
 func mounted(slugs []string) string {
 	if len(slugs) == 0 {
-		return "it mounts none, so leave sub_paths out"
+		return "it mounts no connections, so omit sub_paths"
 	}
 	return "name one of " + strings.Join(slices.Sorted(slices.Values(slugs)), ", ")
 }

@@ -77,7 +77,7 @@ func (a *Admin) ChangeConnection(ctx context.Context, tenant, idOrSlug string, c
 	}
 	for _, g := range grants {
 		if g.Prefix != "" && !g.Prefix.Within(c.Prefix) {
-			return storage.Connection{}, fault.New(fault.Conflict, "the grant %s has the prefix %q, which does not lie within %q; remove it first", g.ID, g.Prefix, c.Prefix)
+			return storage.Connection{}, fault.New(fault.Conflict, "the grant %s has the prefix %q, which is outside %q; remove the grant first", g.ID, g.Prefix, c.Prefix)
 		}
 	}
 	if err := a.store.UpdateConnection(ctx, c); err != nil {
@@ -127,11 +127,11 @@ func (a *Admin) Grant(ctx context.Context, tenant, connection string, to GrantTo
 		return storage.Grant{}, err
 	}
 	if g.Prefix != "" && !g.Prefix.Within(c.Prefix) {
-		return storage.Grant{}, invalid("prefix must lie within the connection's own, %q: like that it counts from the connection's root", c.Prefix)
+		return storage.Grant{}, invalid("prefix must be inside the connection's prefix, %q: both start at the connection's root", c.Prefix)
 	}
 	switch {
 	case (to.Environment == "") == (to.Key == ""):
-		return storage.Grant{}, invalid("name either the environment or the key that mounts the connection")
+		return storage.Grant{}, invalid("pass either the environment or the key that mounts the connection")
 	case to.Environment != "":
 		e, err := a.store.Environment(ctx, c.Tenant, to.Environment)
 		if err != nil {
@@ -144,7 +144,7 @@ func (a *Admin) Grant(ctx context.Context, tenant, connection string, to GrantTo
 			return storage.Grant{}, missing(err, "key: not found in this tenant")
 		}
 		if k.Environment == "" || k.RevokedAt != nil {
-			return storage.Grant{}, invalid("key: it runs no code, because it is revoked or has no environment")
+			return storage.Grant{}, invalid("key: it cannot run code, because it was revoked or has no environment")
 		}
 		g.Key = k.ID
 	}

@@ -75,7 +75,7 @@ func (a *Admin) CreateOwnEnvironment(ctx context.Context, actor, tenant, name st
 		return Environment{}, err
 	}
 	if len(all) >= MaxOwnEnvironments {
-		return Environment{}, fault.Limit("environments", time.Time{}, "this tenant has %d environments, which is the limit; delete some first", len(all))
+		return Environment{}, fault.Limit("environments", time.Time{}, "this tenant has reached its limit of %d environments; delete some first", len(all))
 	}
 	return a.CreateEnvironment(ctx, actor, tenant, name, c)
 }
@@ -164,7 +164,7 @@ func (a *Admin) templateImage(template string) (string, error) {
 	if template == "" {
 		return a.cfg.Image, nil
 	}
-	return "", invalid("base_template: this server has no template %.100q; it has %s", template, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+	return "", invalid("base_template: unknown template %.100q; this server has %s", template, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
 // changeEnvironment makes the change. What c leaves as it is, is not looked at
@@ -268,11 +268,11 @@ func checkLimits(l runtime.Limits) error {
 	case l.Memory > MaxPlanMemory:
 		return invalid("limits.memory must be at most %d bytes", int64(MaxPlanMemory))
 	case l.Root > l.Memory || l.Tmp > l.Memory || l.Shm > l.Memory:
-		return invalid("limits: root_size, tmp_size and shm_size live in memory and must stay below it")
+		return invalid("limits: root_size, tmp_size and shm_size are stored in memory and together must stay below it")
 	case l.Processes > MaxProcesses:
 		return invalid("limits.processes must be at most %d", MaxProcesses)
 	case l.OpenFiles > MaxOpenFiles:
-		return invalid("limits.open_files must be at most %d", MaxOpenFiles)
+		return invalid("limits.open_files must have at most %d entries", MaxOpenFiles)
 	case l.Inodes > MaxInodes:
 		return invalid("limits.inodes must be at most %d", MaxInodes)
 	}

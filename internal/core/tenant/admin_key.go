@@ -157,7 +157,7 @@ func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) er
 		k.ExpiresAt = nil
 		if at := c.ExpiresAt.UTC().Truncate(time.Microsecond); !at.IsZero() {
 			if at.Year() < 2000 || at.Year() > 9999 {
-				return invalid("expires_at must be a time of this era")
+				return invalid("expires_at is out of range")
 			}
 			k.ExpiresAt = &at
 		}
@@ -193,9 +193,9 @@ func checkScopes(t Tenant, k *Key, scopes []Scope) error {
 		}
 		switch {
 		case s == ScopeAdmin && t.Name != Operator:
-			return invalid("scopes: %s is for keys of the tenant %s alone, because it reaches every tenant", ScopeAdmin, Operator)
+			return invalid("scopes: only keys of the tenant %[2]s can have %[1]s, because it reaches every tenant", ScopeAdmin, Operator)
 		case s != ScopeAdmin && k.Environment == "":
-			return invalid("environment is required: a key without one has the scope %s alone", ScopeAdmin)
+			return invalid("environment is required: a key without one can have only the scope %s", ScopeAdmin)
 		}
 	}
 	return nil

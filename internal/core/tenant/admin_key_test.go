@@ -31,8 +31,8 @@ func TestKeyBounds(t *testing.T) {
 		says              string
 	}{
 		{"no environment", "", tenant.KeyChange{}, "environment is required"},
-		{"unknown environment", "nope", tenant.KeyChange{}, "environment not found"},
-		{"another tenant's environment", foreign.ID, tenant.KeyChange{}, "environment not found"},
+		{"unknown environment", "nope", tenant.KeyChange{}, "environment: not found in this tenant"},
+		{"another tenant's environment", foreign.ID, tenant.KeyChange{}, "environment: not found in this tenant"},
 		{"no scope", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{}}, "scopes"},
 		{"unknown scope", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{"root"}}, "scopes must be one of"},
 		{"administers", "e", tenant.KeyChange{Scopes: &[]tenant.Scope{"admin"}}, "operator"},
@@ -171,7 +171,7 @@ func TestEnvironmentBounds(t *testing.T) {
 		{"too long", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": strings.Repeat("a", 4097)}}}, "4096"},
 		{"a short secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": "1234567"}}}, "at least 8"},
 		{"a blank secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": "   1234567   "}}}, "at least 8"},
-		{"both", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}}}, "can be one of them"},
+		{"both", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}}}, "in both env_vars and secrets"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := w.ChangeEnvironment(ctx, "acme", "e", c.change)

@@ -46,9 +46,9 @@ func (a *Admin) changePackages(ctx context.Context, t Tenant, e *Environment, re
 	case e.Packages.Empty():
 		return nil
 	case !t.NetworkEnabled:
-		return fault.New(fault.Forbidden, "packages: the policy of this tenant allows no network, which installing takes: leave packages out, or have the operator allow it (atoll tenant set %s --network)", t.Name)
+		return fault.New(fault.Forbidden, "packages: installing needs a network, which this tenant's policy does not allow: omit packages, or ask the operator to allow it (atoll tenant set %s --network)", t.Name)
 	case a.cfg.Packages == nil:
-		return invalid("packages: this server installs none; leave them out")
+		return invalid("packages: this server does not install packages; omit them")
 	}
 	if err := a.cfg.Packages.Check(e.Image, &e.Packages); err != nil {
 		return invalid("packages.%s", err)

@@ -118,39 +118,39 @@ func (p Plan) policy() [][2]string {
 }
 
 func builtIn(name string) error {
-	return fault.New(fault.Conflict, "the plan %s is built in: it can be neither changed nor removed", name)
+	return fault.New(fault.Conflict, "the plan %s is built in and cannot be changed or removed", name)
 }
 
 func (p Plan) check() error {
 	switch {
 	case !(p.MaxCPU >= 0 && p.MaxCPU <= MaxPlanCPU):
-		return invalid("max_cpu must be 0, for no bound, to %d cores", MaxPlanCPU)
+		return invalid("max_cpu must be between 0, for no limit, and %d cores", MaxPlanCPU)
 	case p.MaxMemory < 0 || p.MaxMemory > MaxPlanMemory:
-		return invalid("max_memory must be 0, for no bound, to %d bytes", int64(MaxPlanMemory))
+		return invalid("max_memory must be between 0, for no limit, and %d bytes", int64(MaxPlanMemory))
 	case p.Concurrency < 0 || p.Concurrency > MaxPlanConcurrency:
-		return invalid("concurrency must be 0, for no bound, to %d", MaxPlanConcurrency)
+		return invalid("concurrency must be between 0, for no limit, and %d", MaxPlanConcurrency)
 	case p.MaxTimeout < 0 || p.MaxTimeout > MaxPlanTimeout:
-		return invalid("max_timeout must be 0, for the server's own bound, to %d seconds", int64(MaxPlanTimeout/time.Second))
+		return invalid("max_timeout must be between 0, for the server's limit, and %d seconds", int64(MaxPlanTimeout/time.Second))
 	case p.MaxOutput < MinPlanOutput || p.MaxOutput > MaxPlanOutput:
 		return invalid("max_output must be %d to %d bytes", MinPlanOutput, int64(MaxPlanOutput))
 	case p.MaxThreads < 0 || p.MaxThreads > MaxPlanThreads:
-		return invalid("max_threads must be 0, for no bound, to %d", MaxPlanThreads)
+		return invalid("max_threads must be between 0, for no limit, and %d", MaxPlanThreads)
 	case p.MaxThreadSize < 0 || p.MaxThreadSize > MaxPlanThreadSize:
-		return invalid("max_thread_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+		return invalid("max_thread_size must be between 0, for no limit, and %d bytes", int64(MaxPlanThreadSize))
 	case p.MaxOutputs < 0 || p.MaxOutputs > MaxPlanThreadSize:
-		return invalid("max_outputs must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+		return invalid("max_outputs must be between 0, for no limit, and %d bytes", int64(MaxPlanThreadSize))
 	case p.MaxSandboxes < 0 || p.MaxSandboxes > MaxPlanSandboxes:
-		return invalid("max_sandboxes must be 0, for no bound, to %d", MaxPlanSandboxes)
+		return invalid("max_sandboxes must be between 0, for no limit, and %d", MaxPlanSandboxes)
 	case p.MaxSandboxMemory < 0 || p.MaxSandboxMemory > MaxPlanMemory:
-		return invalid("max_sandbox_memory must be 0, for no bound, to %d bytes", int64(MaxPlanMemory))
+		return invalid("max_sandbox_memory must be between 0, for no limit, and %d bytes", int64(MaxPlanMemory))
 	case p.MaxSandboxDisk < 0 || p.MaxSandboxDisk > MaxPlanThreadSize:
-		return invalid("max_sandbox_disk must be 0, for the server's own bound, to %d bytes", int64(MaxPlanThreadSize))
+		return invalid("max_sandbox_disk must be between 0, for the server's limit, and %d bytes", int64(MaxPlanThreadSize))
 	case p.MaxSandboxLife < 0 || p.MaxSandboxLife > MaxPlanLife:
-		return invalid("max_sandbox_life must be 0, for no bound, to %d seconds", int64(MaxPlanLife/time.Second))
+		return invalid("max_sandbox_life must be between 0, for no limit, and %d seconds", int64(MaxPlanLife/time.Second))
 	case p.MaxSnapshots < 0 || p.MaxSnapshots > MaxPlanSandboxes:
-		return invalid("max_snapshots must be 0, for no bound, to %d", MaxPlanSandboxes)
+		return invalid("max_snapshots must be between 0, for no limit, and %d", MaxPlanSandboxes)
 	case p.MaxSnapshotSize < 0 || p.MaxSnapshotSize > MaxPlanThreadSize:
-		return invalid("max_snapshot_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+		return invalid("max_snapshot_size must be between 0, for no limit, and %d bytes", int64(MaxPlanThreadSize))
 	}
 	return p.checkRates()
 }
@@ -161,7 +161,7 @@ func (p Plan) checkRates() error {
 		value int64
 	}{{"max_request_rate", p.MaxRequestRate}, {"max_key_request_rate", p.MaxKeyRequestRate}} {
 		if r.value < 0 || r.value > MaxPlanRequestRate {
-			return invalid("%s must be 0, for no bound, to %d requests a second", r.name, MaxPlanRequestRate)
+			return invalid("%s must be between 0, for no limit, and %d requests per second", r.name, MaxPlanRequestRate)
 		}
 	}
 	for _, r := range []struct {
@@ -173,7 +173,7 @@ func (p Plan) checkRates() error {
 		{"max_token_rate", p.MaxTokenRate, MaxPlanTokenRate, "tokens"}, {"max_key_token_rate", p.MaxKeyTokenRate, MaxPlanTokenRate, "tokens"},
 	} {
 		if r.value < 0 || r.value > r.most {
-			return invalid("%s must be 0, for no bound, to %d %s a minute", r.name, r.most, r.what)
+			return invalid("%s must be between 0, for no limit, and %d %s per minute", r.name, r.most, r.what)
 		}
 	}
 	for _, r := range []struct {
@@ -181,7 +181,7 @@ func (p Plan) checkRates() error {
 		value int64
 	}{{"max_upload_rate", p.MaxUploadRate}, {"max_key_upload_rate", p.MaxKeyUploadRate}} {
 		if r.value != 0 && (r.value < MinPlanUploadRate || r.value > MaxPlanUploadRate) {
-			return invalid("%s must be 0, for no bound, or %d to %d bytes a second", r.name, MinPlanUploadRate, int64(MaxPlanUploadRate))
+			return invalid("%s must be 0, for no limit, or between %d and %d bytes per second", r.name, MinPlanUploadRate, int64(MaxPlanUploadRate))
 		}
 	}
 	return nil

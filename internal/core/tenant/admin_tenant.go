@@ -185,10 +185,10 @@ func (a *Admin) checkTenant(ctx context.Context, id ID, c TenantChange) error {
 		}
 	}
 	if n := c.MonthlyCredits; n != nil && !(*n >= 0 && *n <= MaxCredits) { // no comparison holds of NaN
-		return invalid("monthly_credits must be 0, for no budget, to %.0f", MaxCredits)
+		return invalid("monthly_credits must be between 0, for no budget, and %.0f", MaxCredits)
 	}
 	if n := c.MonthlyCost; n != nil && !(*n >= 0 && *n <= MaxCost) {
-		return invalid("monthly_cost must be 0, for no budget, to %.0f US dollars", MaxCost)
+		return invalid("monthly_cost must be between 0, for no budget, and %.0f US dollars", MaxCost)
 	}
 	if n := c.AuditDays; n != nil && (*n < 1 || *n > MaxAuditDays) {
 		return invalid("audit_days must be 1 to %d", MaxAuditDays)
@@ -215,7 +215,7 @@ func (a *Admin) checkTenant(ctx context.Context, id ID, c TenantChange) error {
 
 func checkCap(name string, n *int64) error {
 	if n != nil && (*n < 0 || *n > MaxCap) {
-		return invalid("caps.%s must be 0, which stops every call, to %d", name, MaxCap)
+		return invalid("caps.%s must be between 0, which stops every call, and %d", name, MaxCap)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (c VariablesChange) apply(plain, secret *map[string]string, bound *map[stri
 	}
 	for name, value := range c.Secrets {
 		if _, both := c.Env[name]; both {
-			return invalid("%q is among env_vars and secrets; it can be one of them", name)
+			return invalid("%q is in both env_vars and secrets; remove it from one of them", name)
 		}
 		delete(env, name)
 		secrets[name] = value
@@ -48,7 +48,7 @@ func (c VariablesChange) apply(plain, secret *map[string]string, bound *map[stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
 		if utf8.RuneCountInString(strings.TrimSpace(c.Secrets[name])) < MinSecret {
-			return invalid("the secret %q must have at least %d characters: a shorter one cannot be told from ordinary output", name, MinSecret)
+			return invalid("the secret %q must have at least %d characters: a shorter one could match ordinary output", name, MinSecret)
 		}
 	}
 	if err := redact.Validate(slices.Collect(maps.Values(secrets))); err != nil {

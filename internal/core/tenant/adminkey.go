@@ -75,7 +75,7 @@ func createAdminKey(ctx context.Context, store Store, operator ID, name, actor s
 	if keep != nil {
 		var err error
 		if discard, err = keep(key); err != nil {
-			return Key{}, "", fmt.Errorf("keep the new admin key: %w", err)
+			return Key{}, "", fmt.Errorf("store the new admin key: %w", err)
 		}
 	}
 	made := PolicyEvent{Tenant: operator, Actor: actor, Field: "key/" + name, New: string(ScopeAdmin), CreatedAt: k.CreatedAt}

@@ -102,7 +102,7 @@ func (a *Authority) Enter(ctx context.Context, p *Principal, idOrName string) er
 }
 
 var (
-	errEntry = fault.New(fault.Forbidden, "this key works in its own environment: to choose another one it needs the scope environments")
+	errEntry = fault.New(fault.Forbidden, "this key is limited to its environment; to use another one, it needs the scope environments")
 	// ErrNoEnvironment says that a tenant has no such environment.
 	ErrNoEnvironment = fault.New(fault.NotFound, "environment not found")
 )
@@ -164,13 +164,13 @@ func (a *Authority) authenticate(ctx context.Context, hash [32]byte, find func(c
 		a.mu.Unlock()
 		return Principal{}, errUnauthorized
 	default:
-		return Principal{}, fault.Wrap(fault.Unavailable, err, "API keys cannot be checked at the moment; nothing was done, retry after a moment")
+		return Principal{}, fault.Wrap(fault.Unavailable, err, "API keys cannot be checked right now; nothing was done. Retry in a few seconds")
 	}
 }
 
 var (
 	errUnauthorized = fault.New(fault.Unauthorized, "invalid API key")
-	errToken        = fault.New(fault.Unauthorized, "this API takes no tokens: send an API key, "+KeyPrefix+"…")
+	errToken        = fault.New(fault.Unauthorized, "this API does not accept tokens: send an API key, "+KeyPrefix+"…")
 )
 
 // put adds to a bounded map. When it is full some other entry goes: whose it

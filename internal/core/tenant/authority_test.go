@@ -325,7 +325,7 @@ func TestKeyVariablesWin(t *testing.T) {
 	}
 	for name, c := range map[string]tenant.VariablesChange{
 		"reserved": {Env: map[string]string{"PATH": "/"}}, "uppercase": {Env: map[string]string{"a": "1"}},
-		"at least 8": {Secrets: map[string]string{"A": "short"}}, "can be one of them": {Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}},
+		"at least 8": {Secrets: map[string]string{"A": "short"}}, "in both env_vars and secrets": {Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}},
 	} {
 		_, err := w.ChangeKey(ctx, "acme", "k", tenant.KeyChange{Variables: c})
 		refused(t, err, fault.Invalid, name)

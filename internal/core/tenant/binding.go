@@ -36,7 +36,7 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		list := hosts[name]
 		if _, is := secrets[name]; !is {
-			return nil, invalid("secret_hosts: there is no secret %q; set it in secrets as well", name)
+			return nil, invalid("secret_hosts: secret %q not found; set it in secrets as well", name)
 		}
 		if len(list) == 0 {
 			delete(out, name)
@@ -55,7 +55,7 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 	maps.DeleteFunc(out, func(name string, _ Binding) bool { _, is := secrets[name]; return !is })
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if !sendable.MatchString(secrets[name]) {
-			return nil, invalid("the secret %q is bound to hosts, so it must be printable ASCII in one line, without spaces around it: it is sent in headers", name)
+			return nil, invalid("the secret %q is bound to hosts and sent in headers, so it must be one line of printable ASCII without surrounding spaces", name)
 		}
 	}
 	if len(out) == 0 {

@@ -92,16 +92,16 @@ func TestBindingsExplain(t *testing.T) {
 	}})
 	w.must(err)
 	for says, c := range map[string]tenant.VariablesChange{
-		`no secret "PLAIN"`:      bindTo("PLAIN", "a.test"),
-		`no secret "NONE"`:       bindTo("NONE", "a.test"),
-		"to any host":            bindTo("S", "*"),
-		"without scheme":         bindTo("S", "https://a.test"),
-		"certificates are for":   bindTo("S", "10.0.0.1"),
-		"can be bound to 32":     bindTo("S", slices.Repeat([]string{"a.test"}, 33)...),
-		`"LINES" is bound`:       bindTo("LINES", "a.test"),
-		`"ACCENTS" is bound`:     bindTo("ACCENTS", "a.test"),
-		`no secret "S"; set it`:  {Unset: []string{"S"}, Hosts: map[string][]string{"S": {"a.test"}}},
-		`"S" is bound to hosts,`: {Secrets: map[string]string{"S": " 12345678"}, Hosts: map[string][]string{"S": {"a.test"}}},
+		`secret "PLAIN" not found`:  bindTo("PLAIN", "a.test"),
+		`secret "NONE" not found`:   bindTo("NONE", "a.test"),
+		"to any host":               bindTo("S", "*"),
+		"without scheme":            bindTo("S", "https://a.test"),
+		"certificates are for":      bindTo("S", "10.0.0.1"),
+		"can be bound to 32":        bindTo("S", slices.Repeat([]string{"a.test"}, 33)...),
+		`"LINES" is bound`:          bindTo("LINES", "a.test"),
+		`"ACCENTS" is bound`:        bindTo("ACCENTS", "a.test"),
+		`secret "S" not found; set`: {Unset: []string{"S"}, Hosts: map[string][]string{"S": {"a.test"}}},
+		`"S" is bound to hosts and`: {Secrets: map[string]string{"S": " 12345678"}, Hosts: map[string][]string{"S": {"a.test"}}},
 	} {
 		_, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: c})
 		refused(t, err, fault.Invalid, says)

@@ -27,16 +27,16 @@ func (a *Admin) changeIsolation(ctx context.Context, t Tenant, e *Environment, c
 		case err != nil:
 			return err
 		case !plan.KeyIsolation:
-			return fault.New(fault.Forbidden, "isolation \"key\" requires a plan that allows it, and the plan %s does not: leave isolation at \"run\"", t.Plan)
+			return fault.New(fault.Forbidden, "isolation \"key\" is not part of the plan %s: use isolation \"run\"", t.Plan)
 		case !t.KeyIsolationEnabled:
-			return fault.New(fault.Forbidden, "the policy of this tenant does not allow isolation \"key\": leave it at \"run\", or have the operator allow it (atoll tenant set %s --key-isolation)", t.Name)
+			return fault.New(fault.Forbidden, "this tenant's policy does not allow isolation \"key\": use \"run\", or ask the operator to allow it (atoll tenant set %s --key-isolation)", t.Name)
 		}
 	}
 	switch p := e.Permissions; {
 	case !p.Network.Blocked():
-		return invalid("isolation \"key\" is for programs without a network: set permissions.network.enabled to false, or isolation to \"run\"")
+		return invalid("isolation \"key\" works only without a network: set permissions.network.enabled to false, or isolation to \"run\"")
 	case p.Restricts():
-		return invalid("isolation \"key\" knows no rules for files and processes: take them out of permissions, or set isolation to \"run\"")
+		return invalid("isolation \"key\" does not support rules for files and processes: remove them from permissions, or set isolation to \"run\"")
 	}
 	return nil
 }

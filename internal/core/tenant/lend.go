@@ -22,7 +22,7 @@ func Bind(name, value string, b Binding) (Binding, error) {
 		return b, invalid("auth.secret_name: %s", strings.TrimPrefix(why, "env_vars "))
 	}
 	if n := utf8.RuneCountInString(value); n < MinSecret || n > execution.MaxEnvValue || !sendable.MatchString(value) {
-		return b, invalid("auth.secret_value must be printable ASCII in one line of %d to %d characters, without spaces around it: it is sent in headers", MinSecret, execution.MaxEnvValue)
+		return b, invalid("auth.secret_value is sent in headers, so it must be one line of %d to %d printable ASCII characters without surrounding spaces", MinSecret, execution.MaxEnvValue)
 	}
 	if why := checkHosts(b.Hosts); why != "" {
 		return b, invalid("auth.hosts %s", why)
@@ -61,7 +61,7 @@ func (p *Principal) Lend(loans []Loan) error {
 		err = redact.Validate(p.Secrets())
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return fault.New(fault.Invalid, "the variables of the environment and the key with the secrets of the session's vaults: %s", f.Msg)
+		return fault.New(fault.Invalid, "the variables of the environment and the key, together with the secrets of the session's vaults: %s", f.Msg)
 	}
 	return err
 }

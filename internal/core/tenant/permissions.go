@@ -83,7 +83,7 @@ func (c PermissionsChange) network(p *runtime.NetworkPolicy) error {
 	}
 	switch {
 	case c.Network != nil && !*c.Network && opened:
-		return invalid("permissions: network.enabled is false beside what the network may reach; leave one of them out")
+		return invalid("permissions: network.enabled is false, but the network has other settings; remove one of them")
 	case c.Network != nil && !*c.Network:
 		*p = runtime.NetworkPolicy{Mode: runtime.NetworkBlocked}
 	case p.Blocked() && (c.Network != nil || opened):
@@ -98,12 +98,12 @@ func (c PermissionsChange) network(p *runtime.NetworkPolicy) error {
 	switch {
 	case p.Blocked():
 		if len(p.AllowedHosts) > 0 || len(p.AllowedCIDRs) > 0 || len(p.BlockedPorts) > 0 {
-			return invalid("permissions: network.enabled is false, so there is nothing to allow or block in it")
+			return invalid("permissions: network.enabled is false, so no host can be allowed or blocked")
 		}
 		p.Mode = runtime.NetworkBlocked
 	case c.AnyAddress != nil && *c.AnyAddress:
 		if c.AllowedHosts != nil || c.AllowedCIDRs != nil {
-			return invalid("permissions: network.unrestricted allows every host and address; leave allowed_hosts and allowed_cidrs out")
+			return invalid("permissions: network.unrestricted allows every host and address; omit allowed_hosts and allowed_cidrs")
 		}
 		p.Mode, p.AllowedHosts, p.AllowedCIDRs = runtime.NetworkUnrestricted, nil, nil
 	case p.Mode == runtime.NetworkUnrestricted && (c.AnyAddress != nil || c.AllowedHosts != nil || c.AllowedCIDRs != nil):
@@ -126,12 +126,12 @@ func setList[T any](field *[]T, value *[]T) {
 // runs programs as root, against the tenant's policy.
 func (t *Tenant) allows(e *Environment, named bool) error {
 	if named && e.Permissions.Process.Root && !t.RootEnabled {
-		return fault.New(fault.Forbidden, "the policy of this tenant does not let programs run as root in their sandbox: send \"permissions\": {\"process\": {\"root\": false}}, or have the operator allow it (atoll tenant set %s --root)", t.Name)
+		return fault.New(fault.Forbidden, "this tenant's policy does not let programs run as root in their sandbox: send \"permissions\": {\"process\": {\"root\": false}}, or ask the operator to allow it (atoll tenant set %s --root)", t.Name)
 	}
 	if t.NetworkEnabled || e.Permissions.Network.Blocked() {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the policy of this tenant allows no network: send \"permissions\": {\"network\": {\"enabled\": false}}, or have the operator allow it (atoll tenant set %s --network)", t.Name)
+	return fault.New(fault.Forbidden, "this tenant's policy allows no network: send \"permissions\": {\"network\": {\"enabled\": false}}, or ask the operator to allow it (atoll tenant set %s --network)", t.Name)
 }
 
 // Permitted is what of an environment's permissions the tenant's policy allows now.

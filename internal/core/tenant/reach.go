@@ -34,12 +34,12 @@ func (p *Principal) Fetches(u *url.URL) error {
 func (p *Principal) Asks(server string) error {
 	u, err := url.Parse(server)
 	if err != nil {
-		return fault.New(fault.Invalid, "it is no URL")
+		return fault.New(fault.Invalid, "it is not a URL")
 	}
 	if !p.says() || p.Environment.AllowMCP || p.network().Reaches(u.Hostname(), port(u)) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the network of environment %s does not allow the MCP server at %s: name the host in allowed_hosts, or set allow_mcp_servers", p.Environment.Name, u.Host)
+	return fault.New(fault.Forbidden, "the network of environment %s does not allow the MCP server at %s: add the host to allowed_hosts, or set allow_mcp_servers", p.Environment.Name, u.Host)
 }
 
 // Starts refuses to start an MCP server in a sandbox where p's environment does not allow any.
@@ -57,7 +57,7 @@ func (p *Principal) Searches() error {
 	if n := p.network(); !p.says() || n.Any() {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the network of the environment does not allow every host, so nothing is searched")
+	return fault.New(fault.Forbidden, "the environment's network does not allow every host, so web search is off")
 }
 
 func port(u *url.URL) uint16 {

@@ -82,7 +82,7 @@ func (p *Principal) MayDefineOutcome(check bool) error {
 	case !slices.Contains(p.Token.Rights, RightOutcomes):
 		return fault.New(fault.Forbidden, "this token cannot define outcomes; create it with the right %q, or send the event with an API key", RightOutcomes)
 	case check:
-		return fault.New(fault.Forbidden, "check starts a command, and no token may define one; define the outcome with an API key, or with a rubric alone")
+		return fault.New(fault.Forbidden, "check runs a command, which a token must not define; define the outcome with an API key, or only with a rubric")
 	}
 	return nil
 }
@@ -157,21 +157,21 @@ const maxOrigin = 300
 func CheckOrigin(text string) error {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme != "http" && scheme != "https" {
-		return invalid("%q is no web origin: write it as https://app.example.com", clip(text))
+		return invalid("%q is not a web origin: write it like https://app.example.com", clip(text))
 	}
 	host, port := rest, ""
 	if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.HasSuffix(rest, "]") {
 		host, port = rest[:i], rest[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
-			return invalid("%q is no web origin: its port must be a number from 1 to 65535", clip(text))
+			return invalid("%q is not a web origin: its port must be a number from 1 to 65535", clip(text))
 		}
 	}
 	switch {
 	case len(text) > maxOrigin || !originHost(host):
-		return invalid("%q is no web origin: after the scheme comes a host in lower case, as browsers send it, and no path", clip(text))
+		return invalid("%q is not a web origin: it must be a scheme and a lowercase host, as browsers send it, without a path", clip(text))
 	case scheme == "http" && port == "80", scheme == "https" && port == "443":
-		return invalid("%q: leave out the port, as browsers do where it is the scheme's own", clip(text))
+		return invalid("%q: omit the port, because browsers omit the scheme's default port", clip(text))
 	}
 	return nil
 }
@@ -208,15 +208,15 @@ const (
 
 // Spent is the refusal of a token that has used up its MaxCost.
 func Spent(used, most usage.Money) error {
-	return fault.Limit(DimensionTokenCost, time.Time{}, "the token is used up: %s of its max_cost of %s US dollars. Have another one made.", used, most)
+	return fault.Limit(DimensionTokenCost, time.Time{}, "the token is used up: %s of its max_cost of %s US dollars. Request a new token.", used, most)
 }
 
 // Reserved is the refusal of a token whose max_cost is held by answers under way.
 func Reserved(left, most usage.Money) error {
-	return fault.Limit(DimensionTokenCost, time.Time{}, "answers under way have reserved the rest of the token's max_cost: %s of %s US dollars are left. Wait until they end, or create a token with a higher max_cost.", left, most)
+	return fault.Limit(DimensionTokenCost, time.Time{}, "answers in progress have reserved the remaining max_cost of this token: %s of %s US dollars are left. Wait until they end, or create a token with a higher max_cost.", left, most)
 }
 
 // Executed is the refusal of a token that has used up its MaxExecutions.
 func Executed(most int64) error {
-	return fault.Limit(DimensionTokenExecutions, time.Time{}, "the token is used up: it was for %d executions (max_executions). Have another one made.", most)
+	return fault.Limit(DimensionTokenExecutions, time.Time{}, "the token is used up: it allowed %d executions (max_executions). Request a new token.", most)
 }

@@ -60,7 +60,7 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 	case life < time.Second || life > MaxTokenLife:
 		return Token{}, "", invalid("expires_in must be between 1 and %d seconds", int(MaxTokenLife.Seconds()))
 	case len(t.Scopes) == 0:
-		return Token{}, "", fault.New(fault.Forbidden, "this key has no scope that a token can have: %s", list(TokenScopes))
+		return Token{}, "", fault.New(fault.Forbidden, "this key has none of the scopes that a token can have: %s", list(TokenScopes))
 	case len(t.Origins) > MaxOrigins:
 		return Token{}, "", invalid("origins must name at most %d origins", MaxOrigins)
 	case t.MaxCost < 0 || t.MaxExecutions < 0:
@@ -74,7 +74,7 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 	for _, s := range t.Scopes {
 		switch {
 		case !slices.Contains(TokenScopes, s):
-			return Token{}, "", invalid("scopes: a token can have %s, and not %s", list(TokenScopes), s)
+			return Token{}, "", invalid("scopes: a token can have %s, but not %s", list(TokenScopes), s)
 		case !p.May(s):
 			return Token{}, "", fault.New(fault.Forbidden, "scopes: this key lacks the scope %q, so its tokens cannot have it", s)
 		}
@@ -94,7 +94,7 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 	return made, text, err
 }
 
-var errTokenOfToken = fault.New(fault.Forbidden, "a token cannot make, list or end tokens: use the API key")
+var errTokenOfToken = fault.New(fault.Forbidden, "a token cannot create, list or revoke tokens: use the API key")
 
 // List returns the living tokens of the caller's key, the newest first.
 func (a *Tokens) List(ctx context.Context, p *Principal, cursor string, limit int) (page []Token, next string, err error) {

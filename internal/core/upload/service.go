@@ -78,7 +78,7 @@ func (s *Service) discard(ctx context.Context, f *File, first func(context.Conte
 		err = s.forget(ctx, f)
 	}
 	if err != nil {
-		s.Log.WarnContext(ctx, "a file that is deleted stays until it is swept", "file_id", string(f.ID), "error", err)
+		s.Log.WarnContext(ctx, "cannot delete the data of a deleted file yet; the next sweep retries", "file_id", string(f.ID), "error", err)
 	}
 }
 

@@ -88,9 +88,9 @@ const (
 func (l Limits) Room(files int, bytes, size int64) error {
 	switch {
 	case l.Files > 0 && files >= l.Files:
-		return fault.Limit(DimensionFiles, time.Time{}, "this tenant has %d files, which is the limit; delete some first", files)
+		return fault.Limit(DimensionFiles, time.Time{}, "this tenant has reached its limit of %d files; delete some first", files)
 	case l.Bytes > 0 && bytes+size > l.Bytes:
-		return fault.Limit(DimensionBytes, time.Time{}, "the files of this tenant have %d bytes of %d, and this one does not fit: delete some first", bytes, l.Bytes)
+		return fault.Limit(DimensionBytes, time.Time{}, "the files of this tenant use %d of %d bytes, and this one does not fit: delete some first", bytes, l.Bytes)
 	}
 	return nil
 }

@@ -52,9 +52,9 @@ const DimensionCost = "monthly_cost"
 // left than what comes next costs. The budget starts anew at resets.
 func OverBudget(used, next Money, budget float64, resets time.Time) error {
 	if used < MoneyOf(budget) {
-		return fault.Limit(DimensionCost, resets, "monthly budget too small for what comes next, which costs %s US dollars (%s of %s used); it starts anew at %s. Have it raised, or wait until then.",
+		return fault.Limit(DimensionCost, resets, "monthly budget too small for the next step, which costs %s US dollars (%s of %s used); it resets at %s. Ask the operator to raise it, or wait until then.",
 			next, used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
 	}
-	return fault.Limit(DimensionCost, resets, "monthly budget used up (%s of %s US dollars); it starts anew at %s. Have it raised, or wait until then.",
+	return fault.Limit(DimensionCost, resets, "monthly budget used up (%s of %s US dollars); it resets at %s. Ask the operator to raise it, or wait until then.",
 		used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
 }

@@ -101,7 +101,7 @@ func (r *Refresh) check(s *Secret) error {
 	switch r.EndpointAuth {
 	case AuthNone:
 		if s.ClientSecret != "" {
-			return invalid("%s.token_endpoint_auth has no client_secret with the type none", path)
+			return invalid("%s.token_endpoint_auth.client_secret must be omitted with the type none", path)
 		}
 		return nil
 	case AuthBasic, AuthPost:
@@ -138,7 +138,7 @@ func CheckURL(path, text string) error {
 func ServerIdentity(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return "", invalid("it is no URL of a server")
+		return "", invalid("it is not the URL of a server")
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if port := u.Port(); port != "" && (scheme != "https" || port != "443") && (scheme != "http" || port != "80") {

@@ -69,7 +69,7 @@ const (
 // Room refuses another vault of a tenant that has so many.
 func Room(has, most int) error {
 	if most > 0 && has >= most {
-		return fault.Limit(DimensionVaults, time.Time{}, "this tenant has %d vaults, which is the limit; delete some first", has)
+		return fault.Limit(DimensionVaults, time.Time{}, "this tenant has reached its limit of %d vaults; delete some first", has)
 	}
 	return nil
 }
@@ -78,9 +78,9 @@ func Room(has, most int) error {
 func RoomFor(all, used int) error {
 	switch {
 	case used >= MaxCredentials:
-		return fault.Limit(DimensionCredentials, time.Time{}, "this vault has %d credentials in use, which is the limit; archive or delete some first", used)
+		return fault.Limit(DimensionCredentials, time.Time{}, "this vault has reached its limit of %d active credentials; archive or delete some first", used)
 	case all >= MaxAll:
-		return fault.Limit(DimensionCredentials, time.Time{}, "this vault has %d credentials with those that are archived, which is the limit; delete some first", all)
+		return fault.Limit(DimensionCredentials, time.Time{}, "this vault has reached its limit of %d credentials, including archived ones; delete some first", all)
 	}
 	return nil
 }

@@ -85,15 +85,15 @@ func TestCheck(t *testing.T) {
 	check("auth.hosts has")(host("A", token, "10.0.0.1"))
 	check("auth.hosts has")(host("A", token, "https://h"))
 	for want, change := range map[string]func(*vault.Credential, *vault.Secret){
-		"auth.access_token":                   func(_ *vault.Credential, s *vault.Secret) { s.Value = "" },
-		"auth.expires_at":                     func(c *vault.Credential, _ *vault.Secret) { c.Auth.ExpiresAt = time.Now().Add(-time.Second) },
-		"auth.refresh.token_endpoint must":    func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.Endpoint = "file:///x" },
-		"auth.refresh.client_id":              func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.ClientID = "" },
-		"auth.refresh.scope":                  func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.Scope = "a\nb" },
-		"auth.refresh.refresh_token":          func(_ *vault.Credential, s *vault.Secret) { s.RefreshToken = "" },
-		"token_endpoint_auth.client_secret":   func(_ *vault.Credential, s *vault.Secret) { s.ClientSecret = "" },
-		"token_endpoint_auth has no client_s": func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.EndpointAuth = vault.AuthNone },
-		"token_endpoint_auth.type must be":    func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.EndpointAuth = "x" },
+		"auth.access_token":                 func(_ *vault.Credential, s *vault.Secret) { s.Value = "" },
+		"auth.expires_at":                   func(c *vault.Credential, _ *vault.Secret) { c.Auth.ExpiresAt = time.Now().Add(-time.Second) },
+		"auth.refresh.token_endpoint must":  func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.Endpoint = "file:///x" },
+		"auth.refresh.client_id":            func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.ClientID = "" },
+		"auth.refresh.scope":                func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.Scope = "a\nb" },
+		"auth.refresh.refresh_token":        func(_ *vault.Credential, s *vault.Secret) { s.RefreshToken = "" },
+		"token_endpoint_auth.client_secret": func(_ *vault.Credential, s *vault.Secret) { s.ClientSecret = "" },
+		"token_endpoint_auth.client_s":      func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.EndpointAuth = vault.AuthNone },
+		"token_endpoint_auth.type must be":  func(c *vault.Credential, _ *vault.Secret) { c.Auth.Refresh.EndpointAuth = "x" },
 	} {
 		check(want)(oauth(change))
 	}

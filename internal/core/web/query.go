@@ -53,7 +53,7 @@ func (q *Query) complete(e Engine) error {
 func (f *Filter) check(e Engine) error {
 	can := e.Filters()
 	if len(f.Domains) > 0 && len(f.NotDomains) > 0 {
-		return invalid("search_domain_filter must name either domains to search or, with a leading -, domains to leave out")
+		return invalid("search_domain_filter must name either domains to search or, with a leading -, domains to exclude")
 	}
 	if len(f.Domains)+len(f.NotDomains) > MaxFilters {
 		return invalid("search_domain_filter must have at most %d domains", MaxFilters)
@@ -67,7 +67,7 @@ func (f *Filter) check(e Engine) error {
 	}
 	for _, l := range f.Languages {
 		if !language.MatchString(l) {
-			return invalid("search_language_filter must have codes of two small letters, such as en")
+			return invalid("search_language_filter must have codes of two lowercase letters, such as en")
 		}
 	}
 	if f.Country != "" && !country.MatchString(f.Country) {
@@ -91,14 +91,14 @@ func (f *Filter) check(e Engine) error {
 		{"search_language_filter", len(f.Languages) > 0 && can.Languages == 0},
 	} {
 		if has.no {
-			return invalid("%s cannot be used here: the server's provider (%s) has no such filter", has.name, e.Name())
+			return invalid("%s is not supported by the server's provider (%s)", has.name, e.Name())
 		}
 	}
 	if f.Country != "" && can.Locales && len(f.Languages) == 0 {
-		return invalid("country needs a language in search_language_filter here, because the server's provider (%s) has countries of languages alone", e.Name())
+		return invalid("country needs a language in search_language_filter: the server's provider (%s) supports countries only with a language", e.Name())
 	}
 	if len(f.Languages) > can.Languages {
-		return invalid("search_language_filter must have at most %d here, which the server's provider (%s) takes", can.Languages, e.Name())
+		return invalid("search_language_filter must have at most %d entries: the server's provider (%s) accepts no more", can.Languages, e.Name())
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ const maxFetches = 4
 
 // off refuses a service that the operator has not turned on.
 func off(name, setting string) error {
-	return fault.New(fault.NotFound, "%s is off on this server: its operator turns it on with the setting %s", name, setting)
+	return fault.New(fault.NotFound, "%s is off on this server: the operator can turn it on with the setting %s", name, setting)
 }
 
 // call does something for a caller that is within its bounds, and records it.
@@ -217,13 +217,13 @@ func (s *Service) admit(ctx context.Context, p *tenant.Principal) error {
 		if used >= budget {
 			now := time.Now().UTC()
 			return fault.Limit("monthly_credits", time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC),
-				"monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.", used, strconv.FormatFloat(budget, 'f', -1, 64))
+				"monthly budget used up (%.4f of %s credits). Ask the operator to raise it, or wait for the next month.", used, strconv.FormatFloat(budget, 'f', -1, 64))
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy[p.Tenant.ID] >= MaxCalls {
-		return fault.Limit("web_calls", time.Time{}, "the tenant has %d searches and pages under way, which is the most", MaxCalls)
+		return fault.Limit("web_calls", time.Time{}, "the tenant has reached its limit of %d searches and pages in progress; retry when one ends", MaxCalls)
 	}
 	s.busy[p.Tenant.ID]++
 	return nil

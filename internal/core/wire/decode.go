@@ -66,7 +66,7 @@ func (d Decoder) Decode(text []byte, into any) error {
 func (d Decoder) refused(err error, t reflect.Type) error {
 	if s, ok := errors.AsType[*json.SemanticError](err); ok {
 		if errors.Is(s.Err, json.ErrUnknownName) {
-			return invalid("unknown field %s; there are %s", Quote(s.JSONPointer.LastToken()), names(plain(s.GoType)))
+			return invalid("unknown field %s; known fields are %s", Quote(s.JSONPointer.LastToken()), names(plain(s.GoType)))
 		}
 		if name, at := locate(t, s.JSONPointer); name != "" {
 			return invalid("%s must be %s", name, Expected(at))

@@ -84,8 +84,8 @@ func TestBody(t *testing.T) {
 		`{"name":"x"`:                          "the request body is not valid JSON: it ends in the middle of a value",
 		`{"name":"x"} x`:                       "the request body is not valid JSON (at byte 13)",
 		`{"name":"x","name":"y"}`:              `duplicate field "name"`,
-		`{"name":"x","Name":"y"}`:              `unknown field "Name"; there are name, timeout, wait, env, list, limits, at, on, rate, tier`,
-		`{"name":"x","limits":{"a":1}}`:        `unknown field "a"; there are memory, ports, kind`,
+		`{"name":"x","Name":"y"}`:              `unknown field "Name"; known fields are name, timeout, wait, env, list, limits, at, on, rate, tier`,
+		`{"name":"x","limits":{"a":1}}`:        `unknown field "a"; known fields are memory, ports, kind`,
 		`{}`:                                   "name is required: a string",
 		`{"name":null}`:                        "name is required: a string",
 		`{"name":1}`:                           "name must be a string",
@@ -104,7 +104,7 @@ func TestBody(t *testing.T) {
 		`{"name":"x","rate":"1"}`:                          "rate must be a number",
 		`{"name":"x","tier":"gold"}`:                       "tier must be one of standard, regulated",
 		`{"name":"x","tier":1}`:                            "tier must be a string",
-		`{"name":"x","` + strings.Repeat("é", 40) + `":1}`: `unknown field "` + strings.Repeat("é", 30) + `…"; there are name, timeout, wait, env, list, limits, at, on, rate, tier`,
+		`{"name":"x","` + strings.Repeat("é", 40) + `":1}`: `unknown field "` + strings.Repeat("é", 30) + `…"; known fields are name, timeout, wait, env, list, limits, at, on, rate, tier`,
 	} {
 		if got := said(t, wire.Body.Decode([]byte(input), &request{})); got != says {
 			t.Errorf("%s:\ngot  %s\nwant %s", input, got, says)
@@ -134,7 +134,7 @@ func TestArguments(t *testing.T) {
 		`null`:                              "the input must be a JSON object",
 		`{"command":"x"`:                    "the input is not valid JSON: it ends in the middle of a value",
 		`{"command":"x"} x`:                 "the input is not valid JSON (at byte 16)",
-		`{"command":"x","Command":"y"}`:     `unknown field "Command"; there are sandbox, command, timeout_ms, append, image, path, content, encoding`,
+		`{"command":"x","Command":"y"}`:     `unknown field "Command"; known fields are sandbox, command, timeout_ms, append, image, path, content, encoding`,
 		`{"command":["x"]}`:                 "command must be a string",
 		`{"command":"x","timeout_ms":true}`: "timeout_ms must be an integer",
 		`{"command":"a\u0000"}`:             "command must not contain a NUL character",

@@ -46,7 +46,7 @@ func (c *Counter) Add(piece []byte) error {
 			continue
 		case '[', '{':
 			if c.depth++; c.depth > MaxDepth {
-				return fmt.Errorf("lists and objects more than %d deep; send a flatter one", MaxDepth)
+				return fmt.Errorf("lists and objects nested more than %d levels deep; send a flatter one", MaxDepth)
 			}
 			c.counts[c.depth] = 1
 		case ']', '}':

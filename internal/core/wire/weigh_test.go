@@ -43,7 +43,7 @@ func TestWeigh(t *testing.T) {
 		many(200, many(200, "1")):                    "",
 		many(200, many(600, "1")):                    "more than 100000 elements",
 		strings.Repeat("[", 100):                     "",
-		strings.Repeat(`{"a":`, 101):                 "more than 100 deep",
+		strings.Repeat(`{"a":`, 101):                 "more than 100 levels deep",
 		strings.Repeat("]", 200) + `"\`:              "",
 		strings.Repeat(",", 20_000):                  "more than 10000 elements",
 		`"` + strings.Repeat(",", 20_000) + `\",[" `: "",

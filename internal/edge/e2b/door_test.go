@@ -197,7 +197,7 @@ func TestRates(t *testing.T) {
 		for n := 0; n < 10 && w.Code != http.StatusTooManyRequests; n++ { // a slow machine may have let time pass
 			w = ask(s.Server, way.method, way.path, "{}", way.header, way.value)
 		}
-		if again, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != http.StatusTooManyRequests || err != nil || again < 1 || again > 10 || !strings.Contains(w.Body.String(), "the plan slow lets this") {
+		if again, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != http.StatusTooManyRequests || err != nil || again < 1 || again > 10 || !strings.Contains(w.Body.String(), "the plan slow allows this") {
 			t.Errorf("%s: %d, Retry-After %q, %s", way.path, w.Code, w.Header().Get("Retry-After"), w.Body)
 		}
 	}

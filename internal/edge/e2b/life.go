@@ -252,7 +252,7 @@ func (d *Door) deleteSnapshot(c *httpapi.Call) error {
 	id := sandbox.SnapshotID(c.Path("snapshot"))
 	c.Trail.By(c.Caller, "", string(id))
 	if !id.Valid() {
-		return fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+		return fault.New(fault.NotFound, "snapshot %.80q not found", id)
 	}
 	return d.sandboxes.Sandboxes.DeleteSnapshot(c.Context(), c.Caller, id)
 }

@@ -207,7 +207,7 @@ func (c *Call) first(r idempotency.Request) (err error) {
 		renewed()
 		p := recover()
 		if failed := c.conclude(context.WithoutCancel(ctx), r, w, err, p != nil); failed != nil {
-			c.server.log.WarnContext(ctx, "cannot keep the answer of a request with an Idempotency-Key", "trace_id", c.TraceID(), "error", failed)
+			c.server.log.WarnContext(ctx, "cannot store the answer of a request with an Idempotency-Key", "trace_id", c.TraceID(), "error", failed)
 		}
 		if p != nil {
 			panic(p)
@@ -298,7 +298,7 @@ func (c *Call) forgets() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), concludeTime)
 	defer cancel()
 	if err := c.server.repeats.Forget(ctx, c.Caller.Tenant.ID, gone); err != nil {
-		c.server.log.WarnContext(ctx, "cannot delete kept answers about what was deleted", "trace_id", c.TraceID(), "error", err)
+		c.server.log.WarnContext(ctx, "cannot delete stored answers about a deleted object", "trace_id", c.TraceID(), "error", err)
 	}
 	return nil
 }

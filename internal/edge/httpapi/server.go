@@ -234,11 +234,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	wait, stop := context.WithTimeout(answered, s.grace+30*time.Second)
 	defer stop()
 	if err := srv.Shutdown(wait); err != nil {
-		s.log.Warn("connections were cut", "error", err)
+		s.log.Warn("closed connections that did not end in time", "error", err)
 		_ = srv.Close()
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		s.log.Warn("listening ended by itself", "error", err)
+		s.log.Warn("the listener stopped unexpectedly", "error", err)
 	}
 	s.end(ErrShutdown)
 	return nil

@@ -81,7 +81,7 @@ func (s *Server) abandon(ctx context.Context, p *tenant.Principal, traceID strin
 	defer cancel()
 	err := s.cfg.Cancel(ctx, p.Tenant.ID, traceID)
 	if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Conflict { // it was not begun, or has ended
-		s.cfg.Log.WarnContext(ctx, "a cancelled execution may go on", "trace_id", traceID, "error", err)
+		s.cfg.Log.WarnContext(ctx, "a cancelled execution may continue", "trace_id", traceID, "error", err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (f *Files) Certificate() *tls.Certificate {
 	// Half of a renewal, most likely. It is tried again, but said once.
 	if f.unfit == (versions{}) || !seen.equal(f.unfit) {
 		f.unfit = seen
-		f.config.Log.Error("cannot use the renewed certificate; the last one stays", "cert", f.config.Cert, "key", f.config.Key, "error", err)
+		f.config.Log.Error("cannot use the renewed certificate; keeping the previous one", "cert", f.config.Cert, "key", f.config.Key, "error", err)
 	}
 	return f.current
 }

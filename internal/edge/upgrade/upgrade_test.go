@@ -35,7 +35,7 @@ func TestUpgrade(t *testing.T) {
 		{full(free), "concurrency", "concurrent execution limit reached (5/5). Your plan is free; upgrade to pro for 100 concurrent executions, or wait for one to end."},
 		{full(pro), "concurrency", "(100/100). Your plan is pro; upgrade to enterprise for any number of concurrent executions, or wait"},
 		{full(own), "concurrency", "(200/200). Your plan is own; upgrade to enterprise for any number of concurrent executions, or wait"},
-		{kept(free), "outputs", "kept outputs use 11 GiB of 10 GiB (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire. Your plan is free; upgrade to pro for 500 GiB of kept outputs."},
+		{kept(free), "outputs", "stored outputs use 11 GiB of 10 GiB (max_outputs). Delete executions and responses that you do not need, or wait until the oldest expire. Your plan is free; upgrade to pro for 500 GiB of kept outputs."},
 		{kept(pro), "outputs", "Your plan is pro; upgrade to enterprise for any amount of kept outputs."},
 		{free.RefuseStreaming(), "streaming", "Streaming execution requires a plan with streaming, such as pro or enterprise. Your plan is free; upgrade to pro."},
 		{own.RefuseAsync(), "async", "Webhook delivery requires a plan with asynchronous delivery, such as pro or enterprise. Your plan is own; upgrade to pro."},

@@ -32,7 +32,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		nats.ConnectHandler(func(*nats.Conn) { up <- struct{}{} }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if b.closed.Err() == nil {
-				log.Warn("the message bus is away", "error", err)
+				log.Warn("lost the connection to the message bus", "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
@@ -45,7 +45,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 				}
 			}
 			if err != nil {
-				log.Error("the message bus is back, but its server cannot be used", "error", err)
+				log.Error("reconnected to the message bus, but cannot use its server", "error", err)
 			} else {
 				log.Info("the message bus is back", "server", nc.ConnectedServerName())
 			}
@@ -59,7 +59,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Error("the message bus reports", "error", err)
+			log.Error("the message bus reported an error", "error", err)
 			if errors.Is(err, nats.ErrSlowConsumer) && b.opened.Load() {
 				b.waits.recheck(b) // what was dropped may be a result
 				b.log.missed()

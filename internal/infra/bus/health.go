@@ -72,7 +72,7 @@ func (b *Bus) setSick(err error) {
 	was := before != nil && *before != nil
 	switch {
 	case err != nil && !was:
-		b.cfg.Log.Error("the message bus stores nothing; executions are refused until it does", "error", err)
+		b.cfg.Log.Error("the message bus cannot store messages; rejecting executions until it can", "error", err)
 	case err == nil && was:
 		b.cfg.Log.Info("the message bus stores messages again")
 	}
@@ -117,7 +117,7 @@ func (b *Bus) restart() bool {
 	}
 	b.cfg.Log.Warn("restarting the embedded NATS server")
 	if err := b.server.restart(b.closed, b.cfg); err != nil && b.closed.Err() == nil {
-		b.cfg.Log.Error("cannot restart the embedded NATS server; it is tried again", "error", err)
+		b.cfg.Log.Error("cannot restart the embedded NATS server; retrying", "error", err)
 	}
 	return true
 }

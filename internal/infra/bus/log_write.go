@@ -236,7 +236,7 @@ func (p *pipe) fail(err error) {
 	p.err, p.cut = err, true
 	p.queue, p.queued = nil, 0
 	if p.l.b.closed.Err() == nil {
-		p.l.b.cfg.Log.Error("output cannot be stored; its log ends here", "trace_id", p.traceID, "error", err)
+		p.l.b.cfg.Log.Error("cannot store output; its log ends here", "trace_id", p.traceID, "error", err)
 	}
 }
 

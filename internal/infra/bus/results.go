@@ -106,7 +106,7 @@ func (ws *waits) subscribe(b *Bus) {
 			}
 		})
 		if err != nil {
-			b.cfg.Log.Error("cannot listen to results", "error", err)
+			b.cfg.Log.Error("cannot subscribe to results", "error", err)
 		}
 	}
 	ws.done.Go(func() {
@@ -172,7 +172,7 @@ func (b *Bus) Results(ctx context.Context, handle func(context.Context, executio
 	consuming, err := consumer.Consume(func(m jetstream.Msg) {
 		calls.Go(func() { b.result(ctx, work, m, slots, &done, handle) })
 	}, jetstream.PullMaxMessages(maxUnrecorded/4), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		b.cfg.Log.Warn("cannot fetch results at the moment", "error", err)
+		b.cfg.Log.Warn("cannot fetch results", "error", err)
 	}))
 	if err != nil {
 		return unavailable(err)
@@ -222,7 +222,7 @@ func (b *Bus) result(ctx, work context.Context, m jetstream.Msg, slots chan stru
 	}
 	e, err := decodeEntry(m.Data())
 	if err != nil || e.end == nil {
-		b.cfg.Log.Error("a result cannot be read, and is dropped", "subject", m.Subject())
+		b.cfg.Log.Error("dropping an unreadable result", "subject", m.Subject())
 		b.settle(m.Term())
 		return
 	}
@@ -251,7 +251,7 @@ func (b *Bus) result(ctx, work context.Context, m jetstream.Msg, slots chan stru
 		if meta, err := m.Metadata(); err == nil && meta.NumDelivered < 10 {
 			delay = 100 * time.Millisecond << meta.NumDelivered
 		}
-		b.cfg.Log.Error("a result cannot be recorded; it will be tried again", "trace_id", e.end.TraceID, "error", err, "after", delay)
+		b.cfg.Log.Error("cannot record a result; retrying", "trace_id", e.end.TraceID, "error", err, "after", delay)
 		b.settle(m.NakWithDelay(delay))
 		return
 	}
@@ -279,6 +279,6 @@ func (b *Bus) hold(ctx context.Context, m jetstream.Msg, w *Waiter) bool {
 // given out again, which is harmless.
 func (b *Bus) settle(err error) {
 	if err != nil && b.closed.Err() == nil {
-		b.cfg.Log.Warn("cannot tell the bus about a result", "error", err)
+		b.cfg.Log.Warn("cannot acknowledge a result", "error", err)
 	}
 }

@@ -115,6 +115,6 @@ func (p *pipe) cutTo(ctx context.Context, most int64) {
 	defer p.mu.Lock()
 	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(p.l.b.names.log+p.traceID), jetstream.WithPurgeKeep(keep))
 	if err != nil && p.l.b.closed.Err() == nil {
-		p.l.b.cfg.Log.Warn("cannot cut a log; the stream's own bounds hold", "trace_id", p.traceID, "error", err)
+		p.l.b.cfg.Log.Warn("cannot trim a log; the stream's own limits apply", "trace_id", p.traceID, "error", err)
 	}
 }

@@ -97,7 +97,7 @@ func (x *Executor) unclaim(key string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), aliveTimeout)
 	defer cancel()
 	if err := x.b.turns.Delete(ctx, key); err != nil {
-		x.log.Warn("cannot give up a turn; its lease ends soon", "error", err)
+		x.log.Warn("cannot release a turn; its lease expires soon", "error", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func (x *Executor) renewOne(name string, t *turn) {
 	}
 	switch {
 	case owner != "":
-		x.log.Error("another executor has taken a turn whose lease had ended", "owner", owner)
+		x.log.Error("another executor took over a turn after its lease expired", "owner", owner)
 		x.mu.Lock()
 		if x.turns[name] == t {
 			delete(x.turns, name)

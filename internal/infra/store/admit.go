@@ -206,7 +206,7 @@ func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {
 
 // errBudget is the refusal of a tenant that has used its budget up.
 func errBudget(used, budget float64, now time.Time) error {
-	return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.",
+	return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Ask the operator to raise it, or wait for the next month.",
 		used, strconv.FormatFloat(budget, 'f', -1, 64))
 }
 

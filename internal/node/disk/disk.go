@@ -67,7 +67,7 @@ func (g *Guard) AdmitBytes(bytes int64) error {
 	if u.Free-bytes < g.cfg.Bytes {
 		return fault.Wrap(fault.Unavailable,
 			fmt.Errorf("%s has %s free of %s, and %s must stay free", g.cfg.Dir, round(u.Free), round(u.Size), round(g.cfg.Bytes)),
-			"the server is short of disk space; retry later")
+			"the server is low on disk space; retry later")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestGuard(t *testing.T) {
 	}{
 		"no bounds":      {Config{}, ""},
 		"enough bytes":   {Config{Bytes: 1}, ""},
-		"too few bytes":  {Config{Bytes: u.Size * 2}, "short of disk space"},
+		"too few bytes":  {Config{Bytes: u.Size * 2}, "low on disk space"},
 		"no such folder": {Config{Dir: "/no such folder"}, "cannot tell"},
 	} {
 		if c.cfg.Dir == "" {

@@ -324,7 +324,7 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	}
 	err = errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
 	if errors.Is(err, errLate) {
-		e.cfg.Log.WarnContext(ctx, "storage cannot be mounted in a sandbox that runs; runs with storage start cold", "error", err)
+		e.cfg.Log.WarnContext(ctx, "cannot mount storage in a running sandbox; runs with storage start cold", "error", err)
 		e.early.Store(true)
 		c, err := e.claimMounted(ctx, env, job)
 		return c, execution.StartStorage, err

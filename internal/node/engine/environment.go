@@ -221,7 +221,7 @@ func (e *Engine) giveUp(env *environment) {
 // clear removes what an environment needed.
 func (e *Engine) clear(env *environment) {
 	if err := errors.Join(os.RemoveAll(env.templates), env.release()); err != nil {
-		e.cfg.Log.Warn("cannot clear what an environment needed", "image", env.key.image, "error", err)
+		e.cfg.Log.Warn("cannot clear the templates of an environment", "image", env.key.image, "error", err)
 	}
 	if env.trust != nil {
 		e.unpin(env.trust)

@@ -65,7 +65,7 @@ func (n Sandboxes) dropCheckpoint(ctx context.Context, id runtime.ID) error {
 	err := h.removeCheckpoint(id)
 	n.e.tasks.Go(end)
 	if err != nil && !n.HasCheckpoint(id) {
-		n.e.cfg.Log.WarnContext(ctx, "the remains of a used checkpoint cannot be removed", "sandbox_id", string(id), "error", err)
+		n.e.cfg.Log.WarnContext(ctx, "cannot remove a used checkpoint", "sandbox_id", string(id), "error", err)
 		return nil
 	}
 	return err
@@ -121,7 +121,7 @@ func (n Sandboxes) restore(ctx context.Context, r sandboxes.Recipe, img *image.I
 	inst, err = kernel.Restore(restoring, used, verifies.Wait)
 	span.End()
 	if err != nil && shared && verifies.Wait() == nil && !changed(err, r.Mounts) { // it may have died while it waited
-		n.e.cfg.Log.WarnContext(ctx, "a standby kernel failed to restore the checkpoint, and another one is started", "sandbox_id", string(r.ID), "error", err)
+		n.e.cfg.Log.WarnContext(ctx, "a standby kernel failed to restore the checkpoint; starting another one", "sandbox_id", string(r.ID), "error", err)
 		if kernel, err = n.prepare(ctx, r, img); err == nil {
 			inst, err = kernel.Restore(ctx, used, verifies.Wait)
 		}
@@ -132,7 +132,7 @@ func (n Sandboxes) restore(ctx context.Context, r sandboxes.Recipe, img *image.I
 	case verifies.Wait() != nil:
 		err = verifies.Wait()
 	case changed(err, r.Mounts):
-		n.e.cfg.Log.WarnContext(ctx, "the checkpoint of a sandbox does not fit its volumes any more", "sandbox_id", string(r.ID), "error", err)
+		n.e.cfg.Log.WarnContext(ctx, "the checkpoint of a sandbox no longer matches its volumes", "sandbox_id", string(r.ID), "error", err)
 		err = unusable("what its programs had open in a volume is not there any more")
 	}
 	return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), os.Rename(used, checkpoint))

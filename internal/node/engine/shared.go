@@ -110,7 +110,7 @@ func (e *Engine) shares(env *environment, job *execution.Job) bool {
 func (e *Engine) keepApart(env *environment, job *execution.Job, err error) {
 	kind := env.maker.Key(job.Language, job.Code, false, false)
 	if _, known := env.apart.LoadOrStore(kind, true); !known {
-		e.cfg.Log.Warn("executions of a key get kernels of their own", "kind", kind.String(), "error", err)
+		e.cfg.Log.Warn("executions of a key cannot share a kernel; each gets its own", "kind", kind.String(), "error", err)
 	}
 }
 
@@ -234,7 +234,7 @@ func (s *sharedKernels) renew(ctx context.Context, k *sharedKernel) error {
 	}
 	s.lose(k.key)
 	if !errors.Is(err, errWorn) {
-		s.engine.cfg.Log.Warn("a kernel that executions of a key share is replaced", "sandbox_id", k.ID(), "error", err)
+		s.engine.cfg.Log.Warn("replacing a kernel that executions of a key share", "sandbox_id", k.ID(), "error", err)
 	}
 	return k.Destroy(ctx)
 }

@@ -210,7 +210,7 @@ func (n Sandboxes) become(ctx context.Context, claim *pool.Reservation[compatKey
 	k, err := claim.Item(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.e.cfg.Log.WarnContext(ctx, "no standby kernel could be made, and one is started for the sandbox alone", "sandbox_id", string(r.ID), "error", err)
+			n.e.cfg.Log.WarnContext(ctx, "cannot create a standby kernel; starting one for this sandbox", "sandbox_id", string(r.ID), "error", err)
 		}
 		return nil
 	}
@@ -223,7 +223,7 @@ func (n Sandboxes) become(ctx context.Context, claim *pool.Reservation[compatKey
 		n.e.standby.unfit = err
 		n.e.standby.mu.Unlock()
 	}
-	n.e.cfg.Log.WarnContext(ctx, "a standby kernel could not become the sandbox, and another one is started", "sandbox_id", string(r.ID), "error", errors.Join(err, k.Destroy(context.WithoutCancel(ctx))))
+	n.e.cfg.Log.WarnContext(ctx, "a standby kernel could not become the sandbox; starting another one", "sandbox_id", string(r.ID), "error", errors.Join(err, k.Destroy(context.WithoutCancel(ctx))))
 	return nil
 }
 

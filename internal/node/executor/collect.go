@@ -33,7 +33,7 @@ func (t *task) collect(out *output, e *endRecord, lost bool) {
 	err := t.storeFiles(c, e, out.answer.path+filesSuffix)
 	e.Collects = false
 	if err != nil {
-		t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot store the files of a program", "trace_id", t.job.TraceID, "error", err)
 		e.filesLost()
 	}
 }
@@ -45,7 +45,7 @@ func (t *task) collectAgain(out *output, e *endRecord, opened error) {
 	if opened == nil {
 		t.collect(out, e, false)
 	} else {
-		t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", opened)
+		t.x.cfg.Log.Error("cannot store the files of a program", "trace_id", t.job.TraceID, "error", opened)
 		e.filesLost()
 		if err := removeFile(out.answer.path + filesSuffix); err != nil {
 			t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)

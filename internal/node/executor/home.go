@@ -104,7 +104,7 @@ func (t *task) dropHome() {
 	}
 	// What a sandbox still has goes with it.
 	if err := t.home.Close(false); err != nil {
-		t.x.cfg.Log.Error("cannot let go of a home directory", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot release a home directory", "trace_id", t.job.TraceID, "error", err)
 	}
 	t.home = nil
 }
@@ -130,7 +130,7 @@ func (t *task) saveHome(e *endRecord) {
 		return
 	}
 	span.Fail(err)
-	t.x.cfg.Log.Error("a thread could not be saved", "trace_id", t.job.TraceID, "error", err)
+	t.x.cfg.Log.Error("cannot save a thread", "trace_id", t.job.TraceID, "error", err)
 	t.x.metrics.saves.WithLabelValues("failed").Inc()
 	reason := "the server failed"
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Msg != "" {
@@ -163,10 +163,10 @@ func (t *task) returnHome() {
 	}
 	err := os.Rename(t.x.cfg.Sandboxes.HomePath(t.sandbox.Folder()), t.home.Dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.x.cfg.Log.Warn("cannot keep a home directory", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Warn("cannot cache a home directory", "trace_id", t.job.TraceID, "error", err)
 	}
 	if err := t.home.Close(err == nil); err != nil {
-		t.x.cfg.Log.Error("cannot let go of a home directory", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot release a home directory", "trace_id", t.job.TraceID, "error", err)
 	}
 	t.home = nil
 }

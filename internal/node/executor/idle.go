@@ -17,7 +17,7 @@ func (x *Executor) takeOverIdle(ctx context.Context, folder string, r *idleRecor
 	}
 	if p := x.presence; p != nil {
 		if err := p.HoldTurn(ctx, r.Job.Turn); err != nil {
-			x.cfg.Log.Warn("a turn goes on elsewhere", "trace_id", r.Job.TraceID, "error", err)
+			x.cfg.Log.Warn("another executor continues a turn", "trace_id", r.Job.TraceID, "error", err)
 			return x.removeIdle(ctx, folder)
 		}
 	}
@@ -48,7 +48,7 @@ func (x *Executor) openIdle(u *turn, folder string, last *execution.Job) {
 		u.sandbox, u.noted = c, true
 		x.metrics.takeovers.WithLabelValues(takeoverIdle).Inc()
 	case x.stopped.Err() == nil: // else the next process may have more luck
-		x.cfg.Log.Error("the sandbox of a turn could not be taken over", "trace_id", last.TraceID, "error", err)
+		x.cfg.Log.Error("cannot take over the sandbox of a turn", "trace_id", last.TraceID, "error", err)
 		x.metrics.takeovers.WithLabelValues(takeoverFailed).Inc()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
 		defer cancel()

@@ -100,7 +100,7 @@ func (o *output) write(s execution.Stream, p []byte) {
 	defer func() {
 		if v := recover(); v != nil {
 			// It is the guest's client that called; what broke is one run's.
-			o.log.Error("cannot take a program's output", "trace_id", o.traceID, "panic", v, "stack", string(debug.Stack()))
+			o.log.Error("cannot read a program's output", "trace_id", o.traceID, "panic", v, "stack", string(debug.Stack()))
 			o.fail()
 		}
 	}()
@@ -152,7 +152,7 @@ func (o *output) note(kind byte, data []byte) {
 		return
 	}
 	if err := o.journal.write(kind, data); err != nil {
-		o.log.Error("cannot write a run's journal; it cannot be taken over", "trace_id", o.traceID, "error", err)
+		o.log.Error("cannot write a run's journal; the run cannot be taken over", "trace_id", o.traceID, "error", err)
 		_ = o.journal.clear()
 		o.journal = nil
 		return
@@ -188,7 +188,7 @@ func (o *output) flush() {
 	if !o.muted {
 		if err := o.writer.Append(o.traceID, o.batch); err != nil {
 			// The run goes on, and its answer has what the log lacks.
-			o.log.Error("an output log takes no more", "trace_id", o.traceID, "error", err)
+			o.log.Error("an output log is full", "trace_id", o.traceID, "error", err)
 			o.muted = true
 		}
 	}
@@ -212,7 +212,7 @@ func (o *output) shorten() {
 		}
 		var err error
 		if o.saved, err = json.Marshal(s); err != nil {
-			o.log.Warn("cannot cut a run's journal", "trace_id", o.traceID, "error", err)
+			o.log.Warn("cannot trim a run's journal", "trace_id", o.traceID, "error", err)
 			return
 		}
 		o.savedAt, o.savedSeq = o.journal.size, o.seq
@@ -221,7 +221,7 @@ func (o *output) shorten() {
 		return
 	}
 	if err := o.journal.cut(o.saved, o.savedAt); err != nil {
-		o.log.Warn("cannot cut a run's journal", "trace_id", o.traceID, "error", err)
+		o.log.Warn("cannot trim a run's journal", "trace_id", o.traceID, "error", err)
 	}
 	o.saved = nil
 	o.metrics.cuts.Inc()
@@ -345,7 +345,7 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 
 	stored, err := o.answer.upload(ctx, blobs, job)
 	if err != nil {
-		o.log.Error("the whole output of an execution could not be kept", "trace_id", o.traceID, "error", err)
+		o.log.Error("cannot store the full output of an execution", "trace_id", o.traceID, "error", err)
 	}
 	r.LastSeq, r.Stored = o.seq, stored
 	if r.Status == execution.Failed && r.Error == "" || r.Status == execution.Timeout {

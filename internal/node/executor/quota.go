@@ -52,7 +52,7 @@ func (t *task) watchHome() (stop func()) {
 func homeReason(err error, quota int64) *homeError {
 	switch {
 	case errors.Is(err, disk.ErrFull):
-		return &homeError{"the server is short of disk space; the program was ended, and its thread is as it was before"}
+		return &homeError{"the server is low on disk space; the program was ended, and its thread is as it was before"}
 	case errors.Is(err, disk.ErrFiles):
 		return &homeError{"the server's disk takes hardly more files; the program was ended, and its thread is as it was before"}
 	}

@@ -108,7 +108,7 @@ func (x *Executor) takeUpOne(ctx context.Context, t *task) error {
 		return err // the next process takes it up
 	}
 	if err != nil {
-		x.cfg.Log.Error("cannot run a job that waits", "trace_id", t.job.TraceID, "error", err)
+		x.cfg.Log.Error("cannot run a waiting job", "trace_id", t.job.TraceID, "error", err)
 		t.begun()
 		if p := x.presence; p != nil {
 			p.Release(t.job.TraceID) // otherwise gateways believe that the job continues
@@ -172,7 +172,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 	held := t.job.Turn != ""
 	if p != nil && held {
 		if err := p.HoldTurn(ctx, t.job.Turn); err != nil {
-			x.cfg.Log.Warn("a turn goes on elsewhere", "trace_id", t.job.TraceID, "error", err)
+			x.cfg.Log.Warn("another executor continues a turn", "trace_id", t.job.TraceID, "error", err)
 			held = false // the run ends in a sandbox of its own, which no later job uses
 		}
 	}
@@ -304,7 +304,7 @@ func (t *task) replay(folder string, j *journal) (*output, *endRecord, error) {
 
 // abandon ends a run that cannot be taken over, with the output that is known.
 func (t *task) abandon(out *output, j *journal, folder string, err error) {
-	t.x.cfg.Log.Error("a run could not be taken over", "trace_id", t.job.TraceID, "error", err)
+	t.x.cfg.Log.Error("cannot take over a run", "trace_id", t.job.TraceID, "error", err)
 	t.x.metrics.takeovers.WithLabelValues(takeoverFailed).Inc()
 	if t.sandbox == nil {
 		t.sandbox = remains{x: t.x, folder: folder}
@@ -328,7 +328,7 @@ func (t *task) lose(folder string, err error) {
 		t.letGo = true // the next process may have more luck
 		return
 	}
-	t.x.cfg.Log.Error("a run could not be taken over", "trace_id", t.job.TraceID, "error", err)
+	t.x.cfg.Log.Error("cannot take over a run", "trace_id", t.job.TraceID, "error", err)
 	t.x.metrics.takeovers.WithLabelValues(takeoverFailed).Inc()
 	t.sandbox = remains{x: t.x, folder: folder}
 	if err := removeOutputs(t.x.outputPath(folder)); err != nil {

@@ -132,7 +132,7 @@ func (t *task) claim() (err error) {
 // kernel that it was to share had broken.
 func (t *task) execute() {
 	for why := t.attempt(); why != nil; why = t.attempt() {
-		t.x.cfg.Log.Warn("a kernel that executions of a key share has broken; the job gets another", "trace_id", t.job.TraceID, "error", why)
+		t.x.cfg.Log.Warn("a shared kernel broke; the job gets another one", "trace_id", t.job.TraceID, "error", why)
 		t.retried = true
 		t.discard()
 		if err := t.claim(); err != nil {
@@ -155,7 +155,7 @@ func (t *task) attempt() error {
 		return err
 	}
 	if err != nil {
-		t.x.cfg.Log.Error("a sandbox was not fit to run code", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("a sandbox was unusable", "trace_id", t.job.TraceID, "error", err)
 		t.discard()
 		t.store(execution.Result{Status: execution.Blocked, Error: "provisioning: " + shown(err), NotStarted: true, Kind: fault.KindOf(err)})
 		return nil
@@ -255,7 +255,7 @@ func (t *task) begun() {
 	}
 	t.waits = false
 	if err := t.x.waiting.remove(t.job.TraceID); err != nil {
-		t.x.cfg.Log.Error("cannot note that a job has begun", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot record the start of a job", "trace_id", t.job.TraceID, "error", err)
 	}
 }
 
@@ -316,7 +316,7 @@ func (t *task) flush(e *endRecord) {
 	if err == nil {
 		return
 	}
-	t.x.cfg.Log.Error("what a program wrote to its storage is not stored", "trace_id", t.job.TraceID, "error", err)
+	t.x.cfg.Log.Error("cannot store what a program wrote to its storage", "trace_id", t.job.TraceID, "error", err)
 	msg := "what the program wrote to its storage could not all be stored"
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		msg = "storage: " + known.Msg
@@ -384,7 +384,7 @@ func (t *task) note(out *output, e endRecord) {
 	out.mu.Lock() // a keepalive may be on its way
 	defer out.mu.Unlock()
 	if err := out.journal.end(e); err != nil {
-		t.x.cfg.Log.Warn("cannot note a program's end", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Warn("cannot record the end of a program", "trace_id", t.job.TraceID, "error", err)
 	}
 }
 
@@ -459,7 +459,7 @@ func (t *task) refuse(err error) {
 		} else {
 			r.Error = "no sandbox could be made; nothing was run, retry after a moment"
 		}
-		t.x.cfg.Log.Error("a job could not be run", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot run a job", "trace_id", t.job.TraceID, "error", err)
 	}
 	t.store(r)
 }
@@ -493,7 +493,7 @@ func (t *task) spoil() {
 func (t *task) detach() {
 	t.letGo = true
 	if err := t.sandbox.Detach(); err != nil {
-		t.x.cfg.Log.Error("cannot let go of a sandbox", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Error("cannot release a sandbox", "trace_id", t.job.TraceID, "error", err)
 	}
 	t.sandbox = nil
 }
@@ -502,7 +502,7 @@ func (t *task) detach() {
 func (t *task) end() {
 	x := t.x
 	if v := recover(); v != nil {
-		x.cfg.Log.Error("a job broke down", "trace_id", t.job.TraceID, "panic", v, "stack", string(debug.Stack()))
+		x.cfg.Log.Error("a job panicked", "trace_id", t.job.TraceID, "panic", v, "stack", string(debug.Stack()))
 		if t.sandbox != nil {
 			t.spoil() // its journal may have the job
 			t.discard()

@@ -151,7 +151,7 @@ func (t *task) reuse() bool {
 	default:
 	}
 	if err := t.sandbox.Check(); fits && err != nil { // one that was taken over
-		t.x.cfg.Log.Warn("the sandbox of a turn is replaced", "trace_id", t.job.TraceID, "error", err)
+		t.x.cfg.Log.Warn("replacing the sandbox of a turn", "trace_id", t.job.TraceID, "error", err)
 		fits = false
 	}
 	if !fits {
@@ -243,7 +243,7 @@ func (x *Executor) releaseTurn(p Presence, name string) {
 	p.ReleaseTurn(name)
 	if again() {
 		if err := p.HoldTurn(x.stopped, name); err != nil {
-			x.cfg.Log.Warn("a turn goes on elsewhere", "error", err)
+			x.cfg.Log.Warn("another executor continues a turn", "error", err)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (x *Executor) endTurns() {
 	for _, t := range x.turns {
 		if x.cfg.Detach && t.noted && t.sandbox != nil {
 			if err := t.sandbox.Detach(); err != nil {
-				x.cfg.Log.Error("cannot let go of a turn's sandbox", "error", err)
+				x.cfg.Log.Error("cannot release a turn's sandbox", "error", err)
 			}
 			t.sandbox = nil
 		}

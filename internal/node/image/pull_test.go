@@ -198,12 +198,12 @@ func TestWhatCannotBePulled(t *testing.T) {
 	full := 1
 	pull.Room = func() error {
 		if full--; full < 0 {
-			return fault.New(fault.Unavailable, "the server is short of disk space")
+			return fault.New(fault.Unavailable, "the server is low on disk space")
 		}
 		return nil
 	}
-	refused(shop.host+"/team/app:2", fault.Unavailable, "short of disk space")
-	refused(shop.host+"/team/app:2", fault.Unavailable, "short of disk space")
+	refused(shop.host+"/team/app:2", fault.Unavailable, "low on disk space")
+	refused(shop.host+"/team/app:2", fault.Unavailable, "low on disk space")
 	a.Pull = nil
 	refused(shop.host+"/team/app:1", fault.Invalid, "atoll image import")
 	if left := leftovers(t, store); len(left) > 0 {

@@ -311,7 +311,7 @@ func (m *Mirror) page(w http.ResponseWriter, r *http.Request, name, accept strin
 
 func (m *Mirror) fail(w http.ResponseWriter, err error) {
 	if refused(err) {
-		m.cfg.Log.Warn("a package mirror leads to an address that is not connected to", "kind", string(m.cfg.Kind), "error", err)
+		m.cfg.Log.Warn("a package mirror resolves to a forbidden address", "kind", string(m.cfg.Kind), "error", err)
 		http.Error(w, "the mirror leads to an address that this server does not connect to", http.StatusForbidden)
 		return
 	}
@@ -320,6 +320,6 @@ func (m *Mirror) fail(w http.ResponseWriter, err error) {
 		answer = "the mirror cannot be reached: " + why
 		m.cfg.Trouble.note("the server's mirror of " + string(m.cfg.Kind) + " cannot be reached: " + why)
 	}
-	m.cfg.Log.Warn("a package mirror does not answer", "kind", string(m.cfg.Kind), "error", err)
+	m.cfg.Log.Warn("a package mirror does not respond", "kind", string(m.cfg.Kind), "error", err)
 	http.Error(w, answer, http.StatusBadGateway)
 }

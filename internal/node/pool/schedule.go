@@ -280,7 +280,7 @@ func (p *Pool[K, I]) failed(k *kind[K, I], err error) {
 	case p.closed: // the error says what could not be removed
 		p.cfg.Log.Info("an item was not made, because the pool is being closed", "pool", p.cfg.Name, "key", k.key, "error", err)
 	case !gone:
-		p.cfg.Log.Error("cannot make an item", "pool", p.cfg.Name, "key", k.key, "error", err)
+		p.cfg.Log.Error("cannot create a pool item", "pool", p.cfg.Name, "key", k.key, "error", err)
 	}
 	k.replaced() // it will not be
 	k.retryAt = time.Now().Add(p.cfg.RetryDelay << min(k.failures, maxBackoff))
@@ -330,7 +330,7 @@ func (p *Pool[K, I]) watch(k *kind[K, I], e *entry[I]) {
 		if k.idle[i] == e {
 			k.idle = append(k.idle[:i], k.idle[i+1:]...)
 			p.destroy(e.item)
-			p.cfg.Log.Warn("a pooled item died and is replaced", "pool", p.cfg.Name, "key", k.key)
+			p.cfg.Log.Warn("a pooled item died; replacing it", "pool", p.cfg.Name, "key", k.key)
 			p.report(k)
 			p.schedule()
 			return

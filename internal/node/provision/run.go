@@ -24,7 +24,7 @@ func (p *Provisioner) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if err := p.Step(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Log.WarnContext(ctx, "cannot see to the packages of environments", "error", err)
+			p.cfg.Log.WarnContext(ctx, "cannot process the packages of environments", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -262,7 +262,7 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 			}
 		}
 		b.Log = log.Lines()
-		p.cfg.Log.WarnContext(ctx, "the packages of an environment cannot be installed", "image", name, "error", err)
+		p.cfg.Log.WarnContext(ctx, "cannot install the packages of an environment", "image", name, "error", err)
 	default: // of this server; it may go next time
 		p.count(packagesBuild, resultFailed)
 		log.Say(message(err, uninstalled) + "; it is tried again in " + retryTime.String())

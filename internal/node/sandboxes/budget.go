@@ -70,7 +70,7 @@ func (m *Manager) watchBudgets(ctx context.Context, now time.Time) {
 	m.background.Go(func() {
 		for id := range running {
 			if err := m.checkBudget(ctx, id); err != nil && fault.KindOf(err) != fault.Exhausted && ctx.Err() == nil {
-				m.cfg.Log.WarnContext(ctx, "cannot tell whether a tenant's budget is used up", "tenant", id, "error", err)
+				m.cfg.Log.WarnContext(ctx, "cannot read whether a tenant's budget is used up", "tenant", id, "error", err)
 			}
 		}
 	})

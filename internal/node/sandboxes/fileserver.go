@@ -37,7 +37,7 @@ func (m *Manager) renewFileServer(ctx context.Context, e *entry, p *tenant.Princ
 	m.mu.Lock()
 	e.filesShort, e.renewedAt = false, time.Now()
 	m.mu.Unlock()
-	m.cfg.Log.WarnContext(ctx, "the file server of a named sandbox ran out of descriptors; the sandbox sleeps and wakes", "sandbox_id", string(e.id))
+	m.cfg.Log.WarnContext(ctx, "the file server of a named sandbox ran out of descriptors; suspending and resuming the sandbox", "sandbox_id", string(e.id))
 	work := context.WithoutCancel(ctx)
 	if err := m.freeze(work, e); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (c callers) Entrant(_ context.Context, _ tenant.ID, key, environment string
 	case p.May(tenant.ScopeEnvironments):
 		return *entered(p, environment), nil
 	}
-	return tenant.Principal{}, fault.New(fault.Forbidden, "this key works in its own environment")
+	return tenant.Principal{}, fault.New(fault.Forbidden, "this key is limited to its environment")
 }
 
 // entered is p in another environment, which is like p's own.

@@ -34,7 +34,7 @@ func (m *Manager) recordTraffic(ctx context.Context, e *entry, sb *sandbox.Sandb
 		OutboundHosts: e.outbound, Metadata: map[string]string{"sandbox_id": string(sb.ID)},
 	}
 	if err := m.cfg.Store.Record(ctx, row, usage.Entry{}); err != nil {
-		m.cfg.Log.WarnContext(ctx, "cannot record yet what a sandbox has contacted", "sandbox_id", string(sb.ID), "error", err)
+		m.cfg.Log.WarnContext(ctx, "cannot record a sandbox's outbound connections yet", "sandbox_id", string(sb.ID), "error", err)
 		return
 	}
 	e.outbound = nil

@@ -112,7 +112,7 @@ func (m *Manager) finishRecovery(ctx context.Context, entries []*entry) error {
 	}
 	reaped, err := m.Reap(ctx)
 	if err != nil {
-		m.cfg.Log.Warn("cannot reap all sandboxes that no record knows", "error", err)
+		m.cfg.Log.Warn("cannot remove all orphaned sandboxes", "error", err)
 	}
 	if len(entries)+len(reaped) > 0 {
 		m.cfg.Log.Info("took over named sandboxes", "count", len(entries), "orphans_reaped", len(reaped))
@@ -170,7 +170,7 @@ func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache
 	e.authorization.noValidKey = err != nil
 	m.mu.Unlock()
 	if err != nil {
-		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
+		m.cfg.Log.Warn("a recovered sandbox has no network until its next use", "sandbox_id", string(sb.ID), "error", err)
 		return nil
 	}
 	m.enforce(ctx, e, p)

@@ -199,7 +199,7 @@ func (m *Manager) checkpointRefused(ctx context.Context, live Live) string {
 		return "" // it has just ended, which the next step finds
 	}
 	if m.cfg.AdmitBytes(u.Memory) != nil {
-		return "the server is short of disk space"
+		return "the server is low on disk space"
 	}
 	if most := m.cfg.CheckpointDisk; most > 0 && m.checkpointsSize()+u.Memory > most {
 		return "the checkpoints of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (checkpoint_disk)"

@@ -80,7 +80,7 @@ func (m *Manager) saveEndings(ctx context.Context, e *entry) {
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
 	if err := m.cfg.Store.SaveEndings(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
-		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were ended", "sandbox_id", string(e.id), "error", err)
+		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were stopped", "sandbox_id", string(e.id), "error", err)
 	}
 }
 
@@ -131,7 +131,7 @@ func (m *Manager) forceEnd(ctx context.Context, e *entry, live Live) {
 	m.beginExclusive(e, true)
 	defer m.endExclusive(e)
 	if err := m.forceEndLocked(ctx, e, sb, live); err != nil {
-		m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox whose files grow on", "sandbox_id", string(e.id), "error", err)
+		m.cfg.Log.WarnContext(ctx, "cannot stop a named sandbox whose files keep growing", "sandbox_id", string(e.id), "error", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (m *Manager) forceEndLocked(ctx context.Context, e *entry, sb *sandbox.Sand
 			return live.Thaw(context.WithoutCancel(ctx))
 		}
 	} // one that does not even stand still ends all the same
-	why, dimension := "its files went on growing after its programs were ended, while the server was short of disk space", ""
+	why, dimension := "its files went on growing after its programs were ended, while the server was low on disk space", ""
 	if sb.Disk > 0 && w.bound == sb.Disk {
 		why, dimension = "its files took more than "+runtime.FormatBytes(sb.Disk)+" of disk, and went on growing after its programs were ended", "sandbox_disk"
 	}

@@ -305,5 +305,5 @@ func checkRoot(p *tenant.Principal, sb *sandbox.Sandbox) error {
 	if p == nil || p.Tenant.RootEnabled || !sb.Permissions.Process.Root {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which the policy of this tenant does not allow any more: destroy it and make another, or have the operator allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
+	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which the policy of this tenant does not allow any more: destroy it and make another, or ask the operator to allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
 }

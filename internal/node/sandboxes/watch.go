@@ -102,7 +102,7 @@ func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy,
 	if sb.Disk > 0 && w.files.Limit >= sb.Disk {
 		return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files take more than %s of disk; its programs were ended. Delete some files", sb.Name, runtime.FormatBytes(sb.Disk))
 	}
-	return fault.New(fault.Unavailable, "the server is short of disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
+	return fault.New(fault.Unavailable, "the server is low on disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
 }
 
 // relieve ends the largest programs of a sandbox.

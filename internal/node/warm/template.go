@@ -36,7 +36,7 @@ func (m *Maker) template(ctx context.Context, key Key, in image.Interpreter) (st
 		}
 		t.fail = err
 		if !errors.Is(err, runtime.ErrUnsupported) {
-			m.cfg.Log.Warn("no checkpoint with the preloads imported; sandboxes are started from nothing instead", "key", key.String(), "error", err)
+			m.cfg.Log.Warn("cannot create a checkpoint with the preloads imported; starting sandboxes from scratch", "key", key.String(), "error", err)
 		}
 		return "", err
 	}

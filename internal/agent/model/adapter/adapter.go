@@ -23,7 +23,7 @@ func Open(r model.Record, rt http.RoundTripper, b model.Bounds) (model.Model, er
 	case model.Anthropic:
 		m = anthropic.New(r, rt)
 	default:
-		return nil, fmt.Errorf("model %s: there is no provider %q", r.ID, r.Provider)
+		return nil, fmt.Errorf("model %s: unknown provider %q", r.ID, r.Provider)
 	}
 	if !r.Can(model.CustomTools) || r.Provider == model.Anthropic { // whose protocol has no such tools
 		m = freetext.New(m)

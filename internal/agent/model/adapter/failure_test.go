@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 			{scriptedmodel.Refusal{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192 tokens"}, nil, model.ContextTooLong, "8192", 0},
 			{scriptedmodel.Refusal{Status: 400, Type: "invalid_request_error", Message: "prompt is too long: 210000 tokens > 200000 maximum"}, nil, model.ContextTooLong, "200000", 0},
 			{scriptedmodel.Refusal{Status: 413, Type: "request_too_large", Message: "too large"}, nil, model.ContextTooLong, "too large", 0},
-			{scriptedmodel.Refusal{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Message: "Incorrect API key provided: sk-prov*****kkkk"}, nil, model.Unauthorized, "does not take the key it was given", 0},
+			{scriptedmodel.Refusal{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Message: "Incorrect API key provided: sk-prov*****kkkk"}, nil, model.Unauthorized, "rejects the key it was given", 0},
 			{scriptedmodel.Refusal{Status: 403, Type: "permission_error", Message: "not allowed here"}, nil, model.Unauthorized, "not allowed here", 0},
 			{scriptedmodel.Refusal{Status: 404, Type: "not_found_error", Message: "model: nothing-1"}, nil, model.Rejected, "nothing-1", 0},
 			{scriptedmodel.Refusal{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"}, http.Header{"Retry-After": {"7"}}, model.RateLimited, "slow down", 7 * time.Second},

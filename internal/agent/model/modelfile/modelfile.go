@@ -111,7 +111,7 @@ func (f *File) Models() []model.Record {
 	models, seen, err := f.read()
 	if err != nil { // half of a change, perhaps
 		f.unfit = seen
-		f.config.Log.Error("cannot use the changed file of models; the models that it had stay", "path", f.config.Path, "error", err)
+		f.config.Log.Error("cannot use the changed models file; keeping the previous models", "path", f.config.Path, "error", err)
 		return f.models
 	}
 	f.models, f.seen, f.unfit = models, seen, nil

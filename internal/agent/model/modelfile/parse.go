@@ -59,7 +59,7 @@ func parse(path string, text []byte) ([]declared, error) {
 	first := map[string]int{}
 	for i, m := range out {
 		if before, twice := first[m.Name]; twice && m.Name != "" {
-			p.bad = append(p.bad, fmt.Errorf("%s, line %d: models[%d].name: %s is models[%d] already", path, m.line, i, m.Name, before))
+			p.bad = append(p.bad, fmt.Errorf("%s, line %d: models[%d].name: %s is also the name of models[%d]", path, m.line, i, m.Name, before))
 		} else {
 			first[m.Name] = i
 		}

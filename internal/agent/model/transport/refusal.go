@@ -73,7 +73,7 @@ func refusal(res *http.Response, body []byte, key string) error {
 	}
 	e.Msg = fmt.Sprintf("the provider answered %d: %s", res.StatusCode, Scrub(told, key))
 	if res.StatusCode == http.StatusUnauthorized { // providers repeat parts of the key
-		e.Msg = "the provider does not take the key it was given (401)"
+		e.Msg = "the provider rejects the key it was given (401)"
 	}
 	return e
 }
@@ -84,7 +84,7 @@ func Streamed(said Said, requestID, key string) error {
 	told := cmp.Or(said.Message, said.Code, said.Type, "an error without a message")
 	e.Msg = "the provider's answer ended with an error: " + Scrub(told, key)
 	if e.Failure == model.Unauthorized {
-		e.Msg = "the provider does not take the key it was given"
+		e.Msg = "the provider rejects the key it was given"
 	}
 	return e
 }

@@ -54,7 +54,7 @@ func testOutputs(t *testing.T, o Opened) {
 	last := keeps(t, o, "a", 30, now()) // it may pass the bound
 	for _, a := range []execution.Admission{alone, counted} {
 		f := wantLimit(t, try("a", a), "outputs",
-			"kept outputs use 129 B of 100 B (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire.")
+			"stored outputs use 129 B of 100 B (max_outputs). Delete executions and responses that you do not need, or wait until the oldest expire.")
 		if want := today.Add(2 * day); !f.ResetsAt.Equal(want) || !errors.Is(f, cause) {
 			t.Errorf("it resets at %v, not %v, because of %v", f.ResetsAt, want, f.Err)
 		}

@@ -185,10 +185,10 @@ func testCodeErrors(t *testing.T, all codecontext.Contexts) {
 	_, err := tryCode(t.Context(), all, "bash", "true")
 	refused(t, "one that has ended", err, fault.Conflict, "restart")
 	_, err = tryCode(t.Context(), all, "python-00000000", "1")
-	refused(t, "one that is not there", err, fault.NotFound, "there is no context")
+	refused(t, "one that is not there", err, fault.NotFound, "not found in this sandbox")
 	_, err = all.Get(t.Context(), "python-00000000")
-	refused(t, "Get", err, fault.NotFound, "there is no context")
-	refused(t, "Interrupt", all.Interrupt(t.Context(), "python-00000000"), fault.NotFound, "there is no context")
+	refused(t, "Get", err, fault.NotFound, "not found in this sandbox")
+	refused(t, "Interrupt", all.Interrupt(t.Context(), "python-00000000"), fault.NotFound, "not found in this sandbox")
 	_, err = all.Create(t.Context(), execution.Language("cobol"), "")
 	refused(t, "a language", err, fault.Invalid, "must be one of")
 	_, err = tryCode(t.Context(), all, "python", strings.Repeat("#", codecontext.MaxCode+1))
@@ -296,7 +296,7 @@ func testContextLife(t *testing.T, all codecontext.Contexts) {
 		t.Error(err)
 	}
 	_, err = all.Get(t.Context(), c.ID)
-	refused(t, "deleted", err, fault.NotFound, "there is no context")
+	refused(t, "deleted", err, fault.NotFound, "not found in this sandbox")
 }
 
 // testUse: what a Handle knows of its sandbox's use.

@@ -17,7 +17,7 @@ func (h *Handlers) getCaps(c *httpapi.Call) (out Caps, err error) {
 func (h *Handlers) changeCaps(c *httpapi.Call, in *CapsChange) (out Caps, err error) {
 	for name, n := range map[string]*int64{"tenant_daily": in.TenantDaily, "agent_hourly": in.AgentHourly} {
 		if n != nil && (*n < 0 || *n > tenant.MaxCap) {
-			return out, httpapi.Invalid("%s must be 0, which stops every call, to %d", name, tenant.MaxCap)
+			return out, httpapi.Invalid("%s must be between 0, which stops every call, and %d", name, tenant.MaxCap)
 		}
 	}
 	caps, err := h.Caps.Change(c.Context(), c.Caller.Key.ID, in.TenantDaily, in.AgentHourly)

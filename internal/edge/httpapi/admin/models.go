@@ -18,7 +18,7 @@ const (
 func namedModel(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "model %.80q not found", name)
+		return "", fault.New(fault.NotFound, "model not found")
 	}
 	return name, nil
 }

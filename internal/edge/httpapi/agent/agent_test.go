@@ -65,7 +65,7 @@ func TestTheContractsRequests(t *testing.T) {
 	if second.Version != 2 || *second.System != "Updated system prompt..." || len(second.Tools) != 2 {
 		t.Errorf("%+v", second)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Mine", "version": 1}`, "Content-Type", "application/json"), http.StatusConflict, "conflict", "has version 2")
+	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Mine", "version": 1}`, "Content-Type", "application/json"), http.StatusConflict, "conflict", "at version 2")
 	if again := answer(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Updated system prompt...", "version": 2}`, "Content-Type", "application/json"), http.StatusOK); again.Version != 2 {
 		t.Errorf("a change of nothing made version %d", again.Version)
 	}
@@ -97,34 +97,34 @@ func TestRefusals(t *testing.T) {
 		"skills[0].config.max_text_kb must be":                                    `"skills": [{"name": "web-browsing", "config": {"max_text_kb": 65}}]`,
 		"skills[0].config.page_timeout_ms must be":                                `"skills": [{"name": "web-browsing", "config": {"page_timeout_ms": 999}}]`,
 		"skills[0].config: screenshots must be":                                   `"skills": [{"name": "web-browsing", "config": {"screenshots": "no"}}]`,
-		"skills[0]: web-browsing works in the tool sandbox":                       `"tools": [{"type": "sandboxes"}], "skills": ["web-browsing"]`,
-		"tools[0].name: open_page":                                                `"tools": [{"type": "custom", "name": "open_page"}], "skills": ["web-browsing"]`,
+		"skills[0]: web-browsing needs the tool sandbox":                       `"tools": [{"type": "sandboxes"}], "skills": ["web-browsing"]`,
+		"already has a tool named open_page":                                      `"tools": [{"type": "custom", "name": "open_page"}], "skills": ["web-browsing"]`,
 		"skills[0].name: there is no skill":                                       `"skills": ["unknown"]`,
 		"skills[0].skill_id: there is no skill":                                   `"skills": [{"type": "custom", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
 		"skills[0]: skill_id is of a skill of yours":                              `"skills": [{"name": "structured-planning", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
-		"skills[1]: structured-planning is there twice":                           `"skills": ["structured-planning", {"name": "structured-planning"}]`,
+		"skills[1]: duplicate structured-planning":                                `"skills": ["structured-planning", {"name": "structured-planning"}]`,
 		"skills[0].config: unknown field":                                         `"skills": [{"name": "structured-planning", "config": {"steps": 1}}]`,
 		"skills[0].config.formats[1] must be one of":                              `"skills": [{"name": "file-management", "config": {"formats": ["pdf", "odt"]}}]`,
 		"skills[0].config.max_file_mb must be":                                    `"skills": [{"name": "file-management", "config": {"max_file_mb": 0}}]`,
-		"tools[0].name: read_document":                                            `"tools": [{"type": "custom", "name": "read_document"}], "skills": ["file-management"]`,
+		"already has a tool named read_document":                                  `"tools": [{"type": "custom", "name": "read_document"}], "skills": ["file-management"]`,
 		"skills[0].config.max_iterations must be a whole number between 1 and 10": `"skills": [{"name": "reflection-loop", "config": {"max_iterations": 11}}]`,
 		"skills[0].config.quality_threshold must be between 0 and 1":              `"skills": [{"name": "reflection-loop", "config": {"quality_threshold": 1.5}}]`,
 		"skills[0].config.max_state_size_kb must be":                              `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": 1.5}}]`,
 		"skills[0].config: max_state_size_kb must be":                             `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": "x"}}]`,
 		"skills[0].version is of skills of yours":                                 `"skills": [{"name": "structured-planning", "version": 1}]`,
 		"skills[0] must be the name":                                              `"skills": [7]`,
-		"tools[0].name: update_plan":                                              `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
+		"already has a tool named update_plan":                                    `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
 		"multiagent.parallel must be false in a swarm":                            `"multiagent": {"mode": "swarm", "parallel": true}`,
 		"multiagent.sandbox must be shared in a swarm":                            `"multiagent": {"mode": "swarm", "sandbox": "own"}`,
 		"multiagent.context_sharing must be full in a swarm":                      `"multiagent": {"mode": "swarm", "context_sharing": "summary"}`,
-		"multiagent.timeout_per_handoff_ms must be left out in a swarm":           `"multiagent": {"mode": "swarm", "timeout_per_handoff_ms": 1000}`,
+		"multiagent.timeout_per_handoff_ms must be omitted in a swarm":            `"multiagent": {"mode": "swarm", "timeout_per_handoff_ms": 1000}`,
 		"multiagent.timeout_per_handoff_ms must be between":                       `"multiagent": {"timeout_per_handoff_ms": 99}`,
 		"multiagent.max_delegations must be between 1 and 100":                    `"multiagent": {"max_delegations": 101}`,
 		"multiagent.mode":                         `"multiagent": {"mode": "chain"}`,
 		"visibility":                              `"visibility": "public"`,
 		"slug must have":                          `"slug": "Not a slug"`,
 		"tools[0].server":                         `"tools": [{"type": "mcp"}]`,
-		"tools[1] is there twice":                 `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
+		"tools[1]: duplicate":                     `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
 		"mcp_servers[0].url":                      `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
 		"tools[1]: sandbox and sandboxes":         `"tools": [{"type": "mcp", "server": "sandbox"}, {"type": "sandboxes"}]`,
 		"mcp_servers[0] must have url or command": `"mcp_servers": [{"name": "a", "url": "https://x.example", "command": "x"}]`,
@@ -147,15 +147,15 @@ func TestRefusals(t *testing.T) {
 		"tools[1].type is required":                `"model": {"name": "m"}, "tools": [{"type": "sandbox"}, {}]`,
 		"tools[0].type is required":                `"model": {"name": "m"}, "tools": [null]`,
 		"mcp_servers[0].name is required":          `"model": {"name": "m"}, "mcp_servers": [{}]`,
-		"mcp_servers[0].url is required":           `"model": {"name": "m"}, "mcp_servers": [{"name": "a"}]`,
+		"mcp_servers[0] must have url or":          `"model": {"name": "m"}, "mcp_servers": [{"name": "a"}]`,
 		"model.name is required":                   `"model": {}`,
 		"model.max_tokens must be at most 64000":   `"model": {"name": "claude-sonnet-4", "max_tokens": 64001}`,
 		"model.temperature must be at most 1":      `"model": {"name": "claude-sonnet-4", "temperature": 1.5}`,
 		"model.temperature must be between":        `"model": {"name": "m", "temperature": 2.5}`,
-		"model.effort must be left out":            `"model": {"name": "plain", "effort": "low"}`,
+		"model.effort must be omitted":             `"model": {"name": "plain", "effort": "low"}`,
 		"tools must be empty":                      `"model": {"name": "plain"}, "tools": [{"type": "sandbox"}]`,
 		"model.stop[0] must have":                  `"model": {"name": "m", "stop": [""]}`,
-		"at most 1048576 bytes as JSON":            `"model": {"name": "m"}, "tools": [` + large("a") + `,` + large("b") + `,` + large("c") + `,` + large("d") + `,` + large("e") + `]`,
+		"at most 1048576 bytes of JSON":            `"model": {"name": "m"}, "tools": [` + large("a") + `,` + large("b") + `,` + large("c") + `,` + large("d") + `,` + large("e") + `]`,
 	} {
 		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", `+body+`}`)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
@@ -224,7 +224,7 @@ func TestLimits(t *testing.T) {
 	for i := range 50 {
 		answer(t, patch(s, "/v1/agents/a0", fmt.Sprintf(`{"version": %d, "system": "%[1]d"}`, i+1)), http.StatusOK)
 	}
-	httpapitest.Refused(t, patch(s, "/v1/agents/a0", `{"version": 51, "system": "more"}`), http.StatusTooManyRequests, "rate_limited", "100 versions")
+	httpapitest.Refused(t, patch(s, "/v1/agents/a0", `{"version": 51, "system": "more"}`), http.StatusTooManyRequests, "rate_limited", "100 agent versions")
 	answer(t, httpapitest.Ask(s, "GET", "/v1/agents/a0", ""), http.StatusOK)
 }
 
@@ -346,7 +346,7 @@ func TestSkills(t *testing.T) {
 	}
 	answer(t, patch(s, "/v1/agents/skilled", fmt.Sprintf(`{"version": %d, "skills": ["report"]}`, now.Version)), http.StatusOK)
 	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, "skills": ["report"]}`), http.StatusBadRequest, "validation_error", "archived")
-	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "plain"}, "skills": ["structured-planning"]}`), http.StatusBadRequest, "validation_error", "calls none")
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "plain"}, "skills": ["structured-planning"]}`), http.StatusBadRequest, "validation_error", "does not support tools")
 	answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "plain"}, "skills": ["reflection-loop"]}`), http.StatusCreated)
 
 	theirs := agenttest.New("ten_other", "theirs")
@@ -389,15 +389,15 @@ func TestHandoffs(t *testing.T) {
 	ask("POST", "/v1/agents", level("two", `, "handoffs": [{"agent_id": "one"}]`), 201, "")
 	ask("POST", "/v1/agents", level("three", `, "handoffs": [{"agent_id": "two"}]`), 201, "")
 	ask("POST", "/v1/agents", level("four", `, "handoffs": [{"agent_id": "three"}]`), 201, "")
-	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "one"}, {"agent_id": "four"}]`), 400, "handoffs[1].agent_id: the agent has 4 levels of hand-offs below it, and there may be 4")
+	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "one"}, {"agent_id": "four"}]`), 400, "handoffs[1].agent_id: the agent has 4 levels of hand-offs below it, but this agent may have at most 4")
 	ask("POST", "/v1/agents", level("swarm", `, "handoffs": [{"agent_id": "four"}, {"agent_id": "zero"}], "multiagent": {"mode": "swarm"}`), 201, `"context_sharing":"full"}`)
 	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "swarm"}]`), 400, "handoffs[0].agent_id: the agent is a swarm")
-	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "swarm"}]}`, 400, "handoffs[0].agent_id: the agent is in its swarm anyway")
-	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "zero"}, {"agent_id": "zero", "name": "Other"}]}`, 400, "handoffs[1].agent_id is there twice")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "none"}]`), 404, "handoffs[0].agent_id: agent not found")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "agt_00000000000000000000000000000000"}]`), 404, "handoffs[0].agent_id: agent not found")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "name": "A b"}, {"agent_id": "zero", "name": "a-B!"}]`), 400, "handoffs[1].name: the tool for it would be called handoff_to_a_b, as that for handoffs[0]")
-	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one"}], "tools": [{"type": "custom", "name": "handoff_to_one"}]`), 400, "tools[0].name: handoff_to_one is what the tool for handoffs[0] is called")
+	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "swarm"}]}`, 400, "handoffs[0].agent_id: an agent is always in its own swarm")
+	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "zero"}, {"agent_id": "zero", "name": "Other"}]}`, 400, "handoffs[1].agent_id: duplicate")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "none"}]`), 404, "handoffs[0].agent_id: agent")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "agt_00000000000000000000000000000000"}]`), 404, "handoffs[0].agent_id: agent")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "name": "A b"}, {"agent_id": "zero", "name": "a-B!"}]`), 400, "handoffs[1].name: its tool would be named handoff_to_a_b, like the tool for handoffs[0]")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one"}], "tools": [{"type": "custom", "name": "handoff_to_one"}]`), 400, "tools[0].name: the tool for handoffs[0] already has the name handoff_to_one")
 	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "trigger": "`+strings.Repeat("x", 2049)+`"}]`), 400, "handoffs[0].trigger must have at most 2048")
 	ask("POST", "/v1/agents/zero/archive", "", 200, "")
 	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "zero"}]`), 400, "handoffs[0].agent_id: the agent is archived")

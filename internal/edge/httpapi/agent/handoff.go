@@ -14,7 +14,7 @@ import (
 // ones: each is resolved to a version.
 func (h *Handlers) readHandoffs(c *httpapi.Call, in []AgentHandoff, before []agent.Handoff) (out []agent.Handoff, err error) {
 	if len(in) > agent.MaxHandoffs {
-		return nil, httpapi.Invalid("handoffs must be at most %d", agent.MaxHandoffs)
+		return nil, httpapi.Invalid("handoffs must have at most %d entries", agent.MaxHandoffs)
 	}
 	for i := range in {
 		one, err := h.Handoff(c, fmt.Sprintf("handoffs[%d]", i), &in[i], before)

@@ -27,7 +27,7 @@ type skillEntry struct {
 // of the tenant's are resolved to versions.
 func (h *Handlers) ReadSkills(c *httpapi.Call, entries []jsontext.Value, before []agent.Skill) (out []agent.Skill, err error) {
 	if len(entries) > agent.MaxSkills {
-		return nil, httpapi.Invalid("skills must be at most %d", agent.MaxSkills)
+		return nil, httpapi.Invalid("skills must have at most %d entries", agent.MaxSkills)
 	}
 	var size int64
 	for i, text := range entries {

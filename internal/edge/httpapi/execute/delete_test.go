@@ -39,7 +39,7 @@ func TestDelete(t *testing.T) {
 	}
 
 	for _, c := range [][2]string{{"GET", ""}, {"GET", "/output"}, {"GET", "/output?stream=stdout"}, {"GET", "/file?path=a"}, {"POST", "/cancel"}, {"DELETE", ""}} {
-		httpapitest.Refused(t, httpapitest.Ask(s, c[0], at+c[1], ""), 404, "not_found", "execution not found")
+		httpapitest.Refused(t, httpapitest.Ask(s, c[0], at+c[1], ""), 404, "not_found", "not found")
 	}
 	if w := httpapitest.Ask(s, "GET", "/v1/executions", ""); strings.Contains(w.Body.String(), id) || !strings.Contains(w.Body.String(), kept) {
 		t.Errorf("the list is %s", w.Body)

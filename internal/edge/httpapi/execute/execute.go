@@ -112,14 +112,14 @@ func (h *Handlers) openOutputs(ctx context.Context, e *execution.Execution) (out
 // record of how that ended; err itself for every other failure. ctx is from c.Living.
 func Parted(ctx context.Context, c *httpapi.Call, traceID string, err error) error {
 	if errors.Is(err, gateway.ErrUnrecorded) {
-		c.Log().WarnContext(ctx, "an end is not recorded yet", "trace_id", traceID, "error", err)
+		c.Log().WarnContext(ctx, "cannot record the end of an execution yet", "trace_id", traceID, "error", err)
 		return &httpapi.ProtocolError{
 			Status: http.StatusBadGateway, Code: "bad_gateway",
 			Message: "the program has run, but how it ended cannot be recorded at the moment: see GET /v1/executions/" + traceID,
 		}
 	}
 	if errors.Is(err, gateway.ErrUnreadable) { // not 503, which would say that nothing ran
-		c.Log().WarnContext(ctx, "the output of an execution cannot be read", "trace_id", traceID, "error", err)
+		c.Log().WarnContext(ctx, "cannot read the output of an execution", "trace_id", traceID, "error", err)
 		return &httpapi.ProtocolError{
 			Status: http.StatusBadGateway, Code: "bad_gateway",
 			Message: "the program has run, but its output cannot be read at the moment: retry GET /v1/executions/" + traceID,

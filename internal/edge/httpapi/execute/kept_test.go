@@ -27,7 +27,7 @@ func TestKeptOutputs(t *testing.T) {
 	run(t, s, `{"code":"print short"}`, full...)
 	last := run(t, s, `{"code":"print to the bound"}`, full...) // it may pass the bound
 	w := httpapitest.Post(s, `{"code":"print more"}`, full...)
-	httpapitest.Refused(t, w, 429, "rate_limited", "kept outputs use 19 B of 10 B (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire. Your plan is tiny; upgrade to free for 10 GiB of kept outputs.")
+	httpapitest.Refused(t, w, 429, "rate_limited", "stored outputs use 19 B of 10 B (max_outputs). Delete executions and responses that you do not need, or wait until the oldest expire. Your plan is tiny; upgrade to free for 10 GiB of kept outputs.")
 	body := decoded[struct {
 		Dimension string
 		ResetsAt  time.Time `json:"resets_at"`

@@ -201,7 +201,7 @@ func (h *Handlers) follow(c *httpapi.Call, e *execution.Execution, media string,
 func (h *Handlers) sendResult(ctx context.Context, c *httpapi.Call, st *stream, e *execution.Execution) error {
 	out, err := h.openOutputs(ctx, e)
 	if errors.Is(err, gateway.ErrUnreadable) { // the client has the events, and waits for the end
-		c.Log().WarnContext(ctx, "the output of an execution cannot be read", "trace_id", e.TraceID, "error", err)
+		c.Log().WarnContext(ctx, "cannot read the output of an execution", "trace_id", e.TraceID, "error", err)
 		out, err = noOutputs(), nil
 	}
 	if err != nil {

@@ -95,7 +95,7 @@ func (t *ToolFields) settings(path string) (def setting, own map[string]setting,
 			return def, nil, httpapi.Invalid("%s.name must be the name of a tool", at)
 		}
 		if _, twice := own[*c.Name]; twice {
-			return def, nil, httpapi.Invalid("%s.name %q is there twice", at, *c.Name)
+			return def, nil, httpapi.Invalid("%s.name: duplicate %q", at, *c.Name)
 		}
 		if own[*c.Name], err = def.over(c, at); err != nil {
 			return def, nil, err

@@ -228,7 +228,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 	}
-	refused(t, ask(s, "POST", at, `{"system": "late", "version": 1}`), http.StatusConflict, "conflict_error", "has version 4")
+	refused(t, ask(s, "POST", at, `{"system": "late", "version": 1}`), http.StatusConflict, "conflict_error", "at version 4")
 	if first := answer(t, httpapitest.Ask(s.Server, "GET", "/anthropic"+at+"?version=2", ""), http.StatusOK); *first.System != "0" || first.Version != 2 {
 		t.Errorf("%+v", first)
 	}

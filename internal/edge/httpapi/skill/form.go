@@ -42,7 +42,7 @@ func readForm(c *httpapi.Call) (*upload, error) {
 			return nil, httpapi.BadForm(err)
 		}
 		if n >= maxParts {
-			return nil, httpapi.Invalid("files must be at most %d", skill.MaxFiles)
+			return nil, httpapi.Invalid("files must have at most %d entries", skill.MaxFiles)
 		}
 		_, named, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 		if err != nil {

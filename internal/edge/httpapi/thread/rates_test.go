@@ -27,7 +27,7 @@ func exhausted(t *testing.T, s http.Handler, dimension, method, path, body strin
 		if err := json.Unmarshal(w.Body.Bytes(), &refusal); err != nil {
 			t.Fatal(err)
 		}
-		if refusal.Error != "rate_limited" || refusal.Dimension != dimension || !strings.Contains(refusal.Message, "the plan slow lets this") ||
+		if refusal.Error != "rate_limited" || refusal.Dimension != dimension || !strings.Contains(refusal.Message, "the plan slow allows this") ||
 			refusal.ResetsAt == nil || time.Until(*refusal.ResetsAt) > 10*time.Second || w.Header().Get("Retry-After") == "" {
 			t.Fatalf("got %s, Retry-After %q", w.Body, w.Header().Get("Retry-After"))
 		}

@@ -208,18 +208,18 @@ func TestUploadsWhileTheDiskIsFull(t *testing.T) {
 	s := newThreadServer(t, func(c *httpapitest.Setup) {
 		c.Room = func(bytes int64) error {
 			if asked = append(asked, bytes); len(asked) > short {
-				return fault.New(fault.Unavailable, "the server is short of disk space; retry later")
+				return fault.New(fault.Unavailable, "the server is low on disk space; retry later")
 			}
 			return nil
 		}
 	})
-	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/files/a.txt", "hello")
+	httpapitest.Answers(t, s, 503, "low on disk space", "PUT", "/v1/threads/t-1/files/a.txt", "hello")
 	if len(asked) != 1 || asked[0] != 5 {
 		t.Errorf("asked for %d bytes", asked)
 	}
-	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/archive", "no tar")
+	httpapitest.Answers(t, s, 503, "low on disk space", "PUT", "/v1/threads/t-1/archive", "no tar")
 	asked, short = nil, 1
-	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/files/a.txt", strings.Repeat("x", 20<<20))
+	httpapitest.Answers(t, s, 503, "low on disk space", "PUT", "/v1/threads/t-1/files/a.txt", strings.Repeat("x", 20<<20))
 	asked, short = nil, 9
 	httpapitest.Answers(t, s, 200, `"size":5`, "PUT", "/v1/threads/t-2/files/a.txt", "hello")
 	httpapitest.Answers(t, s, 404, "", "GET", "/v1/threads/t-1/files/a.txt", "")

@@ -203,7 +203,7 @@ func (f *file) put() syscall.Errno {
 	defer cancel()
 	err := f.store(ctx)
 	if err != nil {
-		f.m.cfg.Log.Warn("a written file could not be stored yet", "error", err)
+		f.m.cfg.Log.Warn("cannot store a written file yet", "error", err)
 	}
 	return errno(err)
 }
