@@ -48,7 +48,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"bogus"}, exitUsage, `unknown command "bogus"`},
 		{[]string{"serve", "extra"}, exitUsage, "unknown command"},
 		{[]string{"serve", "--bogus"}, exitUsage, "unknown flag: --bogus"},
-		{[]string{"serve", "--pool-size", "many"}, exitUsage, `pool_size (from --pool-size): "many" is not a whole number`},
+		{[]string{"serve", "--pool-size", "many"}, exitUsage, `pool_size (from --pool-size): "many" is neither a whole number nor auto`},
 		{[]string{"serve", "--listen", "0.0.0.0:80", "--dev-key", "sk-atoll-x"}, exitUsage, "a fixed key is refused"},
 		{[]string{"serve", "--config", filepath.Join(dir, "none.yaml")}, exitUsage, "none.yaml"},
 		{[]string{"config", "--memory", "1KiB"}, exitUsage, "memory"},

@@ -21,7 +21,7 @@ func TestDataFolderIsClosed(t *testing.T) {
 		"readable": {0o755, "restricted it to its owner", 0o700},
 		"writable": {0o777, "restricted it to its owner", 0o700},
 		"group's":  {0o750, "restricted it to its owner", 0o700},
-		"shared":   {0o777 | os.ModeSticky, "folder of its own", 0o777 | os.ModeSticky},
+		"shared":   {0o777 | os.ModeSticky, "a folder only for Atoll", 0o777 | os.ModeSticky},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		if test.mode != 0 {
@@ -43,7 +43,7 @@ func TestDataFolderIsClosed(t *testing.T) {
 			t.Errorf("%s: it is %v, %v", name, info, err)
 		}
 	}
-	if err := openDataFolder("/", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "folder of its own") {
+	if err := openDataFolder("/", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "a folder only for Atoll") {
 		t.Errorf("the root of the machine: %v", err)
 	}
 }

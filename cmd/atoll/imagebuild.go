@@ -75,9 +75,9 @@ missing variants when something needs them, unless image_variants forbids it.`,
 	cmd.Flags().Lookup("image-mirror").Hidden = false
 	cmd.Flags().StringVar(&name, "name", "", "name in Atoll (default, or with --with that of the variant)")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "programs to add: "+strings.Join(image.Extras(), ", "))
-	cmd.Flags().BoolVar(&replace, "replace", false, "replace an image of that name which nothing uses")
-	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing when there is one")
-	cmd.Flags().BoolVar(&ifChanged, "if-changed", false, "do nothing when there is one that this version would build the same way, else replace it")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an unused image with that name")
+	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing if the image exists")
+	cmd.Flags().BoolVar(&ifChanged, "if-changed", false, "do nothing if the image exists and this version would build the same one; otherwise replace it")
 	return cmd
 }
 
@@ -152,7 +152,7 @@ func (a *cli) firstImage(ctx context.Context, cfg *config.Config, log *slog.Logg
 	}
 	if prebuilt(cfg) == "" {
 		if err := image.CanBuild(); err != nil {
-			return &exit{exitUsage, fmt.Errorf("%s, and it cannot be built here yet: %w. Then start the server again; it builds the image. Nothing was changed", missing, err)}
+			return &exit{exitUsage, fmt.Errorf("%s, and this machine cannot build it yet: %w. Then restart the server, which builds the image. Nothing was changed", missing, err)}
 		}
 	}
 	if err := openDataFolder(cfg.DataDir, log); err != nil {
@@ -167,7 +167,7 @@ func (a *cli) firstImage(ctx context.Context, cfg *config.Config, log *slog.Logg
 	}
 	log.Info("building the default image, once; this takes about three minutes")
 	if err := a.buildDefault(ctx, cfg, log, store, image.BuildOptions{}); err != nil && fault.KindOf(err) != fault.Conflict {
-		return fmt.Errorf("build the default image: %w. No key was made; run 'atoll image build --data-dir %s' to try again, or set image to host", err, cfg.DataDir)
+		return fmt.Errorf("build the default image: %w. No key was created; run 'atoll image build --data-dir %s' to try again, or set image to host", err, cfg.DataDir)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func openPrivate(ctx context.Context, from *config.Config, log *slog.Logger) (*p
 	own := *from
 	p := &private{cfg: &own, images: images, platform: platform(from, engine.NewName(), log), key: tenant.NewKey()}
 	if err := p.makeRecords(filepath.Join(from.DataDir, "mcp")); err != nil {
-		return nil, fmt.Errorf("make the records of this command: %w", err)
+		return nil, fmt.Errorf("create this command's database: %w", err)
 	}
 	own.DataDir, own.DevKey = p.records, p.key
 	own.Database, own.NATS, own.Blobs, own.SecretKey, own.Volumes = "", "", "", "", ""

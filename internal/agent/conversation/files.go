@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoFile says that a session has no such file.
-var ErrNoFile = fault.New(fault.NotFound, "the session has no such file")
+var ErrNoFile = fault.New(fault.NotFound, "file not found in this session")
 
 // readPage is how many events or threads one query reads at most.
 const readPage = 100

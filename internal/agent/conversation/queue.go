@@ -31,7 +31,7 @@ func (s *Service) Run(ctx context.Context) {
 	defer look.Stop()
 	for ctx.Err() == nil {
 		if err := errors.Join(s.expire(ctx), s.startQueued(ctx)); err != nil && ctx.Err() == nil {
-			s.Log.Warn("queued turns of sessions wait longer", "error", err)
+			s.Log.Warn("cannot start queued turns of sessions; retrying", "error", err)
 		}
 		select {
 		case <-s.wake:

@@ -30,7 +30,7 @@ func (s *Service) leave(ctx context.Context, p *tenant.Principal, of *session.Se
 	s.endTurn(ctx, p, of, "", of.Sandbox)
 	s.endTurn(ctx, p, of, string(of.Agent), string(of.ID))
 	if err := s.Runs.Expire(ctx); err != nil {
-		s.Log.WarnContext(ctx, "the turns of a session stay for a while", "session", of.ID, "error", err)
+		s.Log.WarnContext(ctx, "cannot delete the turns of a session yet", "session", of.ID, "error", err)
 	}
 	s.free(ctx, p, of, waiting)
 }
@@ -52,7 +52,7 @@ func (s *Service) destroy(ctx context.Context, p *tenant.Principal, of *session.
 		}
 	}
 	if err != nil {
-		s.Log.WarnContext(ctx, "the sandboxes of a session stay for some seconds", "session", of.ID, "error", err)
+		s.Log.WarnContext(ctx, "cannot delete the sandboxes of a session yet", "session", of.ID, "error", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Service) endTurn(ctx context.Context, p *tenant.Principal, of *session.
 	caller := *p
 	caller.Environment.ID = of.Environment
 	if err := s.EndTurn(ctx, &caller, agent, turn); err != nil {
-		s.Log.WarnContext(ctx, "a sandbox of a session stays for a while", "session", of.ID, "error", err)
+		s.Log.WarnContext(ctx, "cannot delete a sandbox of a session yet", "session", of.ID, "error", err)
 	}
 }
 

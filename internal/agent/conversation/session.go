@@ -82,9 +82,9 @@ func (s *Service) checkVaults(ctx context.Context, t tenant.ID, in []vault.ID) (
 	for i, id := range in {
 		path := fmt.Sprintf("vault_ids[%d]", i)
 		if slices.Contains(out, id) {
-			return nil, invalid("%s %q is there twice", path, id)
+			return nil, invalid("%s: duplicate %q", path, id)
 		}
-		none := fault.New(fault.NotFound, "%s: there is no such vault", path)
+		none := fault.New(fault.NotFound, "%s: vault %.80q not found", path, id)
 		if !id.Valid() {
 			return nil, none
 		}
@@ -190,7 +190,7 @@ func (s *Service) Start(ctx context.Context, caller *admission.Caller, in *NewSe
 	taken, err := s.Take(ctx, caller, of, first)
 	if err != nil {
 		if undone := s.Store.Delete(ctx, of.Tenant, of.ID, change(caller.Principal, of.ID, "deleted")); undone != nil {
-			s.Log.WarnContext(ctx, "a session stays whose first message was refused", "session", of.ID, "error", undone)
+			s.Log.WarnContext(ctx, "cannot delete a session whose first message was rejected", "session", of.ID, "error", undone)
 		} else {
 			s.leave(ctx, caller.Principal, of, nil)
 		}

@@ -129,7 +129,7 @@ func knownFrom(s *run.State) (known []mcptool.Known) {
 // continues puts the conversation of an earlier response before the input, and returns its
 // state.
 func (s *Service) continues(ctx context.Context, r *run.Run, q *run.Request, previous string) (*run.State, error) {
-	none := fault.New(fault.NotFound, "previous_response_id: there is no such response")
+	none := fault.New(fault.NotFound, "previous_response_id: response %.80q not found", previous)
 	id, ok := RunOf(previous)
 	if !ok {
 		return nil, none
@@ -207,7 +207,7 @@ func OutputType(items []model.Item, id string) string {
 
 // ErrNoContainer rejects a container that does not exist, at a path of the request.
 func ErrNoContainer(path string) error {
-	return fault.New(fault.NotFound, "%s.container: there is no such container, or it has expired", path)
+	return fault.New(fault.NotFound, "%s.container: not found, or expired", path)
 }
 
 // checkInterpreter checks that the caller may use code_interpreter, with the container that

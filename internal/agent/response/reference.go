@@ -20,7 +20,7 @@ var outputID = regexp.MustCompile(`^[a-z]+_([0-9a-f]{32})[0-9a-f]{4,}$`)
 
 // Items returns a function that finds what a model was told of an item of an output.
 func (s *Service) Items(ctx context.Context, t tenant.ID) func(id string) ([]model.Item, error) {
-	none := fault.New(fault.NotFound, "there is no such item")
+	none := fault.New(fault.NotFound, "item not found")
 	states := map[run.ID]*run.State{} // a conversation has many items of few responses
 	return func(id string) ([]model.Item, error) {
 		match := outputID.FindStringSubmatch(id)

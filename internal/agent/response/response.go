@@ -62,7 +62,7 @@ func RunOf(id string) (run.ID, bool) {
 
 // Find returns the run of a tenant's response.
 func (s *Service) Find(ctx context.Context, t tenant.ID, id string) (*run.Run, error) {
-	unknown := fault.New(fault.NotFound, "no such response")
+	unknown := fault.New(fault.NotFound, "response %.80q not found", id)
 	of, ok := RunOf(id)
 	if !ok {
 		return nil, unknown
@@ -113,7 +113,7 @@ func (s *Service) Wait(ctx context.Context, of *Started) error {
 func (s *Service) Attend(ctx context.Context, of *Started) (stop func()) {
 	hook := context.AfterFunc(ctx, func() {
 		if err := s.Runs.Cancel(context.WithoutCancel(ctx), of.Run.Tenant, of.Run.ID); err != nil && fault.KindOf(err) != fault.Conflict {
-			s.Log.Warn("a response whose client is gone goes on", "response", ID(of.Run.ID), "error", err)
+			s.Log.Warn("cannot cancel a response whose client disconnected; it continues", "response", ID(of.Run.ID), "error", err)
 		}
 	})
 	return func() { hook() }
@@ -125,7 +125,7 @@ func (s *Service) Forget(ctx context.Context, of *Started) {
 		return
 	}
 	if err := s.Runs.Delete(context.WithoutCancel(ctx), of.Run); err != nil {
-		s.Log.Warn("a response that is not kept stays for a while", "response", ID(of.Run.ID), "error", err)
+		s.Log.Warn("cannot delete an unstored response yet", "response", ID(of.Run.ID), "error", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 
 func TestFileIsStrict(t *testing.T) {
 	for text, want := range map[string]string{
-		"pool_size: 1\npoolsize: 2\n":    `line 2: there is no setting "poolsize"`,
+		"pool_size: 1\npoolsize: 2\n":    `line 2: unknown setting "poolsize"`,
 		"pool_size: [1]\n":               "pool_size must be a single value",
 		"pool_size: 1\npool_size: 2\n":   "already defined",
 		"- a list\n":                     "cannot unmarshal",

@@ -39,7 +39,7 @@ func (c *Call) TellRates(left ratelimit.Rates) {
 func RateHeaders() (all []Param) {
 	for _, what := range [][2]string{{"requests", "Responses"}, {"tokens", "Tokens"}} {
 		all = append(all,
-			Param{Name: "x-ratelimit-limit-" + what[0], Type: Int, Doc: what[1] + " a minute that the plan gives the key or its tenant, of this model. Without a bound there is no such header."},
+			Param{Name: "x-ratelimit-limit-" + what[0], Type: Int, Doc: what[1] + " a minute that the plan gives the key or its tenant, of this model. The header is absent without a limit."},
 			Param{Name: "x-ratelimit-remaining-" + what[0], Type: Int, Doc: what[1] + " that are left now."},
 			Param{Name: "x-ratelimit-reset-" + what[0], Doc: "Until all are there again, such as 350ms, 1s and 6m0s.", Pattern: "^([0-9]+m)?([0-9.]+(s|ms))$"},
 		)

@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		"skills[0].config.max_text_kb must be":                                    `"skills": [{"name": "web-browsing", "config": {"max_text_kb": 65}}]`,
 		"skills[0].config.page_timeout_ms must be":                                `"skills": [{"name": "web-browsing", "config": {"page_timeout_ms": 999}}]`,
 		"skills[0].config: screenshots must be":                                   `"skills": [{"name": "web-browsing", "config": {"screenshots": "no"}}]`,
-		"skills[0]: web-browsing needs the tool sandbox":                       `"tools": [{"type": "sandboxes"}], "skills": ["web-browsing"]`,
+		"skills[0]: web-browsing needs the tool sandbox":                          `"tools": [{"type": "sandboxes"}], "skills": ["web-browsing"]`,
 		"already has a tool named open_page":                                      `"tools": [{"type": "custom", "name": "open_page"}], "skills": ["web-browsing"]`,
 		"skills[0].name: there is no skill":                                       `"skills": ["unknown"]`,
 		"skills[0].skill_id: there is no skill":                                   `"skills": [{"type": "custom", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,

@@ -62,7 +62,7 @@ func (p *parser) parseMCP(path string, text jsontext.Value) (jsontext.Value, err
 	case !serverLabel.MatchString(*in.ServerLabel):
 		return nil, invalid("%s.server_label must have 1 to 64 letters, digits, _ and -, and begin with a letter", path)
 	case slices.ContainsFunc(p.servers, func(s mcptool.Server) bool { return s.Label == *in.ServerLabel }):
-		return nil, invalid("%s.server_label %q is there twice", path, *in.ServerLabel)
+		return nil, invalid("%s.server_label: duplicate %q", path, *in.ServerLabel)
 	case len(p.servers) == maxServers:
 		return nil, invalid("tools must have at most %d of type mcp", maxServers)
 	case in.DeferLoading != nil && *in.DeferLoading:
