@@ -50,8 +50,22 @@ func guestImages(t *testing.T, e *Engine) []string {
 // program that asks a server of HTTPS, with a warm pool, and with a sandbox that runs meanwhile.
 func TestCertificatesChange(t *testing.T) {
 	t.Parallel()
+	t.Run("gvisor", func(t *testing.T) { t.Parallel(); certificatesChange(t, nil) })
+	t.Run("oci", func(t *testing.T) {
+		t.Parallel()
+		certificatesChange(t, func(c *Config) { c.OCI, c.State = "crun", c.Disk })
+	})
+}
+
+func certificatesChange(t *testing.T, with func(*Config)) {
+	t.Helper()
 	var ca []byte
-	e, here, _ := hosts(t, true, func(c *Config) { ca, c.CA, c.PoolSize, c.Network.Egress.Authority = c.CA, nil, 1, nil })
+	e, here, _ := hosts(t, true, func(c *Config) {
+		ca, c.CA, c.PoolSize, c.Network.Egress.Authority = c.CA, nil, 1, nil
+		if with != nil {
+			with(c)
+		}
+	})
 	connected := func(language execution.Language, code string) *execution.Job {
 		return job(func(j *execution.Job) {
 			j.Language, j.Code = language, strings.ReplaceAll(code, "URL", fmt.Sprintf("https://api.example.com:%d/", here.Port()))
