@@ -13,7 +13,7 @@ var Rules = []Rule{
 	{"aws-access-key", "AWS access key ids (AKIA…, ASIA…)"},
 	{"aws-secret-key", "AWS secret keys and session tokens after their usual names"},
 	{"github", "GitHub tokens (ghp_, gho_, ghu_, ghs_, ghr_, github_pat_)"},
-	{"gitlab", "GitLab tokens (glpat- and its kin)"},
+	{"gitlab", "GitLab tokens (glpat- and similar prefixes)"},
 	{"slack", "Slack tokens (xoxb-, xoxp-, xapp- and others)"},
 	{"google-api-key", "Google API keys (AIza…) and OAuth access tokens (ya29.…)"},
 	{"private-key", "PEM blocks of private keys, also as JSON strings"},
