@@ -126,7 +126,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
-	handlers.Approvals = &approval.Handlers{Store: s.db.Approvals(), Sessions: s.conversations, Responses: s.responses, Cover: s.gateway.Cover}
+	handlers.Approvals = &approval.Handlers{Service: s.approvals, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
 	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}

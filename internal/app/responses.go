@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/handoff"
@@ -100,7 +102,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.conversations = conversation.New(conversation.Config{
 		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Runs: s.runs, Records: s.db.Runs(),
 		Gate: s.gate, MCP: s.mcp, Web: s.web, Services: s.web.Services(), Pool: s.pool(), Sandboxes: s.directory, EndTurn: s.gateway.EndTurn,
-		Enter: s.authority.Enter, Entrant: s.authority.Entrant, Approvals: s.db.Approvals(), CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
+		Enter: s.authority.Enter, Entrant: s.authority.Entrant, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
 		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: s.log,
 	})
 	handoffs.Runs, handoffs.Planner = s.runs, s.conversations
@@ -108,6 +110,7 @@ func (s *Server) openRuns(context.Context) error {
 		Runs: s.runs, Records: s.db.Runs(), Gate: s.gate, MCP: s.mcp, Containers: s.directory, Services: s.web.Services(),
 		Keep: cfg.KeepResponses, Within: cfg.ConfirmationTime, RetryFor: &cfg.ModelRetryFor, MaxUnderWay: cfg.MaxResponses, Log: s.log,
 	})
+	s.approvals = approval.New(approval.Config{Store: s.db.Approvals(), Conversations: s.conversations, Responses: s.responses, Entrant: s.authority.Entrant, Log: s.log})
 	return nil
 }
 
@@ -147,12 +150,10 @@ func (s *Server) runPrices() loop.Prices {
 func (s *Server) startRuns(ctx context.Context) error {
 	s.later(func(context.Context) error { s.runs.Stop(); return nil })
 	queued, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	s.later(func(context.Context) error { stop(); <-ended; return nil })
-	go func() {
-		defer close(ended)
-		s.conversations.Run(queued)
-	}()
+	var looking sync.WaitGroup
+	s.later(func(context.Context) error { stop(); looking.Wait(); return nil })
+	looking.Go(func() { s.conversations.Run(queued) })
+	looking.Go(func() { s.approvals.Run(queued) })
 	return s.runs.Start(ctx)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
@@ -142,6 +143,7 @@ type Server struct {
 	gate          *admission.Gate
 	conversations *conversation.Service
 	responses     *response.Service
+	approvals     *approval.Service
 	rates         *ratelimit.Models
 	budget        *usage.Budget
 	programs      *usage.Programs

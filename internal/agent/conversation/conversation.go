@@ -51,10 +51,6 @@ type Config struct {
 	// tenant.Authority does.
 	Enter   func(ctx context.Context, p *tenant.Principal, environment string) error
 	Entrant func(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
-	// Approvals expires the approvals of responses; nil for none.
-	Approvals interface {
-		Expire(ctx context.Context, limit int) (int, error)
-	}
 	CheckWebhook func(ctx context.Context, raw string) error
 	Told         func() // a session may have an event for its webhook
 

@@ -81,11 +81,6 @@ func (s *Service) dequeue(ctx context.Context, q *session.Queued) (err error) {
 // expire ends the waits for clients that took too long. If an answer comes at the same moment, the
 // store takes one of the two.
 func (s *Service) expire(ctx context.Context) error {
-	if s.Approvals != nil {
-		if _, err := s.Approvals.Expire(ctx, atOnce); err != nil {
-			return err
-		}
-	}
 	late, err := s.Store.Expired(ctx, atOnce)
 	if err != nil {
 		return err

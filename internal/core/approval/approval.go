@@ -68,6 +68,12 @@ type Decision struct {
 	By      string
 }
 
+// Response names the response of some approvals.
+type Response struct {
+	Tenant tenant.ID
+	Run    run.ID
+}
+
 // Filter selects a tenant's approvals. Tenant is required; any other zero field matches every
 // approval.
 type Filter struct {
@@ -89,6 +95,9 @@ type Store interface {
 	// response's approvals. Repeating the same decision succeeds until a response continues with
 	// it; any other repeat is a Conflict.
 	Decide(ctx context.Context, t tenant.ID, id ID, d Decision) ([]Approval, error)
+	// Undone returns up to limit responses whose calls were all decided, the last one at least a few
+	// seconds and at most a day ago, and that no response continues yet.
+	Undone(ctx context.Context, limit int) ([]Response, error)
 	// Expire denies up to limit calls of responses whose deadline has passed.
 	Expire(ctx context.Context, limit int) (int, error)
 }

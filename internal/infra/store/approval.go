@@ -343,6 +343,21 @@ func (s *approvals) record(ctx context.Context, b *batch, a *approval.Approval, 
 	return nil
 }
 
+// Bounds of the age of the last decision in Undone. Whoever decides continues the response at first.
+const (
+	undoneAfter = 2 * time.Second
+	undoneFor   = 24 * time.Hour
+)
+
+func (s *approvals) Undone(ctx context.Context, limit int) ([]approval.Response, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT tenant, run FROM approvals a WHERE session = '' AND next = '' AND status IN ('approved', 'denied')
+		AND decided_at > atoll_now() - ? AND NOT EXISTS (SELECT 1 FROM approvals b WHERE b.run = a.run AND b.session = ''
+		AND (b.status NOT IN ('approved', 'denied') OR b.next <> '' OR b.decided_at > atoll_now() - ?)) LIMIT ?`,
+		undoneFor.Microseconds(), undoneAfter.Microseconds(), limit)
+	all, err := collect(rows, err, func(sc scanner) (r approval.Response, err error) { return r, sc.Scan(&r.Tenant, &r.Run) })
+	return all, s.db.read.wrap("look for responses whose calls are decided", err)
+}
+
 func (s *approvals) Expire(ctx context.Context, limit int) (n int, err error) {
 	err = s.db.writer.write(ctx, &runTask{write: func(ctx context.Context, b *batch) error {
 		n = 0

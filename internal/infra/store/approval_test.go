@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // asking stores a response that has ended and waits for approvals.
@@ -116,6 +117,37 @@ func testApprovals(t *testing.T, open opener) {
 	}
 	testApprovalsExpire(t, db)
 	testApprovalsAtOnce(t, db)
+	testApprovalsUndone(t, db)
+}
+
+// testApprovalsUndone checks that the store lists a decided response until another one continues it.
+func testApprovalsUndone(t *testing.T, db *store.DB) {
+	s := db.Approvals()
+	r, half := asking(t, db, "u", time.Hour, "mcpr_u1", "mcpr_u2"), asking(t, db, "u", time.Hour, "mcpr_u3", "mcpr_u4")
+	decide := func(of *run.Run, n int) {
+		for _, a := range approvalsOf(t, db, approval.Filter{Tenant: "u", Run: of.ID})[:n] {
+			_, err := s.Decide(t.Context(), "u", a.ID, approval.Decision{Approve: true, By: "key_1"})
+			must(t, err)
+		}
+	}
+	decide(r, 2)
+	decide(half, 1)
+	listed := func() bool {
+		all, err := s.Undone(t.Context(), 1000)
+		must(t, err)
+		if slices.Contains(all, approval.Response{Tenant: "u", Run: half.ID}) {
+			t.Error("a response with a call that waits is listed")
+		}
+		return slices.Contains(all, approval.Response{Tenant: "u", Run: r.ID})
+	}
+	if listed() {
+		t.Error("a response is listed at once: the one who decided continues it")
+	}
+	atolltest.Until(t, time.Minute, "the decided response is listed", listed)
+	_, err := goOn(t, db, r, run.Said{Item: "mcpr_u1", Approve: true, Noted: true}, run.Said{Item: "mcpr_u2", Approve: true, Noted: true})
+	if must(t, err); listed() {
+		t.Error("a response that another one continues is listed")
+	}
 }
 
 // testApprovalsExpire checks that the deadline denies pending calls and the approved calls of the

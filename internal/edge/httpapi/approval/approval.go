@@ -4,12 +4,9 @@ package approval
 import (
 	"net/http"
 
-	"github.com/atoll-run/atoll/internal/agent/conversation"
-	"github.com/atoll-run/atoll/internal/agent/response"
+	service "github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/approval"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -17,9 +14,7 @@ import (
 
 // Handlers serve approvals.
 type Handlers struct {
-	Store     approval.Store
-	Sessions  *conversation.Service
-	Responses *response.Service
+	Service *service.Service
 	// Cover redacts secrets in arguments.
 	Cover func(p *tenant.Principal, text string) (string, error)
 }
@@ -50,13 +45,13 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodPost, Path: one, ID: "decideApproval", Summary: "Approve or deny a tool call", Scope: tenant.ScopeExecute,
-			Description: "Equivalent to a `tool_confirmation` in the session, or an `mcp_approval_response` to the response. After the last decision on a model's answer, the turn continues, or a new response continues this one in the background: `continued_by` names it. " +
+			Description: "Equivalent to a `tool_confirmation` in the session, or an `mcp_approval_response` to the response. After the last decision on a model's answer, the turn continues, or a new response continues this one in the background: `continued_by` names it. If a limit or the budget delays the new response, `continued_by` is null at first, and Atoll starts the response as soon as it can, for up to a day. " +
 				"A browser token requires the right `confirm`.",
 			Params: []httpapi.Param{id}, Body: httpapi.JSON(Decision{Approve: new(false), Reason: new("Ask the customer first.")}),
 			Answers: []httpapi.Answer{
 				httpapi.OK(Approval{}, "The decided approval."), unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: the approval is already decided, has expired, or belongs to another environment than the key."),
-				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when."),
+				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the session is over a rate or another limit of the plan, or the budget; Retry-After says until when."),
 			},
 			Serve: httpapi.Takes(h.decide),
 		},
@@ -81,7 +76,7 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Approval], err error)
 	} else if text != "" {
 		f.Status = approval.Status(text)
 	}
-	page, next, err := h.Store.List(c.Context(), f)
+	page, next, err := h.Service.Store.List(c.Context(), f)
 	out = httpapi.Page[Approval]{Data: make([]Approval, len(page)), NextPage: httpapi.OrNull(next)}
 	for i := range page {
 		if out.Data[i], err = h.wire(c, &page[i]); err != nil {
@@ -91,16 +86,8 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Approval], err error)
 	return out, err
 }
 
-func (h *Handlers) find(c *httpapi.Call) (*approval.Approval, error) {
-	id := approval.ID(c.Path("approval_id"))
-	if !id.Valid() {
-		return nil, approval.ErrNotFound
-	}
-	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, id)
-}
-
 func (h *Handlers) get(c *httpapi.Call) (out Approval, err error) {
-	a, err := h.find(c)
+	a, err := h.Service.Find(c.Context(), c.Caller.Tenant.ID, approval.ID(c.Path("approval_id")))
 	if err != nil {
 		return out, err
 	}
@@ -108,70 +95,17 @@ func (h *Handlers) get(c *httpapi.Call) (out Approval, err error) {
 }
 
 func (h *Handlers) decide(c *httpapi.Call, in *Decision) (out Approval, err error) {
-	if err := c.Caller.MayConfirm(); err != nil {
-		return out, err
-	}
 	d := approval.Decision{Approve: *in.Approve, By: c.Caller.Key.ID}
 	if in.Reason != nil {
 		if d.Reason = *in.Reason; len(d.Reason) > session.MaxReason {
 			return out, httpapi.Invalid("reason must be a text of at most %d bytes", session.MaxReason)
 		}
 	}
-	a, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	if a.Session != "" {
-		err = h.inSession(c, a, d)
-	} else {
-		err = h.inResponse(c, a, d)
-	}
-	if err != nil {
-		return out, err
-	}
-	return h.get(c)
-}
-
-// inSession decides a session's call the way the session's client does.
-func (h *Handlers) inSession(c *httpapi.Call, a *approval.Approval, d approval.Decision) error {
-	if a.Status != approval.Pending {
-		return approval.ErrDecided
-	}
-	s, err := h.Sessions.Store.Get(c.Context(), a.Tenant, session.ID(a.Session))
-	if err != nil {
-		return err
-	}
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	_, err = h.Sessions.Take(ctx, c.Starter(), s, &conversation.Batch{Queue: true, Answers: []conversation.Answer{{Of: session.EventID(s.ID, a.Of), Approve: &d.Approve, Reason: d.Reason}}})
-	return err
-}
-
-// inResponse records a decision. The last decision on a response starts the response that continues it.
-func (h *Handlers) inResponse(c *httpapi.Call, a *approval.Approval, d approval.Decision) error {
-	if a.Environment != c.Caller.Environment.ID {
-		return response.ErrElsewhere
-	}
-	all, err := h.Store.Decide(c.Context(), a.Tenant, a.ID, d)
+	a, err := h.Service.Decide(ctx, c.Starter(), approval.ID(c.Path("approval_id")), d)
 	if err != nil {
-		return err
+		return out, err
 	}
-	said := make([]run.Said, len(all))
-	for i := range all {
-		switch one := &all[i]; one.Status {
-		case approval.Pending:
-			return nil
-		case approval.Approved, approval.Denied:
-			said[i] = run.Said{Item: one.Item, Tool: one.Tool, Approve: one.Status == approval.Approved, Reason: one.Reason, Noted: true}
-		default:
-			return approval.ErrDecided
-		}
-	}
-	_, err = h.Responses.Resume(c.Context(), c.Starter(), a.Run, said)
-	if fault.KindOf(err) == fault.Conflict {
-		if now, failed := h.Store.Get(c.Context(), a.Tenant, a.ID); failed == nil && now.Next != "" {
-			return nil // a concurrent decision has already continued the response
-		}
-	}
-	return err
+	return h.wire(c, a)
 }

@@ -32,7 +32,7 @@ type Approval struct {
 	DecidedAt     *time.Time `json:"decided_at" doc:"When the call was decided; null while it waits."`
 	DecidedBy     *string    `json:"decided_by" doc:"The key or token that decided; null while the call waits, and after its deadline."`
 	Reason        *string    `json:"reason" doc:"The reason of the decision; null without one."`
-	ContinuedBy   *string    `json:"continued_by" doc:"The turn or response that continues after the decision; null while other calls of the same answer wait."`
+	ContinuedBy   *string    `json:"continued_by" doc:"The turn or response that continues after the decision; null while other calls of the same answer wait, or while a limit delays the response."`
 }
 
 // Decision approves or denies a tool call.

@@ -13,12 +13,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
@@ -31,6 +33,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
+	approvalapi "github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -73,7 +76,9 @@ func (pages) Fetch(_ context.Context, where string, _ func(*url.URL) error) (web
 // agent is a server of responses whose models have tools of the web and of MCP servers.
 type agent struct {
 	*httpapitest.Server
-	again func() // another process drives what this one leaves
+	again func()            // another process drives what this one leaves
+	full  atomic.Bool       // no response may start
+	inbox *approval.Service // is not run
 
 	mu    sync.Mutex
 	rows  []sandbox.Call // guarded by mu
@@ -163,9 +168,16 @@ func openTools(t *testing.T, services web.Config) *agent {
 		}
 		l, remotes := process()
 		a.again = func() { l.Stop(); process() }
-		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Service: response.New(response.Config{
-			Runs: l, Gate: &admission.Gate{Models: m}, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, MCP: remotes, Log: slog.New(slog.DiscardHandler),
-		})}
+		gate := &admission.Gate{Models: m, Space: func(context.Context, *tenant.Principal, bool) error {
+			if a.full.Load() {
+				return fault.New(fault.Exhausted, "no space is left")
+			}
+			return nil
+		}}
+		of := response.New(response.Config{Runs: l, Gate: gate, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, MCP: remotes, Log: slog.New(slog.DiscardHandler)})
+		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Service: of}
+		a.inbox = approval.New(approval.Config{Store: s.World.DB.Approvals(), Responses: of, Entrant: callers.Entrant, Log: slog.New(slog.DiscardHandler)})
+		s.Approvals = &approvalapi.Handlers{Service: a.inbox, Cover: cover}
 	})
 	return a
 }
@@ -519,6 +531,36 @@ func TestMCPRefusals(t *testing.T) {
 	refused = a.ask(t, 400, map[string]any{"input": "x", "tools": []any{s.tool("s", nil)}, "tool_choice": map[string]any{"type": "mcp", "server_label": "s", "name": "none"}})
 	if m := refused["message"].(string); !strings.Contains(m, "not among tools") {
 		t.Error(m)
+	}
+}
+
+// TestDecidedLater: a response whose last decision comes while no response may start continues later.
+func TestDecidedLater(t *testing.T) {
+	a, s := openTools(t, web.Config{}), serveMCP(t, "write")
+	r := a.ask(t, 200, map[string]any{"tools": []any{s.tool("s", nil)}, "input": "s__write {\"to\":\"a\"}"})
+	list := ask(t, a.Server, 200, "GET", "/v1/approvals?response_id="+r["id"].(string), "")
+	path := "/v1/approvals/" + list["data"].([]any)[0].(map[string]any)["id"].(string)
+	a.full.Store(true)
+	for range 2 { // the same again is no error
+		if got := ask(t, a.Server, 200, "POST", path, `{"approve": true}`); got["status"] != "approved" || got["continued_by"] != nil {
+			t.Errorf("decided as %s", show(got))
+		}
+	}
+	a.full.Store(false)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.inbox.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	var next any
+	atolltest.Until(t, time.Minute, "the response continues", func() bool {
+		next = ask(t, a.Server, 200, "GET", path, "")["continued_by"]
+		return next != nil
+	})
+	atolltest.Until(t, time.Minute, "the new response completes", func() bool {
+		return ask(t, a.Server, 200, "GET", "/v1/responses/"+next.(string), "")["status"] == "completed"
+	})
+	if _, calls := s.counts(); calls != `write {"to":"a"}` {
+		t.Errorf("%s called", calls)
 	}
 }
 
