@@ -49,8 +49,8 @@ type Config struct {
 	EndTurn func(ctx context.Context, p *tenant.Principal, agent, turn string) error
 	// Enter moves a principal to an environment, and Entrant returns who started a run, as a
 	// tenant.Authority does.
-	Enter   func(ctx context.Context, p *tenant.Principal, environment string) error
-	Entrant func(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
+	Enter        func(ctx context.Context, p *tenant.Principal, environment string) error
+	Entrant      func(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 	CheckWebhook func(ctx context.Context, raw string) error
 	Told         func() // a session may have an event for its webhook
 
