@@ -157,6 +157,9 @@ func TestCABundleChanges(t *testing.T) {
 	applied(t, "sandbox_ca_bundle", 1, two)
 	both("without certificates again", "refused")
 	old("welcome") // until it restarts
+	for _, s := range []*atolltest.Server{one, two} {
+		oneGuestImage(t, s)
+	}
 	var events struct {
 		Data []struct{ Field, Old, New string } `json:"data"`
 	}
@@ -199,6 +202,12 @@ func TestPooledSandboxesGetTheNewBundle(t *testing.T) {
 		applied(t, "sandbox_ca_bundle", n+1, s)
 		pooled(step.want)
 	}
+	oneGuestImage(t, s)
+}
+
+// oneGuestImage waits until a server has no guest image with former certificates anymore.
+func oneGuestImage(t *testing.T, s *atolltest.Server) {
+	t.Helper()
 	atolltest.Until(t, time.Minute, "the guest image with the certificates is gone", func() bool {
 		images, err := filepath.Glob(filepath.Join(s.Data, "state", "guest-*.erofs"))
 		return err == nil && len(images) == 1

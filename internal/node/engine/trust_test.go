@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,18 +74,20 @@ func certificatesChange(t *testing.T, with func(*Config)) {
 			j.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(here.Addr(), 32)}}
 		})
 	}
-	asks := map[execution.Language]*execution.Job{
-		execution.Python: connected(execution.Python, "import urllib.request\ntry: print(urllib.request.urlopen('URL').read().decode(), end='')\nexcept Exception: print('refused')"),
-		execution.Node:   connected(execution.Node, "fetch('URL').then(r => r.text()).then(s => process.stdout.write(s), () => console.log('refused'))"),
-		execution.Bash:   connected(execution.Bash, "curl -fs URL || echo refused"),
+	const python = "import urllib.request\ntry: print(urllib.request.urlopen('URL').read().decode(), end='')\nexcept Exception: print('refused')"
+	asks := map[string]*execution.Job{
+		"Python":               connected(execution.Python, python),
+		"Python with preloads": connected(execution.Python, "import pandas\n"+python),
+		"Node.js":              connected(execution.Node, "fetch('URL').then(r => r.text()).then(s => process.stdout.write(s), () => console.log('refused'))"),
+		"curl":                 connected(execution.Bash, "curl -fs URL || echo refused"),
 	}
-	like := asks[execution.Bash]
+	like := asks["curl"]
 	const trusted, refused = "thanks\n", "refused\n"
 	ask := func(when, want string) {
 		t.Helper()
-		for language, j := range asks {
+		for name, j := range asks {
 			if got, _ := run(t, e, j); got != want {
-				t.Errorf("%s: %s printed %q, want %q", when, language, got, want)
+				t.Errorf("%s: %s printed %q, want %q", when, name, got, want)
 			}
 		}
 	}
@@ -163,4 +167,54 @@ func TestBoundSecretsFollowCertificates(t *testing.T) {
 			t.Errorf("the sandbox was told %q and the host %q, want %q and %q", says, told, step.says, step.told)
 		}
 	}
+}
+
+// TestClaimsWhileCertificatesChange: no execution fails for a change, and each has the certificates
+// of its variables.
+func TestClaimsWhileCertificatesChange(t *testing.T) {
+	t.Parallel()
+	var ca []byte
+	e, here, _ := hosts(t, true, func(c *Config) { ca, c.PoolSize, c.Network.Egress.Authority = c.CA, 2, nil })
+	j := job(func(j *execution.Job) {
+		j.Code = `[ -e /.atoll/ca.pem ] && echo "there $NODE_EXTRA_CA_CERTS" || echo "none $NODE_EXTRA_CA_CERTS"`
+		j.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(here.Addr(), 32)}}
+	})
+	var claims sync.WaitGroup
+	var all atomic.Int64
+	for range 4 {
+		claims.Go(func() {
+			for range 15 {
+				c, _, err := e.Claim(t.Context(), j)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := finish(t, c, j); got != "there /.atoll/ca.pem\n" && got != "none \n" {
+					t.Errorf("a program printed %q", got)
+				}
+				all.Add(1)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { claims.Wait(); close(done) }()
+	for n := int64(0); ; n++ {
+		atolltest.Until(t, time.Minute, "more executions end", func() bool { return all.Load() >= min(2*n, 60) || t.Failed() })
+		if err := e.SetCA([][]byte{nil, ca}[n%2]); err != nil {
+			t.Error(err)
+		}
+		if n >= 30 {
+			break
+		}
+	}
+	<-done
+	if err := e.SetCA(nil); err != nil {
+		t.Fatal(err)
+	}
+	atolltest.Until(t, time.Minute, "one guest image is left", func() bool { return len(guestImages(t, e)) == 1 })
+	atolltest.Until(t, time.Minute, "superseded environments are gone", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return len(e.envs) == e.lasting()
+	})
 }
