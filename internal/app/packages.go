@@ -77,7 +77,7 @@ func (r resolver) Resolve(ctx context.Context, name string) (string, error) {
 }
 
 // Extend implements engine.Resolver.
-func (r resolver) Extend(ctx context.Context, name string, extras []string, need bool) (string, error) {
+func (r resolver) Extend(ctx context.Context, name string, extras, need []string) (string, error) {
 	if r.packages == nil {
 		return r.Resolve(ctx, name)
 	}
@@ -90,6 +90,16 @@ func (s *Server) extras() sandboxtool.Extras {
 		return nil
 	}
 	return lacking{s}
+}
+
+// preparer makes images that skills need; nil if this server makes none.
+func (s *Server) preparer() interface {
+	Prepare(ctx context.Context, image string, extras []string) (string, error)
+} {
+	if s.packages == nil {
+		return nil
+	}
+	return s.packages
 }
 
 type lacking struct{ *Server }

@@ -101,7 +101,7 @@ func (s *Server) openRuns(context.Context) error {
 	}
 	s.conversations = conversation.New(conversation.Config{
 		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Runs: s.runs, Records: s.db.Runs(),
-		Gate: s.gate, MCP: s.mcp, Web: s.web, Services: s.web.Services(), Pool: s.pool(), Sandboxes: s.directory, EndTurn: s.gateway.EndTurn,
+		Gate: s.gate, MCP: s.mcp, Web: s.web, Services: s.web.Services(), Pool: s.pool(), Sandboxes: s.directory, Images: s.preparer(), EndTurn: s.gateway.EndTurn,
 		Enter: s.authority.Enter, Entrant: s.authority.Entrant, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
 		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: s.log,
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/node/image/imagetest"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -101,41 +102,20 @@ func variantBuild(t *testing.T, s *atolltest.Server, environment string) (state,
 	return e.PackageBuild.State, strings.Join(e.PackageBuild.Log, "\n")
 }
 
-// TestVariantOnFirstUse: an environment gets a variant of the default image that the server imports
-// when it is needed. An import that fails says why and how to go on, and the next process tries
-// again by itself. An agent's tool waits for the variant that it needs.
+// TestVariantOnFirstUse: an agent's tool waits for the variant of the default image that its skill
+// needs, and an environment gets the variant that is its image. The server imports both when they are
+// needed. An import that is cut short or fails is made again by the next process, although nobody
+// asks. While it has failed, calls say why and how to go on.
 func TestVariantOnFirstUse(t *testing.T) {
 	dir := t.TempDir()
-	first, second := filepath.Join(dir, "first.tar.zst"), filepath.Join(dir, "second.tar.zst")
-	sources, err := json.Marshal(map[string]string{"default+browser": first, "default+browser,office": second})
+	both, browser := filepath.Join(dir, "both.tar.zst"), filepath.Join(dir, "browser.tar.zst")
+	sources, err := json.Marshal(map[string]string{"default+browser,office": both, "default+browser": browser})
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_IMAGE_VARIANTS=import", "ATOLL_IMAGE_VARIANT_SOURCES=" + string(sources)}
-	line := newSuccession(t, env...)
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_IMAGE_VARIANTS=import", "ATOLL_IMAGE_VARIANT_SOURCES="+string(sources))
 	s := line.now()
-	key := s.Tenant(t, "variants", "enterprise")
-	const environment = "/v1/admin/tenants/variants/environments/main"
-	execute := func() *atolltest.Answer {
-		t.Helper()
-		return s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": "bash", "code": "read -r line < /etc/variant; echo $line"})
-	}
-
-	if a := s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default+java"}); a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), "default+browser") {
-		t.Errorf("an unknown extra: HTTP %d: %s", a.Status, a.Body)
-	}
-	s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default+browser"}).Into(t, http.StatusOK, nil)
-	var a *atolltest.Answer
-	atolltest.Until(t, time.Minute, "the import fails", func() bool { a = execute(); return a.Status != http.StatusServiceUnavailable })
-	if a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "there is no image archive") || !strings.Contains(string(a.Body), "atoll image build --with browser") {
-		t.Errorf("after it has failed: HTTP %d: %s", a.Status, a.Body)
-	}
-	if state, log := variantBuild(t, s, environment); state != "failed" || !strings.Contains(log, "there is no image archive") {
-		t.Errorf("the environment is %q: %s", state, log)
-	}
-
-	// The archive arrives, and the server is killed: the next one imports it at once.
-	restart := func(archive string) {
+	restart := func(archive string) { // with an archive that was missing
 		t.Helper()
 		if err := os.Rename(smallVariant(t), archive); err != nil {
 			t.Fatal(err)
@@ -145,21 +125,7 @@ func TestVariantOnFirstUse(t *testing.T) {
 			t.Fatal("the next server is not ready")
 		}
 	}
-	restart(first)
-	atolltest.Until(t, time.Minute, "the variant is imported", func() bool { state, _ := variantBuild(t, s, environment); return state == "ready" })
-	var out struct{ Stdout string }
-	if execute().Into(t, http.StatusOK, &out); out.Stdout != "with a browser\n" {
-		t.Errorf("in the variant: %+v", out)
-	}
-	if n := s.Metrics(t).Sum("atoll_image_builds_total", "kind=variant", "result=ready"); n != 1 {
-		t.Errorf("counted %v", n)
-	}
-
-	// An agent in an environment with the default image: its first call needs another variant.
-	s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default"}).Into(t, http.StatusOK, nil)
-	if state, _ := variantBuild(t, s, environment); state != "" {
-		t.Errorf("with the default image the environment's image is %s", state)
-	}
+	key := s.Tenant(t, "variants", "enterprise")
 	addModel(t, s, "clerk", planner(t).URL, "tools")
 	var made struct{ ID string }
 	s.Must(t, key, http.MethodPost, "/v1/agents", map[string]any{"name": "Clerk", "model": map[string]string{"name": "clerk"}, "tools": []any{map[string]string{"type": "sandbox"}}, "skills": []any{"file-management"}}).Into(t, http.StatusCreated, &made)
@@ -174,19 +140,58 @@ func TestVariantOnFirstUse(t *testing.T) {
 		s.Must(t, key, http.MethodPost, "/v1/sessions/"+of.ID+"/events", map[string]string{"type": "message", "content": string(plan)}).Into(t, http.StatusOK, nil)
 		return string(s.Must(t, key, http.MethodGet, "/v1/sessions/"+of.ID+"/events?limit=100", nil).Body)
 	}
-	// The first call does not need it, so it runs at once in the default image, which lacks a browser.
-	// The variant with it cannot be made yet, which the second call says.
+	code := func(line string) toolStep {
+		return toolStep{"run_code", map[string]any{"language": "bash", "code": line}}
+	}
 	print := func(from string) toolStep {
 		return toolStep{"convert_document", map[string]any{"file_path": from, "to_path": "notes.pdf"}}
 	}
-	events := session(toolStep{"run_code", map[string]any{"language": "bash", "code": "echo '# Minutes' > notes.md; cat /etc/variant || echo without"}}, print("notes.md"))
-	if !strings.Contains(events, "without") || !strings.Contains(events, "lacks programs") {
-		t.Errorf("a sandbox that started before: %s", events)
+
+	// The variant is being read from a pipe that nobody writes to. The first call does not need it, so
+	// it runs at once in the default image, which lacks a browser. The second call says so.
+	if err := unix.Mkfifo(both, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	restart(second)
-	events = session(print("none.md"), toolStep{"run_code", map[string]any{"language": "bash", "code": "echo '# Minutes' > notes.md; read -r line < /etc/variant; echo $line"}}, print("notes.md"))
+	events := session(code("echo '# Minutes' > notes.md; cat /etc/variant || echo without"), print("notes.md"))
+	for _, want := range []string{`"code":"image_building"`, "without", "lacks programs that the tool needs: the server is making the image"} {
+		if !strings.Contains(events, want) {
+			t.Errorf("a sandbox that started before does not say %q: %s", want, events)
+		}
+	}
+	restart(both)
+	events = session(print("none.md"), code("echo '# Minutes' > notes.md; read -r line < /etc/variant; echo $line"), print("notes.md"))
 	if !strings.Contains(events, "with a browser") || !strings.Contains(events, "Converted notes.md to notes.pdf, 9 bytes.") {
 		t.Errorf("a sandbox whose first call waits for it: %s", events)
+	}
+
+	const environment = "/v1/admin/tenants/variants/environments/main"
+	execute := func() *atolltest.Answer {
+		t.Helper()
+		return s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": "bash", "code": "read -r line < /etc/variant; echo $line"})
+	}
+	if a := s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default+java"}); a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), "default+browser") {
+		t.Errorf("an unknown extra: HTTP %d: %s", a.Status, a.Body)
+	}
+	if state, _ := variantBuild(t, s, environment); state != "" {
+		t.Errorf("with the default image the environment's image is %s", state)
+	}
+	s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default+browser"}).Into(t, http.StatusOK, nil)
+	var a *atolltest.Answer
+	atolltest.Until(t, time.Minute, "the import fails", func() bool { a = execute(); return a.Status != http.StatusServiceUnavailable })
+	if a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "there is no image archive") || !strings.Contains(string(a.Body), "atoll image build --with browser") {
+		t.Errorf("after it has failed: HTTP %d: %s", a.Status, a.Body)
+	}
+	if state, log := variantBuild(t, s, environment); state != "failed" || !strings.Contains(log, "there is no image archive") {
+		t.Errorf("the environment is %q: %s", state, log)
+	}
+	restart(browser)
+	atolltest.Until(t, time.Minute, "the variant is imported", func() bool { state, _ := variantBuild(t, s, environment); return state == "ready" })
+	var out struct{ Stdout string }
+	if execute().Into(t, http.StatusOK, &out); out.Stdout != "with a browser\n" {
+		t.Errorf("in the variant: %+v", out)
+	}
+	if n := s.Metrics(t).Sum("atoll_image_builds_total", "kind=variant", "result=ready"); n != 1 {
+		t.Errorf("counted %v", n)
 	}
 }
 

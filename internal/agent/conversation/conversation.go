@@ -45,6 +45,12 @@ type Config struct {
 		Tools(agent string) ([]run.Tool, error)
 	}
 	Sandboxes Sandboxes
+	// Images makes extras of the default image that skills need; nil if the server makes none.
+	Images interface {
+		// Prepare has the image with these extras made. It returns at once, and says so while the image
+		// is not there: "" if it is, or cannot be made.
+		Prepare(ctx context.Context, image string, extras []string) (string, error)
+	}
 	// EndTurn ends the sandbox that the calls of a session or thread share.
 	EndTurn func(ctx context.Context, p *tenant.Principal, agent, turn string) error
 	// Enter moves a principal to an environment, and Entrant returns who started a run, as a

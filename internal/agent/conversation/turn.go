@@ -73,7 +73,23 @@ func (s *Service) prepare(ctx context.Context, t *turn) (*run.Run, *run.Request,
 	if err := s.Gate.Open(); err != nil {
 		return nil, nil, err
 	}
-	return r, q, s.Gate.Admit(ctx, t.caller, q.Models[0])
+	if err := s.Gate.Admit(ctx, t.caller, q.Models[0]); err != nil {
+		return nil, nil, err
+	}
+	return r, q, s.prepareImage(ctx, t, q)
+}
+
+// prepareImage has the image made that the agent's skills need, and warns while it is not there.
+func (s *Service) prepareImage(ctx context.Context, t *turn, q *run.Request) error {
+	extras := sandboxtool.ExtrasOf(q)
+	if len(extras) == 0 || s.Images == nil {
+		return nil
+	}
+	making, err := s.Images.Prepare(ctx, t.caller.Environment.RunImage(), extras)
+	if making != "" {
+		q.WarnOfWait(run.Warning{Code: run.ImageBuilding, Message: making})
+	}
+	return err
 }
 
 // compose returns the run of a turn.

@@ -137,8 +137,8 @@ type Call struct {
 	Window         time.Duration        // of the turn: execution.Job.Window
 	Skills         []execution.SkillRef // of the turn's sandbox
 	Extras         []string             // likewise: execution.Job.Extras
-	NeedExtras     bool
-	Files          []execution.FileRef // likewise
+	NeedExtras     []string             // likewise: execution.Job.NeedExtras
+	Files          []execution.FileRef  // likewise
 	// Web lets the program call the services of the web with the caller's key.
 	Web bool
 	// WebLeft is what these calls may cost together; nil for no bound.

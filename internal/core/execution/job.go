@@ -27,9 +27,9 @@ type Job struct {
 
 	Image string // name in the executor's image store, or a reference that stands for one
 	// Extras are programs that a new sandbox should have if Image is the default image or a variant
-	// of it: see package requirement. With NeedExtras the job waits for them to be made.
+	// of it: see package requirement. The job waits for those of NeedExtras to be made.
 	Extras     []string `json:",omitempty"`
-	NeedExtras bool     `json:",omitempty"`
+	NeedExtras []string `json:",omitempty"`
 
 	Limits  runtime.Limits    // of the sandbox
 	BaseEnv map[string]string // the environment's variables, known before any request

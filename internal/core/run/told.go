@@ -138,6 +138,7 @@ const (
 	MCPUnavailable   WarningCode = "mcp_unavailable"   // a server's tools are missing from the turn
 	ToolUnavailable  WarningCode = "tool_unavailable"  // the server has a built-in tool turned off
 	CompactionFailed WarningCode = "compaction_failed" // the beginning of the conversation is left out instead
+	ImageBuilding    WarningCode = "image_building"    // the server is making programs that the agent's skills need
 )
 
 // ToldFailure is why a turn did not complete.
@@ -399,8 +400,15 @@ func tellWarnings(q *Request) (out []Told) {
 
 // Warn adds a warning to what a run is asked, and tells the model.
 func (q *Request) Warn(w Warning) {
+	q.warn(w, " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
+}
+
+// WarnOfWait adds a warning that calls take longer in this turn, and tells the model.
+func (q *Request) WarnOfWait(w Warning) { q.warn(w, "") }
+
+func (q *Request) warn(w Warning, advice string) {
 	q.Warnings = append(q.Warnings, w)
-	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + w.told() + " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
+	q.Instructions = strings.TrimSpace(q.Instructions + "\n\n" + w.told() + advice)
 }
 
 func (w *Warning) told() string { return cmp.Or(w.Told, w.Message) }

@@ -35,7 +35,7 @@ func fullJob() execution.Job {
 			Filesystem: runtime.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
 			Process:    runtime.ProcessPolicy{Root: true, NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
-		Extras: []string{"browser"}, NeedExtras: true,
+		Extras: []string{"browser"}, NeedExtras: []string{"browser"},
 		Window:  20 * time.Minute,
 		Partial: true,
 		StartBy: time.Unix(99, 5).UTC(),
@@ -179,7 +179,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		return b
 	}
 	job := fullJob()
-	job.Extras, job.NeedExtras = nil, false
+	job.Extras, job.NeedExtras = nil, nil
 	job.Isolation, job.Key, job.StartBy, job.Partial = "", "", time.Time{}, false
 	job.Permissions.Process.Root, job.Window, job.Web, job.Skills, job.Files = false, 0, nil, nil, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {

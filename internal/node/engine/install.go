@@ -166,9 +166,9 @@ type Resolver interface {
 	// Resolve returns the name in the image store of what a job names, and may wait until it
 	// is there.
 	Resolve(ctx context.Context, name string) (string, error)
-	// Extend is Resolve, but prefers an image that also has extras. With need it may wait until
-	// there is one.
-	Extend(ctx context.Context, name string, extras []string, need bool) (string, error)
+	// Extend is Resolve, but prefers an image that also has extras. It may wait until there is one
+	// that has those of need.
+	Extend(ctx context.Context, name string, extras, need []string) (string, error)
 }
 
 // resolved is a job whose image is named as in the store. wait lets a job wait for its extras.
@@ -177,10 +177,13 @@ func (e *Engine) resolved(ctx context.Context, job *execution.Job, wait bool) (*
 		return job, nil
 	}
 	name, err := "", error(nil)
-	if len(job.Extras) > 0 {
-		name, err = e.cfg.Resolver.Extend(ctx, job.Image, job.Extras, wait && job.NeedExtras)
-	} else {
+	switch {
+	case len(job.Extras) == 0:
 		name, err = e.cfg.Resolver.Resolve(ctx, job.Image)
+	case wait:
+		name, err = e.cfg.Resolver.Extend(ctx, job.Image, job.Extras, job.NeedExtras)
+	default:
+		name, err = e.cfg.Resolver.Extend(ctx, job.Image, job.Extras, nil)
 	}
 	if err != nil || name == job.Image {
 		return job, err

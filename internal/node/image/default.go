@@ -13,12 +13,13 @@ import (
 
 // BuildOptions say how to build the default image.
 type BuildOptions struct {
-	Name     string   // "" means Default, or with extras that variant of it
-	With     []string // extras, such as "browser"; see Extras
-	Mirror   string   // Debian archive to use; "" finds one, see debian.Options
-	Replace  bool     // an image of that name which no sandbox uses
-	Probe    Probe    // tells the interpreters' versions; nil leaves them unknown
-	Progress Progress
+	Name       string   // "" means Default, or with extras that variant of it
+	With       []string // extras, such as "browser"; see Extras
+	Mirror     string   // Debian archive to use; "" finds one, see debian.Options
+	Replace    bool     // an image of that name which no sandbox uses
+	Background bool     // gives way to other programs
+	Probe      Probe    // tells the interpreters' versions; nil leaves them unknown
+	Progress   Progress
 }
 
 // Extras lists what BuildOptions.With can name.
@@ -60,7 +61,7 @@ func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, 
 
 	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Recipe: debian.Recipe(opts.With), With: opts.With, Env: debian.Env(), Preloads: debian.Preloads()}
 	fill := func(m *layer.Merger) error {
-		from := debian.Options{Mirror: opts.Mirror, With: opts.With, Progress: func(line string) { opts.Progress.say("%s", line) }}
+		from := debian.Options{Mirror: opts.Mirror, With: opts.With, Background: opts.Background, Progress: func(line string) { opts.Progress.say("%s", line) }}
 		err := debian.Bootstrap(ctx, from, func(r io.Reader) error { return m.Apply(ctx, r) })
 		if err != nil {
 			return err

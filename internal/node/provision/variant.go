@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,84 +116,143 @@ func (p *Provisioner) ask(ctx context.Context, name string) error {
 	return nil
 }
 
-// Extend implements engine.Resolver. It prefers an image that exists: of the variants with these
-// extras the one with the fewest others. If there is none it has one made. If need is set it waits
-// for that, for a while. Otherwise, or if the variant cannot be made, it returns the image without
-// the extras, in which programs say what they lack.
-func (p *Provisioner) Extend(ctx context.Context, name string, extras []string, need bool) (string, error) {
-	want, found, err := p.extended(name, extras)
-	switch {
-	case err != nil:
+// Extend implements engine.Resolver. It returns the smallest image that has what the named image has
+// and extras. While there is none, it has one made, and returns the image that has the most of them:
+// programs say what they lack. need are those extras without which the call can do nothing. If no
+// image has them, it waits for the one that is made, for a while, unless that cannot be made.
+func (p *Provisioner) Extend(ctx context.Context, name string, extras, need []string) (string, error) {
+	c, err := p.choose(name, extras)
+	if err != nil {
 		return "", err
-	case found:
-		return want, nil
-	case want == "" || p.cfg.Variants == nil:
-		return p.Resolve(ctx, name)
-	case !need:
-		if err := p.ask(ctx, want); err != nil {
-			return "", err
-		}
-		return p.Resolve(ctx, name)
 	}
-	made, err := p.variant(ctx, want)
+	if c.complete(extras) || c.want == "" || p.cfg.Variants == nil {
+		return p.take(ctx, &c, name)
+	}
+	if err := p.ask(ctx, c.want); err != nil {
+		return "", err
+	}
+	if c.lacks(need) == 0 {
+		return p.take(ctx, &c, name)
+	}
+	made, err := p.variant(ctx, c.want)
 	if fault.KindOf(err) == fault.Conflict {
-		return p.Resolve(ctx, name)
+		return p.take(ctx, &c, name)
 	}
 	return made, err
 }
 
-// extended returns the image that has extras besides what the named image has, and whether it
-// exists; "" if that image is neither Atoll's default image nor a variant of it.
-func (p *Provisioner) extended(name string, extras []string) (want string, found bool, err error) {
+// take returns the chosen image, or else the named one, which may have to be made.
+func (p *Provisioner) take(ctx context.Context, c *choice, named string) (string, error) {
+	if c.best != "" {
+		return c.best, nil
+	}
+	return p.Resolve(ctx, named)
+}
+
+// choice is what there is for an image with extras.
+type choice struct {
+	want string   // the variant with exactly these extras; "" if the image cannot have any
+	best string   // the image to use until then; "" if there is none
+	has  []string // extras of best
+}
+
+// lacks counts the extras that best does not have.
+func (c *choice) lacks(extras []string) (n int) {
+	for _, e := range extras {
+		if !slices.Contains(c.has, e) {
+			n++
+		}
+	}
+	return n
+}
+
+// complete reports whether best has all of the extras.
+func (c *choice) complete(extras []string) bool { return c.best != "" && c.lacks(extras) == 0 }
+
+// choose compares the images that have what the named image has. If that is neither Atoll's default
+// image nor a variant of it, there is nothing to choose.
+func (p *Provisioner) choose(name string, extras []string) (c choice, err error) {
 	of, variant := requirement.ParseVariant(name)
 	if name != image.Default && !variant {
-		return "", false, nil
+		return c, nil
 	}
 	base, err := p.cfg.Images.Get(image.Default)
 	switch {
-	case err == nil && name == image.Default && base.Recipe == "":
-		return "", false, nil // somebody else's image under this name
-	case err == nil && containsAll(base.With, append(of, extras...)):
-		return image.Default, true, nil
 	case err != nil && fault.KindOf(err) != fault.NotFound:
-		return "", false, err
+		return c, err
+	case err == nil && base.Recipe == "" && !variant:
+		return c, nil // somebody else's image under this name
+	}
+	c.want = requirement.Variant(slices.Concat(of, extras))
+	consider := func(name string, has []string) {
+		other := choice{has: has}
+		if other.lacks(of) == 0 && (c.best == "" || other.lacks(extras) < c.lacks(extras)) { // of equals the first is the smallest
+			c.best, c.has = name, has
+		}
+	}
+	if err == nil && base.Recipe != "" {
+		consider(image.Default, base.With)
 	}
 	for _, v := range requirement.Variants() {
-		if has, _ := requirement.ParseVariant(v); !containsAll(has, append(of, extras...)) {
-			continue
+		found, err := p.stored(v)
+		if err != nil {
+			return c, err
 		}
-		if found, err := p.stored(v); found || err != nil {
-			return v, found, err
+		if has, _ := requirement.ParseVariant(v); found {
+			consider(v, has)
 		}
 	}
-	return requirement.Variant(append(of, extras...)), false, nil
+	return c, nil
 }
 
-func containsAll(have, want []string) bool {
-	for _, w := range want {
-		found := false
-		for _, h := range have {
-			found = found || h == w
-		}
-		if !found {
-			return false
+// pending returns the variant with these extras that is being made, also if it has others; else the
+// one with exactly these.
+func (p *Provisioner) pending(want string) string {
+	extras, _ := requirement.ParseVariant(want)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range requirement.Variants() {
+		has, _ := requirement.ParseVariant(v)
+		other := choice{has: has}
+		if state := p.builds[v].State; other.lacks(extras) == 0 && (p.asked[v] || state == requirement.Building || state == requirement.Failed) {
+			return v
 		}
 	}
-	return true
+	return want
+}
+
+// Prepare has the image with extras made, if the named image is one that can have them. While that
+// goes on, it says so.
+func (p *Provisioner) Prepare(ctx context.Context, name string, extras []string) (string, error) {
+	c, err := p.choose(name, extras)
+	if err != nil || c.complete(extras) || c.want == "" || p.cfg.Variants == nil {
+		return "", err
+	}
+	if err := p.ask(ctx, c.want); err != nil {
+		return "", err
+	}
+	if _, err := p.madeVariant(c.want); err != nil {
+		if fault.KindOf(err) == fault.Conflict {
+			return "", nil // the tools say why, if they are called
+		}
+		return "", err
+	}
+	return fmt.Sprintf("The server is making the image %q, which has programs that the agent's skills need. That takes a few minutes, once for this server. A first call that needs them waits for it.", c.want), nil
 }
 
 // Lacking explains to an agent why its sandbox, of an image as an environment names it, lacks
 // extras; "" if nothing is known of it.
 func (p *Provisioner) Lacking(name string, extras []string) string {
-	want, found, err := p.extended(name, extras)
+	c, err := p.choose(name, extras)
 	switch {
-	case err != nil || want == "":
+	case err != nil || c.want == "":
 		return ""
-	case found:
+	case c.complete(extras):
 		return "this sandbox was started before the server had the image with them. The server has it by now: a sandbox that starts from now on has the programs. Tell the user to try again in a new session"
 	case p.cfg.Variants == nil:
 		return ""
 	}
+	want := p.pending(c.want)
 	if _, err := p.madeVariant(want); err != nil {
 		var told *fault.Error
 		if errors.As(err, &told) {
@@ -334,6 +394,6 @@ func (p *Provisioner) importOrBuild(ctx context.Context, name string, progress i
 	case v.Build == nil:
 		return fault.New(fault.Unavailable, "image_variant_sources has no archive of it, and image_variants lets the server build none")
 	}
-	_, err := v.Build.BuildDefault(ctx, image.BuildOptions{Name: name, With: extras, Mirror: v.Mirror, Probe: p.cfg.Installer.Probe(), Progress: progress})
+	_, err := v.Build.BuildDefault(ctx, image.BuildOptions{Name: name, With: extras, Mirror: v.Mirror, Background: true, Probe: p.cfg.Installer.Probe(), Progress: progress})
 	return err
 }

@@ -387,7 +387,7 @@ func TestVariantOff(t *testing.T) {
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "'atoll image build --with browser'") || len(b.made) > 0 {
 		t.Errorf("%v, built %q", err, b.made)
 	}
-	if name, err := r.Extend(t.Context(), "default", []string{requirement.Browser}, true); name != "default" || err != nil {
+	if name, err := r.Extend(t.Context(), "default", []string{requirement.Browser}, []string{requirement.Browser}); name != "default" || err != nil {
 		t.Errorf("a skill: %q, %v", name, err)
 	}
 	if why := r.Lacking("default", []string{requirement.Browser}); why != "" {
@@ -397,7 +397,7 @@ func TestVariantOff(t *testing.T) {
 	if name, err := r.Resolve(t.Context(), browser); name != browser || err != nil {
 		t.Errorf("one that a command has built: %q, %v", name, err)
 	}
-	if name, err := r.Extend(t.Context(), "default", []string{requirement.Browser}, true); name != browser || err != nil {
+	if name, err := r.Extend(t.Context(), "default", []string{requirement.Browser}, []string{requirement.Browser}); name != browser || err != nil {
 		t.Errorf("a skill: %q, %v", name, err)
 	}
 }
@@ -449,10 +449,14 @@ func TestExtend(t *testing.T) {
 	t.Run("built for a call", func(t *testing.T) {
 		r, b := openVariants(t)
 		r.makeDefault(t)
-		extend := func(of string, need bool, extras ...string) string {
+		extend := func(of string, needed bool, extras ...string) string {
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
+			var need []string
+			if needed {
+				need = extras
+			}
 			name, err := r.Extend(ctx, of, extras, need)
 			switch {
 			case fault.KindOf(err) == fault.Unavailable:
@@ -468,6 +472,17 @@ func TestExtend(t *testing.T) {
 		if why := r.Lacking("default", []string{requirement.Browser}); !strings.Contains(why, "is making the image \"default+browser\"") {
 			t.Errorf("an agent in that sandbox is told %q", why)
 		}
+		prepared := func() string {
+			t.Helper()
+			making, err := r.Prepare(t.Context(), "default", []string{requirement.Browser})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return making
+		}
+		if making := prepared(); !strings.Contains(making, "is making the image \"default+browser\"") {
+			t.Errorf("a turn begins with %q", making)
+		}
 		if got := extend("default", true, requirement.Browser); got != "wait" {
 			t.Errorf("a call that needs it: %s", got)
 		}
@@ -479,8 +494,14 @@ func TestExtend(t *testing.T) {
 		if why := r.Lacking("default", []string{requirement.Browser}); !strings.Contains(why, "no mirror") || !strings.Contains(why, "'atoll image build --with browser'") {
 			t.Errorf("an agent in that sandbox is told %q", why)
 		}
+		if making := prepared(); making != "" {
+			t.Errorf("a turn begins with %q although it cannot be made", making)
+		}
 		b.err, r.now = nil, r.now.Add(firstRetry)
 		r.step(t)
+		if making := prepared(); making != "" {
+			t.Errorf("a turn begins with %q although it is there", making)
+		}
 		for _, need := range []bool{true, false} {
 			if got := extend("default", need, requirement.Browser); got != browser {
 				t.Errorf("one that is there: %s", got)
@@ -494,6 +515,16 @@ func TestExtend(t *testing.T) {
 		}
 		if got := extend(browser, true, requirement.Office); got != "wait" {
 			t.Errorf("another extra above a variant: %s", got)
+		}
+		// An agent with both skills needs one of them now.
+		if name, err := r.Extend(t.Context(), "default", both, []string{requirement.Browser}); name != browser || err != nil {
+			t.Errorf("one of two extras: %q, %v", name, err)
+		}
+		if got := extend("default", false, both...); got != browser {
+			t.Errorf("a call that can do without: %s", got)
+		}
+		if why := r.Lacking("default", []string{requirement.Office}); !strings.Contains(why, "is making the image \"default+browser,office\"") {
+			t.Errorf("an agent in that sandbox is told %q", why)
 		}
 		r.step(t)
 		if got := extend(browser, true, requirement.Office); got != office {
@@ -509,7 +540,7 @@ func TestExtend(t *testing.T) {
 	t.Run("default image with extras", func(t *testing.T) {
 		r, _ := openVariants(t)
 		r.makeDefault(t, both...)
-		if name, err := r.Extend(t.Context(), "default", both, true); name != "default" || err != nil {
+		if name, err := r.Extend(t.Context(), "default", both, both); name != "default" || err != nil {
 			t.Errorf("%q, %v", name, err)
 		}
 	})
@@ -517,7 +548,7 @@ func TestExtend(t *testing.T) {
 		r, b := openVariants(t)
 		r.importBase(t, image.Default) // which Atoll did not build
 		for _, name := range []string{"base", "default", "host"} {
-			if got, err := r.Extend(t.Context(), name, both, true); got != name || err != nil {
+			if got, err := r.Extend(t.Context(), name, both, both); got != name || err != nil {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}
 			if why := r.Lacking(name, both); why != "" {
@@ -526,7 +557,7 @@ func TestExtend(t *testing.T) {
 		}
 		ref := r.want(t, "e1", "six")
 		r.step(t)
-		if got, err := r.Extend(t.Context(), ref, both, true); !image.Extended(got) || err != nil {
+		if got, err := r.Extend(t.Context(), ref, both, both); !image.Extended(got) || err != nil {
 			t.Errorf("with packages: %q, %v", got, err)
 		}
 		if r.step(t); len(b.made) > 0 {

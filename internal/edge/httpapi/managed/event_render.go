@@ -209,7 +209,7 @@ func warningOf(w *run.Warning) *EventError {
 	switch w.Code {
 	case run.MCPUnavailable:
 		out.Type, out.Server = "mcp_connection_failed_error", w.Server
-	case run.ToolUnavailable, run.CompactionFailed:
+	case run.ToolUnavailable, run.CompactionFailed, run.ImageBuilding:
 		out.Type = "unknown_error"
 	}
 	return out

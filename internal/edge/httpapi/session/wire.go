@@ -135,7 +135,7 @@ type TurnError struct {
 
 // TurnWarning says what is in trouble in a turn that goes on.
 type TurnWarning struct {
-	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed" doc:"compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
+	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed,image_building" doc:"image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
 	Message string     `json:"message" doc:"What went wrong."`
 	Server  *string    `json:"server,omitzero" doc:"Of mcp_unavailable: the server's name."`
 	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Left out where the next turn does."`

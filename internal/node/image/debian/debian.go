@@ -92,6 +92,8 @@ type Options struct {
 	Mirror string
 	// With names extras.
 	With []string
+	// Background gives way to other programs of the machine.
+	Background bool
 	// Progress hears a line for each step; it may be nil.
 	Progress func(line string)
 }
@@ -272,7 +274,7 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		pr.Close()
 		consumed <- err
 	}()
-	err := runGroup(cmd)
+	err := runGroup(cmd, opts.Background)
 	stopped := ctx.Err() != nil // by the caller or by consume
 	pw.CloseWithError(err)      // io.EOF when err is nil
 	consumeErr := <-consumed
@@ -296,11 +298,16 @@ func ownMounts() bool {
 	return try.Run() == nil
 }
 
+const backgroundNice = 10
+
 // runGroup runs a program that leads a process group. If this process is killed meanwhile, a
 // watchdog stops the group, so that mmdebstrap removes its files.
-func runGroup(cmd *exec.Cmd) (err error) {
+func runGroup(cmd *exec.Cmd, background bool) (err error) {
 	if err := cmd.Start(); err != nil {
 		return err
+	}
+	if background {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, backgroundNice) // what it starts has it, too
 	}
 	watchdog := exec.Command("sh", "-c", `cat; kill -s TERM -- "-$1"`, "sh", strconv.Itoa(cmd.Process.Pid))
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process's group must not end it
