@@ -34,6 +34,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/token"
@@ -104,6 +105,7 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: s.keepOutputs()}
 	active := &activity.Handlers{Store: s.db.Activity(), Names: s.tenants}
+	streams := &sessionstream.Streams{Service: s.conversations, News: s.bus.News()}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    &responseapi.Handlers{Service: s.responses, Files: s.gateway, Seal: s.box, Web: s.web, MCP: s.mcp},
@@ -116,7 +118,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff},
-		Sessions:     &sessionapi.Handlers{Service: s.conversations, Outputs: s.gateway, News: s.bus.News()},
+		Sessions:     &sessionapi.Handlers{Service: s.conversations, Streams: streams, Outputs: s.gateway},
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
 		Files:        &fileapi.Handlers{Files: s.files, Shared: s.conversations, Outputs: s.gateway},
@@ -128,7 +130,7 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	handlers.Approvals = &approval.Handlers{Service: s.approvals, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"io"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -69,4 +70,18 @@ func (c *Call) ServeOutput(from Outputs, traceID, stored, name string, gone erro
 	}
 	defer body.Close()
 	return c.ServeTyped(name, MediaTypeOf(name), time.Time{}, body)
+}
+
+// FileParam is the id of a file that a run has shared.
+var FileParam = Param{Name: "file_id", In: InPath, Pattern: "^file_[0-9a-f]{36,48}$", Doc: "The id of the file."}
+
+// FileAnswers are the answers of an operation that calls ServeOutput.
+func FileAnswers(unknown Answer) []Answer {
+	typed := []Media{{Type: OctetStream}, {Type: AnyMedia}}
+	return []Answer{
+		{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: typed},
+		{Status: http.StatusPartialContent, Doc: "With Range: a part of them.", Media: typed},
+		unknown,
+		Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
+	}
 }

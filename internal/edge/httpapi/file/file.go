@@ -16,7 +16,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 // Shared are the files that agents of sessions have shared; a *conversation.Service has them.
@@ -75,7 +74,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		{
 			Method: http.MethodGet, Path: one + "/content", ID: "getFileContent", Summary: "Download a file", Scope: tenant.ScopeRead, Params: id,
 			Description: "Its bytes, with its media type and a Content-Disposition that has its name. `Range` works.",
-			Answers:     response.FileAnswers(unknown), Serve: httpapi.Writes(h.content),
+			Answers:     httpapi.FileAnswers(unknown), Serve: httpapi.Writes(h.content),
 		},
 		{
 			Method: http.MethodDelete, Path: one, ID: "deleteFile", Summary: "Delete a file", Scope: tenant.ScopeExecute, Params: id,

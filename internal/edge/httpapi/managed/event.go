@@ -158,7 +158,7 @@ func (d *Door) streamOf(c *httpapi.Call, s *session.Session) (err error) {
 		}
 	}
 	previewed := values(c, "event_deltas")
-	return d.Sessions.Stream(c, s, after, len(previewed) > 0, &stream{s.ID, previewed, map[string]bool{}})
+	return d.Streams.Session(c, s, after, len(previewed) > 0, &stream{s.ID, previewed, map[string]bool{}})
 }
 
 // named are ids of events that were known before their place was: by the turn that they are of.

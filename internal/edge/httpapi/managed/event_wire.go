@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 )
 
 // EventsFields is the body that sends events.
@@ -98,7 +98,7 @@ type Event struct {
 	Arguments  *string                  `json:"arguments,omitzero"`  // those of a call that are no object
 	KeyID      string                   `json:"key_id,omitzero"`     // of who decided
 	Turn       *TurnUsage               `json:"turn,omitzero"`       // what the turn alone came to
-	Check      *sessionapi.OutcomeCheck `json:"check,omitzero"`      // of an outcome
+	Check      *sandboxtool.Check `json:"check,omitzero"`      // of an outcome
 	Model      string                   `json:"model,omitzero"`      // that grades it
 	Speaker    *Speaker                 `json:"speaker,omitzero"`    // the agent that speaks from then on
 	Code       string                   `json:"code,omitzero"`       // why a thread was ended

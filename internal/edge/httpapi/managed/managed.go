@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 )
@@ -41,9 +41,8 @@ type Keys interface {
 
 // Door serves the face.
 type Door struct {
-	Agents *agent.Handlers
-	// Sessions streams the events of sessions, and Conversations does all else with them.
-	Sessions      *session.Handlers
+	Agents        *agent.Handlers
+	Streams       *sessionstream.Streams
 	Conversations *conversation.Service
 	Skills        *skill.Handlers
 	Vaults        *vault.Handlers

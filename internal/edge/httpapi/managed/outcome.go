@@ -8,12 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // Types of the events of evaluations.
@@ -84,9 +84,8 @@ func (of contents) rubric(raw jsontext.Value, path string) (string, error) {
 // outcome renders what a client has defined. What this form cannot say of a check and a grader is
 // in fields of ours.
 func (out *Event) outcome(o *run.Outcome) {
-	shown := sessionapi.OutcomeOf(o)
 	out.Type, out.OutcomeID, out.Description, out.Rubric, out.MaxIterations = userOutcome, o.ID, o.Description, &Rubric{"text", o.Rubric}, &o.Iterations
-	out.Check, out.Model = shown.Check, o.Model
+	out.Check, out.Model = sandboxtool.CheckOf(o), o.Model
 }
 
 func (out *Event) evaluation(of session.ID, e *session.Event) {

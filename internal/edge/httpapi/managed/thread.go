@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 )
 
 // threadStatuses are the states of threads that this form knows. None is rescheduled here.
@@ -235,19 +235,19 @@ func endCode(e *run.ThreadEnd) string {
 	return string(e.Status)
 }
 
-func (f *threadForm) Event(e *session.Event) sessionapi.Frame {
+func (f *threadForm) Event(e *session.Event) sessionstream.Frame {
 	out := f.render(e)
-	return sessionapi.Frame{Kind: out.Type, Body: out}
+	return sessionstream.Frame{Kind: out.Type, Body: out}
 }
 
-// Over implements sessionapi.Form: the last event of a thread says that it has ended.
-func (f *threadForm) Over(deleted bool) sessionapi.Frame {
+// Over implements sessionstream.Form: the last event of a thread says that it has ended.
+func (f *threadForm) Over(deleted bool) sessionstream.Frame {
 	if !deleted {
-		return sessionapi.Frame{}
+		return sessionstream.Frame{}
 	}
 	now := time.Now().UTC()
 	out := Event{ID: "sevt_" + strings.TrimPrefix(f.t.ID, "sthr_") + "_end", Type: "session.deleted", ProcessedAt: &now}
-	return sessionapi.Frame{Kind: out.Type, Body: out}
+	return sessionstream.Frame{Kind: out.Type, Body: out}
 }
 
 // streamThread sends the events of a thread to come, or those after one, until it has ended.
@@ -275,5 +275,5 @@ func (d *Door) streamThread(c *httpapi.Call) error {
 			return err
 		}
 	}
-	return d.Sessions.StreamThread(c, t, after, len(form.want) > 0, form)
+	return d.Streams.Thread(c, t, after, len(form.want) > 0, form)
 }

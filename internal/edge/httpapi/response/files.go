@@ -22,24 +22,10 @@ func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unkn
 		{
 			Method: http.MethodGet, Path: one + "/files/{file_id}/content", ID: "get" + name + "File", Summary: "Get a file of a response", Scope: tenant.ScopeRead,
 			Description: "Its bytes, with a Content-Type by its name and a Content-Disposition that has it. `Range` works." + note,
-			Params:      []httpapi.Param{id, FileParam},
-			Answers:     FileAnswers(unknown),
+			Params:      []httpapi.Param{id, httpapi.FileParam},
+			Answers:     httpapi.FileAnswers(unknown),
 			Serve:       httpapi.Writes(h.fileContent),
 		},
-	}
-}
-
-// FileParam is the id of a file that a run has shared.
-var FileParam = httpapi.Param{Name: "file_id", In: httpapi.InPath, Pattern: "^file_[0-9a-f]{36,48}$", Doc: "The id of the file."}
-
-// FileAnswers are those of ServeFile.
-func FileAnswers(unknown httpapi.Answer) []httpapi.Answer {
-	typed := []httpapi.Media{{Type: httpapi.OctetStream}, {Type: httpapi.AnyMedia}}
-	return []httpapi.Answer{
-		{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: typed},
-		{Status: http.StatusPartialContent, Doc: "With Range: a part of them.", Media: typed},
-		unknown,
-		httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
 func (h *Handlers) fileOperations(one, suffix string, id []httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
@@ -22,8 +21,8 @@ func (h *Handlers) fileOperations(one, suffix string, id []httpapi.Param, unknow
 		{
 			Method: http.MethodGet, Path: one + "/files/{file_id}/content", ID: "getSessionFile" + suffix, Summary: "Get a file that the agent has shared", Scope: tenant.ScopeRead,
 			Description: "Its bytes, with a Content-Type by its name and a Content-Disposition that has it. `Range` works.",
-			Params:      append([]httpapi.Param{response.FileParam}, id...),
-			Answers:     response.FileAnswers(unknown), Serve: httpapi.Writes(h.fileContent),
+			Params:      append([]httpapi.Param{httpapi.FileParam}, id...),
+			Answers:     httpapi.FileAnswers(unknown), Serve: httpapi.Writes(h.fileContent),
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 )
 
 // send takes a message, or an answer to a call.
@@ -22,11 +23,13 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 	if err != nil {
 		return err
 	}
-	stream, err := h.openTurn(c, s)
-	if err != nil {
-		return err
+	var stream *sessionstream.Turn
+	if !httpapi.PrefersAsync(c.R.Header) && httpapi.Accepts(c.R.Header, httpapi.EventStream) {
+		if stream, err = h.Streams.Open(c, s); err != nil {
+			return err
+		}
+		defer stream.Close()
 	}
-	defer stream.close()
 	taken, err := h.Service.Take(c.Context(), c.Starter(), s, b)
 	switch {
 	case err != nil:
@@ -39,7 +42,7 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 		c.W.Header().Set("Preference-Applied", "respond-async")
 		return accepted(c, s, taken.Turn, run.InProgress)
 	case stream != nil:
-		return stream.follow(s.Events, taken.Turn)
+		return stream.Follow(s.Events, taken.Turn, c.Bool("deltas"), plain{s.ID})
 	}
 	state, err := h.Service.Wait(c.Context(), taken)
 	if err != nil {

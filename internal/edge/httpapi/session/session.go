@@ -9,23 +9,19 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 )
 
 // Handlers serve sessions: to keys with the scope read to see them, execute to change them
 // and to send messages.
 type Handlers struct {
 	Service *conversation.Service
+	Streams *sessionstream.Streams
 	Outputs httpapi.Outputs
-	// News says when a session has changed; nil where no other process changes any, and sessions are
-	// looked at every second.
-	News run.News
-
-	hub hub
 }
 
 // Operations are those of /v1/sessions. The original contract has them below /default, too.

@@ -34,6 +34,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -206,12 +207,13 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		go service.Run(t.Context())
 		wake = service.Wake
 		given.Runs, given.Planner = l, service
-		api := &sessionapi.Handlers{Service: service, Outputs: free, News: s.World.Bus.News()}
+		streams := &sessionstream.Streams{Service: service, News: s.World.Bus.News()}
+		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
-		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Conversations: service, Vaults: s.Vaults, Keys: s.World}
+		s.Managed = &managed.Door{Agents: s.Agents, Streams: streams, Conversations: service, Vaults: s.Vaults, Keys: s.World}
 		change(s)
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{

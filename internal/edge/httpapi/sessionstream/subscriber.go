@@ -1,4 +1,4 @@
-package session
+package sessionstream
 
 import (
 	"context"
@@ -133,7 +133,7 @@ func (r *reader) read(ctx context.Context, early bool) error {
 		case it.end != nil:
 			return it.end
 		case it.event != nil:
-			err = r.event(it.event, it.plain)
+			err = r.event(it.event, it.frames)
 		default:
 			err = r.delta(&it)
 		}
@@ -200,7 +200,7 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 	}
 }
 
-// event adds an event, unless the client has it. Readers of the plain form share its frame.
+// event adds an event, unless the client has it. Readers of a cached form share its frame.
 func (r *reader) event(e *session.Event, shared *frameCache) error {
 	if e.Seq <= r.after {
 		return nil
@@ -230,7 +230,7 @@ func (r *reader) delta(it *item) error {
 		r.parts = map[string]bool{}
 	}
 	r.parts[it.of] = true
-	return r.put(it.plain, func() (text []byte, err error) {
+	return r.put(it.frames, func() (text []byte, err error) {
 		for _, f := range r.form.Delta(it.turn, it.of, it.delta) {
 			one, err := frame("", f)
 			if err != nil {
@@ -242,16 +242,16 @@ func (r *reader) delta(it *item) error {
 	})
 }
 
-// frameCache is what readers of the plain form are sent for an item, which is the same for all.
+// frameCache is what readers of a cached form are sent for an item, which is the same for all.
 type frameCache struct {
 	once sync.Once
 	text []byte
 	err  error
 }
 
-// put adds what make returns, which is made once for all readers of the plain form.
+// put adds what make returns, which is made once for all readers of a cached form.
 func (r *reader) put(shared *frameCache, make func() ([]byte, error)) error {
-	if _, ok := r.form.(plain); !ok || shared == nil {
+	if shared == nil || !r.form.Cached() {
 		text, err := make()
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package session
+package sessionstream
 
 import (
 	"context"
@@ -41,13 +41,13 @@ type place struct {
 
 // item is one thing that readers are told. Exactly one of event, delta and end is set.
 type item struct {
-	event *session.Event
-	delta *run.Delta
-	turn  run.ID      // of delta
-	of    string      // id of the item that delta is a piece of
-	plain *frameCache // of event and delta
-	end   error       // after which nothing comes: errOver, session.ErrNotFound, or a failure
-	size  int
+	event  *session.Event
+	delta  *run.Delta
+	turn   run.ID      // of delta
+	of     string      // id of the item that delta is a piece of
+	frames *frameCache // of event and delta
+	end    error       // after which nothing comes: errOver, session.ErrNotFound, or a failure
+	size   int
 }
 
 // errOver ends a feed of a session that is archived, or of a thread that has ended.
@@ -56,7 +56,7 @@ var errOver = errors.New("no event comes any more")
 // feed follows a session or thread for all of its readers in this process. It alone listens to the
 // bus and reads new events from the records.
 type feed struct {
-	h       *Handlers
+	h       *Streams
 	of      source
 	at      place
 	cancel  context.CancelFunc
@@ -122,7 +122,7 @@ func (f *feed) put(it item) {
 	default:
 		f.over = true
 	}
-	it.plain = &frameCache{}
+	it.frames = &frameCache{}
 	f.items = append(f.items, it)
 	f.bytes += it.size
 	f.trim()
@@ -144,7 +144,7 @@ func (f *feed) weigh(made *frameCache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range slices.Backward(f.items) {
-		if it := &f.items[i]; it.plain == made {
+		if it := &f.items[i]; it.frames == made {
 			it.size += len(made.text)
 			f.bytes += len(made.text)
 			f.trim()
@@ -270,7 +270,7 @@ func (f *feed) read(ctx context.Context) error {
 }
 
 // lookAgain is after how long without news a feed looks for what it may have missed.
-func (h *Handlers) lookAgain() time.Duration {
+func (h *Streams) lookAgain() time.Duration {
 	if h.News == nil {
 		return time.Second
 	}

@@ -1,4 +1,4 @@
-package session
+package sessionstream
 
 import (
 	"context"
@@ -21,6 +21,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
+// plain is a cached form that writes events as they are.
+type plain struct{}
+
+func (plain) Event(e *session.Event) Frame {
+	if e.Kind == "" {
+		return Frame{}
+	}
+	return Frame{string(e.Kind), e}
+}
+
+func (plain) Delta(run.ID, string, *run.Delta) []Frame { return nil }
+func (plain) Over(bool) Frame                          { return Frame{} }
+func (plain) Cached() bool                             { return true }
+
 // quiet is a session that has no turn under way.
 type quiet struct{ reads int }
 
@@ -34,7 +48,7 @@ func (q *quiet) after(context.Context, int64, int) ([]session.Event, error) {
 // TestSlowReaderIsDropped: a reader that is far behind ends, and a feed keeps no more for it than
 // for the others.
 func TestSlowReaderIsDropped(t *testing.T) {
-	h, q := &Handlers{}, &quiet{}
+	h, q := &Streams{}, &quiet{}
 	at := place{"ten_1", "sess_1", 0}
 	slow, err := h.join("sess_1", q, at)
 	if err != nil {
@@ -72,7 +86,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 
 // TestFeedCountsFrames checks that the encoded frame of an item counts toward the feed's limit.
 func TestFeedCountsFrames(t *testing.T) {
-	h := &Handlers{}
+	h := &Streams{}
 	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +94,7 @@ func TestFeedCountsFrames(t *testing.T) {
 	defer h.leave(s)
 	f := s.feed
 	text := strings.Repeat("\x01", 8<<10) // JSON escapes each byte as six
-	r := &reader{subscriber: s, form: plain{"sess_1"}, id: "sess_1", out: &sse{}}
+	r := &reader{subscriber: s, form: plain{}, id: "sess_1", out: &sse{}}
 	for i := range int64(3 * feedBytes / len(text)) {
 		e := &session.Event{Told: run.Told{Seq: i + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
 		f.put(item{event: e})
@@ -88,14 +102,14 @@ func TestFeedCountsFrames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.event(it.event, it.plain); err != nil {
+		if err := r.event(it.event, it.frames); err != nil {
 			t.Fatal(err)
 		}
 		r.out = &sse{}
 	}
 	kept := 0
 	for _, it := range f.items {
-		kept += len(it.plain.text) + sizeOf(it.event)
+		kept += len(it.frames.text) + sizeOf(it.event)
 	}
 	if kept > feedBytes || kept != f.bytes || len(f.items) < 2 {
 		t.Errorf("the feed keeps %d bytes, and counts %d", kept, f.bytes)
@@ -105,7 +119,7 @@ func TestFeedCountsFrames(t *testing.T) {
 // TestLateReaderGetsPieces: a reader that comes while the model writes gets what it has written of
 // the item so far, and nothing of items that are on record.
 func TestLateReaderGetsPieces(t *testing.T) {
-	h := &Handlers{}
+	h := &Streams{}
 	first, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +209,7 @@ func turnOfEvents(after int64, of run.ID) (all []session.Event) {
 // TestShortTurn checks that readers get a turn before its successor when the first ended, and the
 // second began, before the feed looked.
 func TestShortTurn(t *testing.T) {
-	h := &Handlers{Service: conversation.New(conversation.Config{Runs: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})})}
+	h := &Streams{Service: conversation.New(conversation.Config{Runs: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})})}
 	r := &recorded{begin: make(chan struct{}), all: append(turnOfEvents(0, "a"), turnOfEvents(3, "b")...), looks: []run.ID{"b"}}
 	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 	if err != nil {
@@ -234,7 +248,7 @@ func TestLargeEvents(t *testing.T) {
 		r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
 	}
 	r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
-	h := &Handlers{}
+	h := &Streams{}
 	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +262,7 @@ func TestLargeEvents(t *testing.T) {
 		w := httptest.NewRecorder()
 		out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
 		defer out.end()
-		err = (&reader{subscriber: &subscriber{feed: s.feed}, of: r, id: "sess_1", out: out, form: plain{"sess_1"}, until: until, deltas: true, parts: parts}).read(t.Context(), true)
+		err = (&reader{subscriber: &subscriber{feed: s.feed}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context(), true)
 		for line := range strings.Lines(w.Body.String()) {
 			if id, ok := strings.CutPrefix(line, "id: "); ok {
 				ids = append(ids, strings.TrimSpace(id))
@@ -289,7 +303,7 @@ func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Even
 // one page with events that it keeps.
 func TestFeedLetsGo(t *testing.T) {
 	p := &passing{recorded: recorded{begin: make(chan struct{})}}
-	h := &Handlers{}
+	h := &Streams{}
 	s, err := h.join("sess_1", p, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package session
+package sessionstream
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type hub struct {
 
 // join adds a reader to the feed of a source, and makes the feed if it is the first. The reader
 // gets what comes after this moment; see subscriber.catchUp for what comes before.
-func (h *Handlers) join(within session.ID, of source, at place) (*subscriber, error) {
+func (h *Streams) join(within session.ID, of source, at place) (*subscriber, error) {
 	h.hub.mu.Lock()
 	defer h.hub.mu.Unlock()
 	f := h.hub.feeds[at.id]
@@ -44,7 +44,7 @@ func (h *Handlers) join(within session.ID, of source, at place) (*subscriber, er
 }
 
 // leave removes a reader. A feed ends with its last one.
-func (h *Handlers) leave(s *subscriber) {
+func (h *Streams) leave(s *subscriber) {
 	h.hub.mu.Lock()
 	defer h.hub.mu.Unlock()
 	f := s.feed
