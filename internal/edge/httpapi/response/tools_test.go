@@ -525,7 +525,7 @@ func TestMCPRefusals(t *testing.T) {
 		t.Errorf("%d rows, %d questions", len(a.rows), len(a.asked))
 	}
 	refused := a.ask(t, 400, map[string]any{"input": "x", "tools": []any{s.tool("s", nil), s.tool("s", nil)}})
-	if m := refused["message"].(string); !strings.Contains(m, "twice") {
+	if m := refused["message"].(string); !strings.Contains(m, "duplicate") {
 		t.Error(m)
 	}
 	refused = a.ask(t, 400, map[string]any{"input": "x", "tools": []any{s.tool("s", nil)}, "tool_choice": map[string]any{"type": "mcp", "server_label": "s", "name": "none"}})
