@@ -107,6 +107,9 @@ type lacking struct{ *Server }
 // Lacking implements sandboxtool.Extras.
 func (l lacking) Lacking(ctx context.Context, t, environment string, extras []string) (string, error) {
 	e, err := l.db.Tenants().Environment(ctx, t, environment)
+	if fault.KindOf(err) == fault.NotFound { // it was deleted while the call ran
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}

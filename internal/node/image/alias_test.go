@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -63,6 +64,48 @@ func TestWhatAnImageIsAskedForAs(t *testing.T) {
 	} {
 		if got, err := aliases.Resolve(asked); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %q, %v", asked, got, err)
+		}
+	}
+}
+
+// TestVariantsByName: a variant of the default image has one name, and is made only where that is
+// allowed.
+func TestVariantsByName(t *testing.T) {
+	made := ""
+	aliases := &Aliases{Store: shelf{"default": {Name: "default"}, "default+browser": {Name: "default+browser"}}, Default: "default"}
+	for asked, says := range map[string]string{
+		"default+browser":        "",
+		"default+office":         "'atoll image build --with office'",
+		"default+office,browser": "it has the variants default+browser, default+office, default+browser,office",
+		"default+java":           "is no variant of the default image",
+		"default+../x":           "is no variant of the default image",
+	} {
+		for what, ask := range map[string]func() (string, error){
+			"Resolve": func() (string, error) { return aliases.Resolve(asked) },
+			"Provide": func() (string, error) { return aliases.Provide(t.Context(), asked) },
+			"NotHere": func() (string, error) {
+				if says == "" {
+					return asked, nil
+				}
+				return "", aliases.NotHere(asked, fault.New(fault.NotFound, "there is no image"))
+			},
+		} {
+			got, err := ask()
+			if says == "" && (got != asked || err != nil) || says != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says)) {
+				t.Errorf("%s of %s: %q, %v", what, asked, got, err)
+			}
+		}
+	}
+	aliases.Packages = func(_ context.Context, image string) (string, error) { made = image; return image, nil }
+	if got, err := aliases.Provide(t.Context(), "default+office"); got != "default+office" || err != nil || made != got {
+		t.Errorf("a sandbox gets %q of %q, %v", got, made, err)
+	}
+	if _, err := aliases.Provide(t.Context(), "default+java"); fault.KindOf(err) != fault.Invalid || made != "default+office" {
+		t.Errorf("%q was made, %v", made, err)
+	}
+	for name, ok := range map[string]bool{"default+browser,office": true, "default+office,browser": false, "default+": false, "x+browser": false, "default,browser": false} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
