@@ -249,10 +249,12 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired, opts.With)...)
-	cmd.Env = os.Environ()
-	if os.Getenv("TMPDIR") == "" {
-		cmd.Env = append(cmd.Env, "TMPDIR=/var/tmp") // /tmp is often memory
+	temp, err := tempFolder()
+	if err != nil {
+		return err
 	}
+	defer func() { _ = exec.Command(removal[0], append(removal[1:], temp)...).Run() }() // of what mmdebstrap left, if it was stopped
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	// mmdebstrap waits for what it has started, so all of that must be told to stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if ownMounts() { // what it mounts in the new root goes with it, however it ends
@@ -274,7 +276,7 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		pr.Close()
 		consumed <- err
 	}()
-	err := runGroup(cmd, opts.Background)
+	err = runGroup(cmd, temp, opts.Background)
 	stopped := ctx.Err() != nil // by the caller or by consume
 	pw.CloseWithError(err)      // io.EOF when err is nil
 	consumeErr := <-consumed
@@ -300,16 +302,45 @@ func ownMounts() bool {
 
 const backgroundNice = 10
 
+// removal removes a folder, and nothing that is mounted in it.
+var removal = []string{"rm", "-rf", "--one-file-system", "--"}
+
+// tempFolder makes the folder in which mmdebstrap makes the new root. Without root that root belongs to
+// other users, who can remove it from here as they can from /var/tmp.
+func tempFolder() (string, error) {
+	dir := os.Getenv("TMPDIR")
+	if dir == "" {
+		dir = "/var/tmp" // /tmp is often memory
+	}
+	temp, err := os.MkdirTemp(dir, "atoll-build-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(temp, 0o777|os.ModeSticky); err != nil {
+		return "", errors.Join(err, os.Remove(temp))
+	}
+	return temp, nil
+}
+
+// watch is a script that waits until its stdin ends, and then stops a process group, kills it after a
+// while, and removes a folder.
+const watch = `cat
+kill -s TERM -- "-$1"
+for i in 1 2 3 4 5 6 7 8 9 10; do kill -s 0 -- "-$1" 2>/dev/null || break; sleep 1; done
+kill -s KILL -- "-$1" 2>/dev/null
+shift
+exec "$@"`
+
 // runGroup runs a program that leads a process group. If this process is killed meanwhile, a
-// watchdog stops the group, so that mmdebstrap removes its files.
-func runGroup(cmd *exec.Cmd, background bool) (err error) {
+// watchdog stops the group and removes its folder.
+func runGroup(cmd *exec.Cmd, temp string, background bool) (err error) {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	if background {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, backgroundNice) // what it starts has it, too
 	}
-	watchdog := exec.Command("sh", "-c", `cat; kill -s TERM -- "-$1"`, "sh", strconv.Itoa(cmd.Process.Pid))
+	watchdog := exec.Command("sh", append([]string{"-c", watch, "sh", strconv.Itoa(cmd.Process.Pid)}, append(slices.Clone(removal), temp)...)...)
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process's group must not end it
 	alive, err := watchdog.StdinPipe()                         // ends with this process
 	if err == nil {
