@@ -127,5 +127,5 @@ func noImage(cfg *config.Config, instead string) error {
 	if requirement.IsVariant(cfg.Image) {
 		build = requirement.VariantCommand(cfg.Image)
 	}
-	return fault.New(fault.NotFound, "the data folder %s has no image %q: say --data-dir if it is elsewhere, make it with '%s', or %s", cfg.DataDir, cfg.Image, build, instead)
+	return fault.New(fault.NotFound, "the data folder %s has no image %q: pass --data-dir if it is elsewhere, build the image with '%s', or %s", cfg.DataDir, cfg.Image, build, instead)
 }
