@@ -60,9 +60,9 @@ func filter(q url.Values, values map[string]string, metadata []string) error {
 
 func (a *cli) auditCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("audit", "Read, export and verify the audit trail",
-		`The trail has one row for each call that ran code or was refused for a limit, a
-policy or want of room. Rows cannot be changed, nor deleted before their time;
-they are sealed in a chain of hashes, so that either shows all the same.`,
+		`The trail has one row for each call that ran code, or that Atoll rejected for a
+limit, a policy or lack of capacity. Rows cannot be changed, or deleted before
+they expire. A chain of hashes seals them, which shows any tampering.`,
 		`  atoll audit list acme --since 24h --status cap_exceeded
   atoll audit export acme --since 2026-01-01 > acme.ndjson
   atoll audit verify acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
@@ -102,7 +102,7 @@ func (r *remote) auditList() *cobra.Command {
 	flags.StringVar(&f.key, "key", "", "of this key, by id or name")
 	flags.StringVar(&f.agent, "agent", "", "of this agent")
 	flags.StringVar(&f.turn, "turn", "", "of this turn")
-	flags.StringVar(&f.source, "source", "", "what was called: execute, execute_code, a tool such as shell, sandbox_create, …")
+	flags.StringVar(&f.source, "source", "", "the call: execute, execute_code, a tool such as shell, sandbox_create, …")
 	flags.StringVar(&f.status, "status", "", choices(audit.ExitStatuses))
 	flags.StringVar(&f.trace, "trace-id", "", "of this execution")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
@@ -158,7 +158,7 @@ func (r *remote) auditVerify() *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Every row must be what was sealed or gone by age, and every seal must go on from
+Every row must be what was sealed or gone by age, and every seal must continue from
 the one before; the database's rules that protect the trail must be in force, and
 no row may be without a seal, or of another time than its neighbours. Keep what
 --json prints somewhere else, and give it as --heads the next time, or one head as
@@ -270,7 +270,7 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 	}
 	var daily, hourly int64
 	var set *cobra.Command
-	set = r.command("set", "Change the caps; what is not given stays", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
+	set = r.command("set", "Change the caps; omitted settings stay unchanged", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
 		var in sdk.CapsChange
 		if set.Flags().Changed("tenant-daily") {
 			in.TenantDaily = &daily
@@ -378,7 +378,7 @@ func showUsage(w io.Writer, u *sdk.Usage) {
 		limit = "of " + bytesText(*u.Outputs.Limit)
 	}
 	fmt.Fprintf(w, "\nkept outputs: %s, %s\n", humanBytes(u.Outputs.Bytes), limit)
-	fmt.Fprintf(w, "this month: %s credits, %s; $%s, %s; starts anew %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
+	fmt.Fprintf(w, "this month: %s credits, %s; $%s, %s; resets %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
 }
 
 func money(dollars float64) string { return strconv.FormatFloat(dollars, 'f', 6, 64) }
@@ -387,8 +387,8 @@ func credits(n float64) string     { return strconv.FormatFloat(n, 'f', 4, 64) }
 
 func (a *cli) webhookCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",
-		`A webhook is tried four times. One that has failed, or that its receiver has
-lost, can be delivered again.`,
+		`Atoll tries to deliver a webhook four times. You can deliver a failed or lost
+webhook again.`,
 		`  atoll webhook redeliver acme trc_sqcxkwvsuzxzwr7l2pwm`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	cmd.AddCommand(r.command("redeliver TENANT TRACE_ID", "Deliver the webhook of an ended execution again", "", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {

@@ -11,9 +11,9 @@ import (
 )
 
 func (a *cli) connectionCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("connection", "Make, show and grant connections to storage",
-		`A connection is a bucket or a volume of a tenant. What it is granted to, an
-environment or a key, mounts it at /data/SLUG.`,
+	cmd, r := a.remoteGroup("connection", "Create, show and grant connections to storage",
+		`A connection is a bucket or a volume of a tenant. Environments and keys that it
+is granted to mount it at /data/SLUG.`,
 		`  atoll connection create acme team --kind volume
   atoll connection create acme reports --kind s3 --region eu-central-1 --bucket acme-reports --access-key-id AKIA… --secret-file ./secret
   atoll connection grant acme reports --environment default --prefix 2026 --read-only
@@ -23,13 +23,13 @@ environment or a key, mounts it at /data/SLUG.`,
 			listing(&r.printer, []any{"SLUG", "KIND", "BUCKET", "PREFIX", "MODE", "ID"}, connectionCells))),
 		r.command("show TENANT SLUG", "Show a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Connection), r.showConnection)),
 		r.createConnection(), r.changeConnection(),
-		r.deletion("TENANT", "SLUG", "Delete connections that nothing mounts; what is stored stays", "", func(ctx context.Context, c *sdk.Client, lead []string, slug string) error {
+		r.deletion("TENANT", "SLUG", "Delete unused connections; the stored files stay", "", func(ctx context.Context, c *sdk.Client, lead []string, slug string) error {
 			return c.DeleteConnection(ctx, lead[0], slug)
 		}),
 		r.grantConnection(),
-		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(allOfTwo((*sdk.Client).Grants),
+		r.command("grants TENANT SLUG", "List the grants of a connection", "", cobra.ExactArgs(2), shows(allOfTwo((*sdk.Client).Grants),
 			listing(&r.printer, []any{"ID", "ENVIRONMENT", "KEY", "PREFIX", "MODE"}, grantCells))),
-		r.command("ungrant TENANT SLUG GRANT…", "Take grants back", "", cobra.MinimumNArgs(3), func(ctx context.Context, c *sdk.Client, args []string) error {
+		r.command("ungrant TENANT SLUG GRANT…", "Remove grants", "", cobra.MinimumNArgs(3), func(ctx context.Context, c *sdk.Client, args []string) error {
 			return r.deletes(args[2:], false, func(id string) error { return c.DeleteGrant(ctx, args[0], args[1], id) })
 		}))
 	return cmd
@@ -67,7 +67,7 @@ func (r *remote) createConnection() *cobra.Command {
 	var kind, prefix string
 	var readOnly bool
 	var secret secretFlags
-	cmd := r.command("create TENANT SLUG", "Make a connection, once it is known to lead somewhere", "", cobra.ExactArgs(2),
+	cmd := r.command("create TENANT SLUG", "Create a connection after testing that it works", "", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) (err error) {
 			in.Slug, in.Kind, in.Prefix, in.ReadOnly = args[1], kind, &prefix, &readOnly
 			if in.Credentials, err = secret.read(r.app, kind); err != nil {
@@ -129,7 +129,7 @@ func (r *remote) grantConnection() *cobra.Command {
 	var environment, key, prefix string
 	var readOnly bool
 	var cmd *cobra.Command
-	cmd = r.command("grant TENANT SLUG", "Have an environment or a key mount a connection", "", cobra.ExactArgs(2),
+	cmd = r.command("grant TENANT SLUG", "Grant a connection to an environment or a key", "", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			g, err := c.CreateGrant(ctx, args[0], args[1], sdk.NewGrant{
 				Environment: ifGiven(cmd, "environment", &environment), Key: ifGiven(cmd, "key", &key), Prefix: &prefix, ReadOnly: &readOnly,
@@ -141,7 +141,7 @@ func (r *remote) grantConnection() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&environment, "environment", "", "environment that mounts it")
 	cmd.Flags().StringVar(&key, "key", "", "key that mounts it")
-	cmd.Flags().StringVar(&prefix, "prefix", "", "what is mounted, from the connection's root")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "folder to mount, from the connection's root")
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "programs may not write")
 	return cmd
 }

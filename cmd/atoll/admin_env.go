@@ -143,16 +143,16 @@ func size(flag, text string) (int64, error) {
 }
 
 func (a *cli) envCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("env", "Make, show and change environments",
-		`An environment is what a key's executions run in: image, limits, variables and
-secret variables. Secrets are stored encrypted, kept out of output and never
-shown again.`,
+	cmd, r := a.remoteGroup("env", "Create, show and change environments",
+		`An environment configures the executions of its keys: image, limits, variables and
+secrets. Atoll stores secrets encrypted, redacts them in output and never shows
+them again.`,
 		`  atoll env create acme reports --cpu 2 --memory 2GiB --var LANG=C.UTF-8
   atoll env set acme reports --secret-file DB_PASSWORD=./password
   atoll env list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "NAME": envNames})
 
 	var make *envFlags
-	create := r.command("create TENANT NAME", "Make an environment", "  atoll env create acme reports --image tools --memory 1GiB", cobra.ExactArgs(2),
+	create := r.command("create TENANT NAME", "Create an environment", "  atoll env create acme reports --image tools --memory 1GiB", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := make.change()
 			if err != nil {
@@ -176,7 +176,7 @@ shown again.`,
 	make = a.addEnvFlags(create)
 
 	var change *envFlags
-	set := r.command("set TENANT [NAME]", "Change an environment; what is not given stays", `  atoll env set dev --allow pypi
+	set := r.command("set TENANT [NAME]", "Change an environment; omitted settings stay unchanged", `  atoll env set dev --allow pypi
   atoll env set dev --allow debian --root
   atoll env set acme reports --memory 4GiB
   API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN

@@ -20,7 +20,7 @@ func (a *cli) executionCommand() *cobra.Command {
 		`  atoll execution list --status running
   atoll execution output trc_… --follow
   atoll execution cancel trc_…`, devKeyFile, map[string]completer{"TRACE_ID": traceIDs})
-	cancel := r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*sdk.Client).CancelExecution), r.showExecution))
+	cancel := r.command("cancel TRACE_ID", "Cancel a running execution immediately", "", cobra.ExactArgs(1), shows(one((*sdk.Client).CancelExecution), r.showExecution))
 	cancel.Aliases = []string{"kill"}
 	cmd.AddCommand(r.executionList(),
 		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Execution), r.showExecution)),

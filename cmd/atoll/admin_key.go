@@ -73,7 +73,7 @@ func (f *keyFlags) change() (sdk.KeyChange, error) {
 }
 
 func (a *cli) keyCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("key", "Make, show, change and revoke API keys",
+	cmd, r := a.remoteGroup("key", "Create, show, change and revoke API keys",
 		`A key belongs to a tenant and is bound to one environment, which its requests
 cannot change. It is shown once, when it is made; only its digest is kept.`,
 		`  atoll key create acme ci --env reports --expires-in 720h --out ci.key
@@ -82,7 +82,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 
 	var make *keyFlags
 	var out string
-	create := r.command("create TENANT NAME", "Make a key and print it, once", `  atoll key create acme ci --env reports
+	create := r.command("create TENANT NAME", "Create a key and print it once", `  atoll key create acme ci --env reports
   atoll key create acme hooks --env reports --webhook-url https://example.com/atoll --webhook-secret-file ./secret
   atoll key create operator colleague --scopes admin`, cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
@@ -122,7 +122,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	create.Flags().StringVar(&make.environment, "env", "", "environment of its executions; required unless its only scope is admin")
 
 	var change *keyFlags
-	set := r.command("set TENANT NAME", "Change a key; what is not given stays", `  atoll key set acme ci --scopes execute,read
+	set := r.command("set TENANT NAME", "Change a key; omitted settings stay unchanged", `  atoll key set acme ci --scopes execute,read
   atoll key set acme ci --expires-at never
   atoll key set acme ci --webhook-url ''
   API_TOKEN=… atoll key set acme ci --secret-env API_TOKEN --var LOG_LEVEL=debug`, cobra.ExactArgs(2),

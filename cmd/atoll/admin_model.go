@@ -17,8 +17,8 @@ import (
 )
 
 func (a *cli) modelCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("model", "Make, show, change and test models of providers",
-		`A model is one that a provider serves: an API that speaks the protocol of
+	cmd, r := a.remoteGroup("model", "Create, show, change and test models of providers",
+		`A provider serves a model through an API that speaks the protocol of
 OpenAI's Responses (openai), of Chat Completions (openai-chat), which most
 servers of models speak, or of Anthropic's Messages (anthropic).`,
 		`  atoll model add acme/large --provider openai --upstream large-2026 --key-file ./key --price-input 2.50 --price-output 10
@@ -140,7 +140,7 @@ func (r *remote) createModel() *cobra.Command {
 
 func (r *remote) updateModel() *cobra.Command {
 	var f *modelFlags
-	cmd := r.command("update NAME", "Change a model, from its next request on; what is not given stays", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	cmd := r.command("update NAME", "Change a model, from its next request on; omitted settings stay unchanged", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		now, err := c.Model(ctx, args[0])
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (r *remote) testModel() *cobra.Command {
 	var prompt string
 	var most int64
 	var cmd *cobra.Command
-	cmd = r.command("test NAME", "Ask a model something, and show its answer, tokens and price", "  atoll model test local --prompt 'What is 6*7?'", cobra.ExactArgs(1),
+	cmd = r.command("test NAME", "Send a prompt to a model, and show its answer, tokens and cost", "  atoll model test local --prompt 'What is 6*7?'", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			t, err := c.TestModel(ctx, args[0], sdk.ModelTest{Prompt: ifGiven(cmd, "prompt", &prompt), MaxOutputTokens: ifGiven(cmd, "max-output-tokens", &most)})
 			if err != nil {

@@ -12,9 +12,9 @@ import (
 )
 
 func (a *cli) planCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("plan", "Make, show and change plans",
-		`A plan bounds what its tenants may use. free, pro and enterprise are built in
-and can be neither changed nor removed.`,
+	cmd, r := a.remoteGroup("plan", "Create, show and change plans",
+		`A plan limits its tenants' usage. The plans free, pro and enterprise are built in
+and cannot be changed or deleted.`,
 		`  atoll plan list
   atoll plan set team --max-cpu 2 --max-memory 2GiB --concurrency 20 --max-timeout 10m --streaming --async
   atoll tenant set acme --plan team`, adminKeyFile, map[string]completer{"NAME": planNames})
@@ -45,7 +45,7 @@ and can be neither changed nor removed.`,
 		keyTokens        int64
 	}
 	var set *cobra.Command
-	set = r.command("set NAME", "Make a plan, or change one that is not built in; what is not given stays", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
+	set = r.command("set NAME", "Create a plan, or change one that is not built in; omitted settings stay unchanged", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			b, err := planBounds(ctx, c, args[0])
 			if err != nil {
@@ -90,7 +90,7 @@ and can be neither changed nor removed.`,
 			}
 			return r.showPlan(p)
 		})
-	set.Long = set.Short + ".\n\nIn a new plan, what is not given has its default."
+	set.Long = set.Short + ".\n\nIn a new plan, omitted settings have their defaults."
 	flags := set.Flags()
 	flags.SortFlags = false
 	flags.Float64Var(&f.cpu, "max-cpu", 0, "cores of a sandbox; 0 for no limit")

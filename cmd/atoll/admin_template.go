@@ -10,7 +10,7 @@ import (
 )
 
 func (a *cli) templateCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("template", "Make, show and change agent templates",
+	cmd, r := a.remoteGroup("template", "Create, show and change agent templates",
 		`An agent template is a population of agents that opts in to the sandbox
 together: execute_code names one, and runs only if it has opted in.`,
 		`  atoll template set acme support --sandbox internal-only
@@ -18,7 +18,7 @@ together: execute_code names one, and runs only if it has opted in.`,
   atoll template list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "NAME": templateNames})
 
 	var network string
-	set := r.command("set TENANT NAME", "Make a template, or change it", "  atoll template set acme support --sandbox internal-only", cobra.ExactArgs(2),
+	set := r.command("set TENANT NAME", "Create or change a template", "  atoll template set acme support --sandbox internal-only", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			var in sdk.TemplateChange
 			if network != "off" {

@@ -79,10 +79,9 @@ func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
 }
 
 func (a *cli) tenantCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("tenant", "Make, show and change tenants",
+	cmd, r := a.remoteGroup("tenant", "Create, show and change tenants",
 		`A tenant owns environments, keys, templates and everything that is made with
-them. Its plan bounds what it may use; its policy says whether its agents may
-run code.`,
+them. Its plan limits its usage; its policy says whether its agents may run code.`,
 		`  atoll tenant create acme --plan pro --budget 5000
   atoll tenant list
   atoll tenant set acme --tier regulated
@@ -90,7 +89,7 @@ run code.`,
 
 	var make *tenantFlags
 	var environment string
-	create := r.command("create NAME", "Make a tenant with an environment", `  atoll tenant create acme --plan pro --audit-days 90
+	create := r.command("create NAME", "Create a tenant with an environment", `  atoll tenant create acme --plan pro --audit-days 90
   atoll tenant create acme --env reports`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			change, err := make.change(sdk.CapOverrides{})
@@ -121,7 +120,7 @@ run code.`,
 	create.Flags().StringVar(&environment, "env", tenant.DefaultName, "name of its first environment; empty for none")
 
 	var change *tenantFlags
-	set := r.command("set NAME", "Change a tenant; what is not given stays", `  atoll tenant set acme --plan enterprise --budget 0
+	set := r.command("set NAME", "Change a tenant; omitted settings stay unchanged", `  atoll tenant set acme --plan enterprise --budget 0
   atoll tenant set acme --sandbox=false
   atoll tenant set acme --daily-cap 200 --hourly-cap server
   atoll tenant set acme --disabled`, cobra.ExactArgs(1),

@@ -22,7 +22,7 @@ thread_id. These are the threads of one tenant: the one whose key this is.`,
 	cmd.AddCommand(r.threadList(),
 		r.command("show THREAD", "Show a thread's record", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Thread), r.showThread)),
 		r.threadExpire(),
-		r.deletion("", "THREAD", "Delete threads that no execution uses now", "", func(ctx context.Context, c *sdk.Client, _ []string, name string) error {
+		r.deletion("", "THREAD", "Delete threads that no running execution uses", "", func(ctx context.Context, c *sdk.Client, _ []string, name string) error {
 			return c.DeleteThread(ctx, name)
 		}))
 	cmd.AddCommand(r.threadFiles()...)
@@ -65,7 +65,7 @@ func (r *remote) showThread(t sdk.Thread) error {
 func (r *remote) threadExpire() *cobra.Command {
 	var in time.Duration
 	var never bool
-	cmd := r.command("expire THREAD", "Say when a thread is deleted", `  atoll thread expire analysis --in 720h
+	cmd := r.command("expire THREAD", "Set when a thread expires", `  atoll thread expire analysis --in 720h
   atoll thread expire analysis --never`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			var change sdk.ThreadChange
@@ -125,7 +125,7 @@ func (r *remote) threadFiles() []*cobra.Command {
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.ExportThread(ctx, args[0], r.app.std.out)
 			}),
-		r.command("import THREAD FILE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
+		r.command("import THREAD FILE", "Replace a thread's files with those of a tar archive, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[1], func(in io.Reader) error {
 					_, err := c.ImportThread(ctx, args[0], in)

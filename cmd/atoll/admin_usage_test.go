@@ -31,7 +31,7 @@ func TestShowUsage(t *testing.T) {
 	for _, want := range []string{
 		"2026-11-25 execute 3 3 1.50 0.00 0.00 0 B 0.0250 total - 3 3 1.50",
 		"2026-11-25 model acme/large 2 20 5 0 10 4 6 0.000020 2026-11-25 sandbox_window - 1 0 0 0 0 0 0 0.030000 total - - - 20 5 0 10 4 6 0.030020",
-		"this month: 0.0250 credits, no budget; $0.030020, of $50.000000; starts anew",
+		"this month: 0.0250 credits, no budget; $0.030020, of $50.000000; resets",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant %s", got, want)

@@ -13,9 +13,8 @@ import (
 )
 
 func (a *cli) agentCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("agent", "Make, show and change agents",
-		`An agent is a model, what it is told, and the tools that it may call, with
-versions. FILE is YAML with the fields of POST /v1/agents, - for stdin. These are
+	cmd, r := a.remoteGroup("agent", "Create, show and change agents",
+		`An agent is a model with instructions and tools, and has versions. FILE is YAML with the fields of POST /v1/agents, - for stdin. These are
 the agents of one tenant: the one whose key this is.`,
 		`  atoll agent apply support.yaml sales.yaml
   atoll agent list
@@ -38,7 +37,7 @@ func agentName(a sdk.Agent) string {
 }
 
 func (r *remote) agentCreate() *cobra.Command {
-	return r.command("create FILE", "Make an agent", "  atoll agent create support.yaml", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("create FILE", "Create an agent", "  atoll agent create support.yaml", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		all, err := readAgents[sdk.NewAgent](r.app, args[0])
 		if err != nil {
 			return err
@@ -91,7 +90,7 @@ func (r *remote) agentShow() *cobra.Command {
 }
 
 func (r *remote) agentUpdate() *cobra.Command {
-	return r.command("update AGENT FILE", "Change the fields of an agent that a file has; the others stay",
+	return r.command("update AGENT FILE", "Change the fields of an agent that a file sets",
 		`  atoll agent update support change.yaml
   echo 'system: Be kind.' | atoll agent update support -`, cobra.ExactArgs(2), func(ctx context.Context, c *sdk.Client, args []string) error {
 			all, err := readAgents[sdk.AgentChange](r.app, args[1])
@@ -149,7 +148,7 @@ func (r *remote) agentCopy() *cobra.Command {
 }
 
 func (r *remote) agentArchive() *cobra.Command {
-	return r.command("archive AGENT…", "Archive agents: they can be read, and not be changed", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("archive AGENT…", "Archive agents: they become read-only", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		var errs []error
 		for _, name := range args {
 			_, err := c.ArchiveAgent(ctx, name)

@@ -22,7 +22,7 @@ const maxAgentFile = 16 << 20
 
 func (r *remote) agentApply() *cobra.Command {
 	var model string
-	cmd := r.command("apply FILE…", "Make the agents of files, or bring them to what the files say", `  atoll agent apply support.yaml
+	cmd := r.command("apply FILE…", "Create or update agents from files", `  atoll agent apply support.yaml
   cat agents/*.yaml | atoll agent apply -`, cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		var all []sdk.NewAgent
 		seen := map[string]bool{}
@@ -66,10 +66,10 @@ func (r *remote) agentApply() *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-Agents are known by their slugs. What a file leaves out becomes what a new agent
-has, but for headers of servers: they are never shown, and stay while the server's
-name and URL do. A file that changes nothing makes no version. A file may have
-several documents, with --- between them.`
+The slug identifies an agent. Omitted fields get their defaults, except headers of
+servers: Atoll never shows them, and keeps them while the server's name and URL
+stay the same. A file without changes creates no version. A file can have several
+documents, separated by ---.`
 	cmd.Flags().StringVar(&model, "model", "", "model of all agents; overrides the files")
 	return cmd
 }

@@ -109,7 +109,7 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	fmt.Fprintf(t.err, "[%s] /help lists the commands\n", session)
 	err := t.talk(ctx)
 	if errors.Is(err, errLeave) || errors.Is(err, errInterrupted) {
-		fmt.Fprintf(t.err, "[to go on: atoll chat --session %s]\n", session)
+		fmt.Fprintf(t.err, "[to continue: atoll chat --session %s]\n", session)
 		return nil
 	}
 	return err

@@ -35,7 +35,7 @@ func TestChatWithoutFiles(t *testing.T) {
 	}))
 	defer server.Close()
 	got := atoll(t, "/files\n/files .\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
-	if got.code != 0 || lists != 2 || strings.Count(got.err, "no files for this key") != 2 || !strings.Contains(got.err, "to go on: atoll chat") {
+	if got.code != 0 || lists != 2 || strings.Count(got.err, "no files for this key") != 2 || !strings.Contains(got.err, "to continue: atoll chat") {
 		t.Errorf("%d lists, %+v", lists, got)
 	}
 }
@@ -52,7 +52,7 @@ func TestChatCommands(t *testing.T) {
 	}))
 	defer server.Close()
 	got := atoll(t, "/help\n/hlep me\n/session\n/exit\nnever sent\n", map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}, "chat", "--session", id, "--base-url", server.URL)
-	for _, want := range []string{"/files [FOLDER]", `unknown command "/hlep"`, "idle", "to go on: atoll chat"} {
+	for _, want := range []string{"/files [FOLDER]", `unknown command "/hlep"`, "idle", "to continue: atoll chat"} {
 		if got.code != 0 || !strings.Contains(got.err, want) {
 			t.Errorf("no %q in %+v", want, got)
 		}
@@ -178,7 +178,7 @@ func TestChatOutlivesABusyServer(t *testing.T) {
 	defer server.Close()
 	noRetries := map[string]string{"HOME": t.TempDir(), apiKeyEnv: "x"}
 	got := atoll(t, "y\ny\ny\n/files\nHi.\n", noRetries, "chat", "--session", id, "--base-url", server.URL)
-	if got.code != 0 || strings.Count(got.err, "come back later") != 2 || !strings.Contains(got.err, "to go on: atoll chat") || sent != 4 {
+	if got.code != 0 || strings.Count(got.err, "come back later") != 2 || !strings.Contains(got.err, "to continue: atoll chat") || sent != 4 {
 		t.Errorf("%d messages were sent, %+v", sent, got)
 	}
 }

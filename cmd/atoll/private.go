@@ -43,7 +43,7 @@ func openPrivate(ctx context.Context, from *config.Config, log *slog.Logger) (*p
 		return nil, err
 	}
 	if _, err := images.Get(from.Image); fault.KindOf(err) == fault.NotFound {
-		return nil, noImage(from, "have the sandboxes on a server with --base-url")
+		return nil, noImage(from, "run the sandboxes on a server with --base-url")
 	}
 	own := *from
 	p := &private{cfg: &own, images: images, platform: platform(from, engine.NewName(), log), key: tenant.NewKey()}

@@ -100,7 +100,7 @@ func bringBack(name string, r io.Reader) error {
 // were made for the program and may stay empty.
 func (a *cli) leftOut(wanted, got []string, truncated bool) error {
 	if truncated {
-		fmt.Fprintf(a.std.err, "atoll: some files were left out: a run returns at most %d files and %d MiB\n", execution.MaxOutputFiles, execution.MaxOutputBytes>>20)
+		fmt.Fprintf(a.std.err, "atoll: some files were omitted: a run returns at most %d files and %d MiB\n", execution.MaxOutputFiles, execution.MaxOutputBytes>>20)
 		return nil
 	}
 	for _, name := range wanted {

@@ -19,7 +19,7 @@ type sandboxes struct {
 }
 
 func (a *cli) sandboxCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("sandbox", "Make, use and delete named sandboxes",
+	cmd, r := a.remoteGroup("sandbox", "Create, use and delete named sandboxes",
 		`A named sandbox lives until it is deleted, with its files and processes. Its name
 is unique in its session (--session); its id can be given instead.`,
 		`  atoll sandbox create builder --image node:22
@@ -83,7 +83,7 @@ func (s *sandboxes) create() *cobra.Command {
 	var sleepAfter, timeout time.Duration
 	env := programEnv{app: s.app}
 	var limits sandboxSize
-	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", `  atoll sandbox create builder --image node:22 --sleep-after 10m
+	cmd := s.command("create NAME", "Create a sandbox if it does not exist", `  atoll sandbox create builder --image node:22 --sleep-after 10m
   atoll sandbox create small --cpu 0.5 --memory 256MiB --disk 1GiB
   atoll sandbox create again --snapshot snap-0123456789abcdef`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
@@ -163,14 +163,14 @@ func (s *sandboxes) list() *cobra.Command {
 }
 
 func (s *sandboxes) show() *cobra.Command {
-	return s.command("show NAME", "Show a sandbox; it is not woken", "", cobra.ExactArgs(1), shows(
+	return s.command("show NAME", "Show a sandbox without waking it", "", cobra.ExactArgs(1), shows(
 		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
 			return c.Sandbox(ctx, s.at(args[0]))
 		}, s.showOne))
 }
 
 func (s *sandboxes) sleep() *cobra.Command {
-	cmd := s.command("sleep NAME", "Have a sandbox sleep until it is used, processes and all", "", cobra.ExactArgs(1), shows(
+	cmd := s.command("sleep NAME", "Put a sandbox to sleep; the next call wakes it with its processes", "", cobra.ExactArgs(1), shows(
 		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
 			return c.SleepSandbox(ctx, s.at(args[0]))
 		}, s.showOne))
@@ -178,7 +178,7 @@ func (s *sandboxes) sleep() *cobra.Command {
 }
 
 func (s *sandboxes) wake() *cobra.Command {
-	cmd := s.command("wake NAME", "Wake a sandbox that sleeps; any use of it does, too", "", cobra.ExactArgs(1), shows(
+	cmd := s.command("wake NAME", "Wake a sleeping sandbox; any call does this too", "", cobra.ExactArgs(1), shows(
 		func(ctx context.Context, c *sdk.Client, args []string) (sb sdk.Sandbox, err error) {
 			if _, err = c.Processes(ctx, s.at(args[0])); err != nil { // a use that changes nothing
 				return sb, err
@@ -201,7 +201,7 @@ and its files in /home/user, /tmp and /var/tmp. Its processes end.`
 
 func (s *sandboxes) fork() *cobra.Command {
 	var count int
-	cmd := s.command("fork NAME", "Make copies of a sandbox, processes and all", "  atoll sandbox fork builder --count 5", cobra.ExactArgs(1),
+	cmd := s.command("fork NAME", "Copy a sandbox with its processes", "  atoll sandbox fork builder --count 5", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			forks, err := c.ForkSandbox(ctx, s.at(args[0]), count)
 			if err != nil {
@@ -215,7 +215,7 @@ func (s *sandboxes) fork() *cobra.Command {
 
 func (s *sandboxes) delete() *cobra.Command {
 	var all, force bool
-	cmd := s.command("delete NAME…", "End sandboxes and delete their files", `  atoll sandbox delete builder
+	cmd := s.command("delete NAME…", "Delete sandboxes and their files", `  atoll sandbox delete builder
   atoll sandbox delete --all --session notes`, cobra.ArbitraryArgs,
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			switch {

@@ -40,11 +40,11 @@ func (s *sandboxes) cp() *cobra.Command {
 			}
 			return wrong("one of FROM and TO must be in a sandbox, as NAME:PATH")
 		})
-	cmd.Long = `Copy a file, or a folder with all that it has. What is in a sandbox is NAME:PATH,
-where a PATH that does not begin with a slash is in /home/user. TO is the name
-that the copy gets; one that ends in a slash, or is a folder, is where it goes.
-Out of a sandbox, a TO that is a link is followed only if it ends in a slash,
-and what is itself a link is not copied. - is stdin or stdout.`
+	cmd.Long = `Copy a file, or a folder with its contents. NAME:PATH is a path in a sandbox,
+relative to /home/user unless it begins with a slash. TO is the name of the copy,
+or its folder if TO ends in a slash or is a folder. When copying out of a sandbox,
+the command follows a link as TO only if it ends in a slash, and does not copy
+links. - is stdin or stdout.`
 	cmd.ValidArgsFunction = s.completePlace
 	return cmd
 }

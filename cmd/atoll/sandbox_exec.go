@@ -38,11 +38,10 @@ func (s *sandboxes) exec() *cobra.Command {
 			}
 			return s.runExec(ctx, c, s.at(args[0]), command, &f)
 		})
-	cmd.Long = `Run a command in a sandbox; its output comes as it is written.
+	cmd.Long = `Run a command in a sandbox, and stream its output.
 
-Exit codes: the command's own, 128+n when signal n ended it, 124 when it timed
-out, 126 when it cannot be executed, 127 when the program is not found, 130 after
-Ctrl-C, which ends it.`
+Exit codes: the command's, 128+n after signal n, 124 when it timed out, 126 when it
+cannot be executed, 127 when it was not found, 130 after Ctrl-C, which stops it.`
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows NAME is the command's

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *sandboxes) ports() *cobra.Command {
-	return s.command("ports NAME", "List the ports that something in a sandbox listens on", "", cobra.ExactArgs(1), shows(
+	return s.command("ports NAME", "List the open ports of a sandbox", "", cobra.ExactArgs(1), shows(
 		func(ctx context.Context, c *sdk.Client, args []string) ([]sdk.SandboxPort, error) {
 			return c.SandboxPorts(ctx, s.at(args[0]))
 		}, listing(&s.printer, []any{"PORT", "ADDRESS"}, func(p sdk.SandboxPort) []any { return []any{p.Port, p.Address} })))
@@ -19,7 +19,7 @@ func (s *sandboxes) ports() *cobra.Command {
 
 func (s *sandboxes) preview() *cobra.Command {
 	var end bool
-	cmd := s.command("preview NAME [PORT]", "Give a port of a sandbox a URL, or list those that have one", `  atoll sandbox preview builder 3000
+	cmd := s.command("preview NAME [PORT]", "Create a URL for a port of a sandbox, or list these URLs", `  atoll sandbox preview builder 3000
   atoll sandbox preview builder
   atoll sandbox preview --close builder 3000`, cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {

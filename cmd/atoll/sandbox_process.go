@@ -161,7 +161,7 @@ func (s *sandboxes) processes() *cobra.Command {
 func (s *sandboxes) kill() *cobra.Command {
 	var signal string
 	var all bool
-	cmd := s.command("kill NAME PROCESS…", "Send processes a signal, with all of their process groups", `  atoll sandbox kill builder p-d8c50e53298d90e4
+	cmd := s.command("kill NAME PROCESS…", "Send a signal to processes and their process groups", `  atoll sandbox kill builder p-d8c50e53298d90e4
   atoll sandbox kill --all builder           # kill every program in it, as after a fork bomb
   atoll sandbox kill -s TERM --all builder   # ask each listed process to end`, cobra.MinimumNArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {

@@ -36,8 +36,8 @@ func (s *sandboxes) shell() *cobra.Command {
 			}
 			return t.run(ctx)
 		})
-	cmd.Long = `Open a terminal in a sandbox. It ends with its program; when the connection breaks
-it lives on, and is connected to again.
+	cmd.Long = `Open a terminal in a sandbox. It ends with its program. When the connection breaks,
+the terminal continues, and the command reconnects.
 
 Exit codes: the program's own, 128+n when signal n ended it.`
 	cmd.Flags().StringVar(&process, "process", "", "attach to the terminal with this process id")

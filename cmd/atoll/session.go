@@ -12,9 +12,9 @@ import (
 )
 
 func (a *cli) sessionCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("session", "Have conversations with agents",
-		`A session is a conversation with an agent. It remembers what was said and done,
-and has one sandbox for all of its turns. 'atoll chat' is a session in the
+	cmd, r := a.remoteGroup("session", "Talk to agents in sessions",
+		`A session is a conversation with an agent. It keeps its history, and uses one
+sandbox for all turns. 'atoll chat' is a session in the
 terminal.`,
 		`  atoll session create support
   atoll session send sess_0123456789abcdef0123456789abcdef "I want to return order 12345."
@@ -30,7 +30,7 @@ func (r *remote) sessionCreate() *cobra.Command {
 	var version, tokens int64
 	var dollars float64
 	var cmd *cobra.Command
-	cmd = r.command("create AGENT", "Begin a session with an agent", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	cmd = r.command("create AGENT", "Start a session with an agent", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		in.AgentID, in.Title, in.AgentVersion = args[0], ifGiven(cmd, "title", &title), ifGiven(cmd, "version", &version)
 		in.EnvironmentID, in.WebhookURL = ifGiven(cmd, "environment", &environment), ifGiven(cmd, "webhook-url", &webhook)
 		if b := (sdk.SessionBudget{Tokens: ifGiven(cmd, "max-tokens", &tokens), CostUsd: ifGiven(cmd, "max-cost", &dollars)}); b != (sdk.SessionBudget{}) {
@@ -96,7 +96,7 @@ func (r *remote) sessionShow() *cobra.Command {
 }
 
 func (r *remote) sessionContext() *cobra.Command {
-	return r.command("context SESSION", "Show what the model is told in the next turn: instructions, skills and tools", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("context SESSION", "Show the context of the next turn: instructions, skills and tools", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		got, err := c.SessionContext(ctx, args[0])
 		if err != nil {
 			return err
@@ -194,7 +194,7 @@ func (a *cli) saveSessionFiles(ctx context.Context, c *sdk.Client, session, fold
 }
 
 func (r *remote) sessionInterrupt() *cobra.Command {
-	return r.command("interrupt SESSION", "End the turn that is under way, or the wait for answers", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("interrupt SESSION", "Stop the current turn, or the wait for answers", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		if _, err := c.InterruptSession(ctx, args[0]); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (r *remote) sessionInterrupt() *cobra.Command {
 }
 
 func (r *remote) sessionArchive() *cobra.Command {
-	return r.command("archive SESSION…", "Archive sessions: they can be read, and take no messages", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("archive SESSION…", "Archive sessions: they become read-only", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		var errs []error
 		for _, id := range args {
 			_, err := c.ArchiveSession(ctx, id)

@@ -23,7 +23,7 @@ import (
 
 func (r *remote) sessionSend() *cobra.Command {
 	var files []string
-	cmd := r.command("send SESSION [MESSAGE…]", "Send a message; its answer comes on stdout, what the agent does on stderr",
+	cmd := r.command("send SESSION [MESSAGE…]", "Send a message; the answer goes to stdout, the agent's actions to stderr",
 		`  atoll session send sess_0123456789abcdef0123456789abcdef "And by region?"
   atoll session send sess_0123456789abcdef0123456789abcdef --file sales.csv "Which month was the best?"
   git diff | atoll session send sess_0123456789abcdef0123456789abcdef "Review this."`, cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
@@ -48,7 +48,7 @@ func (r *remote) sessionSend() *cobra.Command {
 func (r *remote) sessionApprove() *cobra.Command {
 	var deny bool
 	var reason string
-	cmd := r.command("approve SESSION [CALL]", "Approve a call that waits, or deny it; CALL is the id of its event, and may be left out if one waits",
+	cmd := r.command("approve SESSION [CALL]", "Approve or deny a waiting call; CALL is the id of its event, optional if only one waits",
 		`  atoll session approve sess_0123456789abcdef0123456789abcdef
   atoll session approve sess_0123456789abcdef0123456789abcdef --deny --reason "not this file"`, cobra.RangeArgs(1, 2), func(ctx context.Context, c *sdk.Client, args []string) error {
 			approve := !deny
@@ -416,7 +416,7 @@ func aboutEvent(e *sdk.SessionEvent) string {
 	case e.File != nil:
 		return fmt.Sprintf("%s, %s: %s", e.File.Filename, humanBytes(e.File.Bytes), e.File.ID)
 	case e.Evaluation != nil:
-		return fmt.Sprintf("evaluation %d: %s. %s", e.Evaluation.Iteration+1, *or(e.Evaluation.Result, "under way"), *or(e.Evaluation.Explanation, ""))
+		return fmt.Sprintf("evaluation %d: %s. %s", e.Evaluation.Iteration+1, *or(e.Evaluation.Result, "in progress"), *or(e.Evaluation.Explanation, ""))
 	case e.Speaker != nil:
 		return e.Speaker.Name + " speaks"
 	case e.Thread != nil:

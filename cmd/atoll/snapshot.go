@@ -13,7 +13,7 @@ import (
 // snapshot keeps a sandbox as it is now.
 func (s *sandboxes) snapshot() *cobra.Command {
 	var keep time.Duration
-	cmd := s.command("snapshot NAME", "Keep a sandbox as it is now, processes and all", `  atoll sandbox snapshot builder --keep 720h
+	cmd := s.command("snapshot NAME", "Save a snapshot of a sandbox with its processes", `  atoll sandbox snapshot builder --keep 720h
   atoll sandbox create again --snapshot snap-0123456789abcdef`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			sn, err := c.CreateSnapshot(ctx, s.at(args[0]), keep)
@@ -28,8 +28,8 @@ func (s *sandboxes) snapshot() *cobra.Command {
 
 func (a *cli) snapshotCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("snapshot", "List and delete snapshots of named sandboxes",
-		`A snapshot is a sandbox as it was at one moment: its files, and its processes and
-memory where those could be written. It outlives the sandbox.`,
+		`A snapshot holds the files of a sandbox at one moment, and its processes and
+memory if Atoll could save them. It outlives the sandbox.`,
 		`  atoll sandbox snapshot builder
   atoll snapshot list
   atoll sandbox create again --snapshot snap-0123456789abcdef`, devKeyFile, map[string]completer{"ID": snapshotIDs})
@@ -47,7 +47,7 @@ memory where those could be written. It outlives the sandbox.`,
 	list.Flags().IntVar(&limit, "limit", 100, "snapshots to list at most; 0 for all")
 	cmd.AddCommand(list,
 		r.command("show ID", "Show a snapshot", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Snapshot), r.showSnapshot)),
-		r.deletion("", "ID", "Delete snapshots; sandboxes that were made of them go on", "", func(ctx context.Context, c *sdk.Client, _ []string, id string) error {
+		r.deletion("", "ID", "Delete snapshots; sandboxes created from them continue", "", func(ctx context.Context, c *sdk.Client, _ []string, id string) error {
 			return c.DeleteSnapshot(ctx, id)
 		}))
 	return cmd

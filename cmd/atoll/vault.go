@@ -15,7 +15,7 @@ import (
 )
 
 func (a *cli) vaultCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("vault", "Make, show and delete vaults: credentials for sessions",
+	cmd, r := a.remoteGroup("vault", "Create, show and delete vaults: credentials for sessions",
 		`A vault has credentials for the sessions that name it: tokens of MCP servers, and
 secrets that are sent to some hosts. They are written and never shown. These are the
 vaults of one tenant: the one whose key this is. Changes need the scope environments.`,
@@ -73,7 +73,7 @@ func (r *remote) vaultShow() *cobra.Command {
 }
 
 func (r *remote) vaultArchive() *cobra.Command {
-	return r.command("archive VAULT…", "Archive vaults: their secrets are removed, and sessions go on without them", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	return r.command("archive VAULT…", "Archive vaults: their secrets are removed, and sessions continue without them", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		var errs []error
 		for _, id := range args {
 			_, err := c.ArchiveVault(ctx, id)

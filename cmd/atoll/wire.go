@@ -38,7 +38,7 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	switch _, err := images.Get(cfg.Image); {
 	case err == nil:
 	case fault.KindOf(err) == fault.NotFound:
-		return nil, noImage(cfg, "have a server run the program with --base-url")
+		return nil, noImage(cfg, "run the program on a server with --base-url")
 	default:
 		return nil, notHere(cfg, images, err)
 	}

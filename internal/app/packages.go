@@ -56,7 +56,7 @@ func (s *Server) hasVariant(name string) error {
 	if err == nil || s.cfg.Settings.ImageVariants != variantsOff {
 		return nil
 	}
-	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: have the operator run '%s' on the server", name, requirement.VariantCommand(name)))
+	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: ask the operator to run '%s' on the server", name, requirement.VariantCommand(name)))
 }
 
 // resolver finds images with packages, and variants of the default image. The engine is there before

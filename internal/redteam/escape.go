@@ -110,7 +110,7 @@ attempt(fifo)
 def sig(n): os.kill(1, n); got('sent signal', n, 'to process 1')
 for n in 9, 19, 15, 1: attempt(sig, n)
 `)},
-		{"escape/kill-all", High, "kills every process it can, then goes on", "the run ends as its own program says", killAll},
+		{"escape/kill-all", High, "kills every process it can, then continues", "the run ends as its own program says", killAll},
 		{"escape/raw-sockets", High, "opens raw, packet and kernel sockets", "every such socket is refused", program(7, `
 def sock(what, *args):
     socket.socket(*args).close(); got(what)

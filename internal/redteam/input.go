@@ -17,7 +17,7 @@ func inputCases() []Case {
 		{"input/many-variables", Medium, "sends 500,000 variables", "it is refused within 5 s", manyVariables},
 		{"input/framing", High, "sends requests whose length can be read in two ways", "each is refused", hostileFraming},
 		{"input/image-names", High, "asks for sandboxes of images whose names are paths, or climb out of a repository", "each is refused, and says nothing of the host's files", imageNames},
-		{"input/origins", High, "sends requests as pages of other origins do", "none is answered with a permission for that origin", foreignOrigin},
+		{"input/origins", High, "sends requests as pages of other origins do", "none returns a permission for that origin", foreignOrigin},
 	}
 }
 
@@ -105,7 +105,7 @@ func hostileFraming(ctx context.Context, a *arena) error {
 		"a coding before chunked":   "Transfer-Encoding: identity, chunked",
 		"two codings":               "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
 		"a space before a colon":    "Transfer-Encoding : chunked",
-		"a line that goes on":       "X-A: b\r\n Transfer-Encoding: chunked\r\nX-B : c",
+		"a line that continues":     "X-A: b\r\n Transfer-Encoding: chunked\r\nX-B : c",
 		"a NUL in a value":          "X-A: \x00",
 		"two hosts":                 "Host: other.example",
 		"a name with a line's end":  "X-A\rB: c",
@@ -157,7 +157,7 @@ func foreignOrigin(ctx context.Context, a *arena) error {
 				return err
 			}
 			if v := got.Header.Get("Access-Control-Allow-Origin"); v != "" {
-				return found("%s %s from %s is answered with Access-Control-Allow-Origin: %s", try.method, try.path, origin, v)
+				return found("%s %s from %s returns Access-Control-Allow-Origin: %s", try.method, try.path, origin, v)
 			}
 			if got.Status < 300 && try.method != http.MethodGet && try.method != http.MethodOptions {
 				return found("%s %s from %s: %s", try.method, try.path, origin, got)

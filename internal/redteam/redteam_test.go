@@ -143,7 +143,7 @@ func TestBusy(t *testing.T) {
 	}))
 	defer s.Close()
 	_, err := Run(t.Context(), Options{URL: s.URL, Key: "k"})
-	if err == nil || !strings.Contains(err.Error(), "another run is under way") {
+	if err == nil || !strings.Contains(err.Error(), "another run is in progress") {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,7 @@ func foreignResponse(ctx context.Context, a *arena) (err error) {
 		}
 	}
 	ask := func(id string) (*answer, error) {
-		return a.plain.do(ctx, http.MethodPost, "/v1/responses", map[string]any{"model": model, "input": "go on", "previous_response_id": id})
+		return a.plain.do(ctx, http.MethodPost, "/v1/responses", map[string]any{"model": model, "input": "continue", "previous_response_id": id})
 	}
 	real, err := ask(made.ID)
 	if err != nil {

@@ -74,7 +74,7 @@ func (e *Error) Advice() string {
 	case ErrUnauthorized:
 		return "Use a key that exists and has neither expired nor been revoked."
 	case ErrForbidden:
-		return "Use a key with the scope that the message names, or have the operator give it."
+		return "Use a key with the scope that the message names, or ask the operator to give it."
 	case ErrConflict:
 		return "Read what is there now, and decide by it; the same request is refused again until that changes."
 	case ErrRateLimited:

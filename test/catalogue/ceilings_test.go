@@ -2,14 +2,12 @@ package catalogue
 
 // ceilings are the numbers of hits in texts by kind, and in comments of exported identifiers by directory. They may only fall.
 var ceilings = map[string]int{
-	"descriptions and answers for models": 20,
-	"descriptions of the API":             207,
+	"descriptions and answers for models": 1,
+	"descriptions of the API":             10,
 	"docstrings of the client libraries":  109,
-	"errors":                              32,
-	"help of commands":                    2,
-	"other texts":                         90,
-	"output of commands":                  20,
-	"settings":                            16,
+	"errors":                              2,
+	"other texts":                         83,
+	"output of commands":                  1,
 	"internal/agent/conversation":         3,
 	"internal/agent/fetch":                2,
 	"internal/agent/grader":               2,

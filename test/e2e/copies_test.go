@@ -27,7 +27,7 @@ func TestSandboxSleepsAndForks(t *testing.T) {
 	goesOn := func(name string) {
 		t.Helper()
 		before := count(name)
-		atolltest.Until(t, time.Minute, name+" goes on counting", func() bool { return count(name) > before })
+		atolltest.Until(t, time.Minute, name+" continues counting", func() bool { return count(name) > before })
 	}
 	goesOn("default")
 	before := count("default")

@@ -237,7 +237,7 @@ func TestANetworkSurvivesItsServer(t *testing.T) {
 		if stop.Load() {
 			fmt.Fprintln(c, "stop")
 		} else {
-			fmt.Fprintln(c, "go on")
+			fmt.Fprintln(c, "continue")
 		}
 		select {
 		case called <- struct{}{}:

@@ -179,6 +179,6 @@ func TestARevokedKeyFollowsNothing(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
-		t.Error("a revoked key goes on reading output")
+		t.Error("a revoked key continues reading output")
 	}
 }

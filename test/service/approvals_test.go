@@ -258,7 +258,7 @@ func approvalsOfResponse(t *testing.T, s *atolltest.Server, key, other, elsewher
 		t.Fatalf("the last decision makes %+v", a)
 	}
 	var next answered
-	atolltest.Until(t, time.Minute, "the response goes on", func() bool {
+	atolltest.Until(t, time.Minute, "the response continues", func() bool {
 		s.Must(t, key, http.MethodGet, "/v1/responses/"+*a.Continued, nil).Into(t, http.StatusOK, &next)
 		return next.Status == "completed"
 	})

@@ -161,7 +161,7 @@ func stopped(t *testing.T, k *talker) {
 	var page struct{ Data []record }
 	k.line.now().Must(t, k.key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
 	if len(page.Data) != 0 {
-		t.Errorf("programs go on: %+v", page.Data)
+		t.Errorf("programs continue: %+v", page.Data)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestIsolationKey(t *testing.T) {
 	}
 	isolation := map[string]any{"isolation": "key"}
 	if a := s.Must(t, admin, http.MethodPatch, env, isolation); a.Status != http.StatusForbidden {
-		t.Errorf("it is answered with %d where the tenant does not allow it", a.Status)
+		t.Errorf("it returns %d where the tenant does not allow it", a.Status)
 	}
 	s.Must(t, admin, http.MethodPatch, tenant, map[string]any{"key_isolation_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, env, isolation).Into(t, http.StatusOK, nil)

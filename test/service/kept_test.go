@@ -77,7 +77,7 @@ func TestKeptOutputs(t *testing.T) {
 		Output []struct{ Type, Status string }
 	}
 	s.Must(t, key, http.MethodPost, "/v1/responses", map[string]any{
-		"model": "hoarder", "input": "go on", "tools": []any{map[string]any{"type": "sandbox"}, map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}},
+		"model": "hoarder", "input": "continue", "tools": []any{map[string]any{"type": "sandbox"}, map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}},
 	}).Into(t, http.StatusOK, &filled)
 	if filled.Status != "failed" || filled.Error.Code != "quota_exceeded" || !strings.Contains(filled.Error.Message, "(max_outputs)") || len(filled.Output) != 3 || filled.Output[2].Status == "completed" {
 		t.Errorf("it came to %+v", filled)

@@ -142,7 +142,7 @@ func TestMCPWithTheOfficialClient(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if out, err := call(t.Context(), "for i in $(seq 100); do kill -0 $(cat pid) 2>/dev/null || { echo gone; exit; }; sleep 0.1; done"); err != nil || out["stdout"] != "gone\n" {
-				t.Errorf("a cancelled command goes on: %v %v", out, err)
+				t.Errorf("a cancelled command continues: %v %v", out, err)
 			}
 		})
 	}

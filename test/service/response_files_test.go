@@ -359,7 +359,7 @@ func TestSharedFileIsOneAfterKills(t *testing.T) {
 		atolltest.Until(t, time.Minute, "the file is being shared", func() bool { return read() && len(r.kind("share_file")) == 1 })
 		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // any moment of it
 		line.next(syscall.SIGKILL)
-		atolltest.Until(t, 2*time.Minute, "the response has ended", func() bool { return read() && r.Status != "in_progress" && r.Status != "queued" })
+		atolltest.Until(t, 2*time.Minute, "the response has already ended", func() bool { return read() && r.Status != "in_progress" && r.Status != "queued" })
 		items, runs := r.kind("share_file"), r.kind("sandbox_results")
 		if r.Status != "completed" || len(items) != 1 || items[0].Status != "completed" || items[0].SizeBytes != size || len(runs) != 2 || runs[1].Results[0].Stdout != "once\ntwice\n" {
 			t.Fatalf("round %d: the response is %+v\n%s", i, r, line.now().Log())

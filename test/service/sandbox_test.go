@@ -81,7 +81,7 @@ nohup python3 count.py > /dev/null 2>&1 & echo $! > pid; until [ -s count ]; do 
 	clients.Wait()
 	for i := range n {
 		before := seen[i]
-		atolltest.Until(t, time.Minute, name(i)+" goes on counting", func() bool { return read(i) && seen[i] > before || t.Failed() })
+		atolltest.Until(t, time.Minute, name(i)+" continues counting", func() bool { return read(i) && seen[i] > before || t.Failed() })
 	}
 	// One more end, by SIGTERM: it lets go of them as well.
 	line.next(syscall.SIGTERM)

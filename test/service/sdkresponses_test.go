@@ -54,7 +54,7 @@ func TestGoSDKOnResponses(t *testing.T) {
 	}
 	for ev, err := range c.FollowResponse(ctx, slow.ID, last.SequenceNumber-1) {
 		if err != nil || ev.SequenceNumber != last.SequenceNumber {
-			t.Errorf("it goes on with %+v, %v", ev, err)
+			t.Errorf("it continues with %+v, %v", ev, err)
 		}
 	}
 }

@@ -371,7 +371,7 @@ func chats(t *testing.T, k *talker) {
 	if !strings.HasPrefix(out, "one\n") || !strings.Contains(out, "42") || !strings.Contains(out, "not now") {
 		t.Errorf("got %q", out)
 	}
-	u.told("- python: print(6 * 7)", "10 tokens in", "[to go on: atoll chat --session sess_")
+	u.told("- python: print(6 * 7)", "10 tokens in", "[to continue: atoll chat --session sess_")
 	_, rest, _ := strings.Cut(u.last, "[sess_")
 	id, _, _ := strings.Cut("sess_"+rest, "]")
 	run(0, "", "session", "send", id, "run", "print(2)")

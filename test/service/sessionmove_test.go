@@ -44,7 +44,7 @@ func TestSessionMoves(t *testing.T) {
 	busy.reach(last, func(e sessionEvent) bool { return e.Status == "idle" })
 	results := busy.events("&types=tool_result")
 	if len(results) != 1 || !strings.Contains(results[0].Content, "51") {
-		t.Errorf("the turn that was under way has %+v", results)
+		t.Errorf("the turn that was in progress has %+v", results)
 	}
 	asking.send(confirm(asked, true), "completed", "42")
 	for range 2 {

@@ -111,7 +111,7 @@ func TestSessionSandboxes(t *testing.T) {
 			a := line.now().Must(t, k.key, http.MethodGet, "/v1/sandboxes?session="+helper.id(), nil)
 			return a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == 5
 		})
-		if said := helper.plans("completed", toolStep{"shell", sh("read a < ticks; b=$a; until [ $b -gt $a ]; do sleep 0.1; read b < ticks; done; echo goes on")}); !strings.Contains(said, "goes on") {
+		if said := helper.plans("completed", toolStep{"shell", sh("read a < ticks; b=$a; until [ $b -gt $a ]; do sleep 0.1; read b < ticks; done; echo continues")}); !strings.Contains(said, "continues") {
 			t.Errorf("after sleep it says %q", said)
 		}
 	})

@@ -40,7 +40,7 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 		select {
 		case status := <-answered:
 			if status != http.StatusCreated {
-				t.Fatalf("a snapshot is answered with %d\n%s", status, asked.Log())
+				t.Fatalf("a snapshot returns %d\n%s", status, asked.Log())
 			}
 			answered <- status
 		case <-time.After(time.Duration(rand.IntN(1500)) * time.Millisecond): // it is killed at any moment

@@ -171,8 +171,8 @@ func checkTalk(k *talk) {
 	}
 	has(session+"/threads/"+threads.Data[0].ID+"/events", "the task")
 	var turn made
-	k.do(http.MethodPost, session+"/events", map[string]any{"type": "message", "content": "go on"}, http.StatusOK, &turn)
-	if turn.Status != "completed" || !strings.HasPrefix(turn.Content, "go on, after ") || strings.HasSuffix(turn.Content, " 0 times hello") {
+	k.do(http.MethodPost, session+"/events", map[string]any{"type": "message", "content": "continue"}, http.StatusOK, &turn)
+	if turn.Status != "completed" || !strings.HasPrefix(turn.Content, "continue, after ") || strings.HasSuffix(turn.Content, " 0 times hello") {
 		k.Errorf("another turn is %+v", turn)
 	}
 }

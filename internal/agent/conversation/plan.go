@@ -213,7 +213,7 @@ func (s *Service) Plan(ctx context.Context, a *handoff.Ask) (*run.Request, error
 		p, err = s.worker(ctx, of.Tenant, a.Chain, a.To)
 	}
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.Conflict, "the agent %s is not there any more", a.To.Name)
+		return nil, fault.New(fault.Conflict, "the agent %s was deleted", a.To.Name)
 	}
 	if err != nil {
 		return nil, err

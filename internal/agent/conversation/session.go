@@ -140,7 +140,7 @@ func raise(was, to session.Budget) (session.Budget, error) {
 		was, to int64
 	}{{"tokens", was.Tokens, to.Tokens}, {"cost_usd", int64(was.Cost), int64(to.Cost)}} {
 		if l.to != 0 && (l.was == 0 || l.to < l.was) {
-			return was, invalid("budget.%s can be raised, and neither lowered nor set where there is none", l.name)
+			return was, invalid("budget.%s can only be raised: it cannot be lowered, or added to a session without one", l.name)
 		}
 	}
 	return session.Budget{Tokens: max(was.Tokens, to.Tokens), Cost: max(was.Cost, to.Cost)}, nil

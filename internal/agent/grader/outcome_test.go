@@ -56,8 +56,8 @@ func TestVerdicts(t *testing.T) {
 		want    string // result, explanation, how it goes on
 	}{
 		"satisfied":                {outcome: graded, text: `Here: {"result": "satisfied", "explanation": "It is well."}`, want: "satisfied It is well. ends"},
-		"more is wanted":           {outcome: graded, text: `{"result": "needs_revision", "explanation": "Worse."}`, want: "needs_revision Worse. goes on"},
-		"more is wanted, too late": {outcome: last, text: `{"result": "needs_revision", "explanation": "Worse."}`, want: "max_iterations_reached Worse. goes on"},
+		"more is wanted":           {outcome: graded, text: `{"result": "needs_revision", "explanation": "Worse."}`, want: "needs_revision Worse. continues"},
+		"more is wanted, too late": {outcome: last, text: `{"result": "needs_revision", "explanation": "Worse."}`, want: "max_iterations_reached Worse. continues"},
 		"does not apply":           {outcome: graded, text: `{"result": "failed", "explanation": "No."}`, want: "failed No. outcome_failed"},
 		"no verdict":               {outcome: graded, text: `well`, want: "again 0s"},
 		"another verdict":          {outcome: graded, text: `{"result": "interrupted"}`, want: "again 0s"},
@@ -66,7 +66,7 @@ func TestVerdicts(t *testing.T) {
 		"one that stays busy":      {outcome: graded, tries: 2, err: busy, want: "failed the grading model did not answer: busy model_error"},
 		"one that is gone":         {outcome: graded, err: model.Errorf(model.Unauthorized, "gone"), want: "failed the grading model did not answer: gone model_error"},
 		"a check that passes":      {outcome: checked, check: called("Exit code 0", false, false), want: "satisfied The check has passed. ends"},
-		"a check that fails":       {outcome: checked, check: called("Exit code 1", true, false), want: "needs_revision The check did not pass. Exit code 1 goes on"},
+		"a check that fails":       {outcome: checked, check: called("Exit code 1", true, false), want: "needs_revision The check did not pass. Exit code 1 continues"},
 		"a check that is refused":  {outcome: checked, check: called("too long", true, true), want: "failed The check was not run: too long outcome_failed"},
 	} {
 		got := evaluate(t, c.outcome, c.check, c.tries, c.text, c.err)
@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 		case got.Evaluation == nil:
 			said = fmt.Sprint("again ", got.Again.Sub(time.Unix(1000, 0)))
 		case got.Say != nil:
-			said = fmt.Sprintf("%s %s goes on", got.Evaluation.Result, got.Evaluation.Explanation)
+			said = fmt.Sprintf("%s %s continues", got.Evaluation.Result, got.Evaluation.Explanation)
 			if !strings.Contains(model.Joined(got.Say.Message.Parts), got.Evaluation.Explanation) {
 				t.Errorf("%s: the model is told %+v", what, got.Say)
 			}

@@ -127,7 +127,7 @@ func (h *Handoffs) resume(ctx context.Context, c *loop.Call, o *options, r *run.
 	}
 	if why, refused := refusal(ctx, err); refused {
 		h.letGo(ctx, c, o, r.ID)
-		return said(c, o.To.Name+" could not go on with its work: "+why, true), nil
+		return said(c, o.To.Name+" could not continue with its work: "+why, true), nil
 	}
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func optionsOf(t *run.Tool) (o options, err error) { return o, json.Unmarshal(t.
 
 // taskInput is what a model calls a tool with that hands work on.
 type taskInput struct {
-	Task *string `json:"task" required:"true" empty:"false" doc:"What the other agent is to do, with all that it has to know for it."`
+	Task *string `json:"task" required:"true" empty:"false" doc:"The task of the other agent, with everything that it needs to know."`
 }
 
 // moveInput is what a model calls a tool with that hands the conversation on.
@@ -231,7 +231,7 @@ func Give(q *run.Request, hands agent.Multiagent, to []agent.Handoff, chain []ru
 	}
 	head := "# Hand-offs\nThere are other agents that you can hand work to. Each works on its own and gives you its answer; the user sees yours."
 	if hands.Mode == agent.Swarm {
-		head = "# Hand-offs\nYou are one of several agents. Hand the conversation on when another one is the right one for it; that agent then speaks to the user."
+		head = "# Hand-offs\nSeveral agents share this conversation, and you work as one. Hand it off when another agent is better suited; that agent then speaks to the user."
 	}
 	q.Instructions = strings.TrimLeft(q.Instructions+"\n\n"+head+"\n"+lines.String(), "\n")
 	return nil

@@ -77,7 +77,7 @@ func Tool(o Options) (run.Tool, error) {
 
 const schema = `{"type":"object","additionalProperties":false,"required":["code"],"properties":{` +
 	`"code":{"type":"string","description":"Python code."},` +
-	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if left out."}}}`
+	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if omitted."}}}`
 
 // Input is what a model calls the tool with.
 type Input struct {

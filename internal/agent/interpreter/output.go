@@ -150,7 +150,7 @@ func (m *call) outcome(res *codecontext.Result, hint string) (*loop.Outcome, err
 		fmt.Fprintf(&b, "[images shown to the user: %d]\n", n)
 	}
 	if o.omitted > 0 {
-		fmt.Fprintf(&b, "[images left out because they are too many or too large: %d; save them as files]\n", o.omitted)
+		fmt.Fprintf(&b, "[images omitted because they are too many or too large: %d; save them as files]\n", o.omitted)
 	}
 	if b.Len() == 0 {
 		b.WriteString("The code ran without output.")

@@ -38,14 +38,14 @@ func TestOutputIsBounded(t *testing.T) {
 		shows(t, o, "image/png", big)
 	}
 	if len(o.Images) != 1 || o.omitted != 2 {
-		t.Errorf("%d images, %d left out", len(o.Images), o.omitted)
+		t.Errorf("%d images, %d omitted", len(o.Images), o.omitted)
 	}
 	o = &collector{}
 	for range maxImages + 5 {
 		shows(t, o, "image/jpeg", "AAAA\n")
 	}
 	if len(o.Images) != maxImages || o.omitted != 5 || len(o.logs) > 0 {
-		t.Errorf("%d images, %d left out, logs %q", len(o.Images), o.omitted, o.logs)
+		t.Errorf("%d images, %d omitted, logs %q", len(o.Images), o.omitted, o.logs)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestChargedWhenCut(t *testing.T) {
 	k.adder.hang = make(chan struct{})
 	l := k.loop(t, "a", k.store)
 	id, done := k.begin(t, l, request("1"))
-	atolltest.Until(t, 30*time.Second, "a call is under way", func() bool { return k.adder.begun() > 0 })
+	atolltest.Until(t, 30*time.Second, "a call is in progress", func() bool { return k.adder.begun() > 0 })
 	if err := l.Cancel(t.Context(), owner, id); err != nil {
 		t.Fatal(err)
 	}

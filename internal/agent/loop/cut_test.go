@@ -93,7 +93,7 @@ func TestSerialCallsAfterACut(t *testing.T) {
 	q := request("1")
 	q.Tools[0].Serial = true
 	id, done := k.begin(t, l, q)
-	atolltest.Until(t, 30*time.Second, "a call is under way", func() bool { return k.adder.begun() > 0 })
+	atolltest.Until(t, 30*time.Second, "a call is in progress", func() bool { return k.adder.begun() > 0 })
 	if err := l.Cancel(t.Context(), owner, id); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestEndsWellBesideACut(t *testing.T) {
 	l := k.loop(t, "a", k.store)
 	l.cfg.Handlers = map[string]Handler{"add": a}
 	id, done := k.begin(t, l, request("1"))
-	atolltest.Until(t, 30*time.Second, "both calls are under way", func() bool { return a.begun() == 2 })
+	atolltest.Until(t, 30*time.Second, "both calls are in progress", func() bool { return a.begun() == 2 })
 	if err := l.Cancel(t.Context(), owner, id); err != nil {
 		t.Fatal(err)
 	}

@@ -345,7 +345,7 @@ func (d *drive) giveUp(why error) {
 	}
 	d.loop.cfg.Log.Error("a run cannot continue", "run", d.run.ID, "error", why, "lease", d.lease.Epoch)
 	if d.lease.Epoch >= maxLeases {
-		if err := d.end(&run.End{Status: run.Failed, Reason: run.ServerError, Message: "the server could not go on with the run"}); err == nil {
+		if err := d.end(&run.End{Status: run.Failed, Reason: run.ServerError, Message: "the server could not continue with the run"}); err == nil {
 			return
 		}
 	}

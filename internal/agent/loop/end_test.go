@@ -125,7 +125,7 @@ func TestLetGo(t *testing.T) {
 	begin(time.Hour, run.SandboxOf)
 	begin(0, func(run.ID) string { return "sbx_of_another" })
 	if own := begin(0, run.SandboxOf); <-s.letGo != own {
-		t.Error("what another run goes on with was let go")
+		t.Error("what another run continues with was let go")
 	}
 
 	// A deleted conversation takes its sandbox along, with its last run.

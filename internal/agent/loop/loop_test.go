@@ -442,7 +442,7 @@ func TestTooLong(t *testing.T) {
 				want := run.End{Status: run.Incomplete, Reason: run.MaxDuration}
 				if limit == 0 {
 					want = run.End{Status: run.Cancelled}
-					atolltest.Until(t, 30*time.Second, "it is under way", func() bool { s := k.state(t, id); return where == "model" && s.Steps > 0 || s.Calls > 0 })
+					atolltest.Until(t, 30*time.Second, "it is in progress", func() bool { s := k.state(t, id); return where == "model" && s.Steps > 0 || s.Calls > 0 })
 					if err := k.loop(t, "b", k.store).Cancel(t.Context(), owner, id); err != nil {
 						t.Fatal(err)
 					}

@@ -174,7 +174,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		}
 	}
 	if !t.admit(c.Run.Tenant) {
-		return refused(c, fmt.Sprintf("the tenant has %d calls of MCP servers under way, which is the most", MaxCalls)), nil
+		return refused(c, fmt.Sprintf("the tenant has %d calls of MCP servers in progress, which is the most", MaxCalls)), nil
 	}
 	defer t.done(c.Run.Tenant)
 	result, err := t.call(ctx, c, to.Target, tool)
@@ -342,5 +342,5 @@ func told(text string) string {
 		return text
 	}
 	const half = maxToModel / 2
-	return strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes left out]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
+	return strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes omitted]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
 }

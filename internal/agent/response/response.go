@@ -85,7 +85,7 @@ func (s *Service) Begun(ctx context.Context, id run.ID) (*run.State, error) {
 }
 
 // ErrEnded rejects the cancellation of a response that has ended.
-var ErrEnded = fault.New(fault.Invalid, "the response has ended, so there is nothing to cancel")
+var ErrEnded = fault.New(fault.Invalid, "the response has already ended")
 
 // Cancel cancels a response, and returns when that is recorded.
 func (s *Service) Cancel(ctx context.Context, r *run.Run) error {

@@ -185,7 +185,7 @@ func (p *program) ended() error {
 	case exit.Blocked != "":
 		why = "it was ended by the permission " + exit.Blocked
 	case exit.TimedOut:
-		why = "its time was over"
+		why = "it timed out"
 	}
 	if said != "" {
 		why += ": " + said

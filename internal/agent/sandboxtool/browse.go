@@ -55,7 +55,7 @@ type (
 		URL *string `json:"url" required:"true" empty:"false" doc:"With http or https."`
 	}
 	pageInput struct {
-		Start *wire.Whole `json:"start,omitzero" doc:"The first character, from 1; the beginning if left out."`
+		Start *wire.Whole `json:"start,omitzero" doc:"The first character, from 1; the beginning if omitted."`
 	}
 	followInput struct {
 		Link *wire.Whole `json:"link" required:"true" doc:"The number of the link, as the page was read last."`
@@ -65,12 +65,12 @@ type (
 	}
 	extractInput struct {
 		What      *string     `json:"what" required:"true" enum:"elements,tables,links"`
-		Selector  *string     `json:"selector,omitzero" doc:"A CSS selector: the elements, or where the tables are. All tables if left out."`
+		Selector  *string     `json:"selector,omitzero" doc:"A CSS selector: the elements, or where the tables are. All tables if omitted."`
 		Attribute *string     `json:"attribute,omitzero" doc:"An attribute of the elements to return in place of their text."`
 		First     *wire.Whole `json:"first,omitzero" doc:"The first one to return, from 1."`
 	}
 	screenshotInput struct {
-		Path     *string `json:"file_path,omitzero" doc:"The new file, which ends with .png or .jpg; a new one in the folder screenshots if left out."`
+		Path     *string `json:"file_path,omitzero" doc:"The new file, which ends with .png or .jpg; a new one in the folder screenshots if omitted."`
 		FullPage *bool   `json:"full_page,omitzero" doc:"All of the page, not only what a window shows of it."`
 	}
 )
@@ -87,7 +87,7 @@ var pageTools = []*programTool{
 			}
 			return nil
 		}),
-	newProgramTool(pageProgram, skill.ReadPageTool, "read", "Returns the text of the open page as it is now, or goes on with a long one.",
+	newProgramTool(pageProgram, skill.ReadPageTool, "read", "Returns the text of the open page as it is now, or continues with a long one.",
 		func(in *pageInput) error { return atLeastOne("start", in.Start) }),
 	newProgramTool(pageProgram, skill.FollowLinkTool, "follow", "Opens what a link of the open page leads to.",
 		func(in *followInput) error { return atLeastOne("link", in.Link) }),

@@ -37,7 +37,7 @@ func (codeTool) model() model.Tool {
 var codeSchema = `{"type":"object","additionalProperties":false,"required":["language","code"],"properties":{` +
 	`"language":{"type":"string","enum":["` + strings.Join(languages(), `","`) + `"]},` +
 	`"code":{"type":"string","description":"The program, at most 1 MB."},` +
-	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if left out."}}}`
+	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if omitted."}}}`
 
 func languages() (names []string) {
 	for _, l := range execution.Languages {

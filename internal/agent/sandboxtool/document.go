@@ -37,7 +37,7 @@ type (
 	readDocumentInput struct {
 		Path  *string     `json:"file_path" required:"true" empty:"false" doc:"Relative to the working folder, or absolute."`
 		First *wire.Whole `json:"first,omitzero" doc:"The first page, slide, sheet or paragraph, from 1."`
-		Last  *wire.Whole `json:"last,omitzero" doc:"The last one; as many as fit if left out."`
+		Last  *wire.Whole `json:"last,omitzero" doc:"The last one; as many as fit if omitted."`
 	}
 	convertInput struct {
 		Path      *string     `json:"file_path" required:"true" empty:"false" doc:"Relative to the working folder, or absolute."`

@@ -193,12 +193,12 @@ func TestDocumentHints(t *testing.T) {
 	}
 	convert(documents, "a.md", "a.docx")
 	for _, c := range []struct{ program, from, to, want string }{
-		{bare, "a.md", "a.pdf", "!the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to have the operator " +
+		{bare, "a.md", "a.pdf", "!the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to ask the operator to " +
 			"run 'atoll image build --with browser' and then 'atoll env set TENANT ENVIRONMENT --image default+browser'"},
-		{bare, "a.docx", "b.pdf", "!the environment has neither LibreOffice nor a browser. Tell the user to add libreoffice-writer-nogui to packages.apt of the environment, or to have the operator " +
+		{bare, "a.docx", "b.pdf", "!the environment has neither LibreOffice nor a browser. Tell the user to add libreoffice-writer-nogui to packages.apt of the environment, or to ask the operator to " +
 			"run 'atoll image build --with browser,office' and then 'atoll env set TENANT ENVIRONMENT --image default+browser,office'"},
 		{documents, "a.docx", "c.pdf", "It has the text and tables alone. For a PDF that looks like the document, tell the user to add libreoffice-writer-nogui to packages.apt of the environment, or to " +
-			"have the operator run 'atoll image build --with browser,office' and then"},
+			"ask the operator to run 'atoll image build --with browser,office' and then"},
 		{documents, "a.md", "d.pdf", " bytes."},
 	} {
 		text, refused := convert(c.program, c.from, c.to)

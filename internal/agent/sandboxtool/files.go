@@ -28,8 +28,8 @@ type (
 	}
 	readInput struct {
 		Path *string     `json:"file_path" required:"true" empty:"false" doc:"Relative to the working folder, or absolute."`
-		From *wire.Whole `json:"start_line,omitzero" doc:"The first line, from 1; the beginning if left out."`
-		To   *wire.Whole `json:"end_line,omitzero" doc:"The last line; as many as fit if left out."`
+		From *wire.Whole `json:"start_line,omitzero" doc:"The first line, from 1; the beginning if omitted."`
+		To   *wire.Whole `json:"end_line,omitzero" doc:"The last line; as many as fit if omitted."`
 	}
 	editInput struct {
 		Path *string `json:"file_path" required:"true" empty:"false" doc:"Relative to the working folder, or absolute."`
@@ -39,13 +39,13 @@ type (
 	}
 	grepInput struct {
 		Pattern *string `json:"pattern" required:"true" empty:"false" doc:"A regular expression (RE2), which is held against each line."`
-		Path    *string `json:"path,omitzero" doc:"A folder or a file; the working folder if left out."`
+		Path    *string `json:"path,omitzero" doc:"A folder or a file; the working folder if omitted."`
 		Include *string `json:"include,omitzero" doc:"Only files that match this glob, such as *.py."`
 		Fold    *bool   `json:"ignore_case,omitzero" doc:"Upper and lower case are the same."`
 	}
 	globInput struct {
 		Pattern *string `json:"pattern" required:"true" empty:"false" doc:"Such as **/*.csv. ** stands for any number of folders."`
-		Path    *string `json:"path,omitzero" doc:"The folder to look in; the working folder if left out."`
+		Path    *string `json:"path,omitzero" doc:"The folder to look in; the working folder if omitted."`
 	}
 	patchInput struct {
 		Patch *string `json:"patch" required:"true" empty:"false" doc:"From *** Begin Patch to *** End Patch."`

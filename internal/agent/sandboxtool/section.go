@@ -17,7 +17,7 @@ func Section(b *strings.Builder, name, text string, truncated bool) {
 	}
 	if len(text) > maxToModel {
 		half := maxToModel / 2
-		text = strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes left out]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
+		text = strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes omitted]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
 	}
 	fmt.Fprintf(b, "%s:\n%s\n", name, text)
 	if truncated {

@@ -92,5 +92,5 @@ func checkCode(c *loop.Check) (*run.Checked, error) {
 	if !last || failures <= n || n >= int(*cfg.MaxAttempts) {
 		return nil, nil
 	}
-	return remind(skill.Code, "The last program that you ran failed. Look at what it wrote, mend it, and run it again. If it cannot be mended, tell the user what fails and why.")
+	return remind(skill.Code, "The last program that you ran failed. Read its output, fix it, and run it again. If you cannot fix it, tell the user what fails and why.")
 }

@@ -14,7 +14,7 @@ import (
 
 // Step is a step of a plan.
 type Step struct {
-	Step   string `json:"step" doc:"What is to be done."`
+	Step   string `json:"step" doc:"The step to do."`
 	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
 }
 

@@ -19,7 +19,7 @@ const maxRead = 64 << 10
 
 type readInput struct {
 	Skill *string `json:"skill" required:"true" empty:"false" doc:"The name of a skill."`
-	Path  *string `json:"path,omitzero" doc:"A file of its folder, such as references/forms.md; its instructions if left out."`
+	Path  *string `json:"path,omitzero" doc:"A file of its folder, such as references/forms.md; its instructions if omitted."`
 }
 
 var readTool = newTool("", skill.ReadTool, "Reads the instructions of a skill, or a text file of its folder. Read the instructions before you do what the skill is for.",

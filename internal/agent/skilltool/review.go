@@ -63,7 +63,7 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	}
 	r.Passed = r.Error == "" && r.Score >= r.Threshold
 	if r.Error == "" && !r.Passed && r.Iteration < int(*cfg.MaxIterations) {
-		out.Say = grader.Say(fmt.Sprintf("A review gave your answer %.2f of 1; %.2f is needed. What it says: %s\nAnswer the user again, improved and whole. Do not speak of the review.", r.Score, r.Threshold, r.Feedback))
+		out.Say = grader.Say(fmt.Sprintf("A review gave your answer %.2f of 1; %.2f is needed. Its explanation: %s\nAnswer the user again, improved and whole. Do not speak of the review.", r.Score, r.Threshold, r.Feedback))
 	}
 	out.Note, err = note(skill.Reflection, r)
 	return out, err

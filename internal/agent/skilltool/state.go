@@ -49,7 +49,7 @@ type saveStateInput struct {
 	Document *string `json:"document" required:"true" doc:"All of the document: it replaces the one before."`
 }
 
-var saveStateTool = newTool(skill.State, skill.SaveStateTool, "Saves the state document, which is there in later turns, also when the conversation before them is not: what is done, what is left, what was found.",
+var saveStateTool = newTool(skill.State, skill.SaveStateTool, "Saves the state document, which later turns can read even when the earlier conversation is gone: finished work, remaining work and findings.",
 	func(*saveStateInput) error { return nil }, func(_ context.Context, _ *Skills, c *loop.Call, in *saveStateInput) (*loop.Outcome, error) {
 		of := c.Request.Skill(skill.State)
 		if of == nil {

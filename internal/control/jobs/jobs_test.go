@@ -181,7 +181,7 @@ func TestRedeliver(t *testing.T) {
 			Retries: []time.Duration{},
 			Deliver: func(_ context.Context, x *execution.Execution) (bool, error) {
 				arrived <- e.status(t, x.TraceID)
-				if err := e.client.Load().Redeliver(t.Context(), x); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "under way") {
+				if err := e.client.Load().Redeliver(t.Context(), x); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "in progress") {
 					t.Errorf("while it is delivered: %v", err)
 				}
 				if fail {

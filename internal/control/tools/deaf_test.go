@@ -135,7 +135,7 @@ func TestSilentSandboxes(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "ten_a", TraceID: by.TraceID, Limit: 2})
-				if err != nil || len(rows) != 1 || rows[0].ExitStatus != audit.Error || !strings.Contains(rows[0].FailureReason, "does not answer, and was given up") {
+				if err != nil || len(rows) != 1 || rows[0].ExitStatus != audit.Error || !strings.Contains(rows[0].FailureReason, "does not respond") {
 					t.Errorf("the trail has %+v, %v", rows, err)
 				}
 			})

@@ -27,16 +27,16 @@ var sandboxExecute = define(Definition{
 type ExecuteInput struct {
 	Code     *string        `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
 	Language *language.Name `json:"language,omitzero" default:""`
-	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if omitted."`
 }
 
 // ExecuteOutput is what sandbox_execute returns.
 type ExecuteOutput struct {
 	Success         bool    `json:"success" required:"true" doc:"True if exit_code is 0."`
-	Stdout          string  `json:"stdout" required:"true" doc:"The first 262,144 bytes. What is not UTF-8 becomes U+FFFD."`
+	Stdout          string  `json:"stdout" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
 	Stderr          string  `json:"stderr" required:"true" doc:"Likewise."`
 	ExitCode        int     `json:"exit_code" required:"true" doc:"128+n when signal n ended the program; -1 when none was seen."`
-	Error           *string `json:"error" required:"true" nullable:"true" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
+	Error           *string `json:"error" required:"true" nullable:"true" doc:"Why Atoll stopped the run, such as a limit; null if the program ended by itself."`
 	StdoutTruncated bool    `json:"stdout_truncated" required:"true"`
 	StderrTruncated bool    `json:"stderr_truncated" required:"true"`
 	TraceID         string  `json:"trace_id" required:"true" doc:"Names the execution and its audit row."`

@@ -121,7 +121,7 @@ func (c *call) file(ctx context.Context, h sandbox.Handle, fc *filetool.Call) (*
 	}
 	c.row.ExitCode, c.row.StdoutBytes = exit.Code, int64(len(said))
 	if exit.TimedOut {
-		c.row.Status, c.row.Reason = audit.Timeout, "its time was over"
+		c.row.Status, c.row.Reason = audit.Timeout, "it timed out"
 		return nil, fault.New(fault.Conflict, "it took longer than %s and was stopped", fileTime)
 	}
 	a, err := filetool.Parse(said)

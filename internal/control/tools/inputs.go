@@ -20,7 +20,7 @@ type ShellInput struct {
 
 // ShellOutput is what shell returns.
 type ShellOutput struct {
-	Stdout          string `json:"stdout" required:"true" doc:"The first 262,144 bytes. What is not UTF-8 becomes U+FFFD."`
+	Stdout          string `json:"stdout" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
 	Stderr          string `json:"stderr" required:"true" doc:"Likewise."`
 	ExitCode        int    `json:"exit_code" required:"true" doc:"128+n when signal n ended the command; 124 when timeout_ms was over."`
 	TimedOut        bool   `json:"timed_out,omitzero" doc:"The command and all that it had started were ended because timeout_ms was over."`
@@ -36,7 +36,7 @@ type ReadFileInput struct {
 	Path     *string     `json:"path" required:"true" empty:"false"`
 	Offset   *wire.Whole `json:"offset,omitzero" doc:"Byte offset"`
 	Limit    *wire.Whole `json:"limit,omitzero" doc:"Max bytes to read"`
-	Encoding *string     `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
+	Encoding *string     `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so."`
 }
 
 // ReadFileOutput is what read_file returns.
@@ -44,7 +44,7 @@ type ReadFileOutput struct {
 	Content   string `json:"content" required:"true"`
 	Size      int64  `json:"size" required:"true" doc:"Bytes of the whole file."`
 	Encoding  string `json:"encoding,omitzero" enum:"base64" doc:"base64 when content is not the text itself."`
-	Truncated bool   `json:"truncated,omitzero" doc:"No limit was given, and the file goes on after content."`
+	Truncated bool   `json:"truncated,omitzero" doc:"No limit was given, and the file continues after content."`
 }
 
 // WriteFileInput is the input of write_file.
@@ -136,7 +136,7 @@ type TransferOutput struct {
 type CodeInput struct {
 	Code     *string        `json:"code" required:"true" nul:"true"`
 	Language *language.Name `json:"language,omitzero" default:""`
-	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if omitted."`
 }
 
 // CodeOutput is what execute_code returns.
@@ -150,7 +150,7 @@ type CodeOutput struct {
 	Error           *string    `json:"error" required:"true" nullable:"true" enum:"SandboxProvisioning,SandboxCapExceeded,SandboxTimeout,SandboxOutOfMemory,SandboxCancelled,SandboxFailed" doc:"null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run."`
 	ErrorMessage    *string    `json:"error_message" required:"true" nullable:"true" doc:"Why ok is false; null otherwise."`
 	Dimension       *string    `json:"dimension" required:"true" nullable:"true" doc:"With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly."`
-	ResetsAt        *time.Time `json:"resets_at" required:"true" nullable:"true" doc:"With SandboxCapExceeded: when it starts anew, if it does."`
+	ResetsAt        *time.Time `json:"resets_at" required:"true" nullable:"true" doc:"With SandboxCapExceeded: when it resets, if it does."`
 	StdoutTruncated bool       `json:"stdout_truncated" required:"true"`
 	StderrTruncated bool       `json:"stderr_truncated" required:"true"`
 	TraceID         string     `json:"trace_id" required:"true" doc:"Names the execution, if there was one, and its audit row."`

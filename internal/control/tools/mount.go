@@ -236,7 +236,7 @@ func clone(ctx context.Context, h sandbox.Handle, m *session.Mount, row *sandbox
 	row.ExitCode = exit.Code
 	switch why := strings.TrimSpace(text(covers.Bytes(said))); {
 	case exit.TimedOut:
-		row.Status, row.Reason = audit.Timeout, "its time was over"
+		row.Status, row.Reason = audit.Timeout, "it timed out"
 		return fault.New(fault.Conflict, "cloning took longer than %s", cloneTime)
 	case exit.Code != 0:
 		row.Status, row.Reason = audit.Error, fmt.Sprintf("git exited with status %d", exit.Code)

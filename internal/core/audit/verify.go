@@ -102,7 +102,7 @@ func (r *Report) seal(s Covered, tenant string) {
 		r.add(s.Number, 0, Order, "seal %d comes after %d: seals are missing or not in order", s.Number, r.Head.Number)
 	}
 	if s.Previous != r.Head.Hash {
-		r.add(s.Number, 0, Chain, "it does not go on from the seal before it")
+		r.add(s.Number, 0, Chain, "it does not continue from the seal before it")
 	}
 	if s.Tenant != tenant || s.digest() != s.Hash || s.Rows != len(s.Digests) || s.Rows != len(s.Expires) {
 		r.add(s.Number, 0, Chain, "its hash is not that of what it holds: the seal was changed")

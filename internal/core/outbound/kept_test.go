@@ -76,10 +76,10 @@ func TestKeptConnectionsDoNotOutliveTheList(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("a request under way has an answer")
+			t.Error("a request in progress has an answer")
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("a request under way goes on")
+		t.Error("a request in progress continues")
 	}
 	list.live.kept.mu.Lock()
 	defer list.live.kept.mu.Unlock()

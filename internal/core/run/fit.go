@@ -12,10 +12,10 @@ type View struct {
 }
 
 // shortened is what a model is shown in place of a result.
-const shortened = "[This result was left out because the conversation is too long. Call the tool again if you need it.]"
+const shortened = "[This result was omitted because the conversation is too long. Call the tool again if you need it.]"
 
 // leftOut is what a model is shown in place of the beginning of a conversation.
-const leftOut = "[The beginning of this conversation was left out because it is too long.]"
+const leftOut = "[The beginning of this conversation was omitted because it is too long.]"
 
 // Rough sizes in tokens. A provider's count of the last request corrects them.
 const (

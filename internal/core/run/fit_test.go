@@ -47,7 +47,7 @@ func TestFit(t *testing.T) {
 			}
 			items := l.state.visible(v)
 			if items[0].Message == nil || items[0].Message.Parts[0].Text != "first" {
-				t.Error("the user's message is left out")
+				t.Error("the user's message is omitted")
 			}
 			open := 0
 			for _, it := range items {

@@ -14,7 +14,7 @@ func (l *Left) spent(s *State) bool {
 }
 
 func (l *Left) end() Next {
-	return incomplete(SessionBudget, "the budget of the session is used up: raise it to go on")
+	return incomplete(SessionBudget, "the budget of the session is used up: raise it to continue")
 }
 
 // tokens are all that the run has used, with those that it handed work to.

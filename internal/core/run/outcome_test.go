@@ -63,7 +63,7 @@ func (l *log) graded(v Verdict, say bool) string {
 	}
 	c := &Checked{Evaluation: &Evaluation{Result: v, Explanation: "because"}, Asked: "g", Usage: model.Usage{Input: 7, Output: 3}, Cost: model.Cost{Total: 5}}
 	if say {
-		c.Say = new(model.Text(model.User, "go on"))
+		c.Say = new(model.Text(model.User, "continue"))
 	}
 	return l.told(Entry{Checked: c})
 }

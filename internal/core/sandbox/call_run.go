@@ -19,7 +19,7 @@ func (c *Call) SetRun(id codecontext.ID, res *codecontext.Result, failed error) 
 	case res.Status == codecontext.OK:
 		c.Status = audit.OK
 	case res.Status == codecontext.TimedOut:
-		c.Status, c.ExitCode, c.Reason = audit.Timeout, 1, "its time was over"
+		c.Status, c.ExitCode, c.Reason = audit.Timeout, 1, "it timed out"
 	case res.Status == codecontext.Interrupted:
 		c.Status, c.ExitCode, c.Reason = audit.Cancelled, 1, "the code was interrupted"
 	case res.Status == codecontext.Ended:

@@ -109,7 +109,7 @@ func TestAuthorizationStop(t *testing.T) {
 		time.Sleep(tenant.AuthTTL + time.Second)
 		stop()
 		if !over {
-			t.Error("stop did not wait for the check under way")
+			t.Error("stop did not wait for the check in progress")
 		}
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) || errors.Is(cause, tenant.ErrKeyInvalid) {
 			t.Errorf("the cause is %v", cause)

@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("with some left: %v", err)
 	}
 	if err := b.Check(t.Context(), "a", 1); err == nil {
-		t.Error("what is under way does not count")
+		t.Error("what is in progress does not count")
 	}
 	if _, err := b.Reserve(t.Context(), "a", 2, 0); err == nil {
 		t.Error("more than the budget is reserved")

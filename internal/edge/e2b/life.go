@@ -129,7 +129,7 @@ func (d *Door) connect(c *httpapi.Call, in *Connect) (out Sandbox, err error) {
 		return out, err
 	}
 	if in.Memory != nil && !*in.Memory {
-		return out, unsupported("memory: false is not supported by this server: a sandbox goes on with its memory")
+		return out, unsupported("memory: false is not supported by this server: a sandbox continues with its memory")
 	}
 	timeout, err := seconds(in.Timeout, defaultTimeout)
 	if err != nil {

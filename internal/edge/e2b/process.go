@@ -312,7 +312,7 @@ func follow(ctx context.Context, u sandbox.Handle, out process.Output, v *door.V
 // finish sends how a process ended.
 func finish(ctx context.Context, u sandbox.Handle, e process.Exit, to *sender[ProcessResponse]) error {
 	if e.TimedOut {
-		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the process was ended because its time was over"))
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the process was stopped because it timed out"))
 	}
 	end := EndEvent{ExitCode: e.Code, Exited: e.Signal == 0, Status: fmt.Sprintf("exit status %d", e.Code)}
 	if e.Signal != 0 {

@@ -287,7 +287,7 @@ func pageOf[T, Out any](c *httpapi.Call, all []T, id func(T) string, show func(T
 	if after := c.Text("nextToken"); after != "" {
 		at := slices.IndexFunc(all, func(v T) bool { return id(v) == after })
 		if at < 0 {
-			return nil, httpapi.Invalid("nextToken is of a list that has changed: begin again")
+			return nil, httpapi.Invalid("nextToken belongs to a list that has changed: start again without it")
 		}
 		all = all[at+1:]
 	}

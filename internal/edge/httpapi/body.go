@@ -48,7 +48,7 @@ func (c *Call) decode(into any) error {
 	return wire.Body.Decode(body, into)
 }
 
-// ReadJSON reads a body that is JSON. An optional body that was left out is {}.
+// ReadJSON reads a body that is JSON. An optional body that was omitted is {}.
 func (c *Call) ReadJSON() ([]byte, error) {
 	if !c.op.Body.Optional {
 		if err := checkContentType(c.R.Header); err != nil {
@@ -288,7 +288,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("no byte of the request body arrived for %s", patience)}
 	}
-	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; what was there is as it was")
+	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; nothing was changed")
 }
 
 // roomEvery is how many bytes of content are read before the disk is looked at again.

@@ -50,7 +50,7 @@ func (c *Call) Path(name string) string { return c.R.PathValue(name) }
 // Has reports whether the query has a parameter.
 func (c *Call) Has(name string) bool { return c.Query.Has(name) }
 
-// Text returns a parameter of the query, "" if it was left out.
+// Text returns a parameter of the query, "" if it was omitted.
 func (c *Call) Text(name string) string { return c.Query.Get(name) }
 
 // Int returns a parameter of the query, or its documented default.
@@ -62,10 +62,10 @@ func (c *Call) Int(name string) int64 {
 	return n
 }
 
-// Bool returns a parameter of the query, false if it was left out.
+// Bool returns a parameter of the query, false if it was omitted.
 func (c *Call) Bool(name string) bool { return c.Query.Get(name) == "true" }
 
-// Time returns a parameter of the query, the zero time if it was left out.
+// Time returns a parameter of the query, the zero time if it was omitted.
 func (c *Call) Time(name string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, c.Query.Get(name)) // it was checked
 	if t.IsZero() {

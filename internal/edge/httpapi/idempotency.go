@@ -29,14 +29,14 @@ const ReplayedHeader = "Idempotent-Replayed"
 // IdempotencyParam documents the header.
 var IdempotencyParam = Param{
 	Name: IdempotencyHeader, In: InHeader, Min: 1, Max: idempotency.MaxKey,
-	Doc: "The same key with the same request within a day gives the same answer, and nothing is done again; with another request 409. The work goes on when the client leaves.",
+	Doc: "The same key with the same request within a day gives the same answer, and nothing is done again; with another request 409. The work continues when the client leaves.",
 }
 
 // repeatable are the operations that take an Idempotency-Key by this package: those of which a
 // second one would make, or run, something more. Executions have their own. Client libraries
 // send a key by themselves with those that are true, which make something and answer. The others
 // work for as long as their client waits, or read what it streams: a key there says that the
-// work is to go on without the client, which only the caller knows.
+// work is to continue without the client, which only the caller knows.
 var repeatable = map[string]bool{
 	"createSandbox": true, "forkSandbox": true, "createSnapshot": true, "startProcess": true, "createContext": true, "createContainer": true,
 	"createSession": true, "createSessionDefault": true, "sendSessionEvent": true, "sendSessionEventDefault": true,
@@ -193,7 +193,7 @@ func (c *Call) repeat(r idempotency.Request, earlier *idempotency.Record) error 
 	return err
 }
 
-// first serves a request and keeps its answer. The work goes on when the client leaves: it is
+// first serves a request and keeps its answer. The work continues when the client leaves: it is
 // what the client will ask for again.
 func (c *Call) first(r idempotency.Request) (err error) {
 	ctx, stop := c.Authorized(context.WithoutCancel(c.Context()))

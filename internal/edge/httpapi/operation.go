@@ -107,7 +107,7 @@ type Body struct {
 	JSON any
 	// Media is what a body that is not JSON is; the endpoint reads it.
 	Media string
-	// Optional bodies may be left out: JSON is then an object without fields.
+	// Optional bodies may be omitted: JSON is then an object without fields.
 	Optional bool
 }
 

@@ -64,7 +64,7 @@ func (s *Server) route(table []Operation) (http.Handler, error) {
 		}, statuses(methods)...))
 	}
 	nothing := s.wrap("other", func(http.ResponseWriter, *http.Request) error {
-		return fault.New(fault.NotFound, "there is nothing at this path; /docs lists what there is")
+		return fault.New(fault.NotFound, "path not found; /docs lists the API's operations")
 	}, http.StatusNotFound)
 	mux.Handle("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -230,7 +230,7 @@ func TestShutdownClosesUnusedConnections(t *testing.T) {
 }
 
 // TestShutdownLosesPatience checks that a request is told when its execution
-// goes on without this server.
+// continues without this server.
 func TestShutdownLosesPatience(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Grace = 50 * time.Millisecond })
 	began := make(chan string, 1)

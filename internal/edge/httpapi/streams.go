@@ -6,7 +6,7 @@ import (
 )
 
 // StreamLimits are how many streams one caller may have open in this process; 0 for no limit. A
-// stream is an answer that goes on until something ends, such as a session's events, the output of
+// stream is an answer that continues until something ends, such as a session's events, the output of
 // a process, or a terminal.
 type StreamLimits struct{ Token, Key, Tenant int }
 

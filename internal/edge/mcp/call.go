@@ -24,7 +24,7 @@ func (s *Server) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallTo
 	if one := r.session; one != nil {
 		defer one.calls.Add(-1)
 		if one.calls.Add(1) > maxCalls {
-			return refusal(fault.Limit("calls", time.Time{}, "this session has %d calls under way; wait for one of them", maxCalls)), nil
+			return refusal(fault.Limit("calls", time.Time{}, "this session has %d calls in progress; wait for one of them", maxCalls)), nil
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -74,7 +74,7 @@ func (s *Server) run(ctx context.Context, r *request, name, traceID string, inpu
 	return s.cfg.Tools.Call(ctx, name, c, input)
 }
 
-// abandon ends the execution of a call that was cancelled. An execution goes on without its
+// abandon ends the execution of a call that was cancelled. An execution continues without its
 // client, who can ask for its result later; a tool's caller cannot.
 func (s *Server) abandon(ctx context.Context, p *tenant.Principal, traceID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)

@@ -131,7 +131,7 @@ func (e *events) forget(at *list.Element) {
 	e.bytes -= one.cost()
 }
 
-// After implements mcp.EventStore. The stream waits for an event or goes on with what it
+// After implements mcp.EventStore. The stream waits for an event or continues with what it
 // returns, so its head can be sent.
 func (e *events) After(ctx context.Context, sessionID, streamID string, index int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {

@@ -9,11 +9,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// reportEvery is how often a client is told that a call goes on. Clients that
+// reportEvery is how often a client is told that a call continues. Clients that
 // give up on silent calls wait for a minute or so.
 const reportEvery = time.Second
 
-// report tells a client that asked for it that its call goes on, until the
+// report tells a client that asked for it that its call continues, until the
 // function that it returns is called.
 func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
 	token := in.Params.GetProgressToken()

@@ -151,7 +151,7 @@ func (s *Server) newServer(a access, o *mcp.ServerOptions) *mcp.Server {
 // work in.
 func instructions(pool string) string {
 	text := "Every tool works in sandboxes: Linux machines with " + language.Titles("and") + " whose files and processes stay from call to call. " +
-		"\"sandbox\" names one, and is \"default\" if left out; one that is named for the first time is made. " +
+		"\"sandbox\" names one, and is \"default\" if omitted; one that is named for the first time is made. " +
 		"Long commands belong in the background, with their output in a file."
 	if pool != "" {
 		text += " The sandboxes of this connection are those of the session \"" + pool + "\"."

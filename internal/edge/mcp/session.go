@@ -23,7 +23,7 @@ type session struct {
 	life   context.Context // calls end with it
 	cancel context.CancelFunc
 
-	calls atomic.Int64 // under way
+	calls atomic.Int64 // in progress
 	used  time.Time    // guarded by Server.mu
 }
 
@@ -76,7 +76,7 @@ func (s *Server) admit(one *session) (over *session, err error) {
 	case own >= maxTenantSessions:
 		return nil, fault.Limit("mcp_sessions", time.Time{}, "all %d sessions that a tenant may have are in use; end one with DELETE, or call with ?stateless=true", maxTenantSessions)
 	}
-	return nil, fault.New(fault.Unavailable, "this server has as many sessions as it can; retry after a moment, or call with ?stateless=true")
+	return nil, fault.New(fault.Unavailable, "this server has as many sessions as it can; retry in a few seconds, or call with ?stateless=true")
 }
 
 // find returns a session of p's key and marks it used, or nil.

@@ -13,7 +13,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	reading bool         // guarded by mu; a Read is under way
+	reading bool         // guarded by mu; a Read is in progress
 	asked   bool         // guarded by mu; something was sent
 	closed  bool         // guarded by mu
 	body    *requestBody // guarded by mu; of the one request that it is for

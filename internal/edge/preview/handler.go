@@ -213,11 +213,11 @@ func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
 	}
 }
 
-// Drain lets what is under way end, but not for long. Shutdown of an http.Server
+// Drain lets what is in progress end, but not for long. Shutdown of an http.Server
 // waits for what it cuts.
 func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end) }) }
 
-// Close ends everything under way, connections that were upgraded too, and waits
+// Close ends everything in progress, connections that were upgraded too, and waits
 // for that.
 func (h *Handler) Close() {
 	h.end()

@@ -486,7 +486,7 @@ func TestUpgrade(t *testing.T) {
 	over := make(chan struct{})
 	go func() { r.handler.Close(); close(over) }()
 	if _, err := in.ReadString('\n'); err == nil {
-		t.Error("the connection goes on")
+		t.Error("the connection continues")
 	}
 	<-over
 	if r.open.Load() != 0 || r.carried.Load() == 0 {
@@ -609,7 +609,7 @@ func TestEarlyAnswers(t *testing.T) {
 // TestSandboxesThatDoNotAnswer are not taken for servers that say what is no HTTP.
 func TestSandboxesThatDoNotAnswer(t *testing.T) {
 	r := newRig(t, func(http.ResponseWriter, *http.Request) {})
-	r.silent.Store(fault.New(fault.Conflict, "the sandbox does not answer"))
+	r.silent.Store(fault.New(fault.Conflict, "the sandbox does not respond"))
 	res, text := r.do(t, "GET", r.url.String(), nil, nil)
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || !strings.Contains(text, "does not answer now") {
 		t.Errorf("%d %s", res.StatusCode, text)

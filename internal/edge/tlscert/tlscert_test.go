@@ -228,7 +228,7 @@ func TestServing(t *testing.T) {
 	text, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil || res.StatusCode != http.StatusBadRequest || string(text) != "Client sent an HTTP request to an HTTPS server.\n" {
-		t.Errorf("HTTP is answered with %d %q, %v", res.StatusCode, text, err)
+		t.Errorf("HTTP returns %d %q, %v", res.StatusCode, text, err)
 	}
 	if _, err := get(&tls.Config{MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // it is what must be refused
 		t.Error("TLS 1.1 was spoken")

@@ -32,7 +32,7 @@ const minRate = 1 << 10
 var ErrSilent = errors.New("the guest daemon is silent")
 
 var errSilent error = fault.Wrap(fault.Conflict, ErrSilent,
-	"the sandbox does not answer, and was given up; what was asked for may be done in part, or still be under way: look before you try again, and destroy the sandbox if this happens again")
+	"the sandbox does not respond. The call may be partly done or still running: check before you retry, and destroy the sandbox if this happens again")
 
 // timedConn is a connection whose other end may keep this one waiting for limit.
 type timedConn struct {

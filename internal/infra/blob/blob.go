@@ -129,7 +129,7 @@ func fail(verb, name string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s blob %s: %w", verb, name, err)
 	default:
-		return fault.Wrap(fault.Unavailable, fmt.Errorf("%s blob %s: %w", verb, name, err), "stored data cannot be reached; retry after a moment")
+		return fault.Wrap(fault.Unavailable, fmt.Errorf("%s blob %s: %w", verb, name, err), "stored data cannot be reached; retry in a few seconds")
 	}
 }
 

@@ -225,5 +225,5 @@ func (b *Bus) Runner() execution.Runner { return runner{b} }
 
 // unavailable is the fault of a bus that cannot be reached.
 func unavailable(err error) error {
-	return fault.Wrap(fault.Unavailable, err, "the message bus cannot be reached; retry after a moment")
+	return fault.Wrap(fault.Unavailable, err, "the message bus cannot be reached; retry in a few seconds")
 }

@@ -119,7 +119,7 @@ func TestFollowEndsWithItsCaller(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.Log().Result(context.Background(), "trc_1"); !errors.Is(err, ErrNoLog) {
-		t.Errorf("the result of a run that goes on: %v", err)
+		t.Errorf("the result of a run that continues: %v", err)
 	}
 	if c := consumers(t, b); c != 0 {
 		t.Errorf("%d readers are left", c)

@@ -31,7 +31,7 @@ func (p *pool) wrap(step string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded): // also of a batch, which outlives its callers
-		return fault.Wrap(fault.Unavailable, err, "the database does not answer; retry after a moment")
+		return fault.Wrap(fault.Unavailable, err, "the database does not answer; retry in a few seconds")
 	case unreachable(err):
 		return fault.Wrap(fault.Unavailable, err, "the database cannot be reached; try again")
 	case violates(err, unique):
@@ -39,7 +39,7 @@ func (p *pool) wrap(step string, err error) error {
 	case violates(err, check):
 		return fault.Wrap(fault.Invalid, err, "a value is out of bounds")
 	case violates(err, foreign):
-		return fault.Wrap(fault.NotFound, err, "what this refers to does not exist")
+		return fault.Wrap(fault.NotFound, err, "the object that this refers to does not exist")
 	}
 	return err
 }

@@ -207,7 +207,7 @@ func (s *executions) Redeliver(ctx context.Context, e *execution.Execution) erro
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Conflict, "a delivery of this webhook is under way; wait for its end")
+			return fault.New(fault.Conflict, "a delivery of this webhook is in progress; wait for its end")
 		}
 		if s.db.enqueue == nil {
 			return nil

@@ -57,7 +57,7 @@ func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.R
 			return err
 		}
 		if n > preview.MaxPreviews {
-			return fault.Limit("previews", time.Time{}, "a sandbox can have %d open ports; close one that is not needed any more", preview.MaxPreviews)
+			return fault.Limit("previews", time.Time{}, "a sandbox can have %d open ports; close one that you do not need", preview.MaxPreviews)
 		}
 		there, err = scanPreview(t.row(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE sandbox = ? AND port = ?`, string(r.Sandbox), r.Port))
 		return err

@@ -175,7 +175,7 @@ func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error
 	if err := b.row(ctx, `SELECT count(*) FROM runs WHERE tenant = ? AND due_at IS NOT NULL`, t).Scan(&n); err != nil || n < limit {
 		return nil, err
 	}
-	f := fault.Limit("responses", time.Time{}, "%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)
+	f := fault.Limit("responses", time.Time{}, "%d responses of this tenant are in progress, which is the limit; wait for one to end, or cancel one", n)
 	f.Err = cause
 	return f, nil
 }

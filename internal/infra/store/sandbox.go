@@ -257,7 +257,7 @@ func roomFor(ctx context.Context, t *tx, sb *sandbox.Sandbox, room sandbox.Quota
 			return err
 		}
 		if n >= room.Sandboxes {
-			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that is not needed any more, or have the plan's limit raised.", n, room.Sandboxes)
+			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that you do not need, or ask the operator to raise the plan's limit.", n, room.Sandboxes)
 		}
 	}
 	if room.Memory > 0 {
@@ -267,7 +267,7 @@ func roomFor(ctx context.Context, t *tx, sb *sandbox.Sandbox, room sandbox.Quota
 			return err
 		}
 		if used+sb.Limits.Memory > room.Memory {
-			return fault.Limit("sandbox_memory", time.Time{}, "sandbox memory limit reached (%s of %s in use, and this one has %s). Destroy a sandbox, let one sleep, or have the plan's limit raised.",
+			return fault.Limit("sandbox_memory", time.Time{}, "sandbox memory limit reached (%s of %s in use, and this one has %s). Destroy a sandbox, let one sleep, or ask the operator to raise the plan's limit.",
 				runtime.FormatBytes(used), runtime.FormatBytes(room.Memory), runtime.FormatBytes(sb.Limits.Memory))
 		}
 	}

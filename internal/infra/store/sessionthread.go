@@ -120,7 +120,7 @@ func endWaiting(ctx context.Context, b *batch, of string, but run.ID, at time.Ti
 
 func (s *sessions) ResumeThread(ctx context.Context, v *session.Thread) (*run.Kept, error) {
 	kept := &run.Kept{}
-	return kept, s.db.write.wrap("go on with a thread", s.db.write.transact(ctx, func(t *tx) error {
+	return kept, s.db.write.wrap("continue with a thread", s.db.write.transact(ctx, func(t *tx) error {
 		n, err := t.exec(ctx, `UPDATE session_threads SET status = ?, turn = ? WHERE id = ? AND session = (SELECT id FROM sessions WHERE tenant = ? AND id = ?) AND kept IS NOT NULL AND (status = ? OR status = ? AND turn = ?)`,
 			string(session.ThreadRunning), string(v.Turn), v.ID, v.Tenant, string(v.Session), string(session.ThreadWaits), string(session.ThreadRunning), string(v.Turn))
 		if err != nil {
@@ -139,7 +139,7 @@ func (s *sessions) ResumeThread(ctx context.Context, v *session.Thread) (*run.Ke
 			packed, err = entryReader.DecodeAll(packed, nil)
 		}
 		if err != nil {
-			return about(err, "what a thread goes on with", v.ID)
+			return about(err, "what a thread continues with", v.ID)
 		}
 		return json.Unmarshal(packed, kept)
 	}))

@@ -163,10 +163,10 @@ func snapshotRoom(ctx context.Context, t *tx, sn *sandbox.Snapshot, room sandbox
 		return err
 	}
 	if room.Snapshots > 0 && n >= room.Snapshots {
-		return fault.Limit("snapshots", time.Time{}, "snapshot limit reached (%d of %d). Delete one that is not needed any more, or have the plan's limit raised.", n, room.Snapshots)
+		return fault.Limit("snapshots", time.Time{}, "snapshot limit reached (%d of %d). Delete one that you do not need, or ask the operator to raise the plan's limit.", n, room.Snapshots)
 	}
 	if room.Bytes > 0 && used+sn.Stored.Bytes > room.Bytes {
-		return fault.Limit("snapshot_size", time.Time{}, "snapshot size limit reached (%s of %s in use, and this one has %s). Delete one that is not needed any more, or have the plan's limit raised.",
+		return fault.Limit("snapshot_size", time.Time{}, "snapshot size limit reached (%s of %s in use, and this one has %s). Delete one that you do not need, or ask the operator to raise the plan's limit.",
 			runtime.FormatBytes(used), runtime.FormatBytes(room.Bytes), runtime.FormatBytes(sn.Stored.Bytes))
 	}
 	return nil

@@ -83,7 +83,7 @@ func errBusy(id string) error {
 
 // errManyThreads is the refusal of a new thread for which there is no room.
 func errManyThreads(most int) error {
-	return fault.Limit("threads", time.Time{}, "thread limit reached (%d). Delete threads that are not needed any more, or have the plan's limit raised.", most)
+	return fault.Limit("threads", time.Time{}, "thread limit reached (%d). Delete threads that you do not need, or ask the operator to raise the plan's limit.", most)
 }
 
 // transact runs do while no execution with the thread is admitted and no edit begins.

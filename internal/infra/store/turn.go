@@ -128,7 +128,7 @@ func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
 		if left[i].Kept != nil {
 			plain, err := json.Marshal(left[i].Kept)
 			if err != nil {
-				return nil, fmt.Errorf("store: what thread %s goes on with: %w", out.thread, err)
+				return nil, fmt.Errorf("store: read the conversation of thread %s: %w", out.thread, err)
 			}
 			out.kept = db.seal.SealFor(of, entryWriter.EncodeAll(plain, nil), keptPlace(out.thread))
 		}

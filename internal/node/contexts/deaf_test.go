@@ -127,7 +127,7 @@ func TestContextsThatAreSaidToBe(t *testing.T) {
 	r.u.Guest.(*client.Client).Close()
 	wait.Wait()
 	if len(r.c.busy) > 0 {
-		t.Errorf("under way: %v", r.c.busy)
+		t.Errorf("in progress: %v", r.c.busy)
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *Contexts) leave(k key) {
 }
 
 func tooMany() error {
-	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", codecontext.MaxContexts)
+	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that you do not need", codecontext.MaxContexts)
 }
 
 // maxStates bounds what is remembered; contexts that are forgotten are looked up.

@@ -120,7 +120,7 @@ func TestTasks(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a task does not go on between runs")
+	t.Error("a task does not continue between runs")
 }
 
 // TestALoopOfAThread checks that a program may run the context's event loop in another thread.

@@ -29,13 +29,13 @@ const obeyTime = 5 * time.Second
 var repeatPauses = []time.Duration{300 * time.Millisecond, 1200 * time.Millisecond}
 
 var (
-	errTimeout = errors.New("the time is over")
+	errTimeout = errors.New("timed out")
 	errDone    = errors.New("the run is done")
 )
 
 // notAnswering is for a context whose sandbox does not do as it is told.
 func notAnswering(id codecontext.ID) error {
-	return fault.New(fault.Conflict, "the context %s does not answer, and was given up; what its code did is not known: restart the context, or destroy the sandbox", id)
+	return fault.New(fault.Conflict, "the context %s does not respond, and the effect of its code is unknown: restart the context, or destroy the sandbox", id)
 }
 
 // Run runs a piece of code in a context, and returns when it has ended, been

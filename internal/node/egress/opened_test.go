@@ -56,7 +56,7 @@ func TestNamesThatLeadToOpenedAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadAll(c); err == nil {
-			t.Error("a connection to an address that the policy lost goes on")
+			t.Error("a connection to an address that the policy lost continues")
 		}
 		c.Close()
 		leads("sly.test")(t, r)

@@ -51,7 +51,7 @@ func TestServicesAnswerOnTheGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(c, answer); err == nil {
-		t.Error("a blocked network's connection goes on")
+		t.Error("a blocked network's connection continues")
 	}
 	c.Close()
 	if again, err := r.dial("tcp", Gateway.String()+":3141"); err == nil {

@@ -17,7 +17,7 @@ func (e *Engine) admitMounts(mounts []storage.Mount) error {
 		switch m := &mounts[i]; {
 		case !e.cfg.Buckets.Has(m.Kind) && e.cfg.Volumes != nil:
 		case e.cfg.Buckets.Has(m.Kind) && m.Kind == storage.Volume:
-			return fault.New(fault.Forbidden, "the volume %q is in a bucket of the operator's, which only executions can mount, not sandboxes that outlive them: use a key whose environment has no grant for it, or have the operator keep volumes in a folder", m.Slug)
+			return fault.New(fault.Forbidden, "the volume %q is in a bucket of the operator's, which only executions can mount, not sandboxes that outlive them: use a key whose environment has no grant for it, or ask the operator to keep volumes in a folder", m.Slug)
 		case e.cfg.Buckets.Has(m.Kind):
 			return fault.New(fault.Forbidden, "the connection %q leads to a bucket, which only executions can mount, not sandboxes that outlive them: use a key whose environment has no grant for it", m.Slug)
 		default:

@@ -209,7 +209,7 @@ func (e *Engine) build(ctx context.Context, key warm.Key, use pool.Use) (*warm.S
 	}
 	e.mu.Unlock()
 	if env == nil {
-		return nil, fault.New(fault.Unavailable, "the environment was given up; retry after a moment")
+		return nil, fault.New(fault.Unavailable, "the environment was given up; retry in a few seconds")
 	}
 	defer e.built(env)
 	sb, err := env.maker.Make(ctx, key, use)
@@ -247,7 +247,7 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 		err = c.link.bind(job.BoundSecrets)
 	}
 	if err != nil {
-		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry in a few seconds")
 	}
 	return c, nil
 }

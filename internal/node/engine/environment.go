@@ -175,7 +175,7 @@ func (e *Engine) add(job *execution.Job, img *image.Image, release func() error)
 	}
 	if e.lasting() > e.cfg.Environments {
 		if unneeded = e.longestUnused(); unneeded == nil {
-			return nil, env, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry after a moment", e.cfg.Environments)
+			return nil, env, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry in a few seconds", e.cfg.Environments)
 		}
 		e.giveUp(unneeded)
 	}

@@ -103,7 +103,7 @@ func (v SnapshotStore) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.
 	}
 	defer func() {
 		if errors.Is(err, home.ErrCorrupt) {
-			err = fault.Wrap(fault.Conflict, err, "what is stored of the sandbox is damaged or gone, and was not used")
+			err = fault.Wrap(fault.Conflict, err, "the stored data of the sandbox is damaged or missing, and was not used")
 		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(dir))

@@ -263,7 +263,7 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 		return nil
 	}
 	if !x.open {
-		return fault.New(fault.Unavailable, "this server is starting or shutting down; retry after a moment")
+		return fault.New(fault.Unavailable, "this server is starting or shutting down; retry in a few seconds")
 	}
 	if err := x.checkThread(&job); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 	if err == nil {
 		if err = x.waiting.add(job.TraceID, record); err != nil {
 			x.line.leave(job.Tenant)
-			err = fault.Wrap(fault.Unavailable, err, "this server cannot write to its disk; nothing was started, retry after a moment")
+			err = fault.Wrap(fault.Unavailable, err, "this server cannot write to its disk; nothing was started, retry in a few seconds")
 		}
 	}
 	if err != nil {

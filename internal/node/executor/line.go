@@ -50,7 +50,7 @@ func (l *line) enter(tenant string) error {
 	all := l.slots + l.queue
 	left := all / 16 // to those that have few
 	if l.places >= all && (l.places >= all+left || has >= max(1, left/4)) {
-		full := fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry after a moment", l.slots, l.queue)
+		full := fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry in a few seconds", l.slots, l.queue)
 		full.RetryAfter = l.drains()
 		return full
 	}

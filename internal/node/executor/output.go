@@ -64,7 +64,7 @@ type output struct {
 func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*output, error) {
 	set, err := x.sets.Get(job.Secrets, job.Redact)
 	if err != nil {
-		return nil, fmt.Errorf("what is to be covered in the output: %w", err)
+		return nil, fmt.Errorf("prepare the redaction of output: %w", err)
 	}
 	o := &output{
 		writer: x.cfg.Writer, traceID: job.TraceID, limit: job.StoreOutput,

@@ -42,6 +42,6 @@ func TestNewSandboxGetsCopies(t *testing.T) {
 	}
 	u = nil
 	if n := place(sandbox, file); n != 1 {
-		t.Errorf("%d files for a sandbox of its own, where the turn goes on elsewhere", n)
+		t.Errorf("%d files for a sandbox of its own, where the turn continues elsewhere", n)
 	}
 }

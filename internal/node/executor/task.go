@@ -218,7 +218,7 @@ func (t *task) mayStart() (bool, error) {
 	defer cancel()
 	may, err := t.x.cfg.Starts.Begin(ctx, t.job.TraceID)
 	if err != nil {
-		return false, fault.Wrap(fault.Unavailable, err, "this server cannot confirm that the execution is still wanted; nothing was run, retry after a moment")
+		return false, fault.Wrap(fault.Unavailable, err, "this server cannot confirm that the execution is still wanted; nothing was run, retry in a few seconds")
 	}
 	return may, nil
 }
@@ -293,7 +293,7 @@ func (t *task) settle(out *output, outcome execution.Outcome, err error) {
 			_ = out.journal.clear() // nothing was run, and nothing is to be
 		}
 		t.discard()
-		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry after a moment"))
+		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry in a few seconds"))
 		return
 	}
 	e := decide(&t.job, outcome, context.Cause(t.ctx))
@@ -457,7 +457,7 @@ func (t *task) refuse(err error) {
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			r.Kind, r.Error = f.Kind, f.Msg
 		} else {
-			r.Error = "no sandbox could be made; nothing was run, retry after a moment"
+			r.Error = "no sandbox could be made; nothing was run, retry in a few seconds"
 		}
 		t.x.cfg.Log.Error("cannot run a job", "trace_id", t.job.TraceID, "error", err)
 	}

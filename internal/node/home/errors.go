@@ -16,7 +16,7 @@ var ErrCorrupt = errors.New("stored data of a thread is damaged")
 // corrupt describes damage to the operator; the caller learns that it is there.
 func corrupt(format string, args ...any) error {
 	return fault.Wrap(fault.Internal, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)),
-		"what is stored of this thread is damaged and was not used; delete the thread or restore a backup")
+		"the stored files of this thread are damaged and were not used; delete the thread or restore a backup")
 }
 
 // hostError is a failed operation on a home's files on this host.

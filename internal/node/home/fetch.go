@@ -125,5 +125,5 @@ func unreachable(what string, err error) error {
 	case fault.KindOf(err) != fault.Internal, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return fault.Wrap(fault.Unavailable, err, "stored data cannot be reached; retry after a moment")
+	return fault.Wrap(fault.Unavailable, err, "stored data cannot be reached; retry in a few seconds")
 }

@@ -62,7 +62,7 @@ func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 	for _, alias := range aliases(asked) {
 		if name, ok := a.Names[alias]; ok {
 			if _, err := a.Store.Get(name); err != nil {
-				return "", false, fault.Wrap(fault.Invalid, err, "image: the setting image_aliases maps "+strconv.Quote(asked)+" to the image "+strconv.Quote(name)+", which this server does not have; have the operator import it with 'atoll image import --name "+name+" ...'")
+				return "", false, fault.Wrap(fault.Invalid, err, "image: the setting image_aliases maps "+strconv.Quote(asked)+" to the image "+strconv.Quote(name)+", which this server does not have; ask the operator to import it with 'atoll image import --name "+name+" ...'")
 			}
 			return name, false, nil
 		}

@@ -143,7 +143,7 @@ func TestAnImageThatWasImportedComesBeforeALaterVersion(t *testing.T) {
 func TestAnotherVersionThanWasAskedForIsSaid(t *testing.T) {
 	aliases := languages()
 	for asked, says := range map[string]string{
-		"python:3.10":        `runs this server's image "default" with Python 3.14.8. To get what was asked for, have the operator run 'atoll image import python:3.10'`,
+		"python:3.10":        `runs this server's image "default" with Python 3.14.8. To get what was asked for, ask the operator to run 'atoll image import python:3.10'`,
 		"python:3.11-slim":   "with Python 3.14.8",
 		"node:18":            "which has no Node.js",
 		"node:20":            "with Node.js 24.21.0",

@@ -137,7 +137,7 @@ func (s *Store) assembleWith(ctx context.Context, temp string, img *Image, limit
 		return err
 	}
 	if n := m.Stats().Devices; n > 0 {
-		progress.say("left out %d devices, pipes or sockets", n)
+		progress.say("omitted %d devices, pipes or sockets", n)
 	}
 
 	progress.say("writing the image")

@@ -70,7 +70,7 @@ func examine(ctx context.Context, probe Probe, rootfs runtime.Rootfs, found []In
 			err = in.learn(l, string(out))
 		}
 		if err != nil {
-			progress.say("left out %s: %v", in.Path, err)
+			progress.say("omitted %s: %v", in.Path, err)
 			continue
 		}
 		if l.Import != nil && len(preloads) > 0 {

@@ -144,7 +144,7 @@ func (a *Aliases) Warning(asked, name string) string {
 			runs += " on another system than " + want.system
 		}
 	}
-	return fmt.Sprintf("%s. To get what was asked for, have the operator run 'atoll image import %s' on the server, then 'atoll sandbox restart' or create the sandbox again", runs, asked)
+	return fmt.Sprintf("%s. To get what was asked for, ask the operator to run 'atoll image import %s' on the server, then 'atoll sandbox restart' or create the sandbox again", runs, asked)
 }
 
 // called describes the image to a caller.
@@ -162,7 +162,7 @@ func (a *Aliases) Exact(asked, name string) error {
 		return nil
 	}
 	if warning := a.Warning(asked, name); warning != "" {
-		return fault.New(fault.Invalid, "image: %s; or have the operator set image_aliases to {%q: %q} to accept it", warning, asked, name)
+		return fault.New(fault.Invalid, "image: %s; or ask the operator to set image_aliases to {%q: %q} to accept it", warning, asked, name)
 	}
 	return nil
 }

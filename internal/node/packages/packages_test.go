@@ -130,7 +130,7 @@ func TestPipInstallsWhatIsAllowed(t *testing.T) {
 		}
 		forged := strings.Replace(link, "/file/", "/file/A", 1)
 		if code, _ := get(t, c, forged, "*/*"); code != http.StatusForbidden {
-			t.Errorf("a link that no page has is answered with %d", code)
+			t.Errorf("a link that no page has returns %d", code)
 		}
 	}
 	before := len(*asked)

@@ -45,7 +45,7 @@ func (p *Provisioner) variant(ctx context.Context, name string) (string, error) 
 		return name, err
 	}
 	if p.cfg.Variants == nil {
-		return "", fault.New(fault.Invalid, "this server has no image %q, and its setting image_variants does not let it make one: have the operator run '%s' on the server", name, requirement.VariantCommand(name))
+		return "", fault.New(fault.Invalid, "this server has no image %q, and its setting image_variants does not let it make one: ask the operator to run '%s' on the server", name, requirement.VariantCommand(name))
 	}
 	if err := p.ask(ctx, name); err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (p *Provisioner) variant(ctx context.Context, name string) (string, error) 
 	p.mu.Lock()
 	owners := strings.Join(p.variants[name], " ")
 	p.mu.Unlock()
-	making := fault.New(fault.Unavailable, "the image %q is being made; nothing was run, retry after a moment. The first use of its programs makes it, once for this server, which takes a few minutes", name)
+	making := fault.New(fault.Unavailable, "the image %q is being made; nothing was run, retry in a few seconds. The first use of its programs makes it, once for this server, which takes a few minutes", name)
 	return p.await(ctx, owners, making, func() (string, error) { return p.madeVariant(name) })
 }
 
@@ -77,7 +77,7 @@ func (p *Provisioner) madeVariant(name string) (string, error) {
 	b := p.builds[name]
 	p.mu.Unlock()
 	if b.State == requirement.Failed {
-		return "", fault.New(fault.Conflict, "the image %q could not be made%s. Atoll tries again %s; to try now, have the operator run '%s' on the server", name, reason(b), p.again(name), requirement.VariantCommand(name))
+		return "", fault.New(fault.Conflict, "the image %q could not be made%s. Atoll tries again %s; to try now, ask the operator to run '%s' on the server", name, reason(b), p.again(name), requirement.VariantCommand(name))
 	}
 	return "", nil
 }

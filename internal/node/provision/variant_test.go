@@ -204,7 +204,7 @@ func TestVariantFails(t *testing.T) {
 	}
 	_, err := r.Resolve(t.Context(), browser)
 	if told, ok := errors.AsType[*fault.Error](err); !ok || told.Kind != fault.Conflict ||
-		told.Msg != `the image "default+browser" could not be made: apt-get install mmdebstrap first. Atoll tries again in 1 min; to try now, have the operator run 'atoll image build --with browser' on the server` {
+		told.Msg != `the image "default+browser" could not be made: apt-get install mmdebstrap first. Atoll tries again in 1 min; to try now, ask the operator to run 'atoll image build --with browser' on the server` {
 		t.Errorf("a call: %v", err)
 	}
 	for i, pause := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {

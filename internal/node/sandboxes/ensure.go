@@ -272,7 +272,7 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 	return false, nil
 }
 
-var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry after a moment")
+var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry in a few seconds")
 
 // start has what e's sandbox is recorded as made.
 func (m *Manager) start(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {

@@ -40,7 +40,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	}
 	parent, err := m.forkable(ctx, e, p)
 	if err == nil && !m.hasCheckpoint(parent) {
-		err = fault.New(fault.Conflict, "the sandbox %q sleeps without processes, so there is nothing to copy them from (%s); use it once, and copy it then", parent.Name, parent.Detail)
+		err = fault.New(fault.Conflict, "cannot fork %q: it is asleep with no saved processes (%s). Wake it first, then fork", parent.Name, parent.Detail)
 	}
 	if err != nil {
 		e.unlock()

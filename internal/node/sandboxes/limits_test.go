@@ -55,7 +55,7 @@ func TestTimeEnds(t *testing.T) {
 		_, err := m.Use(t.Context(), p, "s", "short")
 		return fault.KindOf(err) == fault.NotFound
 	})
-	if got, err := m.Get(t.Context(), p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed || got.Detail != "its time was over" {
+	if got, err := m.Get(t.Context(), p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed || got.Detail != "it timed out" {
 		t.Errorf("on record: %+v, %v", got, err)
 	}
 	m.ensure(p, "s", "longer", &sandbox.Spec{Timeout: time.Minute})

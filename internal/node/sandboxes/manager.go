@@ -158,7 +158,7 @@ func (e *entry) lock(ctx context.Context) error {
 	case e.sem <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the sandbox is being changed by another call; retry after a moment")
+		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the sandbox is being changed by another call; retry in a few seconds")
 	}
 }
 

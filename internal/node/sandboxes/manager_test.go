@@ -175,7 +175,7 @@ func TestCallsWaitForTheTakeOver(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := m.Use(brief, p, "s", "slow")
-	refused(t, "a call that does not wait", err, fault.Unavailable, "retry after a moment")
+	refused(t, "a call that does not wait", err, fault.Unavailable, "retry in a few seconds")
 	called := make(chan error, 1)
 	go func() {
 		h, err := m.Use(t.Context(), p, "s", "slow")

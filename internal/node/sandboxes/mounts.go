@@ -135,7 +135,7 @@ func (m *Manager) withdrawStorage(ctx context.Context, e *entry, p *tenant.Princ
 	m.mu.Unlock()
 	e.net.reset()
 	if err := live.EndProcesses(work); err != nil {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("storage of the sandbox %q was taken back, and its programs could not be ended; retry after a moment, or destroy it", sb.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("storage of the sandbox %q was taken back, and its programs could not be ended; retry in a few seconds, or destroy it", sb.Name))
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func (m *Manager) maintenanceDue(e *entry, now time.Time) bool {
 func (m *Manager) expiry(e *entry, now time.Time) string {
 	switch sb := e.sb; {
 	case sb.ExpiresAt != nil && !now.Before(*sb.ExpiresAt):
-		return "its time was over"
+		return "it timed out"
 	case e.users == 0 && !m.unusedUntil(e).IsZero() && !now.Before(m.unusedUntil(e)):
 		return "it was not used for " + m.cfg.KeepUnused.String()
 	}

@@ -136,7 +136,7 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 	m.mu.Unlock()
 	m.charge(ctx, e, time.Now())
 	if err := live.Freeze(ctx); err != nil {
-		return m.keepAwake(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
+		return m.keepAwake(ctx, e, "it cannot be frozen, and continues: "+err.Error())
 	}
 	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, "") }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
@@ -304,5 +304,5 @@ func (m *Manager) restore(ctx context.Context, e *entry, how sandbox.Sleep, was 
 			return nil, errors.Join(err, back)
 		}
 	}
-	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry after a moment", e.sb.Name)), back)
+	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry in a few seconds", e.sb.Name)), back)
 }

@@ -133,7 +133,7 @@ func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
 		t.Fatalf("%+v", sn)
 	}
 	if got := m.shell(p, "s", "one", "grep -lx sleep /proc/[0-9]*/comm | wc -l"); got != "1" {
-		t.Errorf("%s programs go on", got)
+		t.Errorf("%s programs continue", got)
 	}
 	_, _, err := m.Ensure(t.Context(), p, "s", "two", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "its memory", err, fault.Conflict, "files alone; files_only")
@@ -220,7 +220,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _, err = m.Ensure(t.Context(), p, "s", "two", &sandbox.Spec{Snapshot: sn.ID})
-			refused(t, what+": "+filepath.Base(filepath.Dir(path)), err, fault.Conflict, "damaged or gone")
+			refused(t, what+": "+filepath.Base(filepath.Dir(path)), err, fault.Conflict, "damaged or missing")
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}

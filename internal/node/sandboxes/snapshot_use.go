@@ -93,7 +93,7 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 // checkpointError is why the memory of a snapshot cannot be used.
 func checkpointError(id sandbox.SnapshotID, err error) error {
 	if errors.Is(err, ErrCheckpoint) {
-		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the snapshot %s cannot go on with its processes: %v; files_only makes a new sandbox with its files", id, err))
+		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the snapshot %s cannot continue with its processes: %v; files_only makes a new sandbox with its files", id, err))
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (m *Manager) fetchStored(ctx context.Context, e *entry) error {
 	defer cancel()
 	if err := m.cfg.SnapshotFiles.Fetch(ctx, sb.Tenant, *sb.Stored, e.id, false); err != nil {
 		if fault.KindOf(err) == fault.Internal {
-			err = fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be brought back from the blob store; it sleeps on as it was, retry after a moment", sb.Name))
+			err = fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be brought back from the blob store; it sleeps on as it was, retry in a few seconds", sb.Name))
 		}
 		return err
 	}

@@ -296,7 +296,7 @@ func (m *Manager) guestError(h *Handle, err error) error {
 	if hasEnded(h.live) {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))
 	}
-	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.sb.Name))
+	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry in a few seconds, or destroy it", h.sb.Name))
 }
 
 // checkRoot refuses a sandbox whose programs run as root, when the policy of its tenant
@@ -305,5 +305,5 @@ func checkRoot(p *tenant.Principal, sb *sandbox.Sandbox) error {
 	if p == nil || p.Tenant.RootEnabled || !sb.Permissions.Process.Root {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which the policy of this tenant does not allow any more: destroy it and make another, or ask the operator to allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
+	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which this tenant's policy no longer allows: delete it and create another one, or ask the operator to allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
 }

@@ -138,7 +138,7 @@ func (w *watch) setBound(ctx context.Context, sb *sandbox.Sandbox, short bool) e
 
 // largestEnded says that the largest program of a sandbox was ended.
 func largestEnded(sb *sandbox.Sandbox) error {
-	return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; the program that used the most was ended, the others go on", sb.Name, runtime.FormatBytes(sb.Limits.Memory))
+	return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; the program that used the most was ended, the others continue", sb.Name, runtime.FormatBytes(sb.Limits.Memory))
 }
 
 // memoryLimit says that a sandbox's programs were ended for their memory.

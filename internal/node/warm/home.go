@@ -120,7 +120,7 @@ func EndHome(ctx context.Context, rt runtime.Runtime, homes string, id runtime.I
 	defer home.Close()
 	// A program that broke out of the sandbox may have put a link there.
 	if st, err := home.Lstat(guest.HomeName); err != nil || !st.IsDir() {
-		return fmt.Errorf("the home directory of %s is none any more: %w", id, errors.Join(err, fs.ErrInvalid))
+		return fmt.Errorf("the home directory of %s is no longer a directory: %w", id, errors.Join(err, fs.ErrInvalid))
 	}
 	file := filepath.Join(guest.HomeName, execution.ProgramFile(p.Language))
 	if st, err := home.Lstat(file); err != nil || !st.Mode().IsRegular() || st.Size() != int64(len(p.Code)) {

@@ -168,7 +168,7 @@ func (m *Maker) noInterpreter(l execution.Language) error {
 		has = strings.Join(titles, ", ")
 	}
 	title := cmp.Or(language.Get(l).Title, string(l))
-	return fault.New(fault.Invalid, "the image %q has no interpreter for %s (it has: %s); name a language that it has, or have the operator give the environment an image with %s: atoll env set TENANT NAME --image default",
+	return fault.New(fault.Invalid, "the image %q has no interpreter for %s (it has: %s); name a language that it has, or ask the operator to give the environment an image with %s: atoll env set TENANT NAME --image default",
 		m.cfg.Image.Name, title, has, title)
 }
 

@@ -262,7 +262,7 @@ func TestCancelled(t *testing.T) {
 				select {
 				case <-closed:
 				case <-time.After(10 * time.Second):
-					t.Error("the provider's request goes on")
+					t.Error("the provider's request continues")
 				}
 			})
 		}

@@ -9,7 +9,7 @@ import sys
 
 DIRECT = ["/usr/lib/chromium/chromium"]  # what Debian's launcher runs, whose own settings are for desktops
 NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
-EXTRAS = "have the operator run 'atoll image build --with {0}' and then 'atoll env set TENANT ENVIRONMENT --image default+{0}'"
+EXTRAS = "ask the operator to run 'atoll image build --with {0}' and then 'atoll env set TENANT ENVIRONMENT --image default+{0}'"
 LACKING = "the environment has no browser. Tell the user to add chromium to packages.apt of the environment, or to " + EXTRAS.format("browser")
 FLAGS = """--headless=new --no-sandbox --no-zygote --in-process-gpu --disable-gpu --disable-dev-shm-usage
 --window-size=1280,800 --hide-scrollbars --mute-audio --no-first-run --no-default-browser-check

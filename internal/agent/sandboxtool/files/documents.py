@@ -177,7 +177,7 @@ def xlsx(path, most):
     return [f"# Sheet {name}\n\n{table(rows)}" for name, rows in sheets(path, most)]
 
 
-UNREADABLE = "PDF files cannot be read here: the image has neither pypdf nor pdftotext. Tell the user to add pypdf to packages.pip of the environment, or poppler-utils to packages.apt, or to have the operator update the default image with 'atoll image build --if-changed'"
+UNREADABLE = "PDF files cannot be read here: the image has neither pypdf nor pdftotext. Tell the user to add pypdf to packages.pip of the environment, or poppler-utils to packages.apt, or to ask the operator to update the default image with 'atoll image build --if-changed'"
 
 
 def pdf(path, most):

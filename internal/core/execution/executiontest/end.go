@@ -275,7 +275,7 @@ func testWebhook(t *testing.T, o Opened) {
 	if got, err := o.Store.Get(ctx, "a", e.TraceID); err != nil || got.WebhookStatus != execution.WebhookPending {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	wantKind(t, "a delivery that is under way", o.Store.Redeliver(ctx, got), fault.Conflict)
+	wantKind(t, "a delivery that is in progress", o.Store.Redeliver(ctx, got), fault.Conflict)
 	wantKind(t, "an unknown execution", o.Store.SetWebhookStatus(ctx, "trc_none", execution.WebhookFailed), fault.NotFound)
 }
 

@@ -115,7 +115,7 @@ func testMemory(t *testing.T, f *fixture) {
 			}
 			continue
 		case <-end:
-			t.Fatalf("the program goes on; usage %+v", u)
+			t.Fatalf("the program continues; usage %+v", u)
 		}
 		break
 	}

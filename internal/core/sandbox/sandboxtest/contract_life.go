@@ -49,7 +49,7 @@ func testEnsure(s *suite) {
 		}
 	}
 	_, _, err := s.Node.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "no-such-image"})
-	refused(s.T, "an image that is not there", err, fault.Invalid, "atoll image import")
+	refused(s.T, "a missing image", err, fault.Invalid, "atoll image import")
 	s.shell(p, "builder", `echo file > f; (sleep 1000 & echo $! > /tmp/pid)`)
 	equal(s.T, "used again, by its id", s.shell(p, string(sb.ID), `cat f; kill -0 $(cat /tmp/pid) && echo alive; printf %s "$A" | od -An -tx1`), "file\nalive\n c3 bc")
 	if u, err := s.Node.Usage(ctx, p, "s", "builder"); err != nil || u.Memory < 1<<20 || u.Disk == 0 {
@@ -249,7 +249,7 @@ func testFork(s *suite) {
 		equal(s.T, "its process runs on", s.shell(p, fork.Name, beats), "kept")
 		equal(s.T, "it is another machine", s.shell(p, fork.Name, "[ $(hostname) != $(cat was) ] && echo other; echo mine > f"), "other")
 	}
-	equal(s.T, "the first goes on", s.shell(p, "x", beats), "kept")
+	equal(s.T, "the first continues", s.shell(p, "x", beats), "kept")
 }
 
 func testSnapshots(s *suite) {

@@ -304,12 +304,12 @@ func testGoingAway(u *use) {
 	}
 	o.Close()
 	u.shell("touch go")
-	equal(u.T, "it goes on", u.rest(u.follow(o.Info().ID, 0)).text[0], "begun\non\n")
+	equal(u.T, "it continues", u.rest(u.follow(o.Info().ID, 0)).text[0], "begun\non\n")
 
 	o = u.follow(u.start(process.Spec{Shell: "sleep 60"}).ID, 0)
 	time.AfterFunc(50*time.Millisecond, func() { o.Close() })
 	if _, err := o.Next(); err == nil {
-		u.Error("an output that was closed goes on")
+		u.Error("an output that was closed continues")
 	}
 	if is, err := u.Process(u.Context(), o.Info().ID); err != nil || is.Exit != nil {
 		u.Errorf("its process: %+v, %v", is, err)

@@ -288,7 +288,7 @@ func testNameRace(t *testing.T, o Opened) {
 
 func testDestroyed(t *testing.T, o Opened) {
 	sb := run(t, o, create(t, o, nil))
-	sb.State, sb.Detail = sandbox.Destroyed, "its time was over"
+	sb.State, sb.Detail = sandbox.Destroyed, "it timed out"
 	must(t, o.Store.Save(t.Context(), sb))
 	got, err := o.Store.Get(t.Context(), sb.Tenant, sb.ID)
 	must(t, err)
@@ -394,7 +394,7 @@ func testAfford(t *testing.T, o Opened) {
 	wantKind(t, "at the budget", err, fault.Exhausted, "monthly_credits")
 	now := time.Now().UTC()
 	if f, ok := errors.AsType[*fault.Error](err); ok && (!f.ResetsAt.After(now) || f.ResetsAt.After(now.AddDate(0, 1, 1)) || f.ResetsAt.UTC().Day() != 1) {
-		t.Errorf("it begins anew at %s", f.ResetsAt)
+		t.Errorf("it resets at %s", f.ResetsAt)
 	}
 	must(t, afford("ten_2")) // has used nothing
 	must(t, afford("ten_3")) // has no budget

@@ -23,7 +23,7 @@ func held(t *testing.T, s session.Store, runs run.Store) {
 	child, _, err := n.hand(1, to)
 	must(t, err)
 	if _, err := s.ResumeThread(ctx, one); err != session.ErrThreadEnded {
-		t.Errorf("go on with one that does not wait: %v", err)
+		t.Errorf("continue with one that does not wait: %v", err)
 	}
 	child.answered(call("c1", "write"))
 	child.add(run.Entry{Ended: &run.End{Status: run.RequiresAction}})
@@ -63,7 +63,7 @@ func held(t *testing.T, s session.Store, runs run.Store) {
 		}
 	}
 	if _, err := s.ResumeThread(ctx, one); err != session.ErrThreadEnded {
-		t.Errorf("go on in a turn that is over: %v", err)
+		t.Errorf("continue in a turn that is over: %v", err)
 	}
 	givenUp(k, calls)
 }

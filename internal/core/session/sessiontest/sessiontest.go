@@ -234,7 +234,7 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	n, err := k.begin("ten_1", k.v, said("Hi"))
 	must(t, err)
 	if got := k.now(); got.Run != n.run.ID || got.Events != 2 {
-		t.Errorf("while a turn is under way: %+v", got)
+		t.Errorf("while a turn is in progress: %+v", got)
 	}
 	_, err = k.begin("ten_1", k.now(), said("Hi"))
 	refused(t, err, fault.Conflict)
@@ -310,7 +310,7 @@ func queue(t *testing.T, s session.Store, runs run.Store) {
 	}
 	refused(t, s.Enqueue(ctx, queued("ten_1", "more")), fault.Exhausted)
 	if ready, err := s.Ready(ctx, 9); err != nil || len(ready) != 0 || k.now().Queued != session.MaxQueued {
-		t.Errorf("while a turn is under way: %+v, %v", ready, err)
+		t.Errorf("while a turn is in progress: %+v, %v", ready, err)
 	}
 	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
 	ready, err := s.Ready(ctx, 9)

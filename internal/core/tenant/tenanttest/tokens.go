@@ -56,7 +56,7 @@ func testTokens(t *testing.T, s tenant.Store) {
 	must(t, err)
 	wantSame(t, page, []tenant.Token{full})
 	if next != "" {
-		t.Error("the list goes on behind its end")
+		t.Error("the list continues behind its end")
 	}
 	_, err = s.CreateToken(ctx, tenant.Token{ID: "tok_1_1", Tenant: k.Tenant, Key: k.ID, Hash: [32]byte{1}, Scopes: full.Scopes}, time.Hour, 2, time.Hour)
 	wantKind(t, "one more than a key may have", err, fault.Exhausted)

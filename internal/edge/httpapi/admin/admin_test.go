@@ -264,7 +264,7 @@ func TestAdminRefusals(t *testing.T) {
 }
 
 // TestNoBodyIsAnEmptyOne asks without a body, and so without saying what it is,
-// wherever every field may be left out.
+// wherever every field may be omitted.
 func TestNoBodyIsAnEmptyOne(t *testing.T) {
 	s := httpapitest.NewAdmin(t)
 	s.Must(201, "POST", "/v1/admin/tenants", `{"name":"acme","plan":"pro"}`)

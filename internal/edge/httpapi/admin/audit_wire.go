@@ -34,7 +34,7 @@ type AuditRow struct {
 	CostUSD         float64           `json:"cost_usd" doc:"Cost of the model in US dollars."`
 	PeakMemory      int64             `json:"peak_memory_bytes" doc:"Bytes of memory that it used at most at one time."`
 	OutboundHosts   []string          `json:"outbound_hosts" doc:"Hosts that were contacted over the network."`
-	Mounts          []string          `json:"mounts" doc:"What it saw of which connection: slug/path, then :ro or :rw."`
+	Mounts          []string          `json:"mounts" doc:"Mounted connections: slug/path, then :ro or :rw."`
 	Metadata        map[string]string `json:"metadata" doc:"Other details of the call, such as the sandbox."`
 	RetentionDays   int               `json:"retention_days" doc:"How many days the row is kept."`
 	CreatedAt       time.Time         `json:"created_at" doc:"When the row was written."`
@@ -86,8 +86,8 @@ type AuditReport struct {
 type AuditProblem struct {
 	Seal   int64  `json:"seal" doc:"The seal that it is about; 0 if none."`
 	RowID  int64  `json:"row_id,omitzero" doc:"The row that it is about; 0 if none."`
-	Kind   string `json:"kind" enum:"changed,missing,chain,order,known,unsealed,backdated,unprotected,tenant" doc:"What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal."`
-	Detail string `json:"detail" doc:"What was found, in words."`
+	Kind   string `json:"kind" enum:"changed,missing,chain,order,known,unsealed,backdated,unprotected,tenant" doc:"Kind of the problem: a changed or missing row, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal."`
+	Detail string `json:"detail" doc:"Description of the problem."`
 }
 
 func reportOf(r audit.Report) AuditReport {

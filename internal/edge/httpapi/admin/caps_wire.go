@@ -8,7 +8,7 @@ type Caps struct {
 	AgentHourly int64 `json:"agent_hourly" doc:"Calls of an agent a UTC hour; likewise."`
 }
 
-// CapsChange is what PATCH can change of them; what is left out stays.
+// CapsChange is what PATCH can change of them; omitted fields stay unchanged.
 type CapsChange struct {
 	TenantDaily *int64 `json:"tenant_daily,omitzero" minimum:"0" maximum:"1000000000" doc:"Calls of execute_code that a tenant may make in a day; 0 stops every call."`
 	AgentHourly *int64 `json:"agent_hourly,omitzero" minimum:"0" maximum:"1000000000" doc:"Calls of execute_code that one agent may make in an hour; 0 stops every call."`

@@ -12,7 +12,7 @@ import (
 type Target struct {
 	Bucket    string `json:"bucket,omitzero" doc:"The bucket; of azure the container."`
 	Region    string `json:"region,omitzero" doc:"Of s3; required without an endpoint."`
-	Endpoint  string `json:"endpoint,omitzero" doc:"URL of the service, of s3 and azure; the provider's own if left out."`
+	Endpoint  string `json:"endpoint,omitzero" doc:"URL of the service, of s3 and azure; the provider's own if omitted."`
 	PathStyle bool   `json:"path_style,omitzero" doc:"Of s3: the bucket is in the path and not in the host's name."`
 	Account   string `json:"account,omitzero" doc:"Of azure: the storage account."`
 }
@@ -22,7 +22,7 @@ type Connection struct {
 	ID       string `json:"id" doc:"con_ and 16 hexadecimal digits."`
 	Tenant   string `json:"tenant" doc:"The tenant's id."`
 	Slug     string `json:"slug" doc:"Sandboxes mount it at /data/{slug}."`
-	Kind     string `json:"kind" enum:"s3,gcs,azure,volume" doc:"What kind it is of."`
+	Kind     string `json:"kind" enum:"s3,gcs,azure,volume" doc:"Kind."`
 	Prefix   string `json:"prefix" doc:"All that anything sees of it; empty for the whole."`
 	ReadOnly bool   `json:"read_only"`
 	Target
@@ -37,7 +37,7 @@ type Credentials struct {
 	AccountKey      string `json:"account_key,omitzero" doc:"Of azure."`
 }
 
-// ConnectionChange is what PATCH can change of a connection; what is left out
+// ConnectionChange is what PATCH can change of a connection; what is omitted
 // stays.
 type ConnectionChange struct {
 	Prefix      *string      `json:"prefix,omitzero" maxLength:"512" doc:"The part of the storage that is mounted: a folder, without a slash at the ends."`
@@ -47,8 +47,8 @@ type ConnectionChange struct {
 
 // NewConnection is the body that makes a connection.
 type NewConnection struct {
-	Slug *string `json:"slug" required:"true" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" doc:"What it is called in paths: sandboxes see it at /data/{slug}."`
-	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume" doc:"What kind it is of."`
+	Slug *string `json:"slug" required:"true" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" doc:"Name in paths: sandboxes mount it at /data/{slug}."`
+	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume" doc:"Kind."`
 	Target
 	ConnectionChange
 }
@@ -59,7 +59,7 @@ type Grant struct {
 	Connection  string    `json:"connection" doc:"The connection's id."`
 	Environment *string   `json:"environment" doc:"Id of the environment that mounts it; null for a key's."`
 	Key         *string   `json:"key" doc:"Id of the key that mounts it; null for an environment's."`
-	Prefix      string    `json:"prefix" doc:"What is mounted, from the connection's root; empty for all that the connection's prefix leaves."`
+	Prefix      string    `json:"prefix" doc:"Mounted folder, from the connection's root; empty for the connection's whole prefix."`
 	ReadOnly    bool      `json:"read_only"`
 	CreatedAt   time.Time `json:"created_at"`
 }

@@ -23,8 +23,8 @@ type Environment struct {
 	SecretHosts map[string][]string `json:"secret_hosts" doc:"Of secrets that programs do not get, the hosts whose requests they are put into."`
 	CreatedAt   time.Time           `json:"created_at"`
 
-	Permissions environment.Permissions `json:"permissions" doc:"What programs may do: network, files and processes."`
-	Isolation   string                  `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
+	Permissions environment.Permissions `json:"permissions" doc:"Permissions of programs: network, files and processes."`
+	Isolation   string                  `json:"isolation" enum:"run,key" doc:"Whether each execution has its own kernel (run), or the executions of a key share one (key)."`
 	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 
 	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far the image of the environment is: its packages, or a variant of the default image such as default+browser. null without both, and in lists."`

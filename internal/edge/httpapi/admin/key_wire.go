@@ -15,8 +15,8 @@ type Key struct {
 	Environment   *string             `json:"environment" doc:"Id of the environment that its executions run in; null for a key that only administers."`
 	Name          string              `json:"name"`
 	Hint          string              `json:"hint" doc:"The key's last four characters."`
-	Scopes        []string            `json:"scopes" doc:"What it may do."`
-	WebhookURL    *string             `json:"webhook_url" doc:"Where asynchronous executions are told of; null for nowhere."`
+	Scopes        []string            `json:"scopes" doc:"Permissions."`
+	WebhookURL    *string             `json:"webhook_url" doc:"URL that Atoll notifies about asynchronous executions; null for none."`
 	WebhookSigned bool                `json:"webhook_signed" doc:"Whether it has a secret that signs webhooks."`
 	EnvVars       map[string]string   `json:"env_vars" doc:"Variables of its executions, over those of the environment."`
 	Secrets       []string            `json:"secrets" doc:"Names of the secret ones. Their values are never shown."`
@@ -27,7 +27,7 @@ type Key struct {
 	Key           string              `json:"key,omitzero" doc:"The key itself: only in the answer that made it."`
 }
 
-// KeyChange is what PATCH can change of a key; what is left out stays.
+// KeyChange is what PATCH can change of a key; omitted fields stay unchanged.
 type KeyChange struct {
 	Name          *string   `json:"name,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
 	Scopes        *[]string `json:"scopes,omitzero" doc:"Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator."`
@@ -47,7 +47,7 @@ type NewKey struct {
 	Name          *string       `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens."`
 	Environment   *string       `json:"environment,omitzero" doc:"Id or name of the environment that its executions run in. Required, unless the key only administers."`
 	ExpiresIn     *wire.Seconds `json:"expires_in,omitzero" minimum:"1" doc:"Seconds until it expires; instead of expires_at."`
-	Scopes        *[]string     `json:"scopes,omitzero" doc:"Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator."`
+	Scopes        *[]string     `json:"scopes,omitzero" doc:"Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if omitted. admin is only for keys of the tenant operator."`
 	ExpiresAt     *string       `json:"expires_at,omitzero" doc:"A time in RFC 3339, or never, which is the default."`
 	WebhookURL    *string       `json:"webhook_url,omitzero" maxLength:"2048" doc:"HTTPS only."`
 	WebhookSecret *string       `json:"webhook_secret,omitzero" maxLength:"256" doc:"At least 16 printable characters. Never shown."`

@@ -11,17 +11,17 @@ import (
 // Model is a model of a provider as the admin API shows it: without its key.
 type Model struct {
 	ID           string      `json:"id" doc:"mdl_ and 16 hexadecimal digits."`
-	Name         string      `json:"name" doc:"What requests give as model."`
+	Name         string      `json:"name" doc:"Name that requests use as model."`
 	Provider     string      `json:"provider" enum:"openai,openai-chat,anthropic" doc:"The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages."`
-	Upstream     string      `json:"upstream" doc:"What the provider calls it."`
+	Upstream     string      `json:"upstream" doc:"Name at the provider."`
 	BaseURL      string      `json:"base_url" doc:"Of the provider's API."`
 	HasKey       bool        `json:"has_key" doc:"Whether there is a key for the provider; it is never shown."`
 	Prices       ModelPrices `json:"prices" doc:"US dollars for a million tokens."`
 	Context      int         `json:"context" doc:"Tokens of input and output together; 0 for unknown."`
 	MaxOutput    int         `json:"max_output" doc:"Tokens of an answer; 0 for unknown."`
-	Capabilities []string    `json:"capabilities" doc:"What of it can be asked for; anything else is refused before the provider is asked."`
+	Capabilities []string    `json:"capabilities" doc:"Capabilities. Atoll rejects requests for any other capability before it calls the provider."`
 	AllTenants   bool        `json:"all_tenants" doc:"Whether every tenant may use it."`
-	Tenants      []string    `json:"tenants" doc:"Those that may, if not all: their ids, and names where a file has them."`
+	Tenants      []string    `json:"tenants" doc:"Tenants that may use it, if not all: their ids, or names if a file lists names."`
 	Source       string      `json:"source" enum:"api,file" doc:"Where it was made. One of a file is changed there alone."`
 	File         string      `json:"file,omitzero" doc:"Path on the server of the file that declares it."`
 	Overridden   bool        `json:"overridden,omitzero" doc:"A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id."`
@@ -30,7 +30,7 @@ type Model struct {
 	UpdatedAt    time.Time   `json:"updated_at"`
 }
 
-// ModelPrices are in US dollars for a million tokens. What is left out is 0.
+// ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
 type ModelPrices struct {
 	Input      string `json:"input,omitzero" maxLength:"16" doc:"A decimal number, such as 2.50, with at most 6 digits after the point."`
 	Output     string `json:"output,omitzero" maxLength:"16" doc:"US dollars for a million tokens of output, a decimal number as text."`
@@ -38,15 +38,15 @@ type ModelPrices struct {
 	CacheWrite string `json:"cache_write,omitzero" maxLength:"16" doc:"For input that the provider writes to its cache."`
 }
 
-// ModelChange is what PATCH can change of a model; what is left out stays.
+// ModelChange is what PATCH can change of a model; omitted fields stay unchanged.
 type ModelChange struct {
-	Upstream     *string      `json:"upstream,omitzero" maxLength:"256" doc:"The name if it is left out at first."`
-	BaseURL      *string      `json:"base_url,omitzero" maxLength:"2048" doc:"The provider's own if it is left out at first; openai-chat has none. A change needs the key again."`
+	Upstream     *string      `json:"upstream,omitzero" maxLength:"256" doc:"The name if it is omitted at first."`
+	BaseURL      *string      `json:"base_url,omitzero" maxLength:"2048" doc:"The provider's own if it is omitted at first; openai-chat has none. A change needs the key again."`
 	Key          *string      `json:"key,omitzero" maxLength:"8192" doc:"For the provider; stored encrypted. Empty for none."`
 	Prices       *ModelPrices `json:"prices,omitzero" doc:"Replaces them all."`
 	Context      *int         `json:"context,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that a request and its answer may have together, if known."`
 	MaxOutput    *int         `json:"max_output,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that an answer may have, if known."`
-	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first."`
+	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first."`
 	AllTenants   *bool        `json:"all_tenants,omitzero" doc:"true if neither this nor tenants nor plans is there at first."`
 	Tenants      *[]string    `json:"tenants,omitzero" maxItems:"1000" doc:"Ids or names of the tenants that may use it; then all_tenants is false."`
 	Plans        *[]string    `json:"plans,omitzero" maxItems:"100" doc:"Names of the plans whose tenants may use it, too; then all_tenants is false."`
@@ -54,14 +54,14 @@ type ModelChange struct {
 
 // NewModel is the body that makes a model.
 type NewModel struct {
-	Name     *string `json:"name" required:"true" maxLength:"128" doc:"What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes."`
+	Name     *string `json:"name" required:"true" maxLength:"128" doc:"Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes."`
 	Provider *string `json:"provider" required:"true" enum:"openai,openai-chat,anthropic" doc:"The protocol that it is asked by."`
 	ModelChange
 }
 
 // ModelTest is what a model is asked.
 type ModelTest struct {
-	Prompt          *string `json:"prompt,omitzero" minLength:"1" maxLength:"10000" doc:"What the model is asked; a short question if left out."`
+	Prompt          *string `json:"prompt,omitzero" minLength:"1" maxLength:"10000" doc:"Prompt; a short question if omitted."`
 	MaxOutputTokens *int    `json:"max_output_tokens,omitzero" minimum:"1" maximum:"1000000" default:"2048" doc:"Tokens that all answers together may have, reasoning included."`
 }
 
@@ -69,7 +69,7 @@ type ModelTest struct {
 type ModelTrial struct {
 	OK           bool        `json:"ok" doc:"Whether the model answered."`
 	Answer       string      `json:"answer" doc:"The text that the model said."`
-	Reasoning    string      `json:"reasoning,omitzero" doc:"What the provider shows of it."`
+	Reasoning    string      `json:"reasoning,omitzero" doc:"The part that the provider shows."`
 	Stop         string      `json:"stop,omitzero" doc:"Why the answer ended: end, max_output_tokens, content_filter or refusal."`
 	Usage        *ModelUsage `json:"usage" doc:"null if the provider did not tell."`
 	Cost         *ModelCost  `json:"cost" doc:"By the prices of the record; null if the provider did not tell the tokens."`
@@ -102,8 +102,8 @@ type ModelCost struct {
 type ModelError struct {
 	Failure      string `json:"failure" enum:"transient,rate_limited,context_too_long,rejected,unauthorized,broken" doc:"transient and rate_limited may be gone later."`
 	Message      string `json:"message"`
-	Status       int    `json:"status,omitzero" doc:"Of the provider's answer; left out if there was none."`
-	RetryAfterMS int64  `json:"retry_after_ms,omitzero" doc:"What the provider asks to wait."`
+	Status       int    `json:"status,omitzero" doc:"Of the provider's answer; omitted if there was none."`
+	RetryAfterMS int64  `json:"retry_after_ms,omitzero" doc:"Wait that the provider asks for."`
 }
 
 func modelOf(r model.Record) Model {

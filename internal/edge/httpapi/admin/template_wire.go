@@ -15,12 +15,12 @@ type Template struct {
 
 // TemplateSandbox is a template's opting in.
 type TemplateSandbox struct {
-	Environment string `json:"environment" enum:"default-public,internal-only" doc:"What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning."`
+	Environment string `json:"environment" enum:"default-public,internal-only" doc:"Network of its sandboxes. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning."`
 }
 
 // TemplateChange is the body that makes or replaces a template.
 type TemplateChange struct {
-	Sandbox *TemplateSandbox `json:"sandbox,omitzero" doc:"Left out, the template has not opted in."`
+	Sandbox *TemplateSandbox `json:"sandbox,omitzero" doc:"Omitted, the template has not opted in."`
 }
 
 func (c TemplateChange) domain() (tenant.Network, error) {

@@ -19,7 +19,7 @@ type Tenant struct {
 	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
 	AuditText      bool         `json:"audit_text" doc:"Whether the activity shows the beginning of code and commands, redacted. While this is false, it has their hashes alone."`
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
-	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
+	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. While this is false, they have none."`
 	RootEnabled    bool         `json:"root_enabled" doc:"Whether its environments may run programs as root of their sandbox. While this is false, those that do run them as the ordinary user, in sandboxes that are made from then on."`
 	KeyIsolation   bool         `json:"key_isolation_enabled" doc:"Whether its environments may have isolation key. While this is false, each of their executions has a kernel of its own."`
 	CreatedAt      time.Time    `json:"created_at"`
@@ -35,7 +35,7 @@ type CapOverrides struct {
 	AgentHourly *int64 `json:"agent_hourly" minimum:"0" maximum:"1000000000" doc:"Calls of one agent a UTC hour; likewise."`
 }
 
-// TenantChange is what PATCH can change of a tenant; what is left out stays.
+// TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged.
 type TenantChange struct {
 	Plan           *string       `json:"plan,omitzero" doc:"Name of a plan. Refused with 429 while an environment is above it."`
 	Tier           *string       `json:"tier,omitzero" enum:"standard,regulated" doc:"regulated turns the sandbox off."`
@@ -45,7 +45,7 @@ type TenantChange struct {
 	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
 	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180" doc:"How many days audit rows are kept, 1 to 180; rows that exist keep theirs."`
 	AuditText      *bool         `json:"audit_text,omitzero" doc:"Whether the activity shows the beginning of code and commands, redacted; from the next call on."`
-	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
+	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both; if you omit one, the server's applies."`
 	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
 	RootEnabled    *bool         `json:"root_enabled,omitzero" doc:"Whether its environments may run programs as root of their sandbox."`
 	KeyIsolation   *bool         `json:"key_isolation_enabled,omitzero" doc:"Whether its environments may have isolation key."`
@@ -61,7 +61,7 @@ type FirstEnvironment struct {
 // NewTenant is the body that makes a tenant.
 type NewTenant struct {
 	Name        *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit."`
-	Environment *string `json:"environment,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out."`
+	Environment *string `json:"environment,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is omitted."`
 	TenantChange
 }
 

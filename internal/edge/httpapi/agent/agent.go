@@ -47,12 +47,12 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		one := base.path + "/{agent}"
 		ops = append(ops, []httpapi.Operation{
 			{
-				Method: http.MethodGet, Path: base.path, ID: "listAgents" + base.suffix, Summary: "List the tenant's agents, newest first", Description: "Each with its current version. Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead,
+				Method: http.MethodGet, Path: base.path, ID: "listAgents" + base.suffix, Summary: "List the tenant's agents, newest first", Description: "Each with its current version. Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead,
 				Params:  ListParams(),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Agent]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
-				Method: http.MethodPost, Path: base.path, ID: "createAgent" + base.suffix, Summary: "Create an agent", Description: "It begins with version 1. Unknown models, tools and skills are refused with 400 and their path in the body; what is stored and has no effect is in `warnings`. A slug that is taken is refused with 409.", Scope: tenant.ScopeExecute, Body: httpapi.JSON(example),
+				Method: http.MethodPost, Path: base.path, ID: "createAgent" + base.suffix, Summary: "Create an agent", Description: "It begins with version 1. Unknown models, tools and skills return 400 and their path in the body; `warnings` lists stored fields that have no effect. A taken slug returns 409.", Scope: tenant.ScopeExecute, Body: httpapi.JSON(example),
 				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "It is created, with version 1."), taken,
 					httpapi.Refusal(http.StatusNotFound, "not_found: handoffs names an agent that is not there, or belongs to another tenant.")}, Serve: httpapi.Takes(h.create),
 			},
@@ -61,7 +61,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The agent."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "updateAgent" + base.suffix, Summary: "Make another version of an agent", Description: "What is left out stays; lists and objects are replaced. `version` must be the current one, or the answer is 409: read the agent again and repeat the change. A change of nothing makes no version. Sessions keep the version that they began with.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPatch, Path: one, ID: "updateAgent" + base.suffix, Summary: "Make another version of an agent", Description: "Omitted fields stay unchanged; lists and objects are replaced. `version` must be the current one, or the answer is 409: read the agent again and repeat the change. A change of nothing makes no version. Sessions keep the version that they began with.", Scope: tenant.ScopeExecute, Params: id,
 				Body:    httpapi.JSON(AgentChange{Version: new(1), System: new("Updated system prompt")}),
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The new version; the current one if nothing changes."), unknown, taken}, Serve: httpapi.Takes(h.update),
 			},
@@ -75,7 +75,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The version."), unknown}, Serve: httpapi.Returns(h.version),
 			},
 			{
-				Method: http.MethodPost, Path: one + "/archive", ID: "archiveAgent" + base.suffix, Summary: "Archive an agent", Description: "No session begins with it any more. It keeps its slug, and sessions that there are go on.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPost, Path: one + "/archive", ID: "archiveAgent" + base.suffix, Summary: "Archive an agent", Description: "No new session can use it. It keeps its slug, and existing sessions continue.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "It is archived: it can be read, and not be changed. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
 			},
 			{

@@ -111,7 +111,7 @@ func TestRefusals(t *testing.T) {
 		"skills[0].config.quality_threshold must be between 0 and 1":              `"skills": [{"name": "reflection-loop", "config": {"quality_threshold": 1.5}}]`,
 		"skills[0].config.max_state_size_kb must be":                              `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": 1.5}}]`,
 		"skills[0].config: max_state_size_kb must be":                             `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": "x"}}]`,
-		"skills[0].version is of skills of yours":                                 `"skills": [{"name": "structured-planning", "version": 1}]`,
+		"skills[0].version applies only to your own skills":                       `"skills": [{"name": "structured-planning", "version": 1}]`,
 		"skills[0] must be the name":                                              `"skills": [7]`,
 		"already has a tool named update_plan":                                    `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
 		"multiagent.parallel must be false in a swarm":                            `"multiagent": {"mode": "swarm", "parallel": true}`,
@@ -192,7 +192,7 @@ func TestNothingIsNotAll(t *testing.T) {
 			t.Errorf("%s: %+v, %v", slug, kept, err)
 		}
 	}
-	// null is what is left out; and lists that mean the same empty or left out are no change.
+	// null is what is omitted; and lists that mean the same empty or omitted are no change.
 	open := answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "open", "model": {"name": "m", "stop": []}, "tools": [], "metadata": {"tool_policy": null},
 		"mcp_servers": [{"name": "a", "url": "https://a.example", "headers": {}}], "tool_policy": {"allow_list": null, "deny_list": [], "require_confirmation": []}}`), http.StatusCreated)
 	if open.ToolPolicy.AllowList != nil || open.MCPServers[0].AllowedTools != nil {

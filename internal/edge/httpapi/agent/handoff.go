@@ -61,7 +61,7 @@ func (h *Handlers) Handoff(c *httpapi.Call, path string, in *AgentHandoff, befor
 
 const sharedSandbox, ownSandbox = "shared", "own"
 
-// domain has what is left out as it is by itself; nil where all of it is.
+// domain has what is omitted as it is by itself; nil where all of it is.
 func (in *AgentMultiagent) domain() *agent.Multiagent {
 	if *in == (AgentMultiagent{}) {
 		return nil

@@ -64,20 +64,20 @@ func (h *Handlers) readSkill(c *httpapi.Call, path string, e *skillEntry, before
 	case e.Name == nil && e.SkillID == nil:
 		return s, 0, httpapi.Invalid("%s must have a name or a skill_id", path)
 	case e.Name != nil && e.SkillID != nil && skill.BuiltIn(*e.Name):
-		return s, 0, httpapi.Invalid("%s: skill_id is of a skill of yours, and %s is one of the server's own", path, *e.Name)
+		return s, 0, httpapi.Invalid("%s: skill_id applies only to your own skills, and %s is built in", path, *e.Name)
 	}
 	custom := e.SkillID != nil || !skill.BuiltIn(*e.Name)
 	if e.Type != nil && (*e.Type == "custom") != custom {
-		return s, 0, httpapi.Invalid("%s.type must be %s for this skill, or be left out", path, map[bool]string{true: "custom", false: "built_in"}[custom])
+		return s, 0, httpapi.Invalid("%s.type must be %s for this skill, or be omitted", path, map[bool]string{true: "custom", false: "built_in"}[custom])
 	}
 	if !custom {
 		if len(e.Version) > 0 {
-			return s, 0, httpapi.Invalid("%s.version is of skills of yours", path)
+			return s, 0, httpapi.Invalid("%s.version applies only to your own skills", path)
 		}
 		return agent.Skill{Name: *e.Name, Config: stored(e.Config)}, 0, nil
 	}
 	if len(e.Config) > 0 {
-		return s, 0, httpapi.Invalid("%s.config is of skills of the server's own", path)
+		return s, 0, httpapi.Invalid("%s.config applies only to built-in skills", path)
 	}
 	return h.ownSkill(c, path, e, before)
 }

@@ -28,22 +28,22 @@ type AgentTool struct {
 // AgentServer is an MCP server that an agent may use.
 type AgentServer struct {
 	Name         *string           `json:"name" required:"true"`
-	Type         *string           `json:"type,omitzero" enum:"url,stdio" doc:"url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says."`
+	Type         *string           `json:"type,omitzero" enum:"url,stdio" doc:"url: a server at url; stdio: a program in the session's sandbox default. Omitted, what url or command says."`
 	URL          *string           `json:"url,omitzero" doc:"It is shown as it is given: keys belong in headers."`
 	Command      *string           `json:"command,omitzero" doc:"Of stdio: a program, by its name or path in the sandbox."`
 	Args         []string          `json:"args,omitzero" doc:"Of stdio, shown as they are given."`
-	Env          map[string]string `json:"env,omitzero" doc:"Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do."`
+	Env          map[string]string `json:"env,omitzero" doc:"Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do."`
 	Description  *string           `json:"description,omitzero"`
-	Headers      map[string]string `json:"headers,omitzero" doc:"Stored encrypted and never shown. Left out in a change, they stay while name and url do."`
-	AllowedTools []string          `json:"allowed_tools,omitzero" doc:"Left out, all of them; empty, none."`
+	Headers      map[string]string `json:"headers,omitzero" doc:"Stored encrypted and never shown. Omitted in a change, they stay while name and url do."`
+	AllowedTools []string          `json:"allowed_tools,omitzero" doc:"Omitted, all of them; empty, none."`
 }
 
 // ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
-	AllowList           []string `json:"allow_list,omitzero" doc:"Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none."`
+	AllowList           []string `json:"allow_list,omitzero" doc:"Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Omitted, all; empty, none."`
 	DenyList            []string `json:"deny_list,omitzero" doc:"Tools that the agent may not call, by any of these names; wins over allow_list."`
 	RequireConfirmation []string `json:"require_confirmation,omitzero" doc:"Tools whose calls wait until a client confirms them."`
-	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out."`
+	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if omitted."`
 }
 
 // AgentSkill is a skill of an agent.
@@ -61,28 +61,28 @@ type NewAgent struct {
 	Slug        *string                   `json:"slug,omitzero" doc:"Unique among the tenant's agents; taken wherever an id is."`
 	Description *string                   `json:"description,omitzero"`
 	Model       *AgentModel               `json:"model" required:"true"`
-	System      *string                   `json:"system,omitzero" doc:"What the model is told before the conversation."`
+	System      *string                   `json:"system,omitzero" doc:"System prompt."`
 	Tools       []AgentTool               `json:"tools,omitzero"`
 	MCPServers  []AgentServer             `json:"mcp_servers,omitzero" doc:"MCP servers that tools name."`
 	Skills      []jsontext.Value          `json:"skills,omitzero" doc:"Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's."`
 	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
-	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"What to store with it: an object of your own."`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"Metadata: an object of your own."`
 	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs."`
 	Handoffs    []AgentHandoff            `json:"handoffs,omitzero" doc:"Agents that it may hand work to: each is a tool of the model's."`
 	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero" doc:"How work is handed on to other agents."`
-	Compaction  *AgentCompaction          `json:"compaction,omitzero" doc:"When a long conversation is summarized; auto if left out."`
-	MaxSteps    *int                      `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model; 100 if left out."`
-	RetryForMS  *int64                    `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure."`
+	Compaction  *AgentCompaction          `json:"compaction,omitzero" doc:"When a long conversation is summarized; auto if omitted."`
+	MaxSteps    *int                      `json:"max_steps,omitzero" minimum:"1" maximum:"10000" doc:"How many times a turn may ask the model; 100 if omitted."`
+	RetryForMS  *int64                    `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if omitted. 0 ends the turn at the first failure."`
 }
 
-// AgentChange makes another version; what is left out stays.
+// AgentChange makes another version; omitted fields stay unchanged.
 type AgentChange struct {
-	Version     *int                       `json:"version" required:"true" doc:"The current version: a change that was made for another one is refused with 409."`
+	Version     *int                       `json:"version" required:"true" doc:"The current version: a change that was made for another one returns 409."`
 	Name        *string                    `json:"name,omitzero"`
 	Slug        *string                    `json:"slug,omitzero" doc:"A name for URLs, the only one of its kind in the tenant."`
-	Description *string                    `json:"description,omitzero" doc:"What the agent is for, in words; null takes it away."`
+	Description *string                    `json:"description,omitzero" doc:"Description of the agent's purpose; null removes it."`
 	Model       *AgentModel                `json:"model,omitzero" doc:"Replaces it."`
-	System      *string                    `json:"system,omitzero" doc:"What the model is told before the conversation."`
+	System      *string                    `json:"system,omitzero" doc:"System prompt."`
 	Tools       *[]AgentTool               `json:"tools,omitzero" doc:"Replaces the list."`
 	MCPServers  *[]AgentServer             `json:"mcp_servers,omitzero" doc:"Replaces the list."`
 	Skills      *[]jsontext.Value          `json:"skills,omitzero" doc:"Replaces the list."`
@@ -96,35 +96,35 @@ type AgentChange struct {
 	RetryForMS  *int64                     `json:"retry_for_ms,omitzero" minimum:"0" maximum:"3600000" doc:"How long Atoll asks the model again after its provider failed."`
 }
 
-// AgentCopy says in what a copy differs; the body may be left out.
+// AgentCopy says in what a copy differs; the body may be omitted.
 type AgentCopy struct {
-	Name  *string     `json:"name,omitzero" doc:"That of the agent, if left out."`
+	Name  *string     `json:"name,omitzero" doc:"The agent's if omitted."`
 	Slug  *string     `json:"slug,omitzero" doc:"A name for URLs, the only one of its kind in the tenant."`
-	Model *AgentModel `json:"model,omitzero" doc:"That of the agent, if left out."`
+	Model *AgentModel `json:"model,omitzero" doc:"The agent's if omitted."`
 }
 
 // AgentHandoff is an agent that another one may hand work to.
 type AgentHandoff struct {
 	AgentID      *string `json:"agent_id" required:"true" doc:"Id or slug of an agent of the tenant."`
-	AgentVersion *int    `json:"agent_version,omitzero" minimum:"1" doc:"The version that is kept: the current one if left out."`
-	Name         *string `json:"name,omitzero" doc:"What the model knows it by, and what its tool is called after; the agent's name if left out."`
-	Description  *string `json:"description,omitzero" doc:"What it is good at; the agent's description if left out."`
+	AgentVersion *int    `json:"agent_version,omitzero" minimum:"1" doc:"The version that is kept: the current one if omitted."`
+	Name         *string `json:"name,omitzero" doc:"Name that the model sees, from which the name of its tool derives; the agent's name if omitted."`
+	Description  *string `json:"description,omitzero" doc:"Strengths of the agent; its description if omitted."`
 	Trigger      *string `json:"trigger,omitzero" doc:"When to hand on."`
 }
 
 // AgentMultiagent says how an agent hands on.
 type AgentMultiagent struct {
-	Mode           *string `json:"mode,omitzero" enum:"orchestrator,swarm" doc:"orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent."`
-	MaxDelegations *int    `json:"max_delegations,omitzero" minimum:"1" maximum:"100" doc:"Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out."`
-	Parallel       *bool   `json:"parallel,omitzero" doc:"Of orchestrator: up to 8 of them work side by side. false if left out."`
-	ContextSharing *string `json:"context_sharing,omitzero" enum:"full,summary" doc:"What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other."`
-	TimeoutMS      *int64  `json:"timeout_per_handoff_ms,omitzero" minimum:"100" maximum:"86400000" doc:"Of orchestrator: 60000 if left out."`
-	Sandbox        *string `json:"sandbox,omitzero" enum:"shared,own" doc:"Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out."`
+	Mode           *string `json:"mode,omitzero" enum:"orchestrator,swarm" doc:"orchestrator, if omitted: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent."`
+	MaxDelegations *int    `json:"max_delegations,omitzero" minimum:"1" maximum:"100" doc:"Hand-offs of a turn, with those of the agents that it handed on to; 10 if omitted."`
+	Parallel       *bool   `json:"parallel,omitzero" doc:"Of orchestrator: up to 8 of them work side by side. false if omitted."`
+	ContextSharing *string `json:"context_sharing,omitzero" enum:"full,summary" doc:"The conversation that the other agent sees: all of it (full), or a summary by the model (summary). summary if omitted; always full in a swarm."`
+	TimeoutMS      *int64  `json:"timeout_per_handoff_ms,omitzero" minimum:"100" maximum:"86400000" doc:"Of orchestrator: 60000 if omitted."`
+	Sandbox        *string `json:"sandbox,omitzero" enum:"shared,own" doc:"Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if omitted."`
 }
 
 // AgentCompaction says when a conversation is summarized.
 type AgentCompaction struct {
-	Mode     *string `json:"mode" required:"true" enum:"auto,off" doc:"auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out."`
+	Mode     *string `json:"mode" required:"true" enum:"auto,off" doc:"auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is omitted."`
 	AtTokens *int64  `json:"at_tokens,omitzero" minimum:"1000" doc:"Of auto: summarize from this size on, if the model reads more."`
 }
 
@@ -142,7 +142,7 @@ type Agent struct {
 	Slug        *string                   `json:"slug" doc:"A name for URLs, the only one of its kind in the tenant."`
 	Description *string                   `json:"description"`
 	Model       AgentModel                `json:"model"`
-	System      *string                   `json:"system" doc:"What the model is told before the conversation."`
+	System      *string                   `json:"system" doc:"System prompt."`
 	Tools       []AgentTool               `json:"tools"`
 	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers and variables."`
 	Skills      []AgentSkill              `json:"skills" doc:"Skills that it works with."`
@@ -155,7 +155,7 @@ type Agent struct {
 	Metadata    map[string]jsontext.Value `json:"metadata"`
 	Visibility  string                    `json:"visibility" doc:"private, or template for one that other tenants may see and copy by its id."`
 	Version     int                       `json:"version" doc:"Its number, from 1."`
-	Warnings    []Warning                 `json:"warnings" doc:"What is stored and has no effect as it is."`
+	Warnings    []Warning                 `json:"warnings" doc:"Stored fields that have no effect."`
 	CreatedAt   time.Time                 `json:"created_at"`
 	UpdatedAt   time.Time                 `json:"updated_at" doc:"When this version was made."`
 	ArchivedAt  *time.Time                `json:"archived_at"`

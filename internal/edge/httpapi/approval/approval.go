@@ -33,7 +33,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: http.MethodGet, Path: "/v1/approvals", ID: "listApprovals", Summary: "List tool calls that wait for a decision, newest first", Scope: tenant.ScopeRead,
 			Description: "Lists the calls of all sessions and responses of the tenant. `status` selects decided calls instead. Atoll keeps an approval as long as its session or response.",
 			Params: append([]httpapi.Param{
-				{Name: "status", Enum: statuses, Doc: "pending if left out."}, {Name: "agent", Doc: "The id of the agent.", Max: 64},
+				{Name: "status", Enum: statuses, Doc: "pending if omitted."}, {Name: "agent", Doc: "The id of the agent.", Max: 64},
 				{Name: "session_id", Doc: "The session.", Max: 64}, {Name: "response_id", Doc: "The response.", Max: 64},
 			}, httpapi.PageParams(50, 100)...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Approval]{}, "A page.")}, Serve: httpapi.Returns(h.list),

@@ -31,7 +31,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	fileID := httpapi.Param{Name: "file_id", In: httpapi.InPath, Pattern: "^cfile_[0-9a-f]{8}[A-Za-z0-9_-]+$", Doc: "The id of the file."}
 	page := []httpapi.Param{
 		{Name: "limit", Type: httpapi.Int, Min: 1, Max: 100, Default: 20, Doc: "Most entries of a page."},
-		{Name: "order", Enum: []string{"asc", "desc"}, Doc: "By time; desc, newest first, if left out."},
+		{Name: "order", Enum: []string{"asc", "desc"}, Doc: "By time; desc, newest first, if omitted."},
 		{Name: "after", Doc: "The id of the last entry that the client has."},
 	}
 	one := []httpapi.Answer{httpapi.OK(Container{}, "The container.")}
@@ -52,7 +52,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{Method: get, Path: containerPath, ID: "getContainer", Summary: "Get a container", Description: "Reading it does not count as a use: `expires_after` runs on.", Params: []httpapi.Param{id}, Answers: append(one, unknown), Serve: httpapi.Returns(h.get)},
 		{
-			Method: del, Path: containerPath, ID: "deleteContainer", Summary: "Delete a container", Description: "What it runs is ended, and its files are deleted. It is shown as `expired` for a day.", Audit: "sandbox_destroy", Params: []httpapi.Param{id},
+			Method: del, Path: containerPath, ID: "deleteContainer", Summary: "Delete a container", Description: "Atoll stops its programs and deletes its files. The container remains visible as `expired` for a day.", Audit: "sandbox_destroy", Params: []httpapi.Param{id},
 			Answers: []httpapi.Answer{httpapi.OK(DeletedContainer{}, "It is gone, with its files."), unknown}, Serve: httpapi.Returns(h.delete),
 		},
 		{
@@ -63,7 +63,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: get, Path: filesPath, ID: "listContainerFiles", Summary: "List the files of a container", Params: append([]httpapi.Param{id}, page...),
-			Description: "Files below `" + container.Dir + "`, also those that code has made; hidden ones are left out.",
+			Description: "Files below `" + container.Dir + "`, also those that code has made; hidden ones are omitted.",
 			Answers:     []httpapi.Answer{httpapi.OK(ContainerFileList{}, "A page."), unknown, lost}, Serve: httpapi.Returns(h.listFiles),
 		},
 		{

@@ -38,7 +38,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[OwnEnvironment]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
-				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment", Description: "What is left out is the server's configuration. Above the tenant's plan the answer is 429 and names the bound. A key needs the scope `environments`.",
+				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment", Description: "Omitted fields are the server's configuration. Above the tenant's plan the answer is 429 and names the bound. A key needs the scope `environments`.",
 				Body:    httpapi.JSON(NewOwnEnvironment{Name: new("reports"), Config: example}),
 				Answers: append([]httpapi.Answer{httpapi.Created(OwnEnvironment{}, "It is created; the operator binds keys to it.")}, refused...), Serve: httpapi.Takes(h.create),
 			},
@@ -47,12 +47,12 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(OwnEnvironment{}, "The environment."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "changeOwnEnvironment" + base.suffix, Summary: "Change an environment", Description: "What is left out stays; a list replaces the one before. Executions that run go on with what they were started with. Above the tenant's plan the answer is 429.", Params: id,
+				Method: http.MethodPatch, Path: one, ID: "changeOwnEnvironment" + base.suffix, Summary: "Change an environment", Description: "Omitted fields stay unchanged; a list replaces the one before. Executions that run continue with what they were started with. Above the tenant's plan the answer is 429.", Params: id,
 				Body:    httpapi.JSON(OwnEnvironmentChange{Config: example}),
 				Answers: append([]httpapi.Answer{httpapi.OK(OwnEnvironment{}, "It is changed, from the next execution on."), unknown}, refused...), Serve: httpapi.Takes(h.change),
 			},
 			{
-				Method: http.MethodDelete, Path: one, ID: "deleteOwnEnvironment" + base.suffix, Summary: "Delete an environment that no valid key is bound to", Description: "Its named sandboxes and snapshots go with it. One that a valid key is bound to is refused with 409.", Params: id,
+				Method: http.MethodDelete, Path: one, ID: "deleteOwnEnvironment" + base.suffix, Summary: "Delete an environment that no valid key is bound to", Description: "Also deletes its named sandboxes and snapshots. Returns 409 if a valid key uses the environment.", Params: id,
 				Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown, httpapi.Refusal(http.StatusConflict, "conflict: keys are bound to it.")}, Serve: httpapi.Does(h.delete),
 			},
 		}...)

@@ -18,7 +18,7 @@ type Packages struct {
 	NPM []string `json:"npm" doc:"Packages of npm."`
 }
 
-// PackagesChange is what can be changed of Packages; what is left out stays.
+// PackagesChange is what can be changed of Packages; omitted fields stay unchanged.
 type PackagesChange struct {
 	Apt *[]string `json:"apt,omitzero" maxItems:"100" doc:"Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3."`
 	Pip *[]string `json:"pip,omitzero" maxItems:"100" doc:"Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2."`
@@ -40,7 +40,7 @@ func PackagesOf(s *requirement.Set) Packages {
 
 // PackageBuild is how far packages are installed, or a variant of the default image is made.
 type PackageBuild struct {
-	State     string     `json:"state" enum:"building,ready,failed" doc:"building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409. Atoll tries a failed variant again later."`
+	State     string     `json:"state" enum:"building,ready,failed" doc:"building: sandboxes wait for it, and return 503 if it takes long. failed: they return 409. Atoll tries a failed variant again later."`
 	Log       []string   `json:"log" doc:"The last lines of the installers, or the steps of a variant; of a build that failed the last says why."`
 	UpdatedAt *time.Time `json:"updated_at" doc:"null before it has begun."`
 }

@@ -11,9 +11,9 @@ import (
 
 // Permissions say what the programs of an environment may reach and do.
 type Permissions struct {
-	Network    NetworkPermissions    `json:"network" doc:"What programs may reach over the network."`
+	Network    NetworkPermissions    `json:"network" doc:"Network access of programs."`
 	Filesystem FilesystemPermissions `json:"filesystem" doc:"Which files programs may see and change."`
-	Process    ProcessPermissions    `json:"process" doc:"What programs may start."`
+	Process    ProcessPermissions    `json:"process" doc:"Programs and processes that may run."`
 	AllowMCP   bool                  `json:"allow_mcp_servers" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
@@ -41,12 +41,12 @@ type ProcessPermissions struct {
 	MaxProcesses    int      `json:"max_processes" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
 }
 
-// PermissionsChange is what can be changed of permissions; what is left out
+// PermissionsChange is what can be changed of permissions; what is omitted
 // stays.
 type PermissionsChange struct {
-	Network    *NetworkChange    `json:"network,omitzero" doc:"What programs may reach over the network."`
+	Network    *NetworkChange    `json:"network,omitzero" doc:"Network access of programs."`
 	Filesystem *FilesystemChange `json:"filesystem,omitzero" doc:"Which files programs may see and change."`
-	Process    *ProcessChange    `json:"process,omitzero" doc:"What programs may start."`
+	Process    *ProcessChange    `json:"process,omitzero" doc:"Programs and processes that may run."`
 	AllowMCP   *bool             `json:"allow_mcp_servers,omitzero" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
@@ -69,7 +69,7 @@ type FilesystemChange struct {
 // ProcessChange changes ProcessPermissions.
 type ProcessChange struct {
 	Root            *bool     `json:"root,omitzero" doc:"Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it."`
-	AllowExec       *bool     `json:"allow_exec,omitzero" doc:"false: neither fork nor exec, threads work."`
+	AllowExec       *bool     `json:"allow_exec,omitzero" doc:"false forbids fork and exec; threads still work."`
 	BlockedCommands *[]string `json:"blocked_commands,omitzero" maxItems:"100" doc:"Replaces the list. A program's name, or a name with the arguments it begins with."`
 	MaxProcesses    *int      `json:"max_processes,omitzero" minimum:"0" maximum:"1048576" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
 }

@@ -25,8 +25,8 @@ type EnvironmentConfig struct {
 	BaseTemplate      *string     `json:"base_template" doc:"null for an image that the operator chose."`
 	Resources         Resources   `json:"resources" doc:"Processor, memory and time."`
 	PermissionProfile *string     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
-	Permissions       Permissions `json:"permissions" doc:"What programs may do: network, files and processes."`
-	Isolation         string      `json:"isolation" enum:"run,key" doc:"What executions share: nothing, or with others of their key a kernel."`
+	Permissions       Permissions `json:"permissions" doc:"Permissions of programs: network, files and processes."`
+	Isolation         string      `json:"isolation" enum:"run,key" doc:"Whether each execution has its own kernel (run), or the executions of a key share one (key)."`
 	Packages          Packages    `json:"packages" doc:"Packages that are installed in the image."`
 }
 
@@ -43,7 +43,7 @@ type NewOwnEnvironment struct {
 	Config *ConfigChange `json:"config,omitzero" doc:"Its resources and permissions."`
 }
 
-// OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
+// OwnEnvironmentChange is what PATCH can change of one; omitted fields stay unchanged.
 type OwnEnvironmentChange struct {
 	Name   *string       `json:"name,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$"`
 	Config *ConfigChange `json:"config,omitzero" doc:"Its resources and permissions."`
@@ -52,10 +52,10 @@ type OwnEnvironmentChange struct {
 // ConfigChange changes an EnvironmentConfig.
 type ConfigChange struct {
 	Type              *string            `json:"type,omitzero" enum:"cloud"`
-	BaseTemplate      *string            `json:"base_template,omitzero" doc:"One of the operator's templates; the default image if left out."`
+	BaseTemplate      *string            `json:"base_template,omitzero" doc:"One of the operator's templates; the default image if omitted."`
 	Resources         *ResourcesChange   `json:"resources,omitzero" doc:"Processor, memory and time."`
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
-	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"What programs may do: network, files and processes."`
+	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"Permissions of programs: network, files and processes."`
 	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules."`
 	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }

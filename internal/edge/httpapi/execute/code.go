@@ -16,8 +16,8 @@ const (
 
 // Ending is what ended a run when it was not the program itself.
 type Ending struct {
-	Error        *string `json:"error" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these."`
-	ErrorMessage string  `json:"error_message,omitzero" doc:"The sentence, where error has the code. Beyond the original contract."`
+	Error        *string `json:"error" doc:"Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies."`
+	ErrorMessage string  `json:"error_message,omitzero" doc:"The sentence, where error has the code. Not in the original contract."`
 }
 
 // endingOf renders how an execution that is over was ended.

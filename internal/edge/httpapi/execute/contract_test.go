@@ -181,7 +181,7 @@ func TestContract(t *testing.T) {
 	}
 	for _, code := range httpapi.Codes() {
 		if !codes[code] {
-			t.Errorf("no row is answered with %s", code)
+			t.Errorf("no row returns %s", code)
 		}
 	}
 }

@@ -115,14 +115,14 @@ func Parted(ctx context.Context, c *httpapi.Call, traceID string, err error) err
 		c.Log().WarnContext(ctx, "cannot record the end of an execution yet", "trace_id", traceID, "error", err)
 		return &httpapi.ProtocolError{
 			Status: http.StatusBadGateway, Code: "bad_gateway",
-			Message: "the program has run, but how it ended cannot be recorded at the moment: see GET /v1/executions/" + traceID,
+			Message: "the program has run, but how it ended cannot be recorded right now: see GET /v1/executions/" + traceID,
 		}
 	}
 	if errors.Is(err, gateway.ErrUnreadable) { // not 503, which would say that nothing ran
 		c.Log().WarnContext(ctx, "cannot read the output of an execution", "trace_id", traceID, "error", err)
 		return &httpapi.ProtocolError{
 			Status: http.StatusBadGateway, Code: "bad_gateway",
-			Message: "the program has run, but its output cannot be read at the moment: retry GET /v1/executions/" + traceID,
+			Message: "the program has run, but its output cannot be read right now: retry GET /v1/executions/" + traceID,
 		}
 	}
 	if !errors.Is(context.Cause(ctx), httpapi.ErrShutdown) || !errors.Is(err, httpapi.ErrShutdown) {
@@ -130,6 +130,6 @@ func Parted(ctx context.Context, c *httpapi.Call, traceID string, err error) err
 	}
 	return &httpapi.ProtocolError{
 		Status: http.StatusBadGateway, Code: "bad_gateway",
-		Message: "the server is shutting down and the execution may go on: see GET /v1/executions/" + traceID,
+		Message: "the server is shutting down and the execution may continue: see GET /v1/executions/" + traceID,
 	}
 }

@@ -16,12 +16,12 @@ import (
 // Input is the part of an ExecuteRequest that is beyond the original contract: what a
 // program is given besides its code and variables, and what it gives back.
 type Input struct {
-	Args        []wire.Text          `json:"args,omitzero" nullable:"true" maxItems:"256" doc:"Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract."`
-	Stdin       *wire.Text           `json:"stdin,omitzero" nullable:"true" doc:"What the program reads from its standard input; empty without it. Beyond the original contract."`
-	StdinBase64 *wire.Text           `json:"stdin_base64,omitzero" nullable:"true" doc:"Instead of stdin: any bytes, in base64. Beyond the original contract."`
-	Files       map[string]wire.Text `json:"files,omitzero" nullable:"true" doc:"Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract."`
-	FilesBase64 map[string]wire.Text `json:"files_base64,omitzero" nullable:"true" doc:"Likewise, with the contents in base64. Beyond the original contract."`
-	Outputs     []wire.Text          `json:"outputs,omitzero" nullable:"true" maxItems:"20" doc:"Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract."`
+	Args        []wire.Text          `json:"args,omitzero" nullable:"true" maxItems:"256" doc:"Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Not in the original contract."`
+	Stdin       *wire.Text           `json:"stdin,omitzero" nullable:"true" doc:"Standard input of the program; empty if omitted. Not in the original contract."`
+	StdinBase64 *wire.Text           `json:"stdin_base64,omitzero" nullable:"true" doc:"Instead of stdin: any bytes, in base64. Not in the original contract."`
+	Files       map[string]wire.Text `json:"files,omitzero" nullable:"true" doc:"Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract."`
+	FilesBase64 map[string]wire.Text `json:"files_base64,omitzero" nullable:"true" doc:"Likewise, with the contents in base64. Not in the original contract."`
+	Outputs     []wire.Text          `json:"outputs,omitzero" nullable:"true" maxItems:"20" doc:"Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Not in the original contract."`
 }
 
 // input gives the domain's form.
@@ -62,8 +62,8 @@ type OutputFile struct {
 
 // OutputFiles are the files that a program gave back.
 type OutputFiles struct {
-	Files          []OutputFile `json:"files,omitzero" nullable:"false" doc:"Files that the program gave back; left out without outputs in the request. Beyond the original contract."`
-	FilesTruncated bool         `json:"files_truncated,omitzero" doc:"True if there were more or larger files than are kept. Beyond the original contract."`
+	Files          []OutputFile `json:"files,omitzero" nullable:"false" doc:"Files that the program gave back; omitted without outputs in the request. Not in the original contract."`
+	FilesTruncated bool         `json:"files_truncated,omitzero" doc:"True if there were more or larger files than are kept. Not in the original contract."`
 }
 
 func filesOf(e *execution.Execution) (out OutputFiles) {

@@ -55,7 +55,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				httpapi.Refusal(http.StatusMethodNotAllowed, "method_not_allowed: see Allow."),
 				httpapi.Refusal(http.StatusConflict, "conflict: the Idempotency-Key was used with another body, or the thread is in use."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan or the budget; message and dimension name it."),
-				httpapi.Refusal(http.StatusBadGateway, "bad_gateway: the server shut down meanwhile; the execution may go on."),
+				httpapi.Refusal(http.StatusBadGateway, "bad_gateway: the server shut down meanwhile; the execution may continue."),
 				{Status: http.StatusGatewayTimeout, Doc: "The program ran longer than its timeout and was ended. Its output so far is here.", Body: TimeoutResponse{}},
 			},
 			Serve: httpapi.WritesFrom(h.execute),
@@ -83,7 +83,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodDelete, Path: execution1, ID: "deleteExecution", Tag: "executions", Summary: "Delete an execution that has ended", Scope: tenant.ScopeExecute,
-			Description: "Its record goes with its output and the files that it gave back, and is no part of max_outputs any more. Its audit row and what it used stay. An Idempotency-Key that named it may be used again.",
+			Description: "Its record goes with its output and the files that it gave back, and no longer counts toward max_outputs. Its audit row and what it used stay. An Idempotency-Key that named it may be used again.",
 			Params:      []httpapi.Param{traceID},
 			Answers: []httpapi.Answer{
 				httpapi.NoContent("It is deleted."), unknown,
@@ -93,7 +93,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodGet, Path: execution1 + "/output", ID: "getOutput", Tag: "executions", Summary: "Follow an execution's output", Scope: tenant.ScopeRead,
-			Description: "Replays what the reconnect buffer has after `after`, goes on live, and ends with the result. `Accept: text/event-stream` gives server-sent events with seq as their id. With `stream` it is the whole of that stream as bytes, of an execution that has ended; `Range` works.",
+			Description: "Replays what the reconnect buffer has after `after`, continues live, and ends with the result. `Accept: text/event-stream` gives server-sent events with seq as their id. With `stream` it is the whole of that stream as bytes, of an execution that has ended; `Range` works.",
 			Params: []httpapi.Param{
 				traceID,
 				{Name: "after", Type: httpapi.Int, Max: maxSeq, Doc: "The seq that the client has already; 0 for none."},
@@ -115,7 +115,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodGet, Path: execution1 + "/file", ID: "getExecutionFile", Tag: "executions", Summary: "Get a file that an execution gave back", Scope: tenant.ScopeRead,
-			Description: "The files are those of the request's outputs; the record lists them. `Range` works. Beyond the original contract.",
+			Description: "The files come from the request's outputs; the record lists them. `Range` works. Not in the original contract.",
 			Params:      []httpapi.Param{traceID, {Name: "path", Required: true, Doc: "As the record lists it."}},
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The file's bytes.", Media: []httpapi.Media{{Type: httpapi.OctetStream}}},

@@ -20,7 +20,7 @@ type ExecutionSummary struct {
 	Metadata     map[string]string `json:"metadata" doc:"As given with the request."`
 	ExitCode     *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
 	Ending
-	Hint                  string     `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network; not there when nothing is known."`
+	Hint                  string     `json:"hint,omitzero" doc:"How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion."`
 	DurationMS            int64      `json:"duration_ms" doc:"From admission to completion, or so far while it runs."`
 	CreatedAt             time.Time  `json:"created_at"`
 	CompletedAt           *time.Time `json:"completed_at" doc:"When it ended; null until then."`

@@ -14,8 +14,8 @@ type ExecuteResponse struct {
 	Ending
 	StdoutTruncated bool   `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
 	StderrTruncated bool   `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
-	Hint            string `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract."`
-	Start           string `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract."`
+	Hint            string `json:"hint,omitzero" doc:"How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract."`
+	Start           string `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract."`
 	OutputFiles
 }
 
@@ -29,7 +29,7 @@ type TimeoutResponse struct {
 
 const codeTimeout = "gateway_timeout"
 
-// AcceptedResponse says that an execution goes on without its caller.
+// AcceptedResponse says that an execution continues without its caller.
 type AcceptedResponse struct {
 	TraceID string `json:"trace_id" doc:"Names the execution, for GET /v1/executions/{trace_id}."`
 	Status  string `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"running, unless the request repeats an earlier one whose execution has ended."`
@@ -43,7 +43,7 @@ type Event struct {
 	Status          string           `json:"status,omitzero" enum:"running,success,failed,timeout,cancelled" doc:"On status and result."`
 	Stream          string           `json:"stream,omitzero" enum:"stdout,stderr" doc:"On output."`
 	Data            string           `json:"data,omitzero" doc:"On output: a line with its newline, or a piece of one that is longer than 64 KiB. With partial also a piece that the program paused behind."`
-	Result          *ExecuteResponse `json:"result,omitzero" doc:"On result: what an inline response holds."`
+	Result          *ExecuteResponse `json:"result,omitzero" doc:"On result: the fields of an inline response."`
 	OutputTruncated *bool            `json:"output_truncated,omitzero" nullable:"false" doc:"On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete."`
 	Seq             int64            `json:"seq" doc:"Position in the stream."`
 }
@@ -75,7 +75,7 @@ func responseOf(e *execution.Execution, coded bool) *ExecuteResponse {
 func (r *ExecuteResponse) note(e *execution.Execution, out outputs) {
 	if out.unreadable {
 		r.StdoutTruncated, r.StderrTruncated = e.StdoutBytes > 0, e.StderrBytes > 0
-		r.Hint = "the stored output cannot be read at the moment: retry GET /v1/executions/" + e.TraceID
+		r.Hint = "the stored output cannot be read right now: retry GET /v1/executions/" + e.TraceID
 		return
 	}
 	stdout, stderr := gateway.Gone(e, execution.Stdout, out.stdout), gateway.Gone(e, execution.Stderr, out.stderr)

@@ -36,7 +36,7 @@ type stream struct {
 	err   error      // guarded by mu: the client has gone
 }
 
-// newStream returns a stream that goes on after the seq that its client has; 0 for none.
+// newStream returns a stream that continues after the seq that its client has; 0 for none.
 // The caller ends it.
 func newStream(w http.ResponseWriter, media, traceID string, after int64) *stream {
 	return &stream{

@@ -34,7 +34,7 @@ func (d *Door) createAgent(c *httpapi.Call, in *AgentFields) (out Agent, err err
 	case len(in.Model) == 0:
 		return out, httpapi.Invalid("model is required: the name of a model, or an object with its id")
 	case in.Version != nil:
-		return out, httpapi.Invalid("version must be left out: a new agent has version 1")
+		return out, httpapi.Invalid("version must be omitted: a new agent has version 1")
 	}
 	if err := in.change(a); err != nil {
 		return out, err

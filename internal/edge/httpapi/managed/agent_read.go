@@ -91,7 +91,7 @@ func (in *AgentFields) setModel(d *agent.Definition) error {
 	m := of.Model
 	switch {
 	case m.Speed != nil && *m.Speed != standardSpeed:
-		return httpapi.Invalid("model.speed must be %s, or left out", standardSpeed)
+		return httpapi.Invalid("model.speed must be %s, or omitted", standardSpeed)
 	case m.InferenceGeo != nil:
 		return httpapi.Invalid("model.inference_geo is not supported by this version: leave it out")
 	}
@@ -140,7 +140,7 @@ func (in *AgentFields) setMetadata(d *agent.Definition) error {
 	for key, value := range of.Metadata {
 		switch {
 		case key == toolPolicy:
-			return httpapi.Invalid("metadata.%s must be left out: permissions are said by tools", toolPolicy)
+			return httpapi.Invalid("metadata.%s must be omitted: permissions are said by tools", toolPolicy)
 		case value == nil:
 			delete(d.Metadata, key)
 			continue

@@ -9,7 +9,7 @@ import (
 )
 
 // AgentFields is the body that makes or changes an agent. In a change, null clears a field and
-// one that is left out stays; hence fields that keep null apart.
+// one that is omitted stays; hence fields that keep null apart.
 type AgentFields struct {
 	Name        *string        `json:"name,omitzero"`
 	Model       jsontext.Value `json:"model,omitzero"`

@@ -14,7 +14,7 @@ import (
 type ModelKey struct {
 	Model     string    `json:"model" doc:"The model's name; its id if the model was deleted."`
 	BaseURL   string    `json:"base_url" doc:"The provider's API that the key was given for; it is sent to no other."`
-	InUse     bool      `json:"in_use" doc:"false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more."`
+	InUse     bool      `json:"in_use" doc:"false if the model's base URL has changed, in which case Atoll rejects requests until you set or remove the key, or if the tenant may no longer use the model."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -41,7 +41,7 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[ModelKey]{}, "A page.")}, Serve: httpapi.Returns(h.listKeys),
 		},
 		{
-			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Description: "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted and never shown. If the model's `base_url` changes later, requests are refused with 409 until the key is given again or deleted.", Params: name,
+			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Description: "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted and never shown. If the model's `base_url` changes later, requests return 409 until the key is given again or deleted.", Params: name,
 			Body:    httpapi.JSON(NewModelKey{Key: new("sk-ours")}),
 			Answers: []httpapi.Answer{httpapi.OK(ModelKey{}, "Requests have it from now on."), unknown}, Serve: httpapi.Takes(h.putKey),
 		},

@@ -30,7 +30,7 @@ type ListModel struct {
 func (h *Handlers) Operations() []httpapi.Operation {
 	return append([]httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: "/v1/models", ID: "listModels", Tag: "models", Summary: "List the models that the tenant may name", Description: "In the form of OpenAI's list. Models that other tenants alone may use are left out.", Access: httpapi.AnyKey,
+			Method: http.MethodGet, Path: "/v1/models", ID: "listModels", Tag: "models", Summary: "List the models that the tenant may name", Description: "In the form of OpenAI's list. Models that other tenants alone may use are omitted.", Access: httpapi.AnyKey,
 			Answers: []httpapi.Answer{httpapi.OK(ModelList{}, "All of them, those made first first.")}, Serve: httpapi.Returns(h.list),
 		},
 		{

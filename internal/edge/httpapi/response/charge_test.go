@@ -94,7 +94,7 @@ func refusal(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 }
 
 // TestBudget: a tenant that has used up its budget in money begins no response, and one
-// that is under way ends at its next step.
+// that is in progress ends at its next step.
 func TestBudget(t *testing.T) {
 	s := open(t)
 	s.Principal(t, "poor", "pro", func(p *tenant.Principal) { p.Tenant.MonthlyCost = 0.03204 })

@@ -13,7 +13,7 @@ func TestContextManagement(t *testing.T) {
 		in   []ContextManagement
 		want *run.Compact
 	}{
-		"left out":         {},
+		"omitted":          {},
 		"when needed":      {[]ContextManagement{{Type: new("compaction")}}, &run.Compact{}},
 		"from a threshold": {[]ContextManagement{{Type: new("compaction"), CompactThreshold: new(int64(2000))}}, &run.Compact{At: 2000}},
 	} {

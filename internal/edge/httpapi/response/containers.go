@@ -18,8 +18,8 @@ func Foreign() *httpapi.Foreign {
 // ContainerOptions are what a new container has, here and at /v1/containers.
 type ContainerOptions struct {
 	FileIDs       []string         `json:"file_ids,omitzero" doc:"Refused: there are no files to copy by id. Upload them to the container."`
-	MemoryLimit   *string          `json:"memory_limit,omitzero" enum:"1g,4g,16g,64g" doc:"At most what sandboxes of the key's environment have, which is what it has if left out."`
-	NetworkPolicy *ContainerAccess `json:"network_policy,omitzero" doc:"What of the environment's network the container may reach."`
+	MemoryLimit   *string          `json:"memory_limit,omitzero" enum:"1g,4g,16g,64g" doc:"At most what sandboxes of the key's environment have, which is what it has if omitted."`
+	NetworkPolicy *ContainerAccess `json:"network_policy,omitzero" doc:"Part of the environment's network that the container may use."`
 	Skills        []jsontext.Value `json:"skills,omitzero" doc:"Refused: there are no skills."`
 }
 
@@ -54,7 +54,7 @@ func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory 
 	if o.MemoryLimit != nil {
 		memory = memoryLimits[*o.MemoryLimit]
 		if most := env.Limits.Memory; memory > most {
-			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; leave it out, or have the operator raise the environment's limit",
+			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; leave it out, or ask the operator to raise the environment's limit",
 				path, runtime.FormatBytes(most), *o.MemoryLimit)
 		}
 	}

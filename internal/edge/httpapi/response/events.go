@@ -18,17 +18,17 @@ type stream struct {
 	full  func() (*run.State, error)
 
 	seq       int64
-	searching int // calls of searches that are under way
+	searching int // calls of searches that are in progress
 	items     []open
 	emit      func(*ResponseEvent) error // which does not keep the event
 	last      ResponseEvent              // a delta, of which there are thousands a second
 }
 
-// open is an item of the output while it is under way.
+// open is an item of the output while it is in progress.
 type open struct {
 	id      string
 	kind    string // of its items
-	part    string // type of the part that is under way; "" for none
+	part    string // type of the part that is in progress; "" for none
 	index   int    // of that part
 	text    []byte // of it
 	cites   []model.Citation

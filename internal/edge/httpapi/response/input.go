@@ -203,7 +203,7 @@ func parseMessage(path string, text jsontext.Value) (*model.Item, error) {
 	return &model.Item{Message: &model.Message{Role: role, Parts: parts}}, err
 }
 
-// reasoning returns reasoning only with the state that the provider goes on from.
+// reasoning returns reasoning only with the state that the provider continues from.
 func (p *parser) reasoning(path string, text jsontext.Value) (*model.Item, error) {
 	var in ReasoningInput
 	if err := decode(path, text, &in); err != nil {

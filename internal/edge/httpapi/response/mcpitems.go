@@ -12,7 +12,7 @@ type ResponseToolOfOther struct {
 	Name        string         `json:"name" required:"true"`
 	Description *string        `json:"description" nullable:"true"`
 	InputSchema jsontext.Value `json:"input_schema" required:"true" doc:"JSON Schema of the arguments."`
-	Annotations jsontext.Value `json:"annotations,omitzero" doc:"What the server says of the tool, such as readOnlyHint. It may not be true."`
+	Annotations jsontext.Value `json:"annotations,omitzero" doc:"Annotations of the tool by the server, such as readOnlyHint. They may be wrong."`
 }
 
 func showRemoteCall(out *ResponseItem, u *run.ToolUse) error {
@@ -56,7 +56,7 @@ func unfinished(it *run.Item) *run.Item {
 	return &out
 }
 
-// useBegan sends the events of a tool whose call is under way.
+// useBegan sends the events of a tool whose call is in progress.
 func (s *stream) useBegan(it *run.Item, id string, at *int) error {
 	send := func(e ResponseEvent) error {
 		e.ItemID, e.OutputIndex = id, at

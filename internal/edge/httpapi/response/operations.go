@@ -81,7 +81,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 		},
 		{
 			Method: http.MethodDelete, Path: root + one, ID: "delete" + name, Summary: "Delete a response", Scope: tenant.ScopeExecute,
-			Description: "Deletes the response with all that it says. What continues it stays." + note,
+			Description: "Deletes the response and its content. Responses that continue it stay." + note,
 			Params:      []httpapi.Param{id},
 			Answers:     []httpapi.Answer{httpapi.OK(DeletedResponse{}, "It is deleted."), unknown, httpapi.Refusal(http.StatusConflict, "conflict: it has not ended.")},
 			Serve:       httpapi.Returns(h.delete),
@@ -92,7 +92,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 			Params: []httpapi.Param{
 				id,
 				{Name: "limit", Type: httpapi.Int, Min: 1, Max: 100, Default: 20, Doc: "Most items of a page."},
-				{Name: "order", Enum: []string{"asc", "desc"}, Doc: "desc if left out."},
+				{Name: "order", Enum: []string{"asc", "desc"}, Doc: "desc if omitted."},
 				{Name: "after", Doc: "The id of the last item that the client has."},
 				{Name: "include", Doc: "Nothing more can be asked for."},
 				{Name: "include[]", Hidden: true},
@@ -121,7 +121,7 @@ type ResponseRefusal struct {
 type ResponseRefusalDetail struct {
 	Message string  `json:"message" required:"true"`
 	Type    string  `json:"type" required:"true"`
-	Code    string  `json:"code" required:"true" doc:"What went wrong, as a word for programs."`
+	Code    string  `json:"code" required:"true" doc:"Error code for programs."`
 	Param   *string `json:"param" required:"true" nullable:"true" doc:"The field that is wrong; null where it is none."`
 }
 

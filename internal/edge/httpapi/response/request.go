@@ -10,9 +10,9 @@ type CreateResponse struct {
 	Model              *string             `json:"model,omitzero" doc:"The name of a model; GET /v1/models lists them."`
 	Models             []string            `json:"models,omitzero" doc:"Up to 5 names of models: the next one is asked when one fails. It takes precedence over model."`
 	Input              jsontext.Value      `json:"input,omitzero" doc:"A text, or a list of items."`
-	Instructions       *string             `json:"instructions,omitzero" doc:"What the model is told ahead of the conversation."`
+	Instructions       *string             `json:"instructions,omitzero" doc:"System prompt."`
 	PreviousResponseID *string             `json:"previous_response_id,omitzero" doc:"The id of a completed response that this one continues."`
-	Tools              []jsontext.Value    `json:"tools,omitzero" doc:"What the model may call: sandbox, code_interpreter, and functions of yours."`
+	Tools              []jsontext.Value    `json:"tools,omitzero" doc:"Tools that the model may call: sandbox, code_interpreter, and your functions."`
 	ToolChoice         jsontext.Value      `json:"tool_choice,omitzero" doc:"auto, none, required, or an object that names a function."`
 	ParallelToolCalls  *bool               `json:"parallel_tool_calls,omitzero" default:"true" doc:"Whether the model may make several calls at once."`
 	Background         *bool               `json:"background,omitzero" default:"false" doc:"Answer at once; the response is made in the background."`
@@ -20,18 +20,18 @@ type CreateResponse struct {
 	StreamOptions      *StreamOptions      `json:"stream_options,omitzero" doc:"Settings of a stream."`
 	Store              *bool               `json:"store,omitzero" default:"true" doc:"Keep the response, to be read or continued later."`
 	Metadata           map[string]string   `json:"metadata,omitzero" doc:"Up to 16 pairs: keys of up to 64, values of up to 512 characters."`
-	Include            []string            `json:"include,omitzero" doc:"Fields of output items to send that are left out otherwise."`
+	Include            []string            `json:"include,omitzero" doc:"Fields of output items to send that are omitted otherwise."`
 	Temperature        *float64            `json:"temperature,omitzero" doc:"How freely the model chooses words, 0 to 2."`
 	TopP               *float64            `json:"top_p,omitzero" doc:"From how much of the likely words the model chooses, 0 to 1."`
 	MaxOutputTokens    *int64              `json:"max_output_tokens,omitzero" doc:"Tokens that all answers together may have, reasoning included."`
 	MaxToolCalls       *int64              `json:"max_tool_calls,omitzero" doc:"Calls of tools that the response may make."`
-	MaxSteps           *int64              `json:"max_steps,omitzero" doc:"How many times a model may be asked; 100 if left out."`
+	MaxSteps           *int64              `json:"max_steps,omitzero" doc:"How many times a model may be asked; 100 if omitted."`
 	MaxCost            *float64            `json:"max_cost,omitzero" doc:"US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached."`
 	MaxTotalTokens     *int64              `json:"max_total_tokens,omitzero" doc:"Tokens of all requests to models and of their answers. No model is asked once that is reached."`
 	Reasoning          *ReasoningSettings  `json:"reasoning,omitzero" doc:"How the model thinks before it answers."`
 	Text               *TextSettings       `json:"text,omitzero" doc:"The form of the answer's text."`
 	ResponseFormat     *ResponseFormat     `json:"response_format,omitzero" doc:"In place of text.format."`
-	Truncation         *string             `json:"truncation,omitzero" enum:"auto,disabled" default:"disabled" doc:"What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses."`
+	Truncation         *string             `json:"truncation,omitzero" enum:"auto,disabled" default:"disabled" doc:"Handling of input beyond the model's context: auto drops the beginning, disabled returns an error."`
 	ContextManagement  []ContextManagement `json:"context_management,omitzero" doc:"How a long conversation is kept within what the model reads."`
 	PromptCacheKey     *string             `json:"prompt_cache_key,omitzero" doc:"Which requests share the provider's cache."`
 	SafetyIdentifier   *string             `json:"safety_identifier,omitzero" doc:"Shown in the response; the provider does not get it."`
@@ -43,7 +43,7 @@ type CreateResponse struct {
 // ContextManagement is a way to keep a conversation within what the model reads.
 type ContextManagement struct {
 	Type             *string `json:"type" required:"true" enum:"compaction" doc:"compaction: the model summarizes the beginning of the conversation."`
-	CompactThreshold *int64  `json:"compact_threshold,omitzero" minimum:"1000" doc:"Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads."`
+	CompactThreshold *int64  `json:"compact_threshold,omitzero" minimum:"1000" doc:"Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads."`
 }
 
 // StreamOptions say what a stream has beside its events.

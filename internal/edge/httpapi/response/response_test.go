@@ -134,7 +134,7 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
 	}
 	begun := time.Now()
-	rates := ratelimit.NewModels(func() time.Time { return begun }) // nothing comes back while a test goes on
+	rates := ratelimit.NewModels(func() time.Time { return begun }) // nothing comes back while a test continues
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
 		cfg := loop.Config{
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
@@ -497,6 +497,6 @@ func TestCitations(t *testing.T) {
 	if part := item(t, r, "message")["content"].([]any)[0].(map[string]any); len(told) != 2 || show(part["annotations"]) != show(told) || !strings.Contains(show(told[1]), `"url":"https://b.org/"`) {
 		t.Errorf("the response has %s", show(part))
 	}
-	// A client that sends the message back goes on.
+	// A client that sends the message back continues.
 	ask(t, s, 200, "POST", "/v1/responses", show(map[string]any{"model": "all", "input": append(r["output"].([]any), map[string]any{"role": "user", "content": "more"})}))
 }

@@ -593,7 +593,7 @@ func TestApproval(t *testing.T) {
 			t.Errorf("%s, want %s", m, words)
 		}
 	}
-	both := []any{answer(requests[0], true), answer(requests[1], false), map[string]any{"role": "user", "content": "go on"}}
+	both := []any{answer(requests[0], true), answer(requests[1], false), map[string]any{"role": "user", "content": "continue"}}
 	both[1].(map[string]any)["reason"] = "too far"
 	if m := a.ask(t, 400, map[string]any{"previous_response_id": r["id"], "input": both})["message"].(string); !strings.Contains(m, "no server among tools") {
 		t.Error(m)
@@ -619,7 +619,7 @@ func TestApproval(t *testing.T) {
 		t.Errorf("the model sees %s", got)
 	}
 	items := ask(t, a.Server, 200, "GET", fmt.Sprintf("/v1/responses/%s/input_items?order=asc", next["id"]), "")
-	if got := show(items["data"]); !strings.Contains(got, `"approval_request_id":"`+requests[1]+`","approve":false`) || !strings.Contains(got, "go on") || strings.Contains(got, "function_call_output") {
+	if got := show(items["data"]); !strings.Contains(got, `"approval_request_id":"`+requests[1]+`","approve":false`) || !strings.Contains(got, "continue") || strings.Contains(got, "function_call_output") {
 		t.Errorf("input items %s", got)
 	}
 	// A client that carries all itself, from the question to what follows the call.
@@ -636,7 +636,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestMCPTakenOver: a call that was under way in a process that is gone is made again if it
+// TestMCPTakenOver: a call that was in progress in a process that is gone is made again if it
 // only reads, and is told to be unknown otherwise.
 func TestMCPTakenOver(t *testing.T) {
 	a, s := openTools(t, web.Config{}), serveMCP(t, "read", "write")

@@ -202,8 +202,8 @@ type ResponsePage struct {
 // ResponseAction is what an item web_search_call did, or will do.
 type ResponseAction struct {
 	Type    string                 `json:"type" required:"true" enum:"search"`
-	Query   string                 `json:"query" required:"true" doc:"What was searched for."`
-	Queries []string               `json:"queries" required:"true" doc:"What was searched for."`
+	Query   string                 `json:"query" required:"true" doc:"Search query."`
+	Queries []string               `json:"queries" required:"true" doc:"Search query."`
 	Sources []ResponseActionSource `json:"sources,omitzero" doc:"Pages that were found."`
 }
 
@@ -213,7 +213,7 @@ type ResponseActionSource struct {
 	URL  string `json:"url" required:"true"`
 }
 
-// found reads what a search found, nothing while it goes on.
+// found reads what a search found, nothing while it continues.
 func found(u *run.ToolUse) (a webtool.Arguments, f webtool.Found, err error) {
 	if err = json.Unmarshal(u.Input, &a); err == nil && u.Output != nil {
 		err = json.Unmarshal(u.Output, &f)

@@ -19,7 +19,7 @@ type Response struct {
 	Background         bool                `json:"background" required:"true" doc:"Whether it was started in the background."`
 	Error              *ResponseError      `json:"error" doc:"Why it failed; null if it did not."`
 	IncompleteDetails  *ResponseIncomplete `json:"incomplete_details" doc:"Why the response is incomplete; null if it is not."`
-	Instructions       *string             `json:"instructions" required:"true" nullable:"true" doc:"What the model was told before the input; null if nothing."`
+	Instructions       *string             `json:"instructions" required:"true" nullable:"true" doc:"System prompt; null if none."`
 	MaxOutputTokens    *int64              `json:"max_output_tokens" required:"true" nullable:"true" doc:"Tokens that all answers together may have, reasoning included."`
 	MaxToolCalls       *int64              `json:"max_tool_calls" required:"true" nullable:"true" doc:"Calls of tools that the response may make."`
 	Model              string              `json:"model" required:"true"`
@@ -39,7 +39,7 @@ type Response struct {
 	TopLogProbs        int                 `json:"top_logprobs" required:"true" doc:"Always 0: they are not supported."`
 	PresencePenalty    float64             `json:"presence_penalty" required:"true" doc:"Always 0: it is not supported."`
 	FrequencyPenalty   float64             `json:"frequency_penalty" required:"true" doc:"Always 0: it is not supported."`
-	Truncation         string              `json:"truncation" required:"true" enum:"auto,disabled" doc:"What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses."`
+	Truncation         string              `json:"truncation" required:"true" enum:"auto,disabled" doc:"Handling of input beyond the model's context: auto drops the beginning, disabled returns an error."`
 	Usage              *ResponseUsage      `json:"usage" doc:"Tokens that it used, and their price."`
 	Metadata           map[string]string   `json:"metadata" required:"true"`
 }
@@ -53,7 +53,7 @@ type CancelledResponse struct {
 
 // ResponseError is why a response failed.
 type ResponseError struct {
-	Code    string `json:"code" required:"true" doc:"What went wrong, as a word for programs."`
+	Code    string `json:"code" required:"true" doc:"Error code for programs."`
 	Message string `json:"message" required:"true"`
 	Type    string `json:"type" required:"true"`
 }
@@ -125,28 +125,28 @@ type ResponseItem struct {
 	ID     string `json:"id,omitzero"`
 	Status string `json:"status,omitzero"`
 
-	Role    string           `json:"role,omitzero" doc:"Who says it."`
-	Content *ResponseContent `json:"content,omitzero" doc:"What is said: a text, or parts."`
+	Role    string           `json:"role,omitzero" doc:"Role of the speaker."`
+	Content *ResponseContent `json:"content,omitzero" doc:"Content: a text, or parts."`
 
-	Summary          *[]ResponsePart `json:"summary,omitzero" doc:"What the model shows of its thinking."`
+	Summary          *[]ResponsePart `json:"summary,omitzero" doc:"The part of its reasoning that the model shows."`
 	EncryptedContent *string         `json:"encrypted_content,omitzero" doc:"The reasoning in the provider's encrypted form, which it takes back."`
 
 	CallID    string         `json:"call_id,omitzero" doc:"The id by which a call and its output belong together."`
 	Name      string         `json:"name,omitzero"`
 	Arguments *string        `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
 	Input     *string        `json:"input,omitzero" doc:"Of custom_tool_call: the text that the model gives the tool."`
-	Output    jsontext.Value `json:"output,omitzero" doc:"What came of it."`
+	Output    jsontext.Value `json:"output,omitzero" doc:"Outcome."`
 
 	ContainerID *string        `json:"container_id,omitzero" doc:"The container that it is in."`
 	Language    string         `json:"language,omitzero"`
 	Code        *string        `json:"code,omitzero" doc:"The code that is run."`
 	Results     jsontext.Value `json:"results,omitzero" doc:"Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page."`
 
-	Outputs jsontext.Value `json:"outputs,omitzero" doc:"Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it."`
+	Outputs jsontext.Value `json:"outputs,omitzero" doc:"Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it."`
 
-	Queries  []string        `json:"queries,omitzero" doc:"What was searched for."`
+	Queries  []string        `json:"queries,omitzero" doc:"Search query."`
 	Contents *[]ResponsePage `json:"contents,omitzero" doc:"Pages that were read."`
-	Action   *ResponseAction `json:"action,omitzero" doc:"What a web search did."`
+	Action   *ResponseAction `json:"action,omitzero" doc:"Action of a web search."`
 
 	ServerLabel       string                 `json:"server_label,omitzero" doc:"The MCP server, by its label in the request."`
 	Tools             *[]ResponseToolOfOther `json:"tools,omitzero" doc:"Tools that the MCP server has."`
@@ -199,12 +199,12 @@ func (ResponseContent) Schema(huma.Registry) *huma.Schema {
 type ResponsePart struct {
 	Type        string                `json:"type" required:"true"`
 	Text        *string               `json:"text,omitzero"`
-	Refusal     *string               `json:"refusal,omitzero" doc:"What the model said when it refused."`
+	Refusal     *string               `json:"refusal,omitzero" doc:"The model's refusal."`
 	ImageURL    *string               `json:"image_url,omitzero" doc:"Of an image: its URL, or its bytes as a data URL."`
 	Detail      string                `json:"detail,omitzero" doc:"Of an image: how closely the model looks at it."`
 	FileName    string                `json:"filename,omitzero"`
 	FileURL     string                `json:"file_url,omitzero" doc:"Of a file: where the provider reads it."`
-	Annotations *[]ResponseAnnotation `json:"annotations,omitzero" doc:"What the text refers to, such as pages."`
+	Annotations *[]ResponseAnnotation `json:"annotations,omitzero" doc:"References of the text, such as pages."`
 	LogProbs    *[]jsontext.Value     `json:"logprobs,omitzero" doc:"Always empty: they are not supported."`
 }
 
@@ -248,14 +248,14 @@ type ResponseEvent struct {
 	Part         *ResponsePart     `json:"part,omitzero" doc:"The part that was added or is done."`
 	Delta        *string           `json:"delta,omitzero" doc:"The next piece of a text."`
 	Text         *string           `json:"text,omitzero"`
-	Refusal      *string           `json:"refusal,omitzero" doc:"What the model said when it refused."`
+	Refusal      *string           `json:"refusal,omitzero" doc:"The model's refusal."`
 	Arguments    *string           `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
 	Input        *string           `json:"input,omitzero" doc:"The text that the model gives a custom tool."`
 	Code         *string           `json:"code,omitzero" doc:"The code that the model has written, or what went wrong."`
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero" doc:"Always empty: they are not supported."`
 	Error        *ResponseError    `json:"error,omitzero" doc:"Why it failed; null if it did not."`
 
-	Queries  []string        `json:"queries,omitzero" doc:"What was searched for."`
+	Queries  []string        `json:"queries,omitzero" doc:"Search query."`
 	URLs     []string        `json:"urls,omitzero" doc:"Pages that are read."`
 	Results  jsontext.Value  `json:"results,omitzero" doc:"What the tool found or returned."`
 	Contents *[]ResponsePage `json:"contents,omitzero" doc:"Pages that were read."`

@@ -29,10 +29,10 @@ func (h *Handlers) contexts() []httpapi.Operation {
 			Body:    httpapi.JSON(NewContext{Language: new(language.ContextName(language.Default)), Dir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
 		},
-		{Method: get, Path: one, ID: "getContext", Summary: "Get a code context", Description: "Its language, folder, and whether it runs something at the moment. A context that has `ended` has to be restarted.", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.getContext)},
+		{Method: get, Path: one, ID: "getContext", Summary: "Get a code context", Description: "Its language, folder, and whether it runs something right now. A context that has `ended` has to be restarted.", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.getContext)},
 		{Method: del, Path: one, ID: "deleteContext", Summary: "End a code context", Description: "Its interpreter is ended, with all that it defined.", Audit: "context_delete", Params: onOne(id), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteContext)},
 		{
-			Method: post, Path: one + "/run", ID: "runContext", Summary: "Run code in a context", Description: "It waits until the code has ended, at most `timeout_ms`. Code that fails is no error of the call: `status` and `error` say what happened. A context runs one piece at a time; another one is refused with 409. With `Accept: application/x-ndjson` or `text/event-stream` output and values come as they are made.", Audit: "context", Params: onOne(id),
+			Method: post, Path: one + "/run", ID: "runContext", Summary: "Run code in a context", Description: "It waits until the code has ended, at most `timeout_ms`. Code that fails is no error of the call: `status` and `error` say what happened. A context runs one piece at a time; another one returns 409. With `Accept: application/x-ndjson` or `text/event-stream` output and values come as they are made.", Audit: "context", Params: onOne(id),
 			Body: httpapi.JSON(RunCode{Code: new("x = 41\nx + 1"), TimeoutMS: new(wire.Millis(10_000))}),
 			Answers: []httpapi.Answer{{
 				Status: http.StatusOK, Body: CodeResult{}, Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: CodeEvent{}}, {Type: httpapi.EventStream, Body: CodeEvent{}}},
@@ -40,7 +40,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 			}},
 			Serve: httpapi.WritesFrom(h.runContext),
 		},
-		{Method: post, Path: one + "/interrupt", ID: "interruptContext", Summary: "Interrupt what a context runs", Description: "As Ctrl-C does: Python code gets `KeyboardInterrupt`. What was defined stays. It does not wait for the end of the code. It is no error if nothing runs; so one that comes before the interpreter has begun the code is lost.", Audit: "context_interrupt", Params: onOne(id), Answers: []httpapi.Answer{httpapi.NoContent("It is done.")}, Serve: httpapi.Does(h.interruptContext)},
+		{Method: post, Path: one + "/interrupt", ID: "interruptContext", Summary: "Interrupt what a context runs", Description: "As Ctrl-C does: Python code gets `KeyboardInterrupt`. Definitions stay. The call does not wait until the code ends. If no code runs, the call has no effect; so an interrupt that arrives before the code starts is lost.", Audit: "context_interrupt", Params: onOne(id), Answers: []httpapi.Answer{httpapi.NoContent("It is done.")}, Serve: httpapi.Does(h.interruptContext)},
 		{Method: post, Path: one + "/restart", ID: "restartContext", Summary: "Start a context again, with nothing defined", Description: "The interpreter is ended and started again under the same id.", Audit: "context_restart", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.restartContext)},
 	}
 	for i := range ops {

@@ -21,12 +21,12 @@ type CodeContext struct {
 	ID        codecontext.ID       `json:"context_id" doc:"Its id, by which runs name it."`
 	Language  language.ContextName `json:"language"`
 	Dir       string               `json:"working_dir" doc:"The folder that it works in."`
-	Status    string               `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
+	Status    string               `json:"status" enum:"idle,running,ended" doc:"An ended context must be restarted."`
 	ExitCode  *int                 `json:"exit_code" doc:"Of an interpreter that has ended."`
 	CreatedAt time.Time            `json:"created_at"`
 }
 
-// CodeContexts are those of a sandbox.
+// CodeContexts lists the contexts of a sandbox.
 type CodeContexts struct {
 	Data []CodeContext `json:"data"`
 }
@@ -40,14 +40,14 @@ type RunCode struct {
 // CodeValue is a value in the forms there are of it.
 type CodeValue struct {
 	Data     map[string]jsontext.Value `json:"data" doc:"By media type: text as it is, binary forms in base64, JSON as JSON."`
-	Metadata jsontext.Value            `json:"metadata" doc:"An object: what was left away or cut, and what the program says of the forms."`
+	Metadata jsontext.Value            `json:"metadata" doc:"An object: dropped or shortened forms, and the program's metadata of the forms."`
 	Result   bool                      `json:"result" doc:"It is the value of the last expression; the others were displayed."`
 }
 
 // CodeError is an error that code ended with.
 type CodeError struct {
 	Name      string   `json:"name" doc:"The kind of the error, such as ValueError."`
-	Value     string   `json:"value" doc:"What the error says."`
+	Value     string   `json:"value" doc:"Error message."`
 	Traceback []string `json:"traceback" doc:"The lines of the traceback, from the outermost call on."`
 }
 
@@ -56,7 +56,7 @@ type CodeResult struct {
 	Status          string      `json:"status" enum:"ok,error,interrupted,timeout,ended" doc:"ended: the interpreter did, so that the context has to be restarted."`
 	Stdout          string      `json:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
 	Stderr          string      `json:"stderr" doc:"Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."`
-	Values          []CodeValue `json:"values" doc:"What was displayed, in order, and the value of the last expression."`
+	Values          []CodeValue `json:"values" doc:"Displayed values, in order, and the value of the last expression."`
 	Error           *CodeError  `json:"error" doc:"Why it failed; null if it did not."`
 	ExitCode        *int        `json:"exit_code" doc:"Of Bash, or of an interpreter that ended."`
 	StdoutTruncated bool        `json:"stdout_truncated" doc:"Whether standard output had more than is kept."`
@@ -72,8 +72,8 @@ type CodeEvent struct {
 	Type   string      `json:"type" enum:"output,value,result,keepalive"`
 	Stream string      `json:"stream,omitzero" enum:"stdout,stderr" doc:"Of output: the stream that it was written to."`
 	Data   string      `json:"data,omitzero" doc:"Of output: the text."`
-	Value  *CodeValue  `json:"value,omitzero" doc:"Of value: what was displayed, or the value of the last expression."`
-	Result *CodeResult `json:"result,omitzero" doc:"Of result: what came of the code."`
+	Value  *CodeValue  `json:"value,omitzero" doc:"Of value: a displayed value, or the value of the last expression."`
+	Result *CodeResult `json:"result,omitzero" doc:"Of result: the outcome of the code."`
 	Code   string      `json:"error,omitzero" doc:"With message, instead of result: why the run is not known to have ended."`
 	Text   string      `json:"message,omitzero" doc:"With error: a sentence for people."`
 }

@@ -29,7 +29,7 @@ func (h *Handlers) files() []httpapi.Operation {
 	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "What is at the path; of a symlink, the link itself.")}
 	return []httpapi.Operation{
 		{
-			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Description: "The bytes are streamed, with the permissions of the sandbox's user. `Range` has a part. A folder is refused with 400: list it, or get it as an archive.", Audit: "file_read", Params: onOne(at),
+			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Description: "The bytes are streamed, with the permissions of the sandbox's user. `Range` has a part. A folder returns 400: list it, or get it as an archive.", Audit: "file_read", Params: onOne(at),
 			Answers: []httpapi.Answer{
 				httpapi.Download(httpapi.OctetStream, "Its bytes."), httpapi.Part("With Range: a part of them."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
@@ -66,11 +66,11 @@ func (h *Handlers) files() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.Stream(SandboxChange{}, "One line a change.")}, Serve: httpapi.Writes(h.watchFiles),
 		},
 		{
-			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Description: "A folder that is there already is no error.", Audit: "file_mkdir", Params: onOne(at),
+			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Description: "An existing folder is no error.", Audit: "file_mkdir", Params: onOne(at),
 			Answers: described, Serve: httpapi.Returns(h.makeFolder),
 		},
 		{
-			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` says so; otherwise it is refused with 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
+			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` says so; otherwise it returns 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
 			Params: onOne(
 				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
 				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},

@@ -99,7 +99,7 @@ func (h *Handlers) records() []httpapi.Operation {
 	one := []httpapi.Answer{httpapi.OK(Sandbox{}, "The sandbox.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "A sandbox of that name that is there already is answered with 200 instead of 201, if what is asked for fits it; otherwise with 409. Beyond a bound of the plan the answer is 429 with its `dimension`, beyond the machine's 503; nothing is made then.", Audit: "sandbox_create",
+			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "If the sandbox exists and matches the request, the answer is 200 instead of 201; if it does not match, 409. Beyond a limit of the plan the answer is 429 with its `dimension`, and beyond the machine's capacity 503; neither creates a sandbox.", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
 				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
@@ -125,14 +125,14 @@ func (h *Handlers) records() []httpapi.Operation {
 			Answers: one, Serve: httpapi.Takes(h.setTimeout),
 		},
 		{
-			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Description: "It can only narrow what the environment allows, and holds for new connections at once; those that it forbids are cut. A sandbox that was made without a network gets none.", Audit: "sandbox_network", Params: onOne(),
+			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Description: "The policy can only narrow the environment's. It applies to new connections immediately, and Atoll closes connections that it forbids. A sandbox created without a network cannot get one.", Audit: "sandbox_network", Params: onOne(),
 			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}),
 			Answers: one, Serve: httpapi.Takes(h.setNetwork),
 		},
-		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Description: "It is frozen without waiting for `sleep_after`. The next use wakes it with its processes. One that sleeps already is answered as it is.", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
+		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Description: "Freezes the sandbox without waiting for `sleep_after`. The next use wakes it with its processes. If it already sleeps, the call has no effect.", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
 		{Method: post, Path: sandboxPath + "/restart", ID: "restartSandbox", Summary: "Restart a sandbox with its environment's current settings", Description: "Atoll ends the sandbox's processes and starts it under the same name and id, with its environment's current image, limits, permissions and network. The sandbox keeps a requested size, `/home/user`, `/tmp`, `/var/tmp` and its storage. It loses files elsewhere and its own network policy. A sleeping sandbox wakes.", Audit: "sandbox_restart", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.restart)},
 		{
-			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Description: "The sandbox stands still while its memory is written and its files are copied; then all go on. Either all copies are made or none. Copies draw other random numbers and have another host name. Beyond a bound of the plan the answer is 429.", Audit: "sandbox_fork",
+			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Description: "The sandbox stands still while its memory is written and its files are copied; then all continue. Either all copies are made or none. Copies draw other random numbers and have another host name. Beyond a bound of the plan the answer is 429.", Audit: "sandbox_fork",
 			Params:  onOne(httpapi.Param{Name: "count", Type: httpapi.Int, Min: 1, Max: sandbox.MaxForks, Default: 1, Doc: "How many copies; 1 if not given."}),
 			Answers: []httpapi.Answer{httpapi.Created(SandboxList{}, "The copies, whose names begin with its name.")}, Serve: httpapi.Returns(h.fork),
 		},

@@ -17,7 +17,7 @@ type Preview struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// PreviewList are those of a sandbox.
+// PreviewList lists the previews of a sandbox.
 type PreviewList struct {
 	Data []Preview `json:"data"`
 }
@@ -38,7 +38,7 @@ func (h *Handlers) previews() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(PreviewList{}, "By port.")}, Serve: httpapi.Returns(h.listPreviews),
 		},
 		{
-			Method: http.MethodPut, Path: one, ID: "openPreview", Summary: "Open a port to browsers", Description: "The answer has a URL that reaches the port without a key: who has it, has access. Asked again, it is the same URL. A sandbox has at most 64.", Audit: "preview_open", Params: onOne(port),
+			Method: http.MethodPut, Path: one, ID: "openPreview", Summary: "Open a port to browsers", Description: "The answer has a URL that reaches the port without a key: anyone with the URL has access. Repeated calls return the same URL. A sandbox has at most 64.", Audit: "preview_open", Params: onOne(port),
 			Answers: []httpapi.Answer{httpapi.OK(Preview{}, "It is open, from now or from before.")}, Serve: httpapi.Returns(h.openPreview),
 		},
 		{

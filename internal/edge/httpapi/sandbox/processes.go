@@ -45,7 +45,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 	process := []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It goes on when the client leaves and, where the server's `on_exit` is `detach`, through its restarts. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started is refused with 400.", Audit: "process", Params: onOne(),
+			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It continues when the client leaves and, where the server's `on_exit` is `detach`, through its restarts. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started returns 400.", Audit: "process", Params: onOne(),
 			Body:    httpapi.JSON(NewProcess{Command: new("python3 -m http.server 8000"), WorkingDir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
 		},
@@ -63,14 +63,14 @@ func (h *Handlers) processes() []httpapi.Operation {
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.killAllProcesses),
 		},
 		{
-			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and goes on until the process ends. A line has the `cursor` to go on behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
+			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and continues until the process ends. A line has the `cursor` to continue behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
 			Params: onOne(id, after("The cursor of an earlier event; everything that is kept if not given."),
 				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: what there is now. Otherwise until it ends."},
 				httpapi.Param{Name: "encoding", Enum: []string{"utf-8", "base64"}, Doc: "Of data."}),
 			Answers: []httpapi.Answer{httpapi.Stream(ProcessEvent{}, "One line for each piece of output; exit comes last.")}, Serve: httpapi.Writes(h.followProcess),
 		},
 		{
-			Method: get, Path: one + "/wait", ID: "waitProcess", Summary: "Wait for the end of a process", Description: "It answers when the process ends or `timeout_ms` is over, whichever comes first; `state` says which. The process goes on.",
+			Method: get, Path: one + "/wait", ID: "waitProcess", Summary: "Wait for the end of a process", Description: "It answers when the process ends or `timeout_ms` is over, whichever comes first; `state` says which. The process continues.",
 			Params:  onOne(id, httpapi.Param{Name: "timeout_ms", Type: httpapi.Int, Max: longestWait.Milliseconds(), Default: 30_000, Doc: "How long; 30000 if not given."}),
 			Answers: []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process, which may still run.")}, Serve: httpapi.Returns(h.waitProcess),
 		},
@@ -85,7 +85,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 			Body: httpapi.JSON(ProcessSignal{Signal: new("TERM")}), Answers: process, Serve: httpapi.Takes(h.signalProcess),
 		},
 		{
-			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Description: "A shell with a terminal, or the one of an earlier connection (`process`), which goes on where `after` says. Browsers, which can send no header, give a `ticket` in place of the key. The connection counts as a use.", Audit: "terminal", Access: httpapi.Delegated,
+			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Description: "A shell with a terminal, or the one of an earlier connection (`process`), which continues where `after` says. Browsers, which can send no header, give a `ticket` in place of the key. The connection counts as a use.", Audit: "terminal", Access: httpapi.Delegated,
 			Params: onOne(
 				httpapi.Param{Name: ticketParam, Doc: "A ticket, instead of the Authorization header: for browsers."},
 				httpapi.Param{Name: "process", Doc: "A terminal that there is, by its process_id; a new one if not given."},

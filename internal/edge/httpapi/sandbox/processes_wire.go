@@ -23,7 +23,7 @@ type SandboxProcess struct {
 	State       string     `json:"state" enum:"running,exited" doc:"Whether it runs."`
 	ExitCode    *int       `json:"exit_code" doc:"128+n when signal n ended it; null while it runs."`
 	Signal      string     `json:"signal,omitzero" doc:"That ended it, such as SIGKILL."`
-	TimedOut    bool       `json:"timed_out,omitzero" doc:"Whether it was ended because its time was over."`
+	TimedOut    bool       `json:"timed_out,omitzero" doc:"Whether it timed out."`
 	Blocked     string     `json:"blocked,omitzero" doc:"The permission that ended it."`
 	Reason      string     `json:"reason,omitzero" doc:"Why it was ended, where that was for a bound of the sandbox; a server that has started since does not know."`
 	Stdin       bool       `json:"stdin" doc:"Whether it can be written to."`
@@ -43,14 +43,14 @@ type SandboxProcesses struct {
 
 // NewProcess is the body that starts a process.
 type NewProcess struct {
-	Command    *string              `json:"command,omitzero" doc:"For bash, or sh where there is none. Instead of argv."`
+	Command    *string              `json:"command,omitzero" doc:"Command for bash, or for sh if the image has no bash. Use either command or argv."`
 	Argv       []wire.Text          `json:"argv,omitzero" nullable:"true" doc:"A program and its arguments. Instead of command."`
-	WorkingDir *string              `json:"working_dir,omitzero" default:"/home/user" doc:"The folder to start it in; the home if left out."`
+	WorkingDir *string              `json:"working_dir,omitzero" default:"/home/user" doc:"The folder to start it in; the home if omitted."`
 	EnvVars    map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore."`
 	Stdin      *bool                `json:"stdin,omitzero" default:"false" doc:"Whether it can be written to."`
 	Terminal   *TerminalSize        `json:"terminal,omitzero" doc:"Gives it a terminal."`
 	Wait       *bool                `json:"wait_for_reader,omitzero" default:"false" doc:"Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest."`
-	TimeoutMS  *wire.Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Ends it and all it started; if left out nothing does."`
+	TimeoutMS  *wire.Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Ends it and all it started; if omitted nothing does."`
 }
 
 // TerminalSize is the size of a terminal.
@@ -82,7 +82,7 @@ type ProcessEvent struct {
 	Blocked  string `json:"blocked,omitzero" doc:"On exit: the permission that ended it."`
 	Reason   string `json:"reason,omitzero" doc:"On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox."`
 	Hint     string `json:"hint,omitzero" doc:"On exit: how to fix a failure that the network policy may have caused."`
-	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event. Of several events with one cursor those come again."`
+	Cursor   int64  `json:"cursor" doc:"Give it as after to continue behind this event. Of several events with one cursor those come again."`
 }
 
 func processOf(ctx context.Context, h sandbox.Handle, p process.Info) SandboxProcess {

@@ -109,7 +109,7 @@ func (in *NewSandbox) size() (size sandbox.Size, err error) {
 	return size, nil
 }
 
-// millis reads a time in milliseconds that is at least least; 0 if it is left out.
+// millis reads a time in milliseconds that is at least least; 0 if it is omitted.
 func millis(name string, ms *wire.Millis, least wire.Millis) (time.Duration, error) {
 	const limit = wire.Millis(365 * 24 * time.Hour / time.Millisecond)
 	switch {

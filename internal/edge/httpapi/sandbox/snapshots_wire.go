@@ -18,7 +18,7 @@ type Snapshot struct {
 	Detail    string             `json:"detail,omitzero" doc:"Why it has no memory."`
 	Limits    environment.Limits `json:"limits"`
 	SizeBytes int64              `json:"size_bytes" doc:"Of all that is kept, before it is compressed."`
-	DiskBytes int64              `json:"disk_bytes" doc:"What its files take on disk."`
+	DiskBytes int64              `json:"disk_bytes" doc:"Size of its files on disk."`
 	CreatedAt time.Time          `json:"created_at"`
 	ExpiresAt *time.Time         `json:"expires_at" doc:"When it is deleted; null for never."`
 }

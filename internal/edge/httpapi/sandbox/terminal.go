@@ -27,7 +27,7 @@ type TerminalMessage struct {
 	Rows      uint16 `json:"rows,omitzero" doc:"On resize."`
 	Columns   uint16 `json:"columns,omitzero" doc:"On resize."`
 	ProcessID string `json:"process_id,omitzero" doc:"On started: give it as process to come back to the terminal."`
-	Cursor    int64  `json:"cursor,omitzero" doc:"On cursor: the client has everything up to here. Give it as after to go on behind it."`
+	Cursor    int64  `json:"cursor,omitzero" doc:"On cursor: the client has everything up to here. Give it as after to continue behind it."`
 	ExitCode  *int   `json:"exit_code,omitzero" doc:"On exit."`
 	Reason    string `json:"reason,omitzero" doc:"On exit: why it was ended, where that was for a bound of the sandbox."`
 }

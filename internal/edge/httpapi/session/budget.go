@@ -12,7 +12,7 @@ type SessionBudget struct {
 	CostUSD *float64 `json:"cost_usd,omitzero" maximum:"1000000" doc:"US dollars, at least 0.000001: of models, tools and the sandbox."`
 }
 
-// domain reads a budget; limits that are left out are 0.
+// domain reads a budget; limits that are omitted are 0.
 func (in *SessionBudget) domain() (b session.Budget, err error) {
 	if in == nil {
 		return b, nil

@@ -23,7 +23,7 @@ var kinds = []run.ToldKind{
 // eventParams are the parameters of a list of events.
 func eventParams() []httpapi.Param {
 	return append(httpapi.PageParams(100, 100),
-		httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}, Doc: "asc, the oldest first, if left out."},
+		httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}, Doc: "asc, the oldest first, if omitted."},
 		httpapi.Param{Name: "types", Doc: "Only events of these types, separated by commas.", Max: 256})
 }
 
@@ -50,7 +50,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 		},
 		{
 			Method: http.MethodGet, Path: one + "/events/stream", ID: "streamSessionEvents" + suffix, Summary: "Follow a session's events", Scope: tenant.ScopeRead, Watched: true,
-			Description: "Sends the events there are and those to come, until the session is archived or deleted. Each has its id, after which `Last-Event-ID` goes on.",
+			Description: "Sends the events there are and those to come, until the session is archived or deleted. Each has its id, after which `Last-Event-ID` continues.",
 			Params:      append(streamParams(), id...),
 			Answers:     []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.stream),
 		},
@@ -61,7 +61,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 			Body:        httpapi.JSON(NewSessionEvent{Type: new("message"), Role: new("user"), Content: new("I want to return order #12345")}),
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The turn has ended.", Body: SessionTurn{}, Media: stream},
-				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it goes on. With queue: it waits for the turns before it.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
+				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it continues. With queue: it waits for the turns before it.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
 				unknown, busy, limited,
 			},
 			Serve: httpapi.WritesFrom(h.send),

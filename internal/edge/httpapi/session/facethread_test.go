@@ -81,7 +81,7 @@ func TestThreadsOfOtherForm(t *testing.T) {
 	if !strings.HasPrefix(kindsOf(page.Data), "message status_running model_request_start tool_use model_request_end thread_created") {
 		t.Error(kindsOf(page.Data))
 	}
-	// Streams go on after any event of theirs.
+	// Streams continue after any event of theirs.
 	k.other(200, "GET", "/threads/"+boss.ID+"/events", "", &page)
 	for _, path := range []string{"/stream", "/events/stream"} {
 		w := httpapitest.Ask(k.Server, "GET", "/anthropic"+k.path+"/threads/"+boss.ID+path, "", "Last-Event-ID", task.ID)

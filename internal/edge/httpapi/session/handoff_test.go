@@ -174,7 +174,7 @@ func TestOrchestrator(t *testing.T) {
 	if len(page.Data) != 1 || page.NextPage == nil || *page.Data[0].Content != "A: did run_code" {
 		t.Errorf("%+v", page)
 	}
-	// The next turn goes on.
+	// The next turn continues.
 	if turn := k.say("thanks"); turn.Content != "Lead: thanks" {
 		t.Errorf("%+v", turn)
 	}

@@ -12,7 +12,7 @@ import (
 // NewMount is something that the sandboxes of a session have from the beginning.
 type NewMount struct {
 	Type     *string `json:"type" required:"true" enum:"file,git_repository,volume"`
-	Path     *string `json:"path,omitzero" empty:"false" doc:"Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool."`
+	Path     *string `json:"path,omitzero" empty:"false" doc:"Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be omitted, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if omitted, or /home/user/uploads/{file_id} for one with that tool."`
 	FileID   *string `json:"file_id,omitzero" doc:"Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together."`
 	Content  *string `json:"content,omitzero" nul:"true" doc:"Of file: up to 128 KiB, of all files together."`
 	Encoding *string `json:"encoding,omitzero" enum:"utf-8,base64" default:"utf-8" doc:"Of file: how content is given."`

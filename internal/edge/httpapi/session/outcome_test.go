@@ -202,7 +202,7 @@ func (k *talk) made(body string) string {
 	return made.ID
 }
 
-// TestOutcomeWaits: a turn that waits for the client goes on with its outcome, where it was.
+// TestOutcomeWaits: a turn that waits for the client continues with its outcome, where it was.
 func TestOutcomeWaits(t *testing.T) {
 	var asked []model.Request
 	k := openWith(t, "{}", script(&asked, step{"", "a"}, verdict("needs_revision", "No."), step{"theirs", "{}"}, step{"", "b"}, verdict("satisfied", "Yes."),

@@ -27,14 +27,14 @@ type Handlers struct {
 // Operations are those of /v1/sessions. The original contract has them below /default, too.
 func (h *Handlers) Operations() []httpapi.Operation {
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the session or agent does not exist, or belongs to another tenant.")
-	busy := httpapi.Refusal(http.StatusConflict, "conflict: a turn is under way, or the session or agent is archived.")
+	busy := httpapi.Refusal(http.StatusConflict, "conflict: a turn is in progress, or the session or agent is archived.")
 	id := []httpapi.Param{{Name: "session_id", In: httpapi.InPath, Doc: "Id of a session."}}
 	var ops []httpapi.Operation
 	for _, base := range []struct{ path, suffix string }{{"/v1/sessions", ""}, {"/default/v1/sessions", "Default"}} {
 		one := base.path + "/{session_id}"
 		ops = append(ops, []httpapi.Operation{
 			{
-				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Description: "Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead,
+				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Description: "Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead,
 				Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "agent_id", Doc: "Only those of an agent.", Max: 64},
 					httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Session]{}, "A page.")}, Serve: httpapi.Returns(h.list),
@@ -50,27 +50,27 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session, and raise its budget", Description: "What is left out stays; `metadata` is replaced. A budget can be raised and not be lowered.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session, and raise its budget", Description: "Omitted fields stay unchanged; `metadata` is replaced. A budget can be raised and not be lowered.", Scope: tenant.ScopeExecute, Params: id,
 				Body:    httpapi.JSON(SessionChange{Title: new("Return of order 12345")}),
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown, busy}, Serve: httpapi.Takes(h.update),
 			},
 			{
-				Method: http.MethodDelete, Path: one, ID: "deleteSession" + base.suffix, Summary: "Delete a session with its conversation", Description: "Its events, sandboxes, files and the records of its turns go with it. While a turn is under way the answer is 409: interrupt it first.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodDelete, Path: one, ID: "deleteSession" + base.suffix, Summary: "Delete a session with its conversation", Description: "Its events, sandboxes, files and the records of its turns go with it. While a turn is in progress the answer is 409: interrupt it first.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown, busy}, Serve: httpapi.Does(h.remove),
 			},
 			{
-				Method: http.MethodPost, Path: one + "/archive", ID: "archiveSession" + base.suffix, Summary: "Archive a session", Description: "Its sandboxes end; events and files can still be read. While a turn is under way the answer is 409.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPost, Path: one + "/archive", ID: "archiveSession" + base.suffix, Summary: "Archive a session", Description: "Its sandboxes end; events and files can still be read. While a turn is in progress the answer is 409.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "It is archived: it can be read, and takes no messages. Again is no error."), unknown, busy}, Serve: httpapi.Returns(h.archive),
 			},
 			{
-				Method: http.MethodPost, Path: one + "/interrupt", ID: "interruptSession" + base.suffix, Summary: "End the turn that is under way", Description: "The answer does not wait for the end: the turn's status follows as an event. A turn that waits for answers ends, too; queued ones begin next.", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPost, Path: one + "/interrupt", ID: "interruptSession" + base.suffix, Summary: "End the turn that is in progress", Description: "The answer does not wait for the end: the turn's status follows as an event. A turn that waits for answers ends, too; queued ones begin next.", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "Its end is asked for; there may be none."), unknown}, Serve: httpapi.Returns(h.interrupt),
 			},
 		}...)
 		ops = append(ops, httpapi.Operation{
 			Method: http.MethodGet, Path: one + "/context", ID: "getSessionContext" + base.suffix, Summary: "Show what the model is told in the session's next turn", Scope: tenant.ScopeRead, Params: id,
-			Description: "The instructions with those of the skills, and the tools, as a turn that begins now would have them. MCP servers of the agent are asked for their tools; those that do not answer are named in the instructions.",
-			Answers: []httpapi.Answer{httpapi.OK(SessionContext{}, "What the model is told before the conversation."), unknown,
+			Description: "The instructions with those of the skills, and the tools, as a turn that begins now would have them. Atoll asks the agent's MCP servers for their tools; the instructions name the servers that do not answer.",
+			Answers: []httpapi.Answer{httpapi.OK(SessionContext{}, "System prompt."), unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: a skill of the agent was deleted, or the key is of another environment.")},
 			Serve: httpapi.Returns(h.context),
 		})

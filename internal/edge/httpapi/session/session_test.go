@@ -281,7 +281,7 @@ func TestSideBySide(t *testing.T) {
 	if code.Needs != "tool_confirmation" || theirs.Needs != "tool_result" || file.Name != "write_file" || *file.Arguments != "{}" {
 		t.Errorf("%+v", turn.RequiresAction)
 	}
-	k.post(409, `{"type":"message","content":"go on"}`)
+	k.post(409, `{"type":"message","content":"continue"}`)
 	if turn = k.post(200, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, code.ToolUseID)); turn.ID != nil || len(turn.RequiresAction) != 2 {
 		t.Errorf("%+v", turn)
 	}

@@ -88,7 +88,7 @@ func TestPlanning(t *testing.T) {
 	}
 }
 
-// TestPlanLeftOpen: a turn whose model does not go on ends as incomplete, and one whose model
+// TestPlanLeftOpen: a turn whose model does not continue ends as incomplete, and one whose model
 // says why as it wants to.
 func TestPlanLeftOpen(t *testing.T) {
 	var asked []model.Request
@@ -98,7 +98,7 @@ func TestPlanLeftOpen(t *testing.T) {
 	if got := k.say("go"); got.Status != "incomplete" || got.Error == nil || got.Error.Code != "open_steps" || len(asked) != 5 {
 		t.Errorf("%+v after %d", got, len(asked))
 	}
-	if got := k.say("go on"); got.Status != "completed" || got.Content != "Where?" {
+	if got := k.say("continue"); got.Status != "completed" || got.Content != "Where?" {
 		t.Errorf("%+v", got)
 	}
 	if events := k.those("plan"); len(events) != 2 || *events[1].Plan.WhyOpen != "You have to tell me where." {
@@ -167,7 +167,7 @@ func TestState(t *testing.T) {
 		t.Error("there is a state before one was saved")
 	}
 	k.say("go")
-	k.say("go on")
+	k.say("continue")
 	if !strings.Contains(asked[2].Instructions, "<state>\nfound: 3\n</state>") {
 		t.Errorf("the later turn is told %q", asked[2].Instructions)
 	}

@@ -73,7 +73,7 @@ func (plain) Over(bool) sessionstream.Frame { return sessionstream.Frame{} }
 // Cached implements sessionstream.Form.
 func (plain) Cached() bool { return true }
 
-// deltaOf renders a piece of an item that is under way.
+// deltaOf renders a piece of an item that is in progress.
 func deltaOf(d *run.Delta) SessionDelta {
 	out := SessionDelta{Type: "delta", Of: "message", Text: d.Text}
 	switch d.Kind {

@@ -38,7 +38,7 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[SessionThread]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threads),
 		},
 		{
-			Method: http.MethodGet, Path: one + "/threads/{thread_id}", ID: "getSessionThread" + suffix, Summary: "Show a thread of a session", Description: "Work that an agent has handed to another one: who works on it, and how far it is.", Scope: tenant.ScopeRead, Params: thread,
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}", ID: "getSessionThread" + suffix, Summary: "Show a thread of a session", Description: "Work that an agent has handed off to another one: the agent that does it, and its state.", Scope: tenant.ScopeRead, Params: thread,
 			Answers: []httpapi.Answer{httpapi.OK(SessionThread{}, "The thread."), unknown}, Serve: httpapi.Returns(h.thread),
 		},
 		{
@@ -48,7 +48,7 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 		},
 		{
 			Method: http.MethodGet, Path: one + "/threads/{thread_id}/events/stream", ID: "streamSessionThreadEvents" + suffix, Summary: "Follow the events of a thread", Scope: tenant.ScopeRead, Watched: true,
-			Description: "Sends the events there are and those to come, until the thread has ended. Each has its id, after which `Last-Event-ID` goes on.",
+			Description: "Sends the events there are and those to come, until the thread has ended. Each has its id, after which `Last-Event-ID` continues.",
 			Params:      append(streamParams(), thread...),
 			Answers:     []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.streamThread),
 		},
@@ -107,7 +107,7 @@ func threadOf(t session.Thread) SessionThread {
 	return out
 }
 
-// EventThread is what an event of a hand-off tells of a thread.
+// EventThread describes the thread in an event of a hand-off.
 type EventThread struct {
 	ThreadID     *string `json:"thread_id,omitzero" doc:"The id of the thread."`
 	AgentID      string  `json:"agent_id"`

@@ -50,7 +50,7 @@ func (k *talk) open(path string) *bufio.Scanner {
 	return bufio.NewScanner(a.Body)
 }
 
-// TestThreadStream follows a thread from its beginning, with pieces, and goes on after each of its
+// TestThreadStream follows a thread from its beginning, with pieces, and continues after each of its
 // events.
 func TestThreadStream(t *testing.T) {
 	answer := make(chan struct{})

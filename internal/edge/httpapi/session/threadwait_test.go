@@ -27,7 +27,7 @@ func gives(id string) string {
 }
 
 // TestThreadWaits: calls of an agent that work was handed to wait for the client, with the turn, and
-// the agent goes on with the answers.
+// the agent continues with the answers.
 func TestThreadWaits(t *testing.T) {
 	k := lead(t, `,"multiagent":{"parallel":true}`)
 	turn := k.say("do handoff_to_a (write_file+theirs+glob); handoff_to_b hello")
@@ -49,7 +49,7 @@ func TestThreadWaits(t *testing.T) {
 	if at < 0 || all[at].Type != "tool_use" || *all[at].Name != "write_file" || *all[at].Thread.ThreadID != a.ID || all[at].Thread.Name != "A" || all[len(all)-1].StopReason.RequiresAction[0].ToolUseID != file.ToolUseID {
 		t.Errorf("%+v", all)
 	}
-	k.post(409, `{"type":"message","content":"go on"}`)
+	k.post(409, `{"type":"message","content":"continue"}`)
 	k.post(409, gives(file.ToolUseID))
 	// One answer is kept while the other call waits; it may be named as the thread does.
 	own := k.events("/threads/" + a.ID)
@@ -132,7 +132,7 @@ func TestThreadExpires(t *testing.T) {
 }
 
 // TestOwnSandboxEnds: the sandbox that an agent has to itself stays while it waits, is the same when it
-// goes on, and ends with the work however that ends.
+// continues, and ends with the work however that ends.
 func TestOwnSandboxEnds(t *testing.T) {
 	k := lead(t, `,"multiagent":{"parallel":true,"context_sharing":"full","sandbox":"own"}`)
 	last := func() (last sessionapi.SessionThread) {

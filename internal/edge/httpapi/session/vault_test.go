@@ -253,7 +253,7 @@ func TestApprovedWhileServerIsDown(t *testing.T) {
 	}
 }
 
-// warned has a turn go on without a server's tools, and returns what its event says of that.
+// warned has a turn continue without a server's tools, and returns what its event says of that.
 func (k *talk) warned() string {
 	k.Helper()
 	if turn := k.say("hello"); turn.Status != "completed" {

@@ -51,7 +51,7 @@ type item struct {
 }
 
 // errOver ends a feed of a session that is archived, or of a thread that has ended.
-var errOver = errors.New("no event comes any more")
+var errOver = errors.New("the stream of events has ended")
 
 // feed follows a session or thread for all of its readers in this process. It alone listens to the
 // bus and reads new events from the records.
@@ -277,7 +277,7 @@ func (h *Streams) lookAgain() time.Duration {
 	return run.LookAgain
 }
 
-// turn tells what happens in a turn that is under way.
+// turn tells what happens in a turn that is in progress.
 func (f *feed) turn(ctx context.Context, now run.ID) error {
 	f.due, f.followed, f.pieces, f.ids, f.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := f.drain(ctx)

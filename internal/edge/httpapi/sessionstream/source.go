@@ -9,7 +9,7 @@ import (
 
 // source is what a reader reads: the events of a session, or of one of its threads.
 type source interface {
-	// look returns the run that is under way, "" for none, and whether no event comes any more
+	// look returns the run that is in progress, "" for none, and whether no event comes any more
 	// after those on record.
 	look(ctx context.Context) (now run.ID, over bool, err error)
 	// after returns up to limit events after one, oldest first.
@@ -50,7 +50,7 @@ func (o ofThread) look(ctx context.Context) (run.ID, bool, error) {
 	if err != nil || len(last) == 0 {
 		return run.OfThread(now.ID), false, err
 	}
-	return last[0].Run, false, nil // a thread that has waited goes on in another run
+	return last[0].Run, false, nil // a thread that has waited continues in another run
 }
 
 func (o ofThread) after(ctx context.Context, seq int64, limit int) ([]session.Event, error) {

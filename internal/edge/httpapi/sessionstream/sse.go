@@ -42,7 +42,7 @@ func (o *sse) keepalive() {
 	}
 }
 
-// frame is an event as it is sent. id is "" for one that a client cannot go on after.
+// frame is an event as it is sent. id is "" for one that a client cannot continue after.
 func frame(id string, f Frame) ([]byte, error) {
 	data, err := json.Marshal(f.Body, jsontext.AllowInvalidUTF8(true))
 	if err != nil {

@@ -32,7 +32,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	const about = "A form with a field `files[]` for each file, whose file name is its path in the skill's one folder, or for one zip, tar or tar.gz of that folder. `SKILL.md` is at the root of the folder."
 	ops := []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: all, ID: "listSkills", Summary: "List the tenant's skills, newest first", Description: "Skills that the tenant has uploaded; the server's own are not listed. Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead,
+			Method: http.MethodGet, Path: all, ID: "listSkills", Summary: "List the tenant's skills, newest first", Description: "Skills that the tenant has uploaded; the server's own are not listed. Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead,
 			Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."},
 				httpapi.Param{Name: "source", Enum: []string{"custom", "anthropic"}, Doc: "Only those that come from there: all that there are are custom."}),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Skill]{}, "A page.")}, Serve: httpapi.Returns(h.list),
@@ -47,7 +47,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(Skill{}, "The skill."), unknown}, Serve: httpapi.Returns(h.get),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "deleteSkill", Summary: "Delete a skill with its versions", Description: "All versions go. An agent that has one of them is not changed: its turns are refused with 409.", Scope: tenant.ScopeExecute, Params: id,
+			Method: http.MethodDelete, Path: one, ID: "deleteSkill", Summary: "Delete a skill with its versions", Description: "All versions go. An agent that has one of them is not changed: its turns return 409.", Scope: tenant.ScopeExecute, Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(DeletedSkill{}, "It is gone. Turns of agents that have it are refused from then on."), unknown}, Serve: httpapi.Returns(h.remove),
 		},
 		{
@@ -119,7 +119,7 @@ func (h *Handlers) add(c *httpapi.Call) (out SkillVersion, err error) {
 		return out, err
 	}
 	if up.title != "" {
-		return out, httpapi.Invalid("display_name is of the skill, not of a version: leave it out")
+		return out, httpapi.Invalid("display_name belongs to the skill, not to a version: omit it")
 	}
 	s.Latest = skill.Version{ID: skill.NewVersionID()}
 	if err := h.Store.AddVersion(c.Context(), s, up.bundle, h.Limits, event(c, s.ID, "", "version "+string(s.Latest.ID))); err != nil {

@@ -11,9 +11,9 @@ import (
 type Skill struct {
 	ID              string      `json:"id" doc:"skill_ and 32 hexadecimal digits."`
 	Type            string      `json:"type" enum:"skill"`
-	Name            string      `json:"name" doc:"That of SKILL.md; the folder's name in sandboxes."`
+	Name            string      `json:"name" doc:"The name in SKILL.md, which is also the folder's name in sandboxes."`
 	DisplayName     string      `json:"display_name"`
-	Description     string      `json:"description" doc:"That of the latest version."`
+	Description     string      `json:"description" doc:"Description of the latest version."`
 	Source          SkillSource `json:"source" doc:"Where it comes from."`
 	LatestVersionID string      `json:"latest_version_id" doc:"The id of its newest version."`
 	LatestVersion   int         `json:"latest_version" doc:"Its number."`
@@ -36,7 +36,7 @@ type SkillVersion struct {
 	Name          string            `json:"name"`
 	Description   string            `json:"description"`
 	License       *string           `json:"license" doc:"The license that SKILL.md names; null if it names none."`
-	Compatibility *string           `json:"compatibility" doc:"What the skill needs, in its author's words; null if SKILL.md says nothing."`
+	Compatibility *string           `json:"compatibility" doc:"Requirements of the skill, in its author's words; null if SKILL.md names none."`
 	AllowedTools  []string          `json:"allowed_tools" doc:"As SKILL.md has them. They grant nothing: the agent's policy decides."`
 	Metadata      map[string]string `json:"metadata" doc:"As SKILL.md has them."`
 	Files         []SkillFile       `json:"files" doc:"The files, by path."`

@@ -71,7 +71,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(Thread{}, "Its record."), unknown}, Serve: httpapi.Takes(h.change),
 		},
 		{
-			Method: del, Path: one, ID: "deleteThread", Summary: "Delete a thread", Description: "All files are gone at once; what is stored of them leaves the blob store within days.", Scope: write, Params: onThread,
+			Method: del, Path: one, ID: "deleteThread", Summary: "Delete a thread", Description: "All files are deleted immediately; the blob store frees their data within days.", Scope: write, Params: onThread,
 			Answers: []httpapi.Answer{gone, unknown, busy}, Serve: httpapi.Does(h.delete),
 		},
 		{
@@ -79,7 +79,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.Download(httpapi.Tar, "A PAX archive of the home."), unknown}, Serve: httpapi.Writes(h.export),
 		},
 		{
-			Method: put, Path: archive, ID: "importThread", Summary: "Replace the files of a thread by a tar archive", Description: "What was there before is gone. The whole archive is read before anything counts: one that is damaged, or over the plan's `max_thread_size`, changes nothing.", Scope: write, Params: onThread,
+			Method: put, Path: archive, ID: "importThread", Summary: "Replace the files of a thread by a tar archive", Description: "Deletes the previous files. Atoll reads the whole archive first: if it is damaged or exceeds the plan's `max_thread_size`, nothing changes.", Scope: write, Params: onThread,
 			Body:    &httpapi.Body{Media: httpapi.Tar},
 			Answers: []httpapi.Answer{httpapi.OK(Thread{}, "Its record. A thread that was not there is created."), busy, full}, Serve: httpapi.Returns(h.importTar),
 		},

@@ -14,12 +14,12 @@ import (
 type UploadRequest struct {
 	DownloadRequest
 	Length *int64  `json:"content_length" required:"true" minimum:"0" doc:"Bytes of the file. A longer one is written, too."`
-	Type   *string `json:"content_type,omitzero" maxLength:"256" doc:"What the file is; not kept."`
+	Type   *string `json:"content_type,omitzero" maxLength:"256" doc:"Media type of the file; not stored."`
 }
 
 // DownloadRequest is the body of POST /v1/files/download_url.
 type DownloadRequest struct {
-	Source *string `json:"source" required:"true" enum:"thread,volume" doc:"What id names. Files of a volume have no URLs here: executions that mount it reach them."`
+	Source *string `json:"source" required:"true" enum:"thread,volume" doc:"Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them."`
 	ID     *string `json:"id" required:"true" doc:"A thread_id."`
 	Path   *string `json:"path" required:"true" doc:"The file, from the home."`
 }

@@ -53,14 +53,14 @@ type SignedURL struct {
 
 // FilesListRequest is the body of POST /v1/files/list.
 type FilesListRequest struct {
-	Source *string `json:"source" required:"true" enum:"thread,volume" doc:"What id names."`
+	Source *string `json:"source" required:"true" enum:"thread,volume" doc:"Kind of the object that id names."`
 	ID     *string `json:"id" required:"true" doc:"A thread_id; or slug or id of a connection that this key mounts."`
-	Path   *string `json:"path,omitzero" maxLength:"512" doc:"Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see."`
+	Path   *string `json:"path,omitzero" maxLength:"512" doc:"Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If omitted, the home, or the whole of what this key may see."`
 }
 
 // FilesListResponse is what a folder holds.
 type FilesListResponse struct {
-	Files []FileEntry `json:"files" doc:"What the folder holds, by name."`
+	Files []FileEntry `json:"files" doc:"Entries of the folder, by name."`
 }
 
 // FileEntry is a file or a folder.

@@ -57,11 +57,11 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve: httpapi.Takes(h.create),
 		},
 		{
-			Method: http.MethodGet, Path: all, ID: "listTokens", Summary: "List the key's living tokens, newest first", Description: "Those that the calling key has made, and that have neither expired nor were ended.", Params: httpapi.PageParams(20, 100),
+			Method: http.MethodGet, Path: all, ID: "listTokens", Summary: "List the key's living tokens, newest first", Description: "Lists the valid tokens that the calling key has created.", Params: httpapi.PageParams(20, 100),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Token]{}, "A page, without the tokens themselves.")}, Serve: httpapi.Returns(h.list),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "deleteToken", Summary: "End a token at once", Description: "On other servers of the installation that takes up to 10 seconds. What the token has begun is ended, and streams break off.",
+			Method: http.MethodDelete, Path: one, ID: "deleteToken", Summary: "End a token at once", Description: "On other servers of the installation that takes up to 10 seconds. Atoll stops the work that the token started, and closes its streams.",
 			Params: []httpapi.Param{{Name: "token_id", In: httpapi.InPath, Doc: "Id of a token of the key."}},
 			Answers: []httpapi.Answer{
 				httpapi.NoContent("It is refused from now on. Again is no error."),

@@ -32,15 +32,15 @@ type MCPAnnotations struct {
 // MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC.
 type MCPError struct {
 	JSONRPC string         `json:"jsonrpc" required:"true" enum:"2.0" doc:"The version of JSON-RPC."`
-	ID      any            `json:"id" required:"true" doc:"That of the message; null if it has none or could not be read."`
+	ID      any            `json:"id" required:"true" doc:"Id of the message; null if it has none or could not be read."`
 	Error   MCPErrorObject `json:"error" required:"true" doc:"Why the request was refused."`
 }
 
 // MCPErrorObject says what is wrong.
 type MCPErrorObject struct {
-	Code    int                   `json:"code" required:"true" doc:"As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not."`
+	Code    int                   `json:"code" required:"true" doc:"The JSON-RPC error code; -32000 for errors of the key, a limit or the server's state, -32001 for an unknown session."`
 	Message string                `json:"message" required:"true" doc:"A sentence for people."`
-	Data    httpapi.ErrorResponse `json:"data,omitzero" doc:"What other paths answer with."`
+	Data    httpapi.ErrorResponse `json:"data,omitzero" doc:"Error code, as on other paths."`
 }
 
 // refuseMCP answers with a refusal as JSON-RPC has it.
@@ -79,7 +79,7 @@ type AnthropicTool struct {
 // OpenAITool is a tool as the Chat Completions API takes it.
 type OpenAITool struct {
 	Type     string         `json:"type" enum:"function"`
-	Function OpenAIFunction `json:"function" doc:"What the model is told of the function."`
+	Function OpenAIFunction `json:"function" doc:"Description of the function for the model."`
 }
 
 // OpenAIFunction is the function of an OpenAITool.
@@ -102,7 +102,7 @@ type OpenAIResponsesTool struct {
 // ExecuteCodeRequest is the body of POST /v1/tools/execute_code.
 type ExecuteCodeRequest struct {
 	Code     *string              `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)."`
-	Language *language.Name       `json:"language,omitzero" default:"" doc:"What the code is written in."`
+	Language *language.Name       `json:"language,omitzero" default:"" doc:"Language of the code."`
 	Agent    *string              `json:"agent" required:"true" minLength:"1" maxLength:"128" doc:"Which agent calls. Its hourly cap counts the call."`
 	Turn     *string              `json:"turn" required:"true" minLength:"1" maxLength:"128" doc:"Which of its turns this is. Calls of one turn share a sandbox that is fresh for it."`
 	Template *string              `json:"template" required:"true" doc:"The agent's template, which must have opted in to the sandbox."`

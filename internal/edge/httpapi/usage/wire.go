@@ -8,9 +8,9 @@ type Usage struct {
 	Before  time.Time    `json:"before" doc:"The end of the time that is shown, which is not in it."`
 	Days    []UsageDay   `json:"days" doc:"One entry for each day with use, in UTC."`
 	Groups  []UsageGroup `json:"groups,omitzero" doc:"With group_by: the usage of each agent or session, the most expensive first; at most 1,000. Includes whole days."`
-	Totals  UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
+	Totals  UsageAmounts `json:"totals" doc:"Totals of the days above; calls counts only calls of interfaces."`
 	Month   UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
-	Outputs UsageOutputs `json:"outputs" doc:"What ended executions and responses keep now."`
+	Outputs UsageOutputs `json:"outputs" doc:"Storage that ended executions and responses use now."`
 }
 
 // UsageDay is what was used on one day by one interface, of one model or of one tool.
@@ -36,7 +36,7 @@ type UsageAmounts struct {
 	CPUSeconds float64 `json:"cpu_seconds" doc:"Seconds times the cores that the sandbox had."`
 	GiBSeconds float64 `json:"gib_seconds" doc:"Seconds times the GiB of memory that it had."`
 	BytesOut   int64   `json:"bytes_out" doc:"To the network."`
-	Credits    float64 `json:"credits" doc:"What was charged, in credits."`
+	Credits    float64 `json:"credits" doc:"Charge in credits."`
 
 	InputTokens      int64   `json:"input_tokens" doc:"With those of the caches."`
 	CacheReadTokens  int64   `json:"cache_read_tokens" doc:"Of the input: read from the provider's cache."`
@@ -51,7 +51,7 @@ type UsageAmounts struct {
 type UsageMonth struct {
 	Credits    float64   `json:"credits" doc:"Used so far."`
 	Budget     *float64  `json:"budget" doc:"In credits; null for none."`
-	Cost       float64   `json:"cost" doc:"What responses have cost so far, in US dollars."`
+	Cost       float64   `json:"cost" doc:"Cost of responses so far, in US dollars."`
 	CostBudget *float64  `json:"cost_budget" doc:"In US dollars; null for none."`
 	ResetsAt   time.Time `json:"resets_at" doc:"When the month ends."`
 }

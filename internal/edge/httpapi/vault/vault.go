@@ -34,7 +34,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	full := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most vaults, or the vault the most credentials.")
 	ops := []httpapi.Operation{
 		{
-			Method: http.MethodGet, Path: all, ID: "listVaults", Summary: "List the tenant's vaults, newest first", Description: "Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead, Params: page,
+			Method: http.MethodGet, Path: all, ID: "listVaults", Summary: "List the tenant's vaults, newest first", Description: "Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead, Params: page,
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Vault]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 		},
 		{
@@ -47,33 +47,33 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(Vault{}, "The vault."), unknown}, Serve: httpapi.Returns(h.get),
 		},
 		{
-			Method: http.MethodPatch, Path: one, ID: "updateVault", Summary: "Change the name and metadata of a vault", Description: "What is left out stays; `metadata` is replaced.", Scope: tenant.ScopeEnvironments, Params: id,
+			Method: http.MethodPatch, Path: one, ID: "updateVault", Summary: "Change the name and metadata of a vault", Description: "Omitted fields stay unchanged; `metadata` is replaced.", Scope: tenant.ScopeEnvironments, Params: id,
 			Body:    httpapi.JSON(VaultChange{DisplayName: new("Credentials of user 457")}),
 			Answers: []httpapi.Answer{httpapi.OK(Vault{}, "The vault."), unknown, archived}, Serve: httpapi.Takes(h.update),
 		},
 		{
 			Method: http.MethodDelete, Path: one, ID: "deleteVault", Summary: "Delete a vault with its credentials", Description: "The secrets are removed from the database. `archive` keeps the record.", Scope: tenant.ScopeEnvironments, Params: id,
-			Answers: []httpapi.Answer{httpapi.OK(DeletedVault{}, "It is gone. Sessions that have it go on without it."), unknown}, Serve: httpapi.Returns(h.Remove),
+			Answers: []httpapi.Answer{httpapi.OK(DeletedVault{}, "It is gone. Sessions that have it continue without it."), unknown}, Serve: httpapi.Returns(h.Remove),
 		},
 		{
 			Method: http.MethodPost, Path: one + "/archive", ID: "archiveVault", Summary: "Archive a vault with its credentials", Description: "It cannot be undone, since the secrets are removed.", Scope: tenant.ScopeEnvironments, Params: id,
-			Answers: []httpapi.Answer{httpapi.OK(Vault{}, "Its secrets are gone, and sessions go on without it. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
+			Answers: []httpapi.Answer{httpapi.OK(Vault{}, "Its secrets are gone, and sessions continue without it. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
 		},
 		{
-			Method: http.MethodGet, Path: credentials, ID: "listVaultCredentials", Summary: "List the credentials of a vault, newest first", Description: "Archived ones are left out unless `include_archived` says so.", Scope: tenant.ScopeRead, Params: append(page, id...),
+			Method: http.MethodGet, Path: credentials, ID: "listVaultCredentials", Summary: "List the credentials of a vault, newest first", Description: "Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead, Params: append(page, id...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Credential]{}, "A page, without secrets."), unknown}, Serve: httpapi.Returns(h.credentials),
 		},
 		{
-			Method: http.MethodPost, Path: credentials, ID: "createVaultCredential", Summary: "Add a credential to a vault", Description: "`auth.type` says what it is for; fields of another type are refused with 400. A vault has at most 20 in use: above that the answer is 429. Secrets are stored encrypted and never shown.", Scope: tenant.ScopeEnvironments, Params: id,
+			Method: http.MethodPost, Path: credentials, ID: "createVaultCredential", Summary: "Add a credential to a vault", Description: "`auth.type` says what it is for; fields of another type return 400. A vault has at most 20 in use: above that the answer is 429. Secrets are stored encrypted and never shown.", Scope: tenant.ScopeEnvironments, Params: id,
 			Body:    httpapi.JSON(NewCredential{Auth: &NewAuth{Type: new("static_bearer"), ServerURL: new("https://mcp.example.com/shop"), Token: new("a-token-of-the-shop")}}),
 			Answers: []httpapi.Answer{httpapi.Created(Credential{}, "The credential, without its secrets."), unknown, taken, full}, Serve: httpapi.Takes(h.createCredential),
 		},
 		{
-			Method: http.MethodGet, Path: credential, ID: "getVaultCredential", Summary: "Show a credential", Description: "What it is for, and until when it holds.", Scope: tenant.ScopeRead, Params: which,
+			Method: http.MethodGet, Path: credential, ID: "getVaultCredential", Summary: "Show a credential", Description: "Returns the purpose of the credential and when it expires.", Scope: tenant.ScopeRead, Params: which,
 			Answers: []httpapi.Answer{httpapi.OK(Credential{}, "The credential, without its secrets."), unknown}, Serve: httpapi.Returns(h.credential),
 		},
 		{
-			Method: http.MethodPatch, Path: credential, ID: "updateVaultCredential", Summary: "Give a credential other secrets, another name or metadata", Description: "What is left out stays. Type, server, name, `client_id`, `token_endpoint` and `resource` cannot be changed: add another credential.", Scope: tenant.ScopeEnvironments, Params: which,
+			Method: http.MethodPatch, Path: credential, ID: "updateVaultCredential", Summary: "Give a credential other secrets, another name or metadata", Description: "Omitted fields stay unchanged. Type, server, name, `client_id`, `token_endpoint` and `resource` cannot be changed: add another credential.", Scope: tenant.ScopeEnvironments, Params: which,
 			Body:    httpapi.JSON(CredentialChange{Auth: &AuthChange{Type: new("static_bearer"), Token: new("another-token-of-the-shop")}}),
 			Answers: []httpapi.Answer{httpapi.OK(Credential{}, "It holds from the next call on."), unknown, archived}, Serve: httpapi.Takes(h.updateCredential),
 		},

@@ -12,7 +12,7 @@ type NewVault struct {
 	Metadata    map[string]wire.Text `json:"metadata,omitzero" doc:"Up to 16 pairs; keys of up to 64 characters, values of up to 512."`
 }
 
-// VaultChange changes what is said of a vault; what is left out stays.
+// VaultChange changes what is said of a vault; omitted fields stay unchanged.
 type VaultChange struct {
 	DisplayName *string               `json:"display_name,omitzero"`
 	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`
@@ -31,7 +31,7 @@ type Vault struct {
 
 // NewCredential is the body that adds a credential.
 type NewCredential struct {
-	Auth        *NewAuth             `json:"auth" required:"true" doc:"What the credential is for, with its type."`
+	Auth        *NewAuth             `json:"auth" required:"true" doc:"Purpose of the credential, with its type."`
 	DisplayName *string              `json:"display_name,omitzero"`
 	Metadata    map[string]wire.Text `json:"metadata,omitzero" doc:"Up to 16 pairs; keys of up to 64 characters, values of up to 512."`
 }
@@ -45,18 +45,18 @@ type NewAuth struct {
 	ExpiresAt   *string      `json:"expires_at,omitzero" format:"date-time" doc:"Of mcp_oauth: when access_token expires, in RFC 3339."`
 	Refresh     *NewRefresh  `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
 	SecretName  *string      `json:"secret_name,omitzero" doc:"Of host_secret: the variable of programs, which holds a placeholder."`
-	SecretValue *string      `json:"secret_value,omitzero" doc:"Of host_secret: what is sent to the hosts in its place."`
+	SecretValue *string      `json:"secret_value,omitzero" doc:"Of host_secret: the value that Atoll sends to the hosts."`
 	Hosts       *[]wire.Text `json:"hosts,omitzero" doc:"Of host_secret: names of hosts, and *.example.com for all below one."`
 }
 
 // NewRefresh says how an access token is refreshed.
 type NewRefresh struct {
 	ClientID      *string          `json:"client_id" required:"true" doc:"The client that the token endpoint knows."`
-	RefreshToken  *string          `json:"refresh_token" required:"true" doc:"What the token endpoint gives an access token for; it is never shown."`
+	RefreshToken  *string          `json:"refresh_token" required:"true" doc:"Refresh token, which the token endpoint exchanges for access tokens; never shown."`
 	TokenEndpoint *string          `json:"token_endpoint" required:"true" doc:"The URL that gives access tokens."`
 	EndpointAuth  *NewEndpointAuth `json:"token_endpoint_auth" required:"true" doc:"How the client shows the token endpoint who it is."`
 	Resource      *string          `json:"resource,omitzero" doc:"The resource that the token is for, if the endpoint wants one."`
-	Scope         *string          `json:"scope,omitzero" doc:"What the token is to be good for, if the endpoint wants it."`
+	Scope         *string          `json:"scope,omitzero" doc:"Resource of the token, if the endpoint requires one."`
 }
 
 // NewEndpointAuth says how the client shows who it is.
@@ -65,27 +65,27 @@ type NewEndpointAuth struct {
 	ClientSecret *string `json:"client_secret,omitzero" doc:"Of client_secret_basic and client_secret_post: the client's secret, which is never shown."`
 }
 
-// CredentialChange changes a credential; what is left out stays.
+// CredentialChange changes a credential; omitted fields stay unchanged.
 type CredentialChange struct {
-	Auth        *AuthChange           `json:"auth,omitzero" doc:"What the credential is for, with its type."`
+	Auth        *AuthChange           `json:"auth,omitzero" doc:"Purpose of the credential, with its type."`
 	DisplayName *string               `json:"display_name,omitzero"`
 	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`
 }
 
-// AuthChange gives a credential other secrets. What it is for stays.
+// AuthChange changes the secrets of a credential, but not its purpose.
 type AuthChange struct {
-	Type        *string        `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret" doc:"That of the credential."`
-	Token       *string        `json:"token,omitzero" doc:"Of static_bearer: another token. Left out, it stays."`
-	AccessToken *string        `json:"access_token,omitzero" doc:"Of mcp_oauth: another access token. Left out, it stays."`
+	Type        *string        `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret" doc:"Type of the credential."`
+	Token       *string        `json:"token,omitzero" doc:"Of static_bearer: another token. Omitted, it stays."`
+	AccessToken *string        `json:"access_token,omitzero" doc:"Of mcp_oauth: another access token. Omitted, it stays."`
 	ExpiresAt   *string        `json:"expires_at,omitzero" format:"date-time" doc:"Of mcp_oauth: when access_token expires, in RFC 3339."`
 	Refresh     *RefreshChange `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
-	SecretValue *string        `json:"secret_value,omitzero" doc:"Of host_secret: another value. Left out, it stays."`
+	SecretValue *string        `json:"secret_value,omitzero" doc:"Of host_secret: another value. Omitted, it stays."`
 	Hosts       *[]wire.Text   `json:"hosts,omitzero" doc:"Replaces them."`
 }
 
 // RefreshChange changes how an access token is refreshed.
 type RefreshChange struct {
-	RefreshToken *string          `json:"refresh_token,omitzero" doc:"What the token endpoint gives an access token for; it is never shown."`
+	RefreshToken *string          `json:"refresh_token,omitzero" doc:"Refresh token, which the token endpoint exchanges for access tokens; never shown."`
 	Scope        *string          `json:"scope,omitzero" doc:"Empty for none."`
 	EndpointAuth *NewEndpointAuth `json:"token_endpoint_auth,omitzero" doc:"Another client_secret. The type stays what it is."`
 }
@@ -96,7 +96,7 @@ type Credential struct {
 	Type        string            `json:"type" enum:"vault_credential"`
 	VaultID     string            `json:"vault_id" doc:"The vault that it is in."`
 	DisplayName *string           `json:"display_name"`
-	Auth        CredentialAuth    `json:"auth" doc:"What the credential is for, with its type."`
+	Auth        CredentialAuth    `json:"auth" doc:"Purpose of the credential, with its type."`
 	Metadata    map[string]string `json:"metadata"`
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
@@ -119,7 +119,7 @@ type CredentialRefresh struct {
 	TokenEndpoint string       `json:"token_endpoint" doc:"The URL that gives access tokens."`
 	EndpointAuth  EndpointAuth `json:"token_endpoint_auth" doc:"How the client shows the token endpoint who it is."`
 	Resource      *string      `json:"resource" doc:"The resource that the token is for, if the endpoint wants one."`
-	Scope         *string      `json:"scope" doc:"What the token is to be good for, if the endpoint wants it."`
+	Scope         *string      `json:"scope" doc:"Resource of the token, if the endpoint requires one."`
 }
 
 // EndpointAuth says how the client shows who it is.

@@ -12,7 +12,7 @@ import (
 
 // SearchRequest is a search, as clients of the contract send it.
 type SearchRequest struct {
-	Query         *wire.Texts  `json:"query" required:"true" doc:"What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged."`
+	Query         *wire.Texts  `json:"query" required:"true" doc:"Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged."`
 	SearchType    *SearchType  `json:"search_type,omitzero" default:"" doc:"web for pages, of which fast is another name; people for people."`
 	MaxResults    *wire.Whole  `json:"max_results,omitzero" minimum:"1" maximum:"100" default:"10" doc:"At most 20 of pages and 100 of people. A provider may have fewer."`
 	MaxTokens     *wire.Whole  `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" default:"25000" doc:"Of all snippets together; 4 characters count as a token."`
@@ -26,7 +26,7 @@ type SearchRequest struct {
 	Before        *Date        `json:"search_before_date_filter,omitzero" doc:"Published on this day or earlier."`
 	UpdatedAfter  *Date        `json:"last_updated_after_filter,omitzero" doc:"Changed on this day or later."`
 	UpdatedBefore *Date        `json:"last_updated_before_filter,omitzero" doc:"Changed on this day or earlier."`
-	SearchMode    *SearchMode  `json:"search_mode,omitzero" default:"" doc:"What is searched."`
+	SearchMode    *SearchMode  `json:"search_mode,omitzero" default:"" doc:"Scope of the search."`
 	ServerTime    *bool        `json:"display_server_time,omitzero" default:"false" doc:"Whether the answer says what time it is."`
 }
 
@@ -70,14 +70,14 @@ type Date string
 type SearchAnswer struct {
 	ID         string         `json:"id" doc:"The call, as the audit trail names it."`
 	Results    []SearchResult `json:"results" doc:"Best first."`
-	ServerTime *time.Time     `json:"server_time,omitzero" nullable:"false" doc:"What time it is at the server, if that was asked for."`
+	ServerTime *time.Time     `json:"server_time,omitzero" nullable:"false" doc:"Time at the server, if requested."`
 }
 
 // SearchResult is a page that was found.
 type SearchResult struct {
 	Title       string  `json:"title"`
 	URL         string  `json:"url"`
-	Snippet     string  `json:"snippet" doc:"What the provider has of the page's text."`
+	Snippet     string  `json:"snippet" doc:"The provider's extract of the page's text."`
 	Date        *string `json:"date" doc:"When it was published, as in 2026-03-01; null where that is not known."`
 	LastUpdated *string `json:"last_updated" doc:"When it was changed, likewise."`
 }
@@ -165,7 +165,7 @@ type FetchAnswer struct {
 	Contents []FetchedPage `json:"contents" doc:"In the order of the URLs."`
 }
 
-// FetchedPage is a page, or why there is none.
+// FetchedPage is a page, or the reason why it was not fetched.
 type FetchedPage struct {
 	URL         string  `json:"url" doc:"As it was given."`
 	FinalURL    *string `json:"final_url" doc:"Where it was, after redirects; null with error."`
@@ -174,7 +174,7 @@ type FetchedPage struct {
 	MediaType   string  `json:"media_type" doc:"Such as text/html."`
 	Date        *string `json:"date" doc:"When it was published, as in 2026-03-01; null where that is not known."`
 	LastUpdated *string `json:"last_updated" doc:"When it was changed, likewise."`
-	Truncated   bool    `json:"truncated" doc:"It goes on beyond text."`
+	Truncated   bool    `json:"truncated" doc:"It continues beyond text."`
 	Error       *string `json:"error" doc:"Why there is no page; null for none."`
 }
 

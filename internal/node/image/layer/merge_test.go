@@ -129,7 +129,7 @@ func TestMerge(t *testing.T) {
 		{"hard link across layers", layers{{file("a", "1")}, {hardlink("b", "a")}, {file("a", "2")}}, "a=2 b=1"},
 		{"hard link outlives its name", layers{{file("a", "1")}, {hardlink("b", "a")}, {file(".wh.a", "")}}, "b=1"},
 		{"hard link to a link", layers{{symlink("a", "x"), hardlink("b", "/a")}}, "a -> x b -> x"},
-		{"devices are left out", layers{{{Typeflag: tar.TypeChar, Name: "null"}, {Typeflag: tar.TypeFifo, Name: "pipe"}, file("a", "1")}}, "a=1"},
+		{"devices are omitted", layers{{{Typeflag: tar.TypeChar, Name: "null"}, {Typeflag: tar.TypeFifo, Name: "pipe"}, file("a", "1")}}, "a=1"},
 		{"a device hides what was there", layers{{file("a", "1")}, {{Typeflag: tar.TypeBlock, Name: "a"}}}, ""},
 	}
 	for _, c := range cases {

@@ -72,6 +72,6 @@ func TestAPauseThatWasNotNotedIsFoundOut(t *testing.T) {
 		}
 	}
 	if err := inst.Thaw(t.Context()); err != nil || !answers(t, inst, 10*time.Second) {
-		t.Errorf("it does not go on in the end: %v", err)
+		t.Errorf("it does not continue in the end: %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func TestOneProcessStartsManySandboxes(t *testing.T) {
 			t.Errorf("the group of the sandbox used %+v, %v", usage, err)
 		}
 		if !answers(t, inst, 10*time.Second) {
-			t.Error("the sandbox does not answer")
+			t.Error("the sandbox does not respond")
 		}
 	}
 	first := kernel(t, groups, all[0])

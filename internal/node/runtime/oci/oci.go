@@ -123,7 +123,7 @@ func (r *Runtime) Name() string { return "oci" }
 // Admit reports why limits cannot be held on this machine.
 func (r *Runtime) Admit(runtime.Limits) error {
 	if r.cfg.Cgroups == nil {
-		return errors.New("under an OCI runtime nothing but control groups holds memory and processors, and there are none; runtime gvisor does with less")
+		return errors.New("an OCI runtime needs control groups to limit memory and processors, and this process has none; use the runtime gvisor")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (b *Buckets) List(ctx context.Context, tenant string, m *storage.Mount) ([]
 			return out, nil
 		}
 		if err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "the bucket cannot be listed; retry after a moment, or have its credentials checked")
+			return nil, fault.Wrap(fault.Unavailable, err, "the bucket cannot be listed; retry in a few seconds, or have its credentials checked")
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(entry.Key, o.Prefix), "/")
 		if name == "" {

@@ -29,7 +29,7 @@ func TestContradictions(t *testing.T) {
 		{"an unknown status", "GET", "/v1/threads", 418, nil, refusal, "the status is not declared"},
 		{"another media type", "GET", "/v1/threads", 200, []string{"Content-Type", "text/html"}, ``, "media type"},
 		{"an unknown header", "GET", "/v1/threads", 200, []string{"X-Secret", "1"}, `{"data":[],"next_page":null}`, "X-Secret"},
-		{"a header left out", "GET", "/v1/threads", 200, []string{"X-Trace-Id", ""}, `{"data":[],"next_page":null}`, "X-Trace-Id"},
+		{"a header omitted", "GET", "/v1/threads", 200, []string{"X-Trace-Id", ""}, `{"data":[],"next_page":null}`, "X-Trace-Id"},
 		{"a header of another type", "GET", "/v1/threads", 503, []string{"Retry-After", "soon"}, refusal, "Retry-After"},
 		{"a refusal", "GET", "/v1/threads/x", 404, nil, refusal, ""},
 		{"a refusal in slashes", "DELETE", "/v1/threads/x/files/a/b", 404, nil, refusal, ""},
