@@ -34,7 +34,7 @@ func (works) Generate(_ context.Context, q model.Request) iter.Seq2[model.Delta,
 		text = `{"result": "satisfied", "explanation": "yes"}`
 	case strings.HasPrefix(q.Instructions, "You grade"):
 		text = `{"result": "needs_revision", "explanation": "more"}`
-	case strings.Contains(last, "What it says: more"):
+	case strings.Contains(last, "Its explanation: more"):
 		text = "third"
 	case strings.Contains(last, "did not pass"):
 		text = "second"

@@ -15,7 +15,7 @@ type Key struct {
 	Environment   *string             `json:"environment" doc:"Id of the environment that its executions run in; null for a key that only administers."`
 	Name          string              `json:"name"`
 	Hint          string              `json:"hint" doc:"The key's last four characters."`
-	Scopes        []string            `json:"scopes" doc:"Permissions."`
+	Scopes        []string            `json:"scopes" doc:"Scopes: the operations that the key may call."`
 	WebhookURL    *string             `json:"webhook_url" doc:"URL that Atoll notifies about asynchronous executions; null for none."`
 	WebhookSigned bool                `json:"webhook_signed" doc:"Whether it has a secret that signs webhooks."`
 	EnvVars       map[string]string   `json:"env_vars" doc:"Variables of its executions, over those of the environment."`

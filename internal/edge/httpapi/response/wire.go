@@ -135,7 +135,7 @@ type ResponseItem struct {
 	Name      string         `json:"name,omitzero"`
 	Arguments *string        `json:"arguments,omitzero" doc:"The arguments of the call, a JSON object as text."`
 	Input     *string        `json:"input,omitzero" doc:"Of custom_tool_call: the text that the model gives the tool."`
-	Output    jsontext.Value `json:"output,omitzero" doc:"Outcome."`
+	Output    jsontext.Value `json:"output,omitzero" doc:"Result of the call."`
 
 	ContainerID *string        `json:"container_id,omitzero" doc:"The container that it is in."`
 	Language    string         `json:"language,omitzero"`

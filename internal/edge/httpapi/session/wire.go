@@ -12,20 +12,20 @@ import (
 type NewSession struct {
 	AgentID     *string                   `json:"agent_id" required:"true" doc:"Id or slug of an agent. The session keeps its current version."`
 	Version     *int                      `json:"agent_version,omitzero" minimum:"1" doc:"Another version than the current one."`
-	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments."`
+	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the agent's environment; the key's if omitted. Another one needs the scope environments."`
 	Title       *string                   `json:"title,omitzero"`
-	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"What to store with it: an object of your own."`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero" doc:"Metadata: an object of your own."`
 	Mounts      []NewMount                `json:"mounts,omitzero" doc:"Up to 20, for an agent with the tool sandboxes."`
-	Budget      *SessionBudget            `json:"budget,omitzero" doc:"What all turns together may use."`
+	Budget      *SessionBudget            `json:"budget,omitzero" doc:"Limit for all turns together."`
 	Vaults      []wire.Text               `json:"vault_ids,omitzero" doc:"Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name."`
-	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that the session's state is told to, signed with the webhook secret of the key."`
+	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that Atoll notifies when the session's state changes, signed with the key's webhook secret."`
 }
 
-// SessionChange changes what is said of a session; what is left out stays.
+// SessionChange changes what is said of a session; omitted fields stay unchanged.
 type SessionChange struct {
 	Title    *string                    `json:"title,omitzero"`
 	Metadata *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
-	Budget   *SessionBudget             `json:"budget,omitzero" doc:"Raises it; the turn under way has what it began with."`
+	Budget   *SessionBudget             `json:"budget,omitzero" doc:"Raises it; the turn in progress has what it began with."`
 }
 
 // Session is a conversation with an agent.
@@ -41,10 +41,10 @@ type Session struct {
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
 	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
-	Mounts       []Mount                   `json:"mounts" doc:"What its sandbox has when it is first used."`
+	Mounts       []Mount                   `json:"mounts" doc:"Files that its sandbox has at its first use."`
 	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
 	Vaults       []string                  `json:"vault_ids" doc:"The vaults whose credentials it uses."`
-	Webhook      *string                   `json:"webhook_url" doc:"The URL that is told of its state; null if none."`
+	Webhook      *string                   `json:"webhook_url" doc:"The URL that Atoll notifies of its state; null if none."`
 	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
@@ -67,25 +67,25 @@ type NewSessionEvent struct {
 	Files       map[string]string `json:"files,omitzero" doc:"Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB."`
 	FilesBase64 map[string]string `json:"files_base64,omitzero" doc:"Likewise, with the contents in base64."`
 
-	Queue         *bool         `json:"queue,omitzero" default:"false" doc:"Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then."`
+	Queue         *bool         `json:"queue,omitzero" default:"false" doc:"Of message and user.define_outcome: while a turn is in progress, have this one begin after it; the answer is 202 then."`
 	ToolUseID     *string       `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
 	Approve       *bool         `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
 	Reason        *string       `json:"reason,omitzero" doc:"Of tool_confirmation: why not, which the model is told."`
 	IsError       *bool         `json:"is_error,omitzero" doc:"Of tool_result: the call has failed."`
-	Description   *string       `json:"description,omitzero" doc:"Of user.define_outcome: what the agent is to do, a text of up to 1 MiB."`
-	Rubric        *string       `json:"rubric,omitzero" doc:"Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required."`
+	Description   *string       `json:"description,omitzero" doc:"Of user.define_outcome: the agent's task, a text of up to 1 MiB."`
+	Rubric        *string       `json:"rubric,omitzero" doc:"Of user.define_outcome: the criteria by which a model grades, a text of up to 262144 characters. Either this or check is required."`
 	Check         *OutcomeCheck `json:"check,omitzero" doc:"Of user.define_outcome: a command that has to succeed, before a model grades if there is a rubric, too."`
 	MaxIterations *int          `json:"max_iterations,omitzero" minimum:"1" maximum:"20" default:"3" doc:"Of user.define_outcome: the most evaluations."`
-	Model         *string       `json:"model,omitzero" doc:"Of user.define_outcome: the model that grades; that of the agent if left out."`
+	Model         *string       `json:"model,omitzero" doc:"Of user.define_outcome: the model that grades; the agent's if omitted."`
 }
 
 // SessionTurn is the agent's answer.
 type SessionTurn struct {
 	ID             *string            `json:"id" doc:"Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too."`
 	Type           string             `json:"type" enum:"message"`
-	Role           string             `json:"role" enum:"assistant" doc:"Who says it."`
+	Role           string             `json:"role" enum:"assistant" doc:"Role of the speaker."`
 	SessionID      string             `json:"session_id" doc:"The session that it belongs to."`
-	Content        string             `json:"content" doc:"What the agent said last."`
+	Content        string             `json:"content" doc:"The agent's last message."`
 	Status         string             `json:"status" enum:"queued,in_progress,completed,requires_action,incomplete,failed,cancelled"`
 	Error          *TurnError         `json:"error" doc:"Why the turn did not complete."`
 	RequiresAction []WaitingCall      `json:"requires_action" doc:"Calls that wait for the client."`
@@ -96,14 +96,14 @@ type SessionTurn struct {
 // OutcomeCheck is a command that checks an outcome in the session's sandbox.
 type OutcomeCheck struct {
 	Command   *string `json:"command" required:"true" doc:"Run by bash; the check passes with the exit code 0."`
-	TimeoutMS *int64  `json:"timeout_ms,omitzero" minimum:"1" doc:"As long as code runs by default if left out, at most as long as the plan allows."`
+	TimeoutMS *int64  `json:"timeout_ms,omitzero" minimum:"1" doc:"As long as code runs by default if omitted, at most as long as the plan allows."`
 }
 
 // SessionOutcome is what a turn is to come to.
 type SessionOutcome struct {
 	ID            string        `json:"id" doc:"outc_ and 32 hexadecimal digits."`
-	Description   string        `json:"description" doc:"What the work is to come to."`
-	Rubric        *string       `json:"rubric" doc:"What the work is judged by, in words; null if nothing but the check is."`
+	Description   string        `json:"description" doc:"Goal of the work."`
+	Rubric        *string       `json:"rubric" doc:"Criteria for the work, in words; null if only the check decides."`
 	Check         *OutcomeCheck `json:"check" doc:"A command of the sandbox that has to succeed."`
 	MaxIterations int           `json:"max_iterations" doc:"How often the work is evaluated at most."`
 	Model         *string       `json:"model" doc:"That grades; null for that of the agent."`
@@ -113,9 +113,9 @@ type SessionOutcome struct {
 type OutcomeEvaluation struct {
 	OutcomeID   string  `json:"outcome_id" doc:"The outcome that was evaluated."`
 	Iteration   int     `json:"iteration" doc:"From 0."`
-	Result      *string `json:"result" enum:"satisfied,needs_revision,max_iterations_reached,failed,interrupted" doc:"null while it is under way."`
-	Explanation *string `json:"explanation" doc:"Why: what the grader says, or what the check wrote."`
-	StartID     *string `json:"start_id,omitzero" doc:"The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation."`
+	Result      *string `json:"result" enum:"satisfied,needs_revision,max_iterations_reached,failed,interrupted" doc:"null while it is in progress."`
+	Explanation *string `json:"explanation" doc:"Reason: the grader's explanation, or the output of the check."`
+	StartID     *string `json:"start_id,omitzero" doc:"The id of the event outcome_evaluation_start; omitted where the outcome ended before an evaluation."`
 }
 
 // WaitingCall is a call that waits for the client.
@@ -129,16 +129,16 @@ type WaitingCall struct {
 
 // TurnError says why a turn did not complete.
 type TurnError struct {
-	Code    string `json:"code" doc:"What went wrong, as a word for programs."`
+	Code    string `json:"code" doc:"Error code for programs."`
 	Message string `json:"message"`
 }
 
-// TurnWarning says what is in trouble in a turn that goes on.
+// TurnWarning says what is in trouble in a turn that continues.
 type TurnWarning struct {
-	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed,image_building" doc:"image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off."`
-	Message string     `json:"message" doc:"What went wrong."`
+	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed,image_building" doc:"image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off."`
+	Message string     `json:"message" doc:"Error message."`
 	Server  *string    `json:"server,omitzero" doc:"Of mcp_unavailable: the server's name."`
-	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Left out where the next turn does."`
+	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Omitted where the next turn does."`
 }
 
 // TurnUsage is what a turn has used, or all turns of a session.
@@ -158,24 +158,24 @@ type SessionEvent struct {
 	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text."`
 	Files      *[]string          `json:"files,omitzero" doc:"Of message and user.define_outcome: the names of the files that came with it."`
 	Incomplete *bool              `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
-	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
+	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: the id that their deltas have."`
 	Name       *string            `json:"name,omitzero" doc:"Of tool_use."`
-	Arguments  *string            `json:"arguments,omitzero" doc:"Of tool_use: what the model wrote, JSON if it did as it was told."`
+	Arguments  *string            `json:"arguments,omitzero" doc:"Of tool_use: the arguments that the model wrote, usually valid JSON."`
 	ToolUseID  *string            `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use."`
 	IsError    *bool              `json:"is_error,omitzero" doc:"Of tool_result."`
 	Approve    *bool              `json:"approve,omitzero" doc:"Of tool_confirmation."`
 	Reason     *string            `json:"reason,omitzero" doc:"Of tool_confirmation."`
-	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
+	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; omitted where the call has expired."`
 	Warning    *TurnWarning       `json:"warning,omitzero" doc:"Of warning."`
 	Error      *TurnError         `json:"error,omitzero" doc:"Of error, and of thread_terminated where there is something to say."`
 	Usage      *TurnUsage         `json:"usage,omitzero" doc:"Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded."`
 	Skill      *string            `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
-	File       *SessionFile       `json:"file,omitzero" doc:"Of file: what the agent has shared."`
+	File       *SessionFile       `json:"file,omitzero" doc:"Of file: the shared file."`
 	Plan       *SessionPlan       `json:"plan,omitzero" doc:"Of plan."`
 	Review     *Review            `json:"review,omitzero" doc:"Of review."`
 	Outcome    *SessionOutcome    `json:"outcome,omitzero" doc:"Of user.define_outcome."`
 	Evaluation *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of outcome_evaluation_start, _ongoing and _end."`
-	Status     *string            `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
+	Status     *string            `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: the new status of the session."`
 	StopReason *SessionStop       `json:"stop_reason,omitzero" doc:"Of status, but for running."`
 	Thread     *EventThread       `json:"thread,omitzero" doc:"Of events of threads: the thread, with the agent that works in it."`
 	Speaker    *EventThread       `json:"speaker,omitzero" doc:"Of speaker: the agent that speaks from then on."`
@@ -193,8 +193,8 @@ type SessionStop struct {
 type SessionDelta struct {
 	Type   string `json:"type" enum:"delta"`
 	TurnID string `json:"turn_id" doc:"The turn that it belongs to."`
-	ItemID string `json:"item_id" doc:"That of the event which the pieces make."`
-	Of     string `json:"of" enum:"message,thinking,tool_use" doc:"What the text is a piece of."`
+	ItemID string `json:"item_id" doc:"Id of the event that the pieces form."`
+	Of     string `json:"of" enum:"message,thinking,tool_use" doc:"Type of the event that the piece belongs to."`
 	Text   string `json:"text"`
 }
 
@@ -215,7 +215,7 @@ type SessionPlan struct {
 
 // PlanStep is a step of a plan.
 type PlanStep struct {
-	Step   string `json:"step" doc:"What is to be done, in words."`
+	Step   string `json:"step" doc:"The task, in words."`
 	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
 }
 
@@ -225,7 +225,7 @@ type Review struct {
 	Score     float64 `json:"score" doc:"0 to 1."`
 	Threshold float64 `json:"threshold" doc:"The quality_threshold of the skill."`
 	Passed    bool    `json:"passed" doc:"Whether the answer reached the threshold."`
-	Feedback  string  `json:"feedback" doc:"What is to be better, in words."`
+	Feedback  string  `json:"feedback" doc:"Required improvements, in words."`
 	Error     *string `json:"error,omitzero" doc:"Why there is no review: the answer stays as it is then."`
 }
 
@@ -245,7 +245,7 @@ type UsedSkill struct {
 	Folder  *string `json:"folder" doc:"Where it is in the sandbox; null for one of the server's own."`
 }
 
-// ContextTool is a tool as the model is told of it.
+// ContextTool is a tool as the model sees it.
 type ContextTool struct {
 	Name             string         `json:"name"`
 	Description      string         `json:"description"`

@@ -35,7 +35,7 @@ func (plain) Delta(run.ID, string, *run.Delta) []Frame { return nil }
 func (plain) Over(bool) Frame                          { return Frame{} }
 func (plain) Cached() bool                             { return true }
 
-// quiet is a session that has no turn under way.
+// quiet is a session that has no turn in progress.
 type quiet struct{ reads int }
 
 func (*quiet) look(context.Context) (run.ID, bool, error) { return "", false, nil }

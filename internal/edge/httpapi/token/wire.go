@@ -27,7 +27,7 @@ type Token struct {
 	ID            string        `json:"id" doc:"tok_, the digits of its key's id, and 16 hexadecimal digits. Records and the audit trail name it in place of a key."`
 	Token         string        `json:"token,omitzero" doc:"The token itself: only in the answer that made it."`
 	KeyID         string        `json:"key_id" doc:"The key that made it."`
-	Scopes        []string      `json:"scopes" doc:"Permissions."`
+	Scopes        []string      `json:"scopes" doc:"Scopes: the operations that the token may call."`
 	Operations    []string      `json:"operations" doc:"Empty for all that are open to tokens."`
 	Rights        []string      `json:"rights" doc:"Rights in sessions beyond sending messages: confirm, outcomes."`
 	Session       *string       `json:"session" doc:"null for any."`

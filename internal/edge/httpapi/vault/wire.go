@@ -56,7 +56,7 @@ type NewRefresh struct {
 	TokenEndpoint *string          `json:"token_endpoint" required:"true" doc:"The URL that gives access tokens."`
 	EndpointAuth  *NewEndpointAuth `json:"token_endpoint_auth" required:"true" doc:"How the client shows the token endpoint who it is."`
 	Resource      *string          `json:"resource,omitzero" doc:"The resource that the token is for, if the endpoint wants one."`
-	Scope         *string          `json:"scope,omitzero" doc:"Resource of the token, if the endpoint requires one."`
+	Scope         *string          `json:"scope,omitzero" doc:"Scope to request for the token, if the endpoint requires one."`
 }
 
 // NewEndpointAuth says how the client shows who it is.
@@ -119,7 +119,7 @@ type CredentialRefresh struct {
 	TokenEndpoint string       `json:"token_endpoint" doc:"The URL that gives access tokens."`
 	EndpointAuth  EndpointAuth `json:"token_endpoint_auth" doc:"How the client shows the token endpoint who it is."`
 	Resource      *string      `json:"resource" doc:"The resource that the token is for, if the endpoint wants one."`
-	Scope         *string      `json:"scope" doc:"Resource of the token, if the endpoint requires one."`
+	Scope         *string      `json:"scope" doc:"Scope to request for the token, if the endpoint requires one."`
 }
 
 // EndpointAuth says how the client shows who it is.
