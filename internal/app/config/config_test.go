@@ -73,7 +73,7 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_DEV_KEY", "a b", "dev_key"},
 		{"ATOLL_DEV", "yes", "dev (from ATOLL_DEV): must be one of on, off"},
 		{"ATOLL_DEV_KEY", strings.Repeat("k", 257), "dev_key"},
-		{"ATOLL_POOL_SIZE", "two", `"two" is not a whole number`},
+		{"ATOLL_POOL_SIZE", "two", `"two" is neither a whole number nor auto`},
 		{"ATOLL_POOL_SIZE", "-1", "between 0 and 1000"},
 		{"ATOLL_POOL_SIZE", "1001", "between 0 and 1000"},
 		{"ATOLL_CPU", "NaN", "not a number"},
