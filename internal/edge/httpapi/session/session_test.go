@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/handoff"
@@ -31,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	approvalapi "github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
@@ -210,6 +212,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		streams := &sessionstream.Streams{Service: service, News: s.World.Bus.News()}
 		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
+		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
@@ -397,4 +400,33 @@ func TestBadEvents(t *testing.T) {
 	k.ask(404, "POST", "/v1/sessions", `{"agent_id":"nothing"}`, nil)
 	k.ask(400, "GET", k.path+"/events?types=all", "", nil)
 	k.ask(400, "GET", k.path+"/events/stream?after=sevt_1", "", nil)
+}
+
+// TestDecidedAtOnce: decisions over the calls of one answer that come at the same moment all count.
+func TestDecidedAtOnce(t *testing.T) {
+	k := open(t, `{"Confirm":["sandbox"]}`)
+	for range 10 {
+		turn := k.say("call run_code write_file read_file")
+		if len(turn.RequiresAction) != 3 {
+			t.Fatalf("%+v", turn)
+		}
+		var page struct{ Data []struct{ ID string } }
+		k.ask(200, "GET", "/v1/approvals?session_id="+turn.SessionID, "", &page)
+		codes := make(chan int, len(page.Data))
+		for _, a := range page.Data {
+			go func() {
+				codes <- httpapitest.Ask(k.Server, "POST", "/v1/approvals/"+a.ID, `{"approve":true}`, "Content-Type", "application/json").Code
+			}()
+		}
+		for range page.Data {
+			if code := <-codes; code != http.StatusOK {
+				t.Fatalf("a decision: %d", code)
+			}
+		}
+		<-k.ended // the turn that asked
+		<-k.ended // the one that made the calls
+		if s := k.session(); s.Status != "idle" {
+			t.Fatalf("%+v", s)
+		}
+	}
 }
