@@ -143,7 +143,7 @@ func TestVariantOnFirstUse(t *testing.T) {
 	code := func(line string) toolStep {
 		return toolStep{"run_code", map[string]any{"language": "bash", "code": line}}
 	}
-	print := func(from string) toolStep {
+	toPDF := func(from string) toolStep {
 		return toolStep{"convert_document", map[string]any{"file_path": from, "to_path": "notes.pdf"}}
 	}
 
@@ -152,14 +152,14 @@ func TestVariantOnFirstUse(t *testing.T) {
 	if err := unix.Mkfifo(both, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	events := session(code("echo '# Minutes' > notes.md; cat /etc/variant || echo without"), print("notes.md"))
+	events := session(code("echo '# Minutes' > notes.md; cat /etc/variant || echo without"), toPDF("notes.md"))
 	for _, want := range []string{`"code":"image_building"`, "without", "lacks programs that the tool needs: the server is making the image"} {
 		if !strings.Contains(events, want) {
 			t.Errorf("a sandbox that started before does not say %q: %s", want, events)
 		}
 	}
 	restart(both)
-	events = session(print("none.md"), code("echo '# Minutes' > notes.md; read -r line < /etc/variant; echo $line"), print("notes.md"))
+	events = session(toPDF("none.md"), code("echo '# Minutes' > notes.md; read -r line < /etc/variant; echo $line"), toPDF("notes.md"))
 	if !strings.Contains(events, "with a browser") || !strings.Contains(events, "Converted notes.md to notes.pdf, 9 bytes.") {
 		t.Errorf("a sandbox whose first call waits for it: %s", events)
 	}

@@ -246,6 +246,7 @@ const stopTime = 30 * time.Second
 
 // attempt runs mmdebstrap once.
 func attempt(ctx context.Context, mirror string, expired bool, opts Options, consume func(io.Reader) error) error {
+	cleanup := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired, opts.With)...)
@@ -253,11 +254,11 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 	if err != nil {
 		return err
 	}
-	defer func() { _ = exec.Command(removal[0], append(removal[1:], temp)...).Run() }() // of what mmdebstrap left, if it was stopped
+	defer func() { _ = exec.CommandContext(cleanup, removal[0], append(removal[1:], temp)...).Run() }() // of what mmdebstrap left, if it was stopped
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	// mmdebstrap waits for what it has started, so all of that must be told to stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if ownMounts() { // what it mounts in the new root goes with it, however it ends
+	if ownMounts(ctx) { // what it mounts in the new root goes with it, however it ends
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -276,7 +277,7 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 		pr.Close()
 		consumed <- err
 	}()
-	err = runGroup(cmd, temp, opts.Background)
+	err = runGroup(cleanup, cmd, temp, opts.Background)
 	stopped := ctx.Err() != nil // by the caller or by consume
 	pw.CloseWithError(err)      // io.EOF when err is nil
 	consumeErr := <-consumed
@@ -291,11 +292,11 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 
 // ownMounts reports whether a program can have a mount namespace. Without root mmdebstrap makes one
 // itself.
-func ownMounts() bool {
+func ownMounts(ctx context.Context) bool {
 	if os.Geteuid() != 0 {
 		return false
 	}
-	try := exec.Command("sh", "-c", ":")
+	try := exec.CommandContext(ctx, "sh", "-c", ":")
 	try.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	return try.Run() == nil
 }
@@ -332,15 +333,15 @@ shift
 exec "$@"`
 
 // runGroup runs a program that leads a process group. If this process is killed meanwhile, a
-// watchdog stops the group and removes its folder.
-func runGroup(cmd *exec.Cmd, temp string, background bool) (err error) {
+// watchdog stops the group and removes its folder. ctx is the watchdog's.
+func runGroup(ctx context.Context, cmd *exec.Cmd, temp string, background bool) (err error) {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	if background {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, backgroundNice) // what it starts has it, too
 	}
-	watchdog := exec.Command("sh", append([]string{"-c", watch, "sh", strconv.Itoa(cmd.Process.Pid)}, append(slices.Clone(removal), temp)...)...)
+	watchdog := exec.CommandContext(ctx, "sh", append([]string{"-c", watch, "sh", strconv.Itoa(cmd.Process.Pid)}, append(slices.Clone(removal), temp)...)...)
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process's group must not end it
 	alive, err := watchdog.StdinPipe()                         // ends with this process
 	if err == nil {
