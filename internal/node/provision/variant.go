@@ -390,7 +390,10 @@ func (p *Provisioner) importOrBuild(ctx context.Context, name string, progress i
 	switch {
 	case source != "":
 		_, err := p.cfg.Images.ImportArchive(ctx, image.ImportOptions{Name: name, Source: source, Progress: progress})
-		return err
+		if err != nil { // it names a file of this server or a URL, perhaps with a token, which tenants must not see
+			return fault.Wrap(fault.KindOf(err), err, "its prebuilt archive could not be imported; the server's log says why")
+		}
+		return nil
 	case v.Build == nil:
 		return fault.New(fault.Unavailable, "image_variant_sources has no archive of it, and image_variants lets the server build none")
 	}

@@ -3,6 +3,9 @@ package provision
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -344,7 +347,8 @@ func TestVariantImported(t *testing.T) {
 	r.environment(t, "e1", browser)
 	r.environment(t, "e2", office)
 	r.step(t)
-	if got := r.state(t, browser); got.State != requirement.Failed || !strings.Contains(got.Log[len(got.Log)-1], "checksum") {
+	const says = "its prebuilt archive could not be imported; the server's log says why"
+	if got := r.state(t, browser); got.State != requirement.Failed || got.Log[len(got.Log)-1] != says {
 		t.Errorf("another archive: %+v", got)
 	}
 	source, _, _ = strings.Cut(source, "#")
@@ -357,6 +361,36 @@ func TestVariantImported(t *testing.T) {
 	}
 	if !slices.Equal(b.made, []string{office}) {
 		t.Errorf("built %q", b.made)
+	}
+}
+
+// TestVariantSourceIsSecret has imports fail: tenants see neither where the archive is nor the token of
+// its URL, and the log says what is wrong.
+func TestVariantSourceIsSecret(t *testing.T) {
+	site := httptest.NewServer(http.NotFoundHandler())
+	defer site.Close()
+	for source, logged := range map[string]string{
+		"/secret/browser.tar.zst": "there is no image archive",
+		strings.Replace(site.URL, "//", "//secret:secret@", 1) + "/x?token=secret#sha256=" + strings.Repeat("0", 64): "404 Not Found",
+	} {
+		r, _ := openVariants(t)
+		var log strings.Builder
+		r.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		r.cfg.Variants.Source = func(string) string { return source }
+		r.environment(t, "e1", browser)
+		r.step(t)
+		got := r.state(t, browser)
+		_, err := r.Resolve(t.Context(), browser)
+		told, ok := errors.AsType[*fault.Error](err)
+		if !ok || got.State != requirement.Failed {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if shown := strings.Join(got.Log, "\n") + told.Msg; strings.Contains(shown, "secret") || strings.Contains(shown, "127.0.0.1") {
+			t.Errorf("tenants see %q", shown)
+		}
+		if !strings.Contains(log.String(), logged) {
+			t.Errorf("the log says %q, want %q", log.String(), logged)
+		}
 	}
 }
 

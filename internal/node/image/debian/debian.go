@@ -171,7 +171,7 @@ func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error)
 		if f, ok := errors.AsType[*failure](err); !ok || f.wrote {
 			return err
 		}
-		say(opts.Progress, "this archive did not do: "+err.Error())
+		say(opts.Progress, "this archive failed"+reason([]error{err}))
 		errs = append(errs, err)
 	}
 	return fault.Wrap(fault.Unavailable, errors.Join(errs...), "the default image could not be built from Debian's packages"+reason(errs))
@@ -179,6 +179,12 @@ func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error)
 
 // credentials are those in the URL of a mirror.
 var credentials = regexp.MustCompile(`//[^/@\s]+@`)
+
+// showable returns a line of mmdebstrap without credentials and without this machine's folder of the
+// build. Tenants see it.
+func showable(line string) string {
+	return built.ReplaceAllString(credentials.ReplaceAllString(line, "//"), "")
+}
 
 // reason returns the last error that mmdebstrap or apt printed, in words for those who need the
 // image; "" for none.
@@ -191,7 +197,8 @@ func reason(errs []error) string {
 		for _, line := range slices.Backward(f.lines) {
 			why, ok := strings.CutPrefix(line, "E: ")
 			if ok && !slices.ContainsFunc(unspecific, func(p string) bool { return strings.HasPrefix(why, p) }) {
-				return ": " + credentials.ReplaceAllString(why[:min(len(why), maxReason)], "//")
+				why = showable(why)
+				return ": " + why[:min(len(why), maxReason)]
 			}
 		}
 	}
@@ -306,6 +313,11 @@ const backgroundNice = 10
 // removal removes a folder, and nothing that is mounted in it.
 var removal = []string{"rm", "-rf", "--one-file-system", "--"}
 
+const tempPrefix = "atoll-build-"
+
+// built is the path of a build's new root.
+var built = regexp.MustCompile(`/[^\s'"]*/` + tempPrefix + `\d+(/mmdebstrap\.\w+)?`)
+
 // tempFolder makes the folder in which mmdebstrap makes the new root. Without root that root belongs to
 // other users, who can remove it from here as they can from /var/tmp.
 func tempFolder() (string, error) {
@@ -313,7 +325,7 @@ func tempFolder() (string, error) {
 	if dir == "" {
 		dir = "/var/tmp" // /tmp is often memory
 	}
-	temp, err := os.MkdirTemp(dir, "atoll-build-")
+	temp, err := os.MkdirTemp(dir, tempPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -416,7 +428,7 @@ func (t *tail) line(line string) {
 		t.lines = t.lines[1:]
 	}
 	if step := stepOf(line); step != "" {
-		say(t.progress, step)
+		say(t.progress, showable(step))
 	}
 }
 

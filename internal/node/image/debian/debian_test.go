@@ -38,11 +38,28 @@ func TestBadMirror(t *testing.T) {
 	if !ok || f.Kind != fault.Unavailable || !strings.Contains(f.Msg, "Failed to fetch http://127.0.0.1:1/debian") || strings.Contains(f.Msg, "secret") {
 		t.Fatalf("want an Unavailable fault that names the mirror without its password, got %+v", f)
 	}
-	if !strings.Contains(strings.Join(heard, "\n"), "apt-get update") {
-		t.Errorf("progress: %q", heard)
+	if said := strings.Join(heard, "\n"); !strings.Contains(said, "apt-get update") || !strings.Contains(said, "this archive failed: ") ||
+		strings.Contains(said, "secret") || strings.Contains(said, os.Getenv("TMPDIR")) {
+		t.Errorf("progress, which tenants see: %q", heard)
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestReasonIsShowable: the reason for a failure reaches tenants.
+func TestReasonIsShowable(t *testing.T) {
+	long := "//user:secret" + strings.Repeat("x", maxReason) + "@host/debian"
+	for line, want := range map[string]string{
+		"E: Failed to fetch http:" + long:                                                  ": Failed to fetch http://host/debian",
+		"E: cannot write /var/tmp/atoll-build-123/mmdebstrap.aB_9/etc/x: No space":         ": cannot write /etc/x: No space",
+		"E: rmdir '/scratch/of/somebody/atoll-build-123': Device or resource busy":         ": rmdir '': Device or resource busy",
+		"E: " + strings.Repeat("y", 2*maxReason):                                           ": " + strings.Repeat("y", maxReason),
+		"I: a step of http://user:secret@host, in /var/tmp/atoll-build-1/mmdebstrap.A/tmp": "",
+	} {
+		if got := reason([]error{&failure{lines: []string{line}}}); got != want {
+			t.Errorf("of %q: %q, want %q", line, got, want)
+		}
 	}
 }
 
