@@ -17,7 +17,7 @@ func (c *Client) ExportAudit(ctx context.Context, tenant string, query url.Value
 	return c.downloadAs(ctx, w, under(admin, "tenants", tenant, "audit", "export"), query, mediaNDJSON)
 }
 
-// AuditTrails lists tenants that have an audit trail, also those that are not on record any more.
+// AuditTrails lists tenants that have an audit trail, including deleted tenants.
 func (c *Client) AuditTrails() *Pager[AuditTrail] {
 	return &Pager[AuditTrail]{c: c, path: under(admin, "audit", "trails")}
 }

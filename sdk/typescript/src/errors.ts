@@ -47,9 +47,9 @@ export class APIError extends AtollError {
   readonly resetsAt: Date | undefined;
   /** Milliseconds after which the server expects a retry, if it said so. */
   readonly retryAfter: number | undefined;
-  /** What the server said. */
+  /** The server's message. */
   readonly reason: string;
-  /** What to do about it, if the code says so. */
+  /** How to fix the error, if the code implies it. */
   readonly advice: string | undefined;
   /** The whole answer, as JSON if it is that. */
   readonly body: unknown;
@@ -74,7 +74,7 @@ export class ValidationError extends APIError {}
 export class AuthenticationError extends APIError {}
 /** 403: the key may not do this. */
 export class PermissionError extends APIError {}
-/** 404: there is no such thing, or it belongs to another tenant. */
+/** 404: the object does not exist, or belongs to another tenant. */
 export class NotFoundError extends APIError {}
 /** 409: the present state forbids this. */
 export class ConflictError extends APIError {}

@@ -123,7 +123,7 @@ export class SandboxHandle {
     return this.all.exec(this.name, command, await this.ready(o));
   }
 
-  /** Runs a command and tells of its output as it comes. */
+  /** Runs a command and streams its output. */
   async *stream(command: Command, o?: ExecOptions) {
     yield* this.all.execStream(this.name, command, await this.ready(o));
   }
@@ -185,7 +185,7 @@ export class SandboxHandle {
     return this.all.snapshot(this.name, await this.ready(o));
   }
 
-  /** What the server knows of it. */
+  /** The server's record of it. */
   get(o?: CallOptions): Promise<SandboxRecord> {
     return this.all.get(this.name, { ...o, session: this.session });
   }

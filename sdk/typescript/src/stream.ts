@@ -21,9 +21,9 @@ export interface Source<E> {
   keeps?(e: E): boolean;
   /** lost is told when events may have been missed, and may return one that says so. */
   lost?(): E;
-  /** begun says whether what the stream tells of was begun, without which it cannot be taken up again. */
+  /** begun says whether the streamed operation has started; otherwise the stream cannot resume. */
   begun?(): boolean;
-  /** cancel ends on the server what the stream tells of. */
+  /** cancel stops the streamed operation on the server. */
   cancel?(): Promise<unknown>;
   /** resumes is false for a stream that cannot be taken up again. */
   resumes?: boolean;
@@ -123,7 +123,7 @@ function oneByOne<E>(from: AsyncGenerator<E[], void, undefined>, signal: AbortSi
   return all as unknown as AsyncGenerator<E, void, undefined>;
 }
 
-/** events parses NDJSON or server-sent events whose data is JSON: those that come together, together. */
+/** events parses NDJSON or server-sent events whose data is JSON, in the batches in which they arrive. */
 async function* events<E>(res: Response, idle: number): AsyncGenerator<E[], void, undefined> {
   const sse = res.headers.get("content-type")?.startsWith("text/event-stream");
   let data = "";
@@ -151,7 +151,7 @@ async function* events<E>(res: Response, idle: number): AsyncGenerator<E[], void
   }
 }
 
-/** lines yields texts of whole lines; what follows the last line feed was cut and is left out. */
+/** lines yields texts of whole lines, and drops an incomplete last line. */
 async function* lines(res: Response, idle: number): AsyncGenerator<string, void, undefined> {
   if (!res.body) return;
   const from = res.body.getReader();

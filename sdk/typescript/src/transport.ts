@@ -2,9 +2,9 @@ import { AtollError, ConnectionError, TimeoutError, refused, retryAfter } from "
 import { List } from "./list.js";
 import { encode, type Content } from "./body.js";
 
-/** What a call may be told beside its arguments. */
+/** Options of a call. */
 export interface CallOptions {
-  /** Ends the call. What the call started on the server is cancelled there. */
+  /** Ends the call, and cancels its work on the server. */
   signal?: AbortSignal | undefined;
   /** Milliseconds until the call fails with TimeoutError; 0 for none. Of a stream or download: until it begins. */
   timeout?: number | undefined;

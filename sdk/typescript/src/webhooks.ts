@@ -1,7 +1,7 @@
 import { SignatureError } from "./errors.js";
 import type { ExecuteResponse } from "./wire.gen.js";
 
-/** The message that tells of an execution's end. */
+/** The message that reports an execution's end. */
 export interface WebhookMessage {
   event: string;
   trace_id: string;

@@ -69,12 +69,12 @@ class Body:
 
 
 def content_of(body: Body) -> bytes | Iterator[bytes]:
-    """What a synchronous client sends."""
+    """Body that a synchronous client sends."""
     if isinstance(body.source, bytes):
         return body.source
     return body.read() if hasattr(body.source, "read") else iter(body.source)
 
 
 def async_content(body: Body) -> bytes | AsyncIterator[bytes]:
-    """What an asynchronous client sends."""
+    """Body that an asynchronous client sends."""
     return body.source if isinstance(body.source, bytes) else body.async_pieces()

@@ -19,7 +19,7 @@ WHOLE_TIME = 5.0  # seconds that a cancelled caller waits for what it has begun
 
 
 def pause(attempt: int, retry_after: float | None) -> float:
-    """Seconds to wait before a retry: what the server said, or longer each time, with jitter."""
+    """Seconds to wait before a retry: the server's Retry-After, or an increasing delay with jitter."""
     if retry_after is not None:
         return retry_after + random.uniform(0, 0.25)
     return min(FIRST_PAUSE * 2.0**attempt, MOST_PAUSE) * random.uniform(0.5, 1.0)

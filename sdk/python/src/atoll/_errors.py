@@ -1,4 +1,4 @@
-"""What can go wrong, by kind.
+"""Errors, by kind.
 
 Every error of this package is an AtollError. An answer of the server that is no success is
 an APIError, of the class of its code; its request_id names the request in the server's log,
@@ -147,7 +147,7 @@ class ExecutionTimeout(APIError):
 
     @property
     def result(self) -> ExecuteResponse:
-        """What the program wrote until it was ended."""
+        """Output of the program until it was stopped."""
         from .types import ExecuteResponse
 
         return ExecuteResponse(self.body if isinstance(self.body, dict) else {})
@@ -190,7 +190,7 @@ def seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def refusal(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
-    """The error that an answer tells of."""
+    """The error in an answer."""
     try:
         body: Any = json.loads(content)
     except ValueError:

@@ -11,7 +11,7 @@ MAX_EVENT = 64 << 20  # bytes
 
 
 class Lines:
-    """Splits bytes into lines; what follows the last line feed waits for more."""
+    """Splits bytes into lines; the rest after the last line feed waits for more bytes."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []

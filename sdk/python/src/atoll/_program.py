@@ -1,4 +1,4 @@
-"""What a program is run with."""
+"""Inputs and settings of a program."""
 
 from __future__ import annotations
 

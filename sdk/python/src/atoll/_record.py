@@ -1,4 +1,4 @@
-"""What answers of the server are: a JSON object with typed attributes.
+"""Answers of the server: a JSON object with typed attributes.
 
 A Record holds the object as it came and converts a field when it is first asked for, so an
 answer costs what is read of it. A field that the server left out is None. A field that this
@@ -21,7 +21,7 @@ _fields: dict[type, dict[str, Convert | None]] = {}
 
 
 def parse_time(text: str) -> datetime:
-    """Reads a time of RFC 3339; what is finer than a microsecond is cut off."""
+    """Parses an RFC 3339 time, truncated to microseconds."""
     text = text.replace("Z", "+00:00") if text.endswith("Z") else text
     whole, dot, rest = text.partition(".")
     if dot:

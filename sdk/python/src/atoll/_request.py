@@ -1,4 +1,4 @@
-"""What both clients share of making a request."""
+"""Request building for both clients."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fill(template: str, names: tuple[str, ...]) -> str:
 
 
 def encode_query(query: Query | None) -> str:
-    """Query parameters; those that are None are left out."""
+    """Query parameters without the ones that are None."""
     pairs = []
     for name, value in (query or {}).items():
         if value is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Result(types.ExecuteResponse):
-    """What a program that has ended wrote, and how it ended."""
+    """Output and exit status of a program."""
 
     __slots__ = ("trace_id",)
     trace_id: str
@@ -45,14 +45,14 @@ class Output:
 
 @dataclasses.dataclass(frozen=True)
 class CommandResult:
-    """What a command in a sandbox wrote, and how it ended."""
+    """Output and exit status of a command in a sandbox."""
 
     stdout: str
     stderr: str
     exit_code: int
     timed_out: bool = False
     signal: str | None = None
-    """What ended it, if a signal did."""
+    """Signal that ended it, or None."""
     reason: str | None = None
     """Which bound of the sandbox ended it, if one did."""
 

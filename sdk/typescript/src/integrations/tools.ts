@@ -1,13 +1,13 @@
 import type { Atoll } from "../client.js";
 import { APIError } from "../errors.js";
 
-/** What tools() of each framework may be told. */
+/** Options of tools() for each framework. */
 export interface ToolsOptions {
   /** Which tools; all if left out. */
   names?: readonly string[] | undefined;
 }
 
-/** A tool as a model is told of it. */
+/** A tool as a model sees it. */
 export interface Definition {
   name: string;
   description: string;
@@ -22,7 +22,7 @@ export async function definitions(client: Atoll, { names }: ToolsOptions = {}): 
   return told.filter((one) => !names || names.includes(one.name));
 }
 
-/** call returns what a tool returns. A call that was refused for what the model said is told to it; other errors are thrown. */
+/** call returns what a tool returns. It reports errors that the model caused to the model, and throws all others. */
 export async function call(client: Atoll, session: string, name: string, input: unknown, signal?: AbortSignal | null): Promise<object> {
   try {
     return await client.tools.call<object>(name, input as object, { session, signal: signal ?? undefined });

@@ -8,7 +8,7 @@ import { AdminConnections, AdminEnvironments, AdminGrants, AdminKeys } from "./a
 import { tagged } from "./executions.js";
 import type { ActivityQuery, SpanQuery, UsageQuery } from "./own.js";
 
-/** What an operator does, with a key of the scope admin. */
+/** Operations for operators; they need a key with the scope admin. */
 export class Admin extends Resource {
   readonly tenants = new AdminTenants(this.t);
   readonly environments = new AdminEnvironments(this.t);
@@ -36,13 +36,13 @@ export class AdminTenants extends Resource {
   list = (query?: PageQuery, o?: CallOptions) => this.t.list<Tenant>("/v1/admin/tenants", query, o);
   /** Shows a tenant. */
   get = (tenant: string, o?: CallOptions) => this.t.get<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
-  /** Changes a tenant: what is left out stays. */
+  /** Changes a tenant; omitted fields stay unchanged. */
   change = (tenant: string, change: TenantChange, o?: CallOptions) => this.t.patch<Tenant>(p`/v1/admin/tenants/${tenant}`, change, o);
   /** Deletes a tenant with all its data; the server completes the deletion after the answer. */
   delete = (tenant: string, o?: CallOptions) => this.t.delete<Tenant>(p`/v1/admin/tenants/${tenant}`, o);
 }
 
-/** What agents of a tenant may do with execute_code, by template. */
+/** Templates: the permissions of a tenant's agents for execute_code. */
 export class AdminTemplates extends Resource {
   /** Lists templates. */
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<Template>(p`/v1/admin/tenants/${tenant}/templates`, query, o);
@@ -72,7 +72,7 @@ export class AdminPolicyEvents extends Resource {
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<PolicyEvent>(p`/v1/admin/tenants/${tenant}/policy-events`, query, o);
 }
 
-/** What a tenant has used. */
+/** Usage of a tenant. */
 export class AdminUsage extends Resource {
   /** Shows what the tenant has used, by day. */
   get = (tenant: string, query?: UsageQuery, o?: CallOptions) => this.t.get<Usage>(p`/v1/admin/tenants/${tenant}/usage`, o, query);
@@ -101,7 +101,7 @@ export class AdminPlans extends Resource {
 export class AdminCaps extends Resource {
   /** Shows the caps. */
   get = (o?: CallOptions) => this.t.get<Caps>("/v1/admin/caps", o);
-  /** Changes the caps: what is left out stays. */
+  /** Changes the caps; omitted fields stay unchanged. */
   change = (change: CapsChange, o?: CallOptions) => this.t.patch<Caps>("/v1/admin/caps", change, o);
 }
 
@@ -127,7 +127,7 @@ export class AdminActivity extends Resource {
   list = (tenant: string, query?: ActivityQuery, o?: CallOptions) => this.t.list<Activity>(p`/v1/admin/tenants/${tenant}/activity`, query, o);
 }
 
-/** What is on the machine and in no record. */
+/** Data of sandboxes on the machine that are not in the database. */
 export class AdminOrphans extends Resource {
   /** Lists sandboxes on the machine that have no record. */
   list = (o?: CallOptions) => this.t.get<Orphans>("/v1/admin/sandboxes/orphans", o);

@@ -12,7 +12,7 @@ export class AdminEnvironments extends Resource {
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<Environment>(of(tenant) + "/environments", query, o);
   /** Shows an environment. */
   get = (tenant: string, environment: string, o?: CallOptions) => this.t.get<Environment>(of(tenant) + p`/environments/${environment}`, o);
-  /** Changes an environment: what is left out stays. */
+  /** Changes an environment; omitted fields stay unchanged. */
   change = (tenant: string, environment: string, change: EnvironmentChange, o?: CallOptions) =>
     this.t.patch<Environment>(of(tenant) + p`/environments/${environment}`, change, o);
   /** Deletes an environment. */
@@ -27,7 +27,7 @@ export class AdminKeys extends Resource {
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<Key>(of(tenant) + "/keys", query, o);
   /** Shows a key, without the key itself. */
   get = (tenant: string, key: string, o?: CallOptions) => this.t.get<Key>(of(tenant) + p`/keys/${key}`, o);
-  /** Changes a key: what is left out stays. */
+  /** Changes a key; omitted fields stay unchanged. */
   change = (tenant: string, key: string, change: KeyChange, o?: CallOptions) => this.t.patch<Key>(of(tenant) + p`/keys/${key}`, change, o);
   /** Revokes a key. */
   revoke = (tenant: string, key: string, o?: CallOptions) => this.t.delete<Key>(of(tenant) + p`/keys/${key}`, o);
@@ -41,14 +41,14 @@ export class AdminConnections extends Resource {
   list = (tenant: string, query?: PageQuery, o?: CallOptions) => this.t.list<Connection>(of(tenant) + "/connections", query, o);
   /** Shows a connection, without its credentials. */
   get = (tenant: string, connection: string, o?: CallOptions) => this.t.get<Connection>(of(tenant) + p`/connections/${connection}`, o);
-  /** Changes a connection: what is left out stays. */
+  /** Changes a connection; omitted fields stay unchanged. */
   change = (tenant: string, connection: string, change: ConnectionChange, o?: CallOptions) =>
     this.t.patch<Connection>(of(tenant) + p`/connections/${connection}`, change, o);
-  /** Deletes a connection that has no grants; what is stored stays. */
+  /** Deletes a connection that has no grants; the stored files stay. */
   delete = (tenant: string, connection: string, o?: CallOptions) => this.t.delete(of(tenant) + p`/connections/${connection}`, o);
 }
 
-/** Who mounts a connection. */
+/** Grants of a connection. */
 export class AdminGrants extends Resource {
   /** Lets an environment or a key mount a connection. */
   create = (tenant: string, connection: string, request: NewGrant, o?: CallOptions) =>

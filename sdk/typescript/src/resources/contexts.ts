@@ -25,7 +25,7 @@ export class Contexts extends Resource {
     return this.t.perform(p`/v1/sandboxes/${sandbox}/contexts/${context}/run`, code(request), o, within(o));
   }
 
-  /** Runs code and tells of its output and values as they come. Aborting or leaving interrupts it. */
+  /** Runs code and streams its output and values. Aborting or leaving interrupts it. */
   stream(sandbox: string, context: string, request: string | RunCode, o?: SandboxOptions & StreamOptions): AsyncGenerator<CodeEvent, void, undefined> {
     const path = p`/v1/sandboxes/${sandbox}/contexts/${context}/run`;
     return follow<CodeEvent>(

@@ -56,13 +56,13 @@ export class Executions extends Resource {
     }
   }
 
-  /** Runs a program, whose end is told to a webhook, and returns at once. */
+  /** Starts a program, and returns immediately; the server notifies a webhook when it ends. */
   async start(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<AcceptedResponse> {
     const { headers } = keyed(o.idempotencyKey ?? unique(), o);
     return this.t.call("POST", path, { ...o, headers: { ...headers, Prefer: "respond-async" }, json: request, repeatable: true });
   }
 
-  /** Runs a program and tells of its output as it comes. Aborting cancels it; leaving the loop does not. */
+  /** Runs a program and streams its output. Aborting cancels it; leaving the loop does not. */
   stream(request: ExecuteRequest, o: StreamOptions & ExecuteOptions = {}): ExecutionStream {
     const key = o.idempotencyKey ?? unique();
     return new ExecutionStream(this.t, o, "", 0, (signal) =>

@@ -21,7 +21,7 @@ export class Environments extends Resource {
     return this.t.get(p`/v1/environments/${environment}`, o);
   }
 
-  /** Changes an environment: what is left out stays. */
+  /** Changes an environment; omitted fields stay unchanged. */
   change(environment: string, change: OwnEnvironmentChange, o?: CallOptions): Promise<OwnEnvironment> {
     return this.t.patch(p`/v1/environments/${environment}`, change, o);
   }
@@ -148,7 +148,7 @@ export class Approvals extends Resource {
   }
 }
 
-/** What the tenant used. */
+/** Usage of the tenant. */
 export class Usages extends Resource {
   /** Returns what was used between two times; this month if nothing is said. */
   get(query?: UsageQuery, o?: CallOptions): Promise<Usage> {

@@ -8,7 +8,7 @@ import { within, type SandboxOptions } from "./sandboxes.js";
 export interface FollowOptions extends SandboxOptions, StreamOptions {
   /** The cursor of an earlier event; all that is kept if left out. */
   after?: number | undefined;
-  /** false: what there is now, and not what comes. */
+  /** false: return the current output without following it. */
   follow?: boolean | undefined;
   /** Of data; utf-8 if left out. */
   encoding?: "utf-8" | "base64" | undefined;

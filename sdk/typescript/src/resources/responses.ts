@@ -12,7 +12,7 @@ export class Responses extends Resource {
     return this.t.perform("/v1/responses", request, o);
   }
 
-  /** Asks a model and tells of the answer as it comes. Aborting cancels the response. */
+  /** Asks a model and streams the answer. Aborting cancels the response. */
   stream(request: CreateResponse, o: StreamOptions = {}): AsyncGenerator<ResponseEvent, void, undefined> {
     let id = "";
     return this.events(
@@ -66,7 +66,7 @@ export class Responses extends Resource {
     return this.t.delete(p`/v1/responses/${id}`, o);
   }
 
-  /** What the response was asked, with the conversation before. */
+  /** Input of the response, with the earlier conversation. */
   inputs(id: string, query?: { limit?: number; order?: "asc" | "desc"; after?: string; include?: string }, o?: CallOptions) {
     return this.t.after<ResponseInput["data"][number]>(p`/v1/responses/${id}/input_items`, query, o);
   }

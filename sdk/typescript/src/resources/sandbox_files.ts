@@ -52,7 +52,7 @@ export class SandboxFilesystem extends Resource {
     return this.t.upload("PUT", p`/v1/sandboxes/${sandbox}/archive`, tar, { ...o, type: "application/x-tar" }, { ...within(o), path });
   }
 
-  /** Tells of changes until the signal is aborted. A change of type lost says that some were missed. */
+  /** Streams changes until the signal is aborted. A change of type lost says that some were missed. */
   watch(sandbox: string, path: string, o?: SandboxOptions & StreamOptions & { recursive?: boolean | undefined }): AsyncGenerator<SandboxChange, void, undefined> {
     const query = { ...within(o), path, recursive: o?.recursive };
     return follow<SandboxChange>(

@@ -25,7 +25,7 @@ export class Sandboxes extends Resource {
   private readonly commands: Exec;
   /** Runs a command to its end. Aborting the call ends the command. */
   readonly exec: Exec["exec"];
-  /** Runs a command and tells of its output as it comes. Aborting the call ends the command. */
+  /** Runs a command and streams its output. Aborting the call ends the command. */
   readonly execStream: Exec["stream"];
 
   constructor(t: Transport) {
@@ -104,7 +104,7 @@ export class Sandboxes extends Resource {
     return openTerminal(this.t, sandbox, () => this.terminalTicket(sandbox, o), o);
   }
 
-  /** What a page gives in place of a key to open a terminal, once and within 30 seconds. */
+  /** Ticket with which a page can open one terminal without a key, within 30 seconds. */
   terminalTicket(sandbox: string, o?: SandboxOptions): Promise<TerminalTicket> {
     return this.t.post(p`/v1/sandboxes/${sandbox}/terminal/ticket`, undefined, o, within(o));
   }

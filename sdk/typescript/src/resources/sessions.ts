@@ -56,7 +56,7 @@ export class Sessions extends Resource {
     return this.t.post(p`/v1/sessions/${id}/archive`, undefined, o);
   }
 
-  /** What the model is told before the conversation. */
+  /** System prompt. */
   context(id: string, o?: CallOptions): Promise<SessionContext> {
     return this.t.get(p`/v1/sessions/${id}/context`, o);
   }
@@ -82,7 +82,7 @@ export class Sessions extends Resource {
     return this.t.create(p`/v1/sessions/${id}/events`, said(event), { ...o, headers: { ...o?.headers, Prefer: "respond-async" } });
   }
 
-  /** Sends a message or an answer, and tells of the turn as it goes. Aborting interrupts it. */
+  /** Sends a message or an answer, and streams the turn. Aborting interrupts it. */
   stream(id: string, event: string | NewSessionEvent, o: SessionStreamOptions = {}): AsyncGenerator<SessionStreamEvent, void, undefined> {
     let seen = false;
     let resumed = false;

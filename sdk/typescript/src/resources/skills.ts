@@ -14,7 +14,7 @@ const folder = (files: SkillFolder, fields: Record<string, string | undefined> =
     fields,
   );
 
-/** What agents know how to do. */
+/** Skills of agents. */
 export class Skills extends Resource {
   readonly versions: SkillVersions;
   constructor(t: Transport) {

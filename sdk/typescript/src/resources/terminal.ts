@@ -12,7 +12,7 @@ export interface TerminalOptions extends SandboxOptions {
   working_dir?: string | undefined;
   /** A terminal that there is, by its process_id. */
   process?: string | undefined;
-  /** A cursor: what comes behind it is shown. */
+  /** A cursor: output after it is shown. */
   after?: number | undefined;
   /** false: a connection that breaks is the end. */
   reconnect?: boolean | undefined;

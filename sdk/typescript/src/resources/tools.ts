@@ -5,7 +5,7 @@ import type {
 } from "../wire.gen.js";
 import type { SandboxOptions } from "./sandboxes.js";
 
-/** The tools that models call. A sandbox comes into being with the first call that names it. */
+/** The tools that models call. The first call that names a sandbox creates it. */
 export class Tools extends Resource {
   /** Definitions for a model's provider. */
   list(query: { format?: "openai" | "anthropic" | string; strict?: boolean } = {}, o?: CallOptions): Promise<unknown[]> {

@@ -4,7 +4,7 @@ import type { Credential, CredentialChange, DeletedCredential, DeletedVault, New
 
 type Query = PageQuery & { include_archived?: boolean };
 
-/** What sessions may use and not see. */
+/** Credentials that sessions can use but not read. */
 export class Vaults extends Resource {
   readonly credentials: Credentials;
   constructor(t: Transport) {

@@ -1,4 +1,4 @@
-"""What a tenant has: models, environments, usage, and the web."""
+"""Operations of a tenant: models, environments, usage, and the web."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AsyncModels(AsyncResource):
 
 
 class AsyncEnvironments(AsyncResource):
-    """Environments: what programs may do and have."""
+    """Environments: settings and permissions of programs."""
 
     async def create(self, **environment: Unpack[params.NewOwnEnvironment]) -> types.OwnEnvironment:
         """Makes an environment."""
@@ -80,7 +80,7 @@ class AsyncTokens(AsyncResource):
 
 
 class AsyncUsage(AsyncResource):
-    """What the tenant used."""
+    """Usage of the tenant."""
 
     async def get(
         self,

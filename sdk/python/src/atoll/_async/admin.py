@@ -1,4 +1,4 @@
-"""What operators do, with keys that have the scope admin."""
+"""Operations for operators; they need a key with the scope admin."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class AsyncTenantEnvironments(AsyncResource):
 
 
 class AsyncTemplates(AsyncResource):
-    """What agents of a tenant may run code for."""
+    """Templates of a tenant's agents."""
 
     def list(self, tenant: str, *, limit: int | None = None) -> AsyncPager[types.Template]:
         """Lists templates."""
@@ -250,7 +250,7 @@ class AsyncAdminModels(AsyncResource):
 
 
 class AsyncAdmin(AsyncResource):
-    """What operators do, with keys that have the scope admin."""
+    """Operations for operators; they need a key with the scope admin."""
 
     @cached_property
     def tenants(self) -> AsyncTenants:
@@ -269,7 +269,7 @@ class AsyncAdmin(AsyncResource):
 
     @cached_property
     def templates(self) -> AsyncTemplates:
-        """What agents of tenants may run code for."""
+        """Templates of tenants' agents."""
         return AsyncTemplates(self._transport)
 
     @cached_property

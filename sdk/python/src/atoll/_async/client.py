@@ -193,7 +193,7 @@ class AsyncAtoll:
 
     @cached_property
     def environments(self) -> AsyncEnvironments:
-        """What programs may do and have."""
+        """Settings and permissions of programs."""
         from .account import AsyncEnvironments
 
         return AsyncEnvironments(self._transport)
@@ -207,14 +207,14 @@ class AsyncAtoll:
 
     @cached_property
     def usage(self) -> AsyncUsage:
-        """What was used."""
+        """Usage of the tenant."""
         from .account import AsyncUsage
 
         return AsyncUsage(self._transport)
 
     @cached_property
     def activity(self) -> AsyncActivity:
-        """Who ran what."""
+        """Log of runs."""
         from .account import AsyncActivity
 
         return AsyncActivity(self._transport)
@@ -235,7 +235,7 @@ class AsyncAtoll:
 
     @cached_property
     def admin(self) -> AsyncAdmin:
-        """What operators do."""
+        """Operations for operators."""
         from .admin import AsyncAdmin
 
         return AsyncAdmin(self._transport)

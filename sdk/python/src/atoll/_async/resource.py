@@ -1,4 +1,4 @@
-"""What all groups of operations share: calls, lists, streams and downloads."""
+"""The base of all groups of operations: calls, lists, streams and downloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AsyncPage(Generic[M]):
 
     @property
     def next_page(self) -> str | None:
-        """What to ask for the next part with; None at the end."""
+        """Cursor of the next part; None at the end."""
         value = self._value
         found = value["next_page"] if "next_page" in value else value.get("last_id") if value.get("has_more") else None
         return found if isinstance(found, str) else None

@@ -62,7 +62,7 @@ class AsyncSandbox:
 
     @property
     def name(self) -> str:
-        """What it was asked for by."""
+        """Name or id of the sandbox."""
         return self._place.name
 
     @cached_property

@@ -139,7 +139,7 @@ class AsyncEvents(Generic[E]):
         return True
 
     def _note(self, value: dict[str, Any]) -> None:
-        """Is told of the last event."""
+        """Receives the last event."""
 
     async def _open(self) -> None:
         try:

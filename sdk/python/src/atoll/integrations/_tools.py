@@ -1,4 +1,4 @@
-"""What all frameworks are given: the server's tools, and what a call of one comes to."""
+"""The server's tools for all frameworks, and the results of their calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Definition(NamedTuple):
-    """A tool as a model is told of it."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
@@ -38,7 +38,7 @@ async def async_definitions(client: AsyncAtoll, names: Collection[str] | None) -
 
 
 def mistake(error: _errors.APIError) -> str:
-    """What a model is told of a call that was refused; what it cannot mend is raised."""
+    """Message for the model about a rejected call; raises errors that the model cannot fix."""
     if error.status in (400, 404, 409, 413, 422):
         return json.dumps({"error": error.code, "message": error.message})
     raise error

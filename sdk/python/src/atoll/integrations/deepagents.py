@@ -99,7 +99,7 @@ def backend(sandbox: Sandbox, *, timeout: float = 120) -> CompositeBackend:
 
 
 def mistake(error: _errors.APIError) -> str:
-    """What an agent is told of a file that cannot be had; what it cannot mend is raised."""
+    """Message for the agent about an unavailable file; raises errors that the agent cannot fix."""
     for words, known in MISTAKES.items():
         if words in error.message:
             return known

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Metadata(ToolMetadata):
-    """What a model is told of a tool, with the server's schema."""
+    """Description of a tool for the model, with the server's schema."""
 
     def __init__(self, one: _tools.Definition) -> None:
         super().__init__(description=one.description, name=one.name, fn_schema=None)
