@@ -334,7 +334,7 @@ func TestSessionPrograms(t *testing.T) {
 	}
 	// The command is the image's, whatever the home directory has.
 	helper.plans("completed", toolStep{"shell", sh("mkdir -p .local/bin; printf '#!/bin/sh\nexit 1\n' > .local/bin/python3; chmod +x .local/bin/python3; ! python3 -c 0")})
-	for tool, want := range map[string]string{"flood": "too much", "junk": "too long"} {
+	for tool, want := range map[string]string{"flood": "too large", "junk": "too long"} {
 		if said := helper.plans("completed", toolStep{"odd__" + tool, none}); !strings.Contains(said, want) {
 			t.Errorf("of %s it says %q", tool, said)
 		}

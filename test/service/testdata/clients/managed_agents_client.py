@@ -49,7 +49,7 @@ def update(client, a):
         client.beta.agents.update(a.id, version=1, name="Late")
         raise AssertionError("a late change was made")
     except anthropic.ConflictError as e:
-        assert "has version 3" in str(e) and e.body["error"]["type"] == "conflict_error", e
+        assert "version 3" in str(e) and e.body["error"]["type"] == "conflict_error", e
 
 
 def read(client, a):
