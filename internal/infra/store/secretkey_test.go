@@ -55,10 +55,17 @@ func runSQL(t *testing.T, c Config, statements string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conn, err := p.db.Conn(t.Context()) // one for all, because some are a transaction
+	if err != nil {
+		t.Fatal(err)
+	}
 	for statement := range strings.SplitSeq(statements, ";") {
-		if _, err := p.db.ExecContext(t.Context(), statement); err != nil {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 			t.Errorf("%s: %v", statement, err)
 		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if err := p.close(); err != nil {
 		t.Fatal(err)
