@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -257,12 +258,13 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired, opts.With)...)
-	temp, err := tempFolder()
+	temp, lock, err := tempFolder(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = exec.CommandContext(cleanup, removal[0], append(removal[1:], temp)...).Run() }() // of what mmdebstrap left, if it was stopped
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	defer lock.Close()
 	// mmdebstrap waits for what it has started, so all of that must be told to stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if ownMounts(ctx) { // what it mounts in the new root goes with it, however it ends
@@ -318,21 +320,59 @@ const tempPrefix = "atoll-build-"
 // built is the path of a build's new root.
 var built = regexp.MustCompile(`/[^\s'"]*/` + tempPrefix + `\d+(/mmdebstrap\.\w+)?`)
 
-// tempFolder makes the folder in which mmdebstrap makes the new root. Without root that root belongs to
-// other users, who can remove it from here as they can from /var/tmp.
-func tempFolder() (string, error) {
+// tempFolder makes the folder in which mmdebstrap makes the new root, and locks it while the build runs.
+// Without root that root belongs to other users, who can remove it from here as they can from /var/tmp.
+func tempFolder(ctx context.Context) (temp string, lock *os.File, err error) {
 	dir := os.Getenv("TMPDIR")
 	if dir == "" {
 		dir = "/var/tmp" // /tmp is often memory
 	}
-	temp, err := os.MkdirTemp(dir, tempPrefix)
+	removeStale(ctx, dir)
+	if temp, err = os.MkdirTemp(dir, tempPrefix); err != nil {
+		return "", nil, err
+	}
+	if err = os.Chmod(temp, 0o777|os.ModeSticky); err == nil {
+		lock, err = lockFolder(temp)
+	}
 	if err != nil {
-		return "", err
+		return "", nil, errors.Join(err, os.Remove(temp))
 	}
-	if err := os.Chmod(temp, 0o777|os.ModeSticky); err != nil {
-		return "", errors.Join(err, os.Remove(temp))
+	return temp, lock, nil
+}
+
+// newTime is how long a folder may take to be locked after it was made.
+const newTime = time.Minute
+
+// removeStale removes the folders of builds that ended together with their watchdogs, as when a
+// container or the machine stops. Each may have gigabytes.
+func removeStale(ctx context.Context, dir string) {
+	entries, _ := os.ReadDir(dir) // if it cannot be read, making a folder says so
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) || time.Since(info.ModTime()) < newTime {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if lock, err := lockFolder(path); err == nil {
+			_ = exec.CommandContext(ctx, removal[0], append(slices.Clone(removal[1:]), path)...).Run() // the next build tries again
+			_ = lock.Close()
+		}
 	}
-	return temp, nil
+}
+
+// lockFolder locks a folder unless another process has.
+func lockFolder(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // watch is a script that waits until its stdin ends, and then stops a process group, kills it after a

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,59 @@ func TestKilled(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("left behind: %v, %v", left, err)
 		}
+	}
+}
+
+// TestStaleFolders: a build removes what earlier ones left that were killed with their watchdogs, and
+// spares those that run, that are new, and other files.
+func TestStaleFolders(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	past := time.Now().Add(-time.Hour)
+	age := func(path string) {
+		t.Helper()
+		if err := os.Chtimes(path, past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running, lock, err := tempFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	age(running)
+	kept := []string{filepath.Base(running)}
+	for name, keep := range map[string]bool{"atoll-build-1": false, "atoll-build-2": true, "other": true} {
+		file := filepath.Join(dir, name, "mmdebstrap.a", "etc")
+		if err := os.MkdirAll(file, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if name != "atoll-build-2" {
+			age(filepath.Join(dir, name))
+		}
+		if keep {
+			kept = append(kept, name)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, "atoll-build-3")); err != nil {
+		t.Fatal(err)
+	}
+	next, second, err := tempFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	kept = append(kept, "atoll-build-3", filepath.Base(next))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if slices.Sort(kept); !slices.Equal(left, kept) {
+		t.Errorf("left are %q, want %q", left, kept)
 	}
 }
 
