@@ -41,16 +41,15 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	}
 	switch {
 	case streamed:
-		err = h.stream(c, id, -1)
+		if err := h.stream(c, id, -1); err != nil {
+			return err
+		}
+		h.Service.Forget(c.Context(), started)
+		return nil
 	case background:
 		return h.accept(c, id)
-	default:
-		err = h.finish(c, started)
 	}
-	if err == nil {
-		h.Service.Forget(c.Context(), started)
-	}
-	return err
+	return h.finish(c, started)
 }
 
 // finish answers at the end of a response.
@@ -58,6 +57,7 @@ func (h *Handlers) finish(c *httpapi.Call, started *response.Started) error {
 	if err := h.Service.Wait(c.Context(), started); err != nil {
 		return err
 	}
+	defer h.Service.Forget(c.Context(), started) // even if the client disconnects before it has the answer
 	c.TellRates(h.Service.Gate.Left(c.Caller, started.Model))
 	return h.answer(c, started.Run.ID)
 }

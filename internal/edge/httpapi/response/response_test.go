@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -422,6 +423,24 @@ func TestNotStored(t *testing.T) {
 	want(t, r, "completed", "completed message secret")
 	ask(t, s, 404, "GET", "/v1/responses/"+r["id"].(string), "")
 	ask(t, s, 404, "POST", "/v1/responses", fmt.Sprintf(`{"model": "echo", "input": "x", "previous_response_id": %q}`, r["id"]))
+	var n int
+	if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM run_entries`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d entries are kept, %v", n, err)
+	}
+}
+
+// deaf is a client that disconnects before it reads its answer.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("disconnected") }
+
+// TestNotStoredUnread: a response with store false is deleted even if its client does not read it.
+func TestNotStoredUnread(t *testing.T) {
+	s := open(t)
+	func() {
+		defer func() { _ = recover() }() // the connection is cut
+		s.Server.ServeHTTP(deaf{httptest.NewRecorder()}, request(t.Context(), "POST", "/v1/responses", `{"model": "echo", "input": "secret", "store": false}`))
+	}()
 	var n int
 	if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM run_entries`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d entries are kept, %v", n, err)
