@@ -45,13 +45,15 @@ type Taken struct {
 	done <-chan struct{} // closed when this process no longer drives Turn
 }
 
+// Busy reports whether a session queues messages, or rejects them.
+func Busy(of *session.Session) bool { return of.Run != "" || of.Queued > 0 && of.Waits == 0 }
+
 // Take takes a batch for a session of the caller.
 func (s *Service) Take(ctx context.Context, caller *admission.Caller, of *session.Session, b *Batch) (*Taken, error) {
-	busy := of.Run != "" || of.Queued > 0 && of.Waits == 0
 	switch {
 	case of.Archived():
 		return nil, session.ErrArchived
-	case busy && !b.Queue:
+	case Busy(of) && !b.Queue:
 		return nil, session.ErrBusy
 	case of.Events >= session.MaxEvents:
 		return nil, fault.New(fault.Conflict, "the session has %d events, which is the most that one may have: begin another one", of.Events)

@@ -118,6 +118,16 @@ func TestStreamLimits(t *testing.T) {
 	if turn := k.say("one"); turn.Content != "one" {
 		t.Errorf("%+v", turn)
 	}
+	httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type":"message","content":"hang"}`, "Prefer", "respond-async")
+	<-k.hung
+	queued := `{"type":"message","content":"two","queue":true}`
+	if w := httpapitest.Ask(k.Server, "POST", k.path+"/events", queued, "Accept", "text/event-stream"); w.Code != 202 {
+		t.Fatalf("a queued message needs no stream: %d %s", w.Code, w.Body)
+	}
+	k.ask(200, "POST", k.path+"/interrupt", "", nil)
+	for range 3 { // turns: the one before, the one that hung, and the queued one
+		<-k.ended
+	}
 	end, err := k.Server.OpenStream(k.Principal(t, "neighbor", "pro"))
 	if err != nil {
 		t.Fatal(err)
