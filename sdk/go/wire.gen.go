@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AcceptedResponse AcceptedResponse says that an execution goes on without its caller.
+// AcceptedResponse AcceptedResponse says that an execution continues without its caller.
 type AcceptedResponse struct {
 	// Status running, unless the request repeats an earlier one whose execution has ended.
 	Status string `json:"status"`
@@ -142,7 +142,7 @@ type Agent struct {
 	// Slug A name for URLs, the only one of its kind in the tenant.
 	Slug *string `json:"slug"`
 
-	// System What the model is told before the conversation.
+	// System System prompt.
 	System *string `json:"system"`
 
 	// ToolPolicy ToolPolicy says which tools an agent may call.
@@ -163,16 +163,16 @@ type Agent struct {
 	// Visibility private, or template for one that other tenants may see and copy by its id.
 	Visibility string `json:"visibility"`
 
-	// Warnings What is stored and has no effect as it is.
+	// Warnings Stored fields that have no effect.
 	Warnings []Warning `json:"warnings"`
 }
 
-// AgentChange AgentChange makes another version; what is left out stays.
+// AgentChange AgentChange makes another version; omitted fields stay unchanged.
 type AgentChange struct {
 	// Compaction AgentCompaction says when a conversation is summarized.
 	Compaction *AgentCompaction `json:"compaction,omitempty"`
 
-	// Description What the agent is for, in words; null takes it away.
+	// Description Description of the agent's purpose; null removes it.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Replaces the list.
@@ -205,7 +205,7 @@ type AgentChange struct {
 	// Slug A name for URLs, the only one of its kind in the tenant.
 	Slug *string `json:"slug,omitempty"`
 
-	// System What the model is told before the conversation.
+	// System System prompt.
 	System *string `json:"system,omitempty"`
 
 	// ToolPolicy ToolPolicy says which tools an agent may call.
@@ -214,7 +214,7 @@ type AgentChange struct {
 	// Tools Replaces the list.
 	Tools *[]AgentTool `json:"tools,omitempty"`
 
-	// Version The current version: a change that was made for another one is refused with 409.
+	// Version The current version: a change that was made for another one returns 409.
 	Version int64 `json:"version"`
 
 	// Visibility private, or template for one that other tenants may see and copy by its id.
@@ -226,16 +226,16 @@ type AgentCompaction struct {
 	// AtTokens Of auto: summarize from this size on, if the model reads more.
 	AtTokens *int64 `json:"at_tokens,omitempty"`
 
-	// Mode auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+	// Mode auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is omitted.
 	Mode string `json:"mode"`
 }
 
-// AgentCopy AgentCopy says in what a copy differs; the body may be left out.
+// AgentCopy AgentCopy says in what a copy differs; the body may be omitted.
 type AgentCopy struct {
 	// Model AgentModel says which model an agent asks, and how.
 	Model *AgentModel `json:"model,omitempty"`
 
-	// Name That of the agent, if left out.
+	// Name The agent's if omitted.
 	Name *string `json:"name,omitempty"`
 
 	// Slug A name for URLs, the only one of its kind in the tenant.
@@ -247,13 +247,13 @@ type AgentHandoff struct {
 	// AgentID Id or slug of an agent of the tenant.
 	AgentID string `json:"agent_id"`
 
-	// AgentVersion The version that is kept: the current one if left out.
+	// AgentVersion The version that is kept: the current one if omitted.
 	AgentVersion *int64 `json:"agent_version,omitempty"`
 
-	// Description What it is good at; the agent's description if left out.
+	// Description Strengths of the agent; its description if omitted.
 	Description *string `json:"description,omitempty"`
 
-	// Name What the model knows it by, and what its tool is called after; the agent's name if left out.
+	// Name Name that the model sees, from which the name of its tool derives; the agent's name if omitted.
 	Name *string `json:"name,omitempty"`
 
 	// Trigger When to hand on.
@@ -283,28 +283,28 @@ type AgentModel struct {
 
 // AgentMultiagent AgentMultiagent says how an agent hands on.
 type AgentMultiagent struct {
-	// ContextSharing What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+	// ContextSharing The conversation that the other agent sees: all of it (full), or a summary by the model (summary). summary if omitted; always full in a swarm.
 	ContextSharing *string `json:"context_sharing,omitempty"`
 
-	// MaxDelegations Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+	// MaxDelegations Hand-offs of a turn, with those of the agents that it handed on to; 10 if omitted.
 	MaxDelegations *int64 `json:"max_delegations,omitempty"`
 
-	// Mode orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+	// Mode orchestrator, if omitted: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
 	Mode *string `json:"mode,omitempty"`
 
-	// Parallel Of orchestrator: up to 8 of them work side by side. false if left out.
+	// Parallel Of orchestrator: up to 8 of them work side by side. false if omitted.
 	Parallel *bool `json:"parallel,omitempty"`
 
-	// Sandbox Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+	// Sandbox Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 
-	// TimeoutPerHandoffMS Of orchestrator: 60000 if left out.
+	// TimeoutPerHandoffMS Of orchestrator: 60000 if omitted.
 	TimeoutPerHandoffMS *int64 `json:"timeout_per_handoff_ms,omitempty"`
 }
 
 // AgentServer AgentServer is an MCP server that an agent may use.
 type AgentServer struct {
-	// AllowedTools Left out, all of them; empty, none.
+	// AllowedTools Omitted, all of them; empty, none.
 	AllowedTools *[]string `json:"allowed_tools,omitempty"`
 
 	// Args Of stdio, shown as they are given.
@@ -316,16 +316,16 @@ type AgentServer struct {
 	// Description What it is for, in words.
 	Description *string `json:"description,omitempty"`
 
-	// Env Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
+	// Env Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do.
 	Env map[string]string `json:"env,omitempty"`
 
-	// Headers Stored encrypted and never shown. Left out in a change, they stay while name and url do.
+	// Headers Stored encrypted and never shown. Omitted in a change, they stay while name and url do.
 	Headers *map[string]string `json:"headers,omitempty"`
 
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Type url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+	// Type url: a server at url; stdio: a program in the session's sandbox default. Omitted, what url or command says.
 	Type *string `json:"type,omitempty"`
 
 	// URL It is shown as it is given: keys belong in headers.
@@ -391,7 +391,7 @@ type Approval struct {
 	// Arguments The arguments of the call as JSON, redacted.
 	Arguments string `json:"arguments"`
 
-	// ContinuedBy The turn or response that continues after the decision; null while other calls of the same answer wait.
+	// ContinuedBy The turn or response that continues after the decision; null while other calls of the same answer wait, or while a limit delays the response.
 	ContinuedBy *string `json:"continued_by"`
 
 	// CreatedAt When the call began to wait.
@@ -463,10 +463,10 @@ type AuditMark struct {
 
 // AuditProblem AuditProblem is something that should not be.
 type AuditProblem struct {
-	// Detail What was found, in words.
+	// Detail Description of the problem.
 	Detail string `json:"detail"`
 
-	// Kind What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+	// Kind Kind of the problem: a changed or missing row, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
 	Kind string `json:"kind"`
 
 	// RowID The row that it is about; 0 if none.
@@ -541,7 +541,7 @@ type AuditRow struct {
 	// Metadata Other details of the call, such as the sandbox.
 	Metadata map[string]string `json:"metadata"`
 
-	// Mounts What it saw of which connection: slug/path, then :ro or :rw.
+	// Mounts Mounted connections: slug/path, then :ro or :rw.
 	Mounts []string `json:"mounts"`
 
 	// OutboundHosts Hosts that were contacted over the network.
@@ -596,9 +596,9 @@ type AuditTrail struct {
 	TenantID string `json:"tenant_id"`
 }
 
-// AuthChange AuthChange gives a credential other secrets. What it is for stays.
+// AuthChange AuthChange changes the secrets of a credential, but not its purpose.
 type AuthChange struct {
-	// AccessToken Of mcp_oauth: another access token. Left out, it stays.
+	// AccessToken Of mcp_oauth: another access token. Omitted, it stays.
 	AccessToken *string `json:"access_token,omitempty"`
 
 	// ExpiresAt Of mcp_oauth: when access_token expires, in RFC 3339.
@@ -610,13 +610,13 @@ type AuthChange struct {
 	// Refresh RefreshChange changes how an access token is refreshed.
 	Refresh *RefreshChange `json:"refresh,omitempty"`
 
-	// SecretValue Of host_secret: another value. Left out, it stays.
+	// SecretValue Of host_secret: another value. Omitted, it stays.
 	SecretValue *string `json:"secret_value,omitempty"`
 
-	// Token Of static_bearer: another token. Left out, it stays.
+	// Token Of static_bearer: another token. Omitted, it stays.
 	Token *string `json:"token,omitempty"`
 
-	// Type That of the credential.
+	// Type Type of the credential.
 	Type string `json:"type"`
 }
 
@@ -625,7 +625,7 @@ type BrowseInput struct {
 	// Port The TCP port.
 	Port int64 `json:"port"`
 
-	// Sandbox The name of the sandbox; default if left out.
+	// Sandbox The name of the sandbox; default if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
@@ -658,7 +658,7 @@ type CancelledResponse struct {
 	// IncompleteDetails Why the response is incomplete; null if it is not.
 	IncompleteDetails *ResponseIncomplete `json:"incomplete_details"`
 
-	// Instructions What the model was told before the input; null if nothing.
+	// Instructions System prompt; null if none.
 	Instructions *string `json:"instructions"`
 
 	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
@@ -727,7 +727,7 @@ type CancelledResponse struct {
 	// TopP From how much of the likely words the model chooses, 0 to 1.
 	TopP float64 `json:"top_p"`
 
-	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	// Truncation Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
 	Truncation string `json:"truncation"`
 
 	// Usage Tokens that it used, and their price.
@@ -752,7 +752,7 @@ type Caps struct {
 	TenantDaily int64 `json:"tenant_daily"`
 }
 
-// CapsChange CapsChange is what PATCH can change of them; what is left out stays.
+// CapsChange CapsChange is what PATCH can change of them; omitted fields stay unchanged.
 type CapsChange struct {
 	// AgentHourly Calls of execute_code that one agent may make in an hour; 0 stops every call.
 	AgentHourly *int64 `json:"agent_hourly,omitempty"`
@@ -775,14 +775,14 @@ type CodeContext struct {
 	// Language The language of the code.
 	Language string `json:"language"`
 
-	// Status One that has ended has to be restarted.
+	// Status An ended context must be restarted.
 	Status string `json:"status"`
 
 	// WorkingDir The folder that it works in.
 	WorkingDir string `json:"working_dir"`
 }
 
-// CodeContexts CodeContexts are those of a sandbox.
+// CodeContexts CodeContexts lists the contexts of a sandbox.
 type CodeContexts struct {
 	// Data The list itself.
 	Data []CodeContext `json:"data"`
@@ -796,7 +796,7 @@ type CodeError struct {
 	// Traceback The lines of the traceback, from the outermost call on.
 	Traceback []string `json:"traceback"`
 
-	// Value What the error says.
+	// Value Error message.
 	Value string `json:"value"`
 }
 
@@ -829,10 +829,10 @@ type CodeInput struct {
 	// Code The code to run.
 	Code string `json:"code"`
 
-	// Language The language of the code; python if left out.
+	// Language The language of the code; python if omitted.
 	Language *string `json:"language,omitempty"`
 
-	// Timeout Most seconds that the code may run; 60 if left out.
+	// Timeout Most seconds that the code may run; 60 if omitted.
 	Timeout *int64 `json:"timeout,omitempty"`
 }
 
@@ -859,7 +859,7 @@ type CodeOutput struct {
 	// OK True if the program ended with exit code 0.
 	OK bool `json:"ok"`
 
-	// ResetsAt With SandboxCapExceeded: when it starts anew, if it does.
+	// ResetsAt With SandboxCapExceeded: when it resets, if it does.
 	ResetsAt *time.Time `json:"resets_at"`
 
 	// Stderr The first 32 KB.
@@ -907,7 +907,7 @@ type CodeResult struct {
 	// StdoutTruncated Whether standard output had more than is kept.
 	StdoutTruncated bool `json:"stdout_truncated"`
 
-	// Values What was displayed, in order, and the value of the last expression.
+	// Values Displayed values, in order, and the value of the last expression.
 	Values []CodeValue `json:"values"`
 
 	// ValuesTruncated Whether more was displayed than is kept.
@@ -919,7 +919,7 @@ type CodeValue struct {
 	// Data By media type: text as it is, binary forms in base64, JSON as JSON.
 	Data map[string]json.RawMessage `json:"data"`
 
-	// Metadata An object: what was left away or cut, and what the program says of the forms.
+	// Metadata An object: dropped or shortened forms, and the program's metadata of the forms.
 	Metadata json.RawMessage `json:"metadata"`
 
 	// Result It is the value of the last expression; the others were displayed.
@@ -928,19 +928,19 @@ type CodeValue struct {
 
 // ConfigChange ConfigChange changes an EnvironmentConfig.
 type ConfigChange struct {
-	// BaseTemplate One of the operator's templates; the default image if left out.
+	// BaseTemplate One of the operator's templates; the default image if omitted.
 	BaseTemplate *string `json:"base_template,omitempty"`
 
 	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
-	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
+	// Packages PackagesChange is what can be changed of Packages; omitted fields stay unchanged.
 	Packages *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
 	PermissionProfile *string `json:"permission_profile,omitempty"`
 
-	// Permissions PermissionsChange is what can be changed of permissions; what is left out stays.
+	// Permissions PermissionsChange is what can be changed of permissions; what is omitted stays.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
 
 	// Resources ResourcesChange changes Resources.
@@ -961,13 +961,13 @@ type Connection struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Endpoint URL of the service, of s3 and azure; the provider's own if left out.
+	// Endpoint URL of the service, of s3 and azure; the provider's own if omitted.
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// ID con_ and 16 hexadecimal digits.
 	ID string `json:"id"`
 
-	// Kind What kind it is of.
+	// Kind Kind.
 	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
@@ -989,7 +989,7 @@ type Connection struct {
 	Tenant string `json:"tenant"`
 }
 
-// ConnectionChange ConnectionChange is what PATCH can change of a connection; what is left out stays.
+// ConnectionChange ConnectionChange is what PATCH can change of a connection; what is omitted stays.
 type ConnectionChange struct {
 	// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 	Credentials *Credentials `json:"credentials,omitempty"`
@@ -1114,14 +1114,14 @@ type ContainerNetworkPolicy struct {
 
 // ContextManagement ContextManagement is a way to keep a conversation within what the model reads.
 type ContextManagement struct {
-	// CompactThreshold Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+	// CompactThreshold Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
 	CompactThreshold *int64 `json:"compact_threshold,omitempty"`
 
 	// Type compaction: the model summarizes the beginning of the conversation.
 	Type string `json:"type"`
 }
 
-// ContextTool ContextTool is a tool as the model is told of it.
+// ContextTool ContextTool is a tool as the model sees it.
 type ContextTool struct {
 	// AnsweredByClient Its calls wait for a tool_result.
 	AnsweredByClient bool `json:"answered_by_client"`
@@ -1150,13 +1150,13 @@ type CreateResponse struct {
 	// ContextManagement How a long conversation is kept within what the model reads.
 	ContextManagement *[]ContextManagement `json:"context_management,omitempty"`
 
-	// Include Fields of output items to send that are left out otherwise.
+	// Include Fields of output items to send that are omitted otherwise.
 	Include *[]string `json:"include,omitempty"`
 
 	// Input A text, or a list of items.
 	Input interface{} `json:"input,omitempty"`
 
-	// Instructions What the model is told ahead of the conversation.
+	// Instructions System prompt.
 	Instructions *string `json:"instructions,omitempty"`
 
 	// MaxCost US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
@@ -1165,7 +1165,7 @@ type CreateResponse struct {
 	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
 	MaxOutputTokens *int64 `json:"max_output_tokens,omitempty"`
 
-	// MaxSteps How many times a model may be asked; 100 if left out.
+	// MaxSteps How many times a model may be asked; 100 if omitted.
 	MaxSteps *int64 `json:"max_steps,omitempty"`
 
 	// MaxToolCalls Calls of tools that the response may make.
@@ -1222,13 +1222,13 @@ type CreateResponse struct {
 	// ToolChoice auto, none, required, or an object that names a function.
 	ToolChoice interface{} `json:"tool_choice,omitempty"`
 
-	// Tools What the model may call: sandbox, code_interpreter, and functions of yours.
+	// Tools Tools that the model may call: sandbox, code_interpreter, and your functions.
 	Tools *[]interface{} `json:"tools,omitempty"`
 
 	// TopP From how much of the likely words the model chooses, 0 to 1.
 	TopP *float64 `json:"top_p,omitempty"`
 
-	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	// Truncation Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
 	Truncation *string `json:"truncation,omitempty"`
 
 	// User Taken for clients that send it, and not used.
@@ -1286,9 +1286,9 @@ type CredentialAuth struct {
 	Type string `json:"type"`
 }
 
-// CredentialChange CredentialChange changes a credential; what is left out stays.
+// CredentialChange CredentialChange changes a credential; omitted fields stay unchanged.
 type CredentialChange struct {
-	// Auth AuthChange gives a credential other secrets. What it is for stays.
+	// Auth AuthChange changes the secrets of a credential, but not its purpose.
 	Auth *AuthChange `json:"auth,omitempty"`
 
 	// DisplayName A name for people.
@@ -1306,7 +1306,7 @@ type CredentialRefresh struct {
 	// Resource The resource that the token is for, if the endpoint wants one.
 	Resource *string `json:"resource"`
 
-	// Scope What the token is to be good for, if the endpoint wants it.
+	// Scope Scope to request for the token, if the endpoint requires one.
 	Scope *string `json:"scope"`
 
 	// TokenEndpoint The URL that gives access tokens.
@@ -1438,7 +1438,7 @@ type DownloadRequest struct {
 	// Path The file, from the home.
 	Path string `json:"path"`
 
-	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
+	// Source Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
 	Source string `json:"source"`
 }
 
@@ -1462,7 +1462,7 @@ type Environment struct {
 	// Image The image that it runs.
 	Image string `json:"image"`
 
-	// Isolation What executions share: nothing, or with others of their key a kernel.
+	// Isolation Whether each execution has its own kernel (run), or the executions of a key share one (key).
 	Isolation string `json:"isolation"`
 
 	// Limits Limits bound what one sandbox may use. Sizes are in bytes.
@@ -1471,7 +1471,7 @@ type Environment struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// PackageBuild How far packages are installed; null without packages, and in lists.
+	// PackageBuild How far the image of the environment is: its packages, or a variant of the default image such as default+browser. null without both, and in lists.
 	PackageBuild *PackageBuild `json:"package_build"`
 
 	// Packages Packages are packages by what installs them.
@@ -1504,19 +1504,19 @@ type EnvironmentChange struct {
 	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
-	// Limits LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
+	// Limits LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
 	Limits *LimitsChange `json:"limits,omitempty"`
 
 	// Name Its name.
 	Name *string `json:"name,omitempty"`
 
-	// Packages PackagesChange is what can be changed of Packages; what is left out stays.
+	// Packages PackagesChange is what can be changed of Packages; omitted fields stay unchanged.
 	Packages *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Begins anew with the rules of a profile, which permissions then change.
 	PermissionProfile *string `json:"permission_profile,omitempty"`
 
-	// Permissions PermissionsChange is what can be changed of permissions; what is left out stays.
+	// Permissions PermissionsChange is what can be changed of permissions; what is omitted stays.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
 
 	// SecretHosts Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
@@ -1534,7 +1534,7 @@ type EnvironmentConfig struct {
 	// BaseTemplate null for an image that the operator chose.
 	BaseTemplate *string `json:"base_template"`
 
-	// Isolation What executions share: nothing, or with others of their key a kernel.
+	// Isolation Whether each execution has its own kernel (run), or the executions of a key share one (key).
 	Isolation string `json:"isolation"`
 
 	// Packages Packages are packages by what installs them.
@@ -1599,7 +1599,7 @@ type Event struct {
 	Type string `json:"type"`
 }
 
-// EventThread EventThread is what an event of a hand-off tells of a thread.
+// EventThread EventThread describes the thread in an event of a hand-off.
 type EventThread struct {
 	// AgentID The id of the agent.
 	AgentID string `json:"agent_id"`
@@ -1622,7 +1622,7 @@ type ExecuteCodeRequest struct {
 	// Code Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
 	Code string `json:"code"`
 
-	// Language What the code is written in.
+	// Language Language of the code.
 	Language *string `json:"language,omitempty"`
 
 	// Metadata Kept with the execution's record and the audit row, never shown to the program.
@@ -1640,7 +1640,7 @@ type ExecuteCodeRequest struct {
 
 // ExecuteRequest ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null, which is the same as leaving them out.
 type ExecuteRequest struct {
-	// Args Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
+	// Args Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Not in the original contract.
 	Args *[]string `json:"args,omitempty"`
 
 	// Code Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
@@ -1651,37 +1651,37 @@ type ExecuteRequest struct {
 	// EnvVars Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
-	// Files Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract.
+	// Files Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract.
 	Files map[string]string `json:"files,omitempty"`
 
-	// FilesBase64 Likewise, with the contents in base64. Beyond the original contract.
+	// FilesBase64 Likewise, with the contents in base64. Not in the original contract.
 	FilesBase64 map[string]string `json:"files_base64,omitempty"`
 
-	// Language What the code is written in.
+	// Language Language of the code.
 	Language *string `json:"language,omitempty"`
 
 	// Metadata Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256.
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Outputs Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
+	// Outputs Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Not in the original contract.
 	Outputs *[]string `json:"outputs,omitempty"`
 
 	// Partial In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line.
 	Partial *bool `json:"partial,omitempty"`
 
-	// Stdin What the program reads from its standard input; empty without it. Beyond the original contract.
+	// Stdin Standard input of the program; empty if omitted. Not in the original contract.
 	Stdin *string `json:"stdin,omitempty"`
 
-	// StdinBase64 Instead of stdin: any bytes, in base64. Beyond the original contract.
+	// StdinBase64 Instead of stdin: any bytes, in base64. Not in the original contract.
 	StdinBase64 *string `json:"stdin_base64,omitempty"`
 
 	// SubPaths Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key.
 	SubPaths *[]string `json:"sub_paths,omitempty"`
 
-	// ThreadID Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409.
+	// ThreadID Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another returns 409.
 	ThreadID *string `json:"thread_id,omitempty"`
 
-	// Timeout Most seconds the program may run. Above the plan's maximum the request is refused with 429.
+	// Timeout Most seconds the program may run. Above the plan's maximum the request returns 429.
 	Timeout *int64 `json:"timeout,omitempty"`
 
 	// WebhookURL Where the result is sent, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one.
@@ -1690,25 +1690,25 @@ type ExecuteRequest struct {
 
 // ExecuteResponse ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
-	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	// ErrorMessage The sentence, where error has the code. Not in the original contract.
 	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
 
-	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	// Files Files that the program gave back; omitted without outputs in the request. Not in the original contract.
 	Files *[]OutputFile `json:"files,omitempty"`
 
-	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	// FilesTruncated True if there were more or larger files than are kept. Not in the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
 
-	// Hint What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+	// Hint How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract.
 	Hint string `json:"hint,omitempty"`
 
-	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
 	Start string `json:"start,omitempty"`
 
 	// Stderr Standard error, likewise.
@@ -1741,22 +1741,22 @@ type Execution struct {
 	// DurationMS From admission to completion, or so far while it runs.
 	DurationMS int64 `json:"duration_ms"`
 
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
-	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	// ErrorMessage The sentence, where error has the code. Not in the original contract.
 	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
 
-	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	// Files Files that the program gave back; omitted without outputs in the request. Not in the original contract.
 	Files *[]OutputFile `json:"files,omitempty"`
 
-	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	// FilesTruncated True if there were more or larger files than are kept. Not in the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
 
-	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+	// Hint How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion.
 	Hint string `json:"hint,omitempty"`
 
 	// Isolation run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
@@ -1825,22 +1825,22 @@ type ExecutionSummary struct {
 	// DurationMS From admission to completion, or so far while it runs.
 	DurationMS int64 `json:"duration_ms"`
 
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
-	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	// ErrorMessage The sentence, where error has the code. Not in the original contract.
 	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
 
-	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	// Files Files that the program gave back; omitted without outputs in the request. Not in the original contract.
 	Files *[]OutputFile `json:"files,omitempty"`
 
-	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	// FilesTruncated True if there were more or larger files than are kept. Not in the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
 
-	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+	// Hint How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion.
 	Hint string `json:"hint,omitempty"`
 
 	// Isolation run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
@@ -1907,7 +1907,7 @@ type FetchRequest struct {
 	URL []string `json:"url"`
 }
 
-// FetchedPage FetchedPage is a page, or why there is none.
+// FetchedPage FetchedPage is a page, or the reason why it was not fetched.
 type FetchedPage struct {
 	// Date When it was published, as in 2026-03-01; null where that is not known.
 	Date *string `json:"date"`
@@ -1930,7 +1930,7 @@ type FetchedPage struct {
 	// Title Its title, for people.
 	Title string `json:"title"`
 
-	// Truncated It goes on beyond text.
+	// Truncated It continues beyond text.
 	Truncated bool `json:"truncated"`
 
 	// URL As it was given.
@@ -1993,16 +1993,16 @@ type FilesListRequest struct {
 	// ID A thread_id; or slug or id of a connection that this key mounts.
 	ID string `json:"id"`
 
-	// Path Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see.
+	// Path Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If omitted, the home, or the whole of what this key may see.
 	Path *string `json:"path,omitempty"`
 
-	// Source What id names.
+	// Source Kind of the object that id names.
 	Source string `json:"source"`
 }
 
 // FilesListResponse FilesListResponse is what a folder holds.
 type FilesListResponse struct {
-	// Files What the folder holds, by name.
+	// Files Entries of the folder, by name.
 	Files []FileEntry `json:"files"`
 }
 
@@ -2041,13 +2041,13 @@ type FirstEnvironment struct {
 
 // GlobInput GlobInput is the input of glob.
 type GlobInput struct {
-	// Cwd The folder to begin in; the home if left out.
+	// Cwd The folder to begin in; the home if omitted.
 	Cwd *string `json:"cwd,omitempty"`
 
 	// Pattern A pattern such as **/*.py.
 	Pattern string `json:"pattern"`
 
-	// Sandbox The name of the sandbox; default if left out.
+	// Sandbox The name of the sandbox; default if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
@@ -2080,7 +2080,7 @@ type Grant struct {
 	// Key Id of the key that mounts it; null for an environment's.
 	Key *string `json:"key"`
 
-	// Prefix What is mounted, from the connection's root; empty for all that the connection's prefix leaves.
+	// Prefix Mounted folder, from the connection's root; empty for the connection's whole prefix.
 	Prefix string `json:"prefix"`
 
 	// ReadOnly Whether programs can only read it.
@@ -2131,7 +2131,7 @@ type Key struct {
 	// RevokedAt When it was revoked; null while it is valid.
 	RevokedAt *time.Time `json:"revoked_at"`
 
-	// Scopes What it may do.
+	// Scopes Scopes: the operations that the key may call.
 	Scopes []string `json:"scopes"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
@@ -2146,11 +2146,11 @@ type Key struct {
 	// WebhookSigned Whether it has a secret that signs webhooks.
 	WebhookSigned bool `json:"webhook_signed"`
 
-	// WebhookURL Where asynchronous executions are told of; null for nowhere.
+	// WebhookURL URL that Atoll notifies about asynchronous executions; null for none.
 	WebhookURL *string `json:"webhook_url"`
 }
 
-// KeyChange KeyChange is what PATCH can change of a key; what is left out stays.
+// KeyChange KeyChange is what PATCH can change of a key; omitted fields stay unchanged.
 type KeyChange struct {
 	// EnvVars Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
@@ -2207,7 +2207,7 @@ type Limits struct {
 	TmpSize int64 `json:"tmp_size"`
 }
 
-// LimitsChange LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
+// LimitsChange LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
 type LimitsChange struct {
 	// CPU Cores, above 0.
 	CPU *float64 `json:"cpu,omitempty"`
@@ -2284,7 +2284,7 @@ type MCPError struct {
 	// Error MCPErrorObject says what is wrong.
 	Error MCPErrorObject `json:"error"`
 
-	// ID That of the message; null if it has none or could not be read.
+	// ID Id of the message; null if it has none or could not be read.
 	ID interface{} `json:"id"`
 
 	// Jsonrpc The version of JSON-RPC.
@@ -2293,7 +2293,7 @@ type MCPError struct {
 
 // MCPErrorObject MCPErrorObject says what is wrong.
 type MCPErrorObject struct {
-	// Code As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not.
+	// Code The JSON-RPC error code; -32000 for errors of the key, a limit or the server's state, -32001 for an unknown session.
 	Code int64 `json:"code"`
 
 	// Data ErrorResponse is the body of every refusal and failure.
@@ -2332,7 +2332,7 @@ type Model struct {
 	// BaseURL Of the provider's API.
 	BaseURL string `json:"base_url"`
 
-	// Capabilities What of it can be asked for; anything else is refused before the provider is asked.
+	// Capabilities Capabilities. Atoll rejects requests for any other capability before it calls the provider.
 	Capabilities []string `json:"capabilities"`
 
 	// Context Tokens of input and output together; 0 for unknown.
@@ -2353,7 +2353,7 @@ type Model struct {
 	// MaxOutput Tokens of an answer; 0 for unknown.
 	MaxOutput int64 `json:"max_output"`
 
-	// Name What requests give as model.
+	// Name Name that requests use as model.
 	Name string `json:"name"`
 
 	// Overridden A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id.
@@ -2362,7 +2362,7 @@ type Model struct {
 	// Plans Names of the plans whose tenants may, too.
 	Plans []string `json:"plans"`
 
-	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
+	// Prices ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
 	Prices ModelPrices `json:"prices"`
 
 	// Provider The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages.
@@ -2371,25 +2371,25 @@ type Model struct {
 	// Source Where it was made. One of a file is changed there alone.
 	Source string `json:"source"`
 
-	// Tenants Those that may, if not all: their ids, and names where a file has them.
+	// Tenants Tenants that may use it, if not all: their ids, or names if a file lists names.
 	Tenants []string `json:"tenants"`
 
 	// UpdatedAt When it was changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Upstream What the provider calls it.
+	// Upstream Name at the provider.
 	Upstream string `json:"upstream"`
 }
 
-// ModelChange ModelChange is what PATCH can change of a model; what is left out stays.
+// ModelChange ModelChange is what PATCH can change of a model; omitted fields stay unchanged.
 type ModelChange struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
 
-	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+	// BaseURL The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -2404,13 +2404,13 @@ type ModelChange struct {
 	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
 	Plans *[]string `json:"plans,omitempty"`
 
-	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
+	// Prices ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
 	Prices *ModelPrices `json:"prices,omitempty"`
 
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
 	Tenants *[]string `json:"tenants,omitempty"`
 
-	// Upstream The name if it is left out at first.
+	// Upstream The name if it is omitted at first.
 	Upstream *string `json:"upstream,omitempty"`
 }
 
@@ -2443,10 +2443,10 @@ type ModelError struct {
 	// Message A sentence for people.
 	Message string `json:"message"`
 
-	// RetryAfterMS What the provider asks to wait.
+	// RetryAfterMS Wait that the provider asks for.
 	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
 
-	// Status Of the provider's answer; left out if there was none.
+	// Status Of the provider's answer; omitted if there was none.
 	Status int64 `json:"status,omitempty"`
 }
 
@@ -2458,10 +2458,10 @@ type ModelKey struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
-	// InUse false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more.
+	// InUse false if the model's base URL has changed, in which case Atoll rejects requests until you set or remove the key, or if the tenant may no longer use the model.
 	InUse bool `json:"in_use"`
 
-	// Model The model's name; its id if there is no such model any more.
+	// Model The model's name; its id if the model was deleted.
 	Model string `json:"model"`
 }
 
@@ -2474,7 +2474,7 @@ type ModelList struct {
 	Object string `json:"object"`
 }
 
-// ModelPrices ModelPrices are in US dollars for a million tokens. What is left out is 0.
+// ModelPrices ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
 type ModelPrices struct {
 	// CacheRead For input that the provider reads from its cache.
 	CacheRead string `json:"cache_read,omitempty"`
@@ -2494,7 +2494,7 @@ type ModelTest struct {
 	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
 	MaxOutputTokens *int64 `json:"max_output_tokens,omitempty"`
 
-	// Prompt What the model is asked; a short question if left out.
+	// Prompt Prompt; a short question if omitted.
 	Prompt *string `json:"prompt,omitempty"`
 }
 
@@ -2518,7 +2518,7 @@ type ModelTrial struct {
 	// OK Whether the model answered.
 	OK bool `json:"ok"`
 
-	// Reasoning What the provider shows of it.
+	// Reasoning The part that the provider shows.
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// RequestID The provider's name for the request.
@@ -2620,13 +2620,13 @@ type NewAgent struct {
 	// Handoffs Agents that it may hand work to: each is a tool of the model's.
 	Handoffs *[]AgentHandoff `json:"handoffs,omitempty"`
 
-	// MaxSteps How many times a turn may ask the model; 100 if left out.
+	// MaxSteps How many times a turn may ask the model; 100 if omitted.
 	MaxSteps *int64 `json:"max_steps,omitempty"`
 
 	// McpServers MCP servers that tools name.
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
 
-	// Metadata What to store with it: an object of your own.
+	// Metadata Metadata: an object of your own.
 	Metadata map[string]interface{} `json:"metadata,omitempty"`
 
 	// Model AgentModel says which model an agent asks, and how.
@@ -2638,7 +2638,7 @@ type NewAgent struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// RetryForMS How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
+	// RetryForMS How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if omitted. 0 ends the turn at the first failure.
 	RetryForMS *int64 `json:"retry_for_ms,omitempty"`
 
 	// Skills Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
@@ -2647,7 +2647,7 @@ type NewAgent struct {
 	// Slug Unique among the tenant's agents; taken wherever an id is.
 	Slug *string `json:"slug,omitempty"`
 
-	// System What the model is told before the conversation.
+	// System System prompt.
 	System *string `json:"system,omitempty"`
 
 	// ToolPolicy ToolPolicy says which tools an agent may call.
@@ -2680,7 +2680,7 @@ type NewAuth struct {
 	// SecretName Of host_secret: the variable of programs, which holds a placeholder.
 	SecretName *string `json:"secret_name,omitempty"`
 
-	// SecretValue Of host_secret: what is sent to the hosts in its place.
+	// SecretValue Of host_secret: the value that Atoll sends to the hosts.
 	SecretValue *string `json:"secret_value,omitempty"`
 
 	// Token Of static_bearer.
@@ -2701,10 +2701,10 @@ type NewConnection struct {
 	// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 	Credentials *Credentials `json:"credentials,omitempty"`
 
-	// Endpoint URL of the service, of s3 and azure; the provider's own if left out.
+	// Endpoint URL of the service, of s3 and azure; the provider's own if omitted.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Kind What kind it is of.
+	// Kind Kind.
 	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
@@ -2719,7 +2719,7 @@ type NewConnection struct {
 	// Region Of s3; required without an endpoint.
 	Region string `json:"region,omitempty"`
 
-	// Slug What it is called in paths: sandboxes see it at /data/{slug}.
+	// Slug Name in paths: sandboxes mount it at /data/{slug}.
 	Slug string `json:"slug"`
 }
 
@@ -2731,7 +2731,7 @@ type NewContainer struct {
 	// FileIds Refused: there are no files to copy by id. Upload them to the container.
 	FileIds *[]string `json:"file_ids,omitempty"`
 
-	// MemoryLimit At most what sandboxes of the key's environment have, which is what it has if left out.
+	// MemoryLimit At most what sandboxes of the key's environment have, which is what it has if omitted.
 	MemoryLimit *string `json:"memory_limit,omitempty"`
 
 	// Name A name, which need not be the only one.
@@ -2806,7 +2806,7 @@ type NewKey struct {
 	// Name A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens.
 	Name string `json:"name"`
 
-	// Scopes Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
+	// Scopes Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if omitted. admin is only for keys of the tenant operator.
 	Scopes *[]string `json:"scopes,omitempty"`
 
 	// SecretHosts Binds secrets to hosts: the program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one.
@@ -2827,10 +2827,10 @@ type NewModel struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
 
-	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+	// BaseURL The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -2842,13 +2842,13 @@ type NewModel struct {
 	// MaxOutput Tokens that an answer may have, if known.
 	MaxOutput *int64 `json:"max_output,omitempty"`
 
-	// Name What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes.
+	// Name Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes.
 	Name string `json:"name"`
 
 	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
 	Plans *[]string `json:"plans,omitempty"`
 
-	// Prices ModelPrices are in US dollars for a million tokens. What is left out is 0.
+	// Prices ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
 	Prices *ModelPrices `json:"prices,omitempty"`
 
 	// Provider The protocol that it is asked by.
@@ -2857,7 +2857,7 @@ type NewModel struct {
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
 	Tenants *[]string `json:"tenants,omitempty"`
 
-	// Upstream The name if it is left out at first.
+	// Upstream The name if it is omitted at first.
 	Upstream *string `json:"upstream,omitempty"`
 }
 
@@ -2878,7 +2878,7 @@ type NewMount struct {
 	// FileID Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together.
 	FileID *string `json:"file_id,omitempty"`
 
-	// Path Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool.
+	// Path Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be omitted, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if omitted, or /home/user/uploads/{file_id} for one with that tool.
 	Path *string `json:"path,omitempty"`
 
 	// Ref Of git_repository: a branch, tag or commit.
@@ -2908,7 +2908,7 @@ type NewProcess struct {
 	// Argv A program and its arguments. Instead of command.
 	Argv *[]string `json:"argv,omitempty"`
 
-	// Command For bash, or sh where there is none. Instead of argv.
+	// Command Command for bash, or for sh if the image has no bash. Use either command or argv.
 	Command *string `json:"command,omitempty"`
 
 	// EnvVars Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore.
@@ -2920,13 +2920,13 @@ type NewProcess struct {
 	// Terminal TerminalSize is the size of a terminal.
 	Terminal *TerminalSize `json:"terminal,omitempty"`
 
-	// TimeoutMS Ends it and all it started; if left out nothing does.
+	// TimeoutMS Ends it and all it started; if omitted nothing does.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 
 	// WaitForReader Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest.
 	WaitForReader *bool `json:"wait_for_reader,omitempty"`
 
-	// WorkingDir The folder to start it in; the home if left out.
+	// WorkingDir The folder to start it in; the home if omitted.
 	WorkingDir *string `json:"working_dir,omitempty"`
 }
 
@@ -2935,13 +2935,13 @@ type NewRefresh struct {
 	// ClientID The client that the token endpoint knows.
 	ClientID string `json:"client_id"`
 
-	// RefreshToken What the token endpoint gives an access token for; it is never shown.
+	// RefreshToken Refresh token, which the token endpoint exchanges for access tokens; never shown.
 	RefreshToken string `json:"refresh_token"`
 
 	// Resource The resource that the token is for, if the endpoint wants one.
 	Resource *string `json:"resource,omitempty"`
 
-	// Scope What the token is to be good for, if the endpoint wants it.
+	// Scope Scope to request for the token, if the endpoint requires one.
 	Scope *string `json:"scope,omitempty"`
 
 	// TokenEndpoint The URL that gives access tokens.
@@ -2965,7 +2965,7 @@ type NewSandbox struct {
 	// FilesOnly It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used.
 	FilesOnly *bool `json:"files_only,omitempty"`
 
-	// Image Such as node:22; that of the key's environment if left out.
+	// Image Image, such as node:22; the image of the key's environment if omitted.
 	Image *string `json:"image,omitempty"`
 
 	// Limits SizeLimits are the limits that a client can set for one sandbox.
@@ -2980,7 +2980,7 @@ type NewSandbox struct {
 	// Session The pool that it belongs to.
 	Session *string `json:"session,omitempty"`
 
-	// SleepAfterMS Without use; -1 for never, the server's if left out.
+	// SleepAfterMS Without use; -1 for never, the server's if omitted.
 	SleepAfterMS *int64 `json:"sleep_after_ms,omitempty"`
 
 	// Snapshot The snapshot that it begins with, processes and all.
@@ -2989,7 +2989,7 @@ type NewSandbox struct {
 	// SubPaths Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths.
 	SubPaths *[]string `json:"sub_paths,omitempty"`
 
-	// TimeoutMS Until it is destroyed; as long as the plan allows if left out.
+	// TimeoutMS Until it is destroyed; as long as the plan allows if omitted.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
@@ -3004,10 +3004,10 @@ type NewSession struct {
 	// Budget SessionBudget bounds what the turns of a session use together.
 	Budget *SessionBudget `json:"budget,omitempty"`
 
-	// EnvironmentID Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
+	// EnvironmentID Id or name of the agent's environment; the key's if omitted. Another one needs the scope environments.
 	EnvironmentID *string `json:"environment_id,omitempty"`
 
-	// Metadata What to store with it: an object of your own.
+	// Metadata Metadata: an object of your own.
 	Metadata map[string]interface{} `json:"metadata,omitempty"`
 
 	// Mounts Up to 20, for an agent with the tool sandboxes.
@@ -3019,7 +3019,7 @@ type NewSession struct {
 	// VaultIds Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name.
 	VaultIds *[]string `json:"vault_ids,omitempty"`
 
-	// WebhookURL An https URL that the session's state is told to, signed with the webhook secret of the key.
+	// WebhookURL An https URL that Atoll notifies when the session's state changes, signed with the key's webhook secret.
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
@@ -3034,7 +3034,7 @@ type NewSessionEvent struct {
 	// Content Of message and tool_result: a text of up to 1 MiB.
 	Content *string `json:"content,omitempty"`
 
-	// Description Of user.define_outcome: what the agent is to do, a text of up to 1 MiB.
+	// Description Of user.define_outcome: the agent's task, a text of up to 1 MiB.
 	Description *string `json:"description,omitempty"`
 
 	// Files Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
@@ -3049,10 +3049,10 @@ type NewSessionEvent struct {
 	// MaxIterations Of user.define_outcome: the most evaluations.
 	MaxIterations *int64 `json:"max_iterations,omitempty"`
 
-	// Model Of user.define_outcome: the model that grades; that of the agent if left out.
+	// Model Of user.define_outcome: the model that grades; the agent's if omitted.
 	Model *string `json:"model,omitempty"`
 
-	// Queue Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then.
+	// Queue Of message and user.define_outcome: while a turn is in progress, have this one begin after it; the answer is 202 then.
 	Queue *bool `json:"queue,omitempty"`
 
 	// Reason Of tool_confirmation: why not, which the model is told.
@@ -3061,7 +3061,7 @@ type NewSessionEvent struct {
 	// Role Of message.
 	Role *string `json:"role,omitempty"`
 
-	// Rubric Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required.
+	// Rubric Of user.define_outcome: the criteria by which a model grades, a text of up to 262144 characters. Either this or check is required.
 	Rubric *string `json:"rubric,omitempty"`
 
 	// ToolUseID Of tool_confirmation and tool_result: the id of the event tool_use.
@@ -3085,7 +3085,7 @@ type NewTenant struct {
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
 
-	// Environment Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out.
+	// Environment Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is omitted.
 	Environment *string `json:"environment,omitempty"`
 
 	// KeyIsolationEnabled Whether its environments may have isolation key.
@@ -3130,22 +3130,22 @@ type NewToken struct {
 	// MaxExecutions Executions that it may begin, those of its responses and turns among them.
 	MaxExecutions *int64 `json:"max_executions,omitempty"`
 
-	// Operations The operations that it is for, by their ids in this document. Left out: all that are open to tokens.
+	// Operations The operations that it is for, by their ids in this document. Omitted: all that are open to tokens.
 	Operations *[]string `json:"operations,omitempty"`
 
-	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
+	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any.
 	Origins *[]string `json:"origins,omitempty"`
 
-	// Rights What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out.
+	// Rights Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted.
 	Rights *[]string `json:"rights,omitempty"`
 
 	// Sandbox Name or sandbox_id of the named sandbox that it reaches, and no other.
 	Sandbox *string `json:"sandbox,omitempty"`
 
-	// SandboxSession The session that has the sandbox; default if left out.
+	// SandboxSession The session that has the sandbox; default if omitted.
 	SandboxSession *string `json:"sandbox_session,omitempty"`
 
-	// Scopes Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them.
+	// Scopes Scopes of the token, from execute, read, sandboxes and tools; the key must have them too. If omitted, the scopes that operations need; with session or sandbox, all of these that the key has.
 	Scopes *[]string `json:"scopes,omitempty"`
 
 	// Session Id of the session of an agent that it reaches, and no other.
@@ -3214,13 +3214,13 @@ type OutcomeCheck struct {
 	// Command Run by bash; the check passes with the exit code 0.
 	Command string `json:"command"`
 
-	// TimeoutMS As long as code runs by default if left out, at most as long as the plan allows.
+	// TimeoutMS As long as code runs by default if omitted, at most as long as the plan allows.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
 // OutcomeEvaluation OutcomeEvaluation is an evaluation of an outcome.
 type OutcomeEvaluation struct {
-	// Explanation Why: what the grader says, or what the check wrote.
+	// Explanation Reason: the grader's explanation, or the output of the check.
 	Explanation *string `json:"explanation"`
 
 	// Iteration From 0.
@@ -3229,10 +3229,10 @@ type OutcomeEvaluation struct {
 	// OutcomeID The outcome that was evaluated.
 	OutcomeID string `json:"outcome_id"`
 
-	// Result null while it is under way.
+	// Result null while it is in progress.
 	Result *string `json:"result"`
 
-	// StartID The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation.
+	// StartID The id of the event outcome_evaluation_start; omitted where the outcome ended before an evaluation.
 	StartID *string `json:"start_id,omitempty"`
 }
 
@@ -3259,11 +3259,11 @@ type OwnEnvironment struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// PackageBuild How far config.packages are installed; null without packages.
+	// PackageBuild How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both.
 	PackageBuild *PackageBuild `json:"package_build"`
 }
 
-// OwnEnvironmentChange OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
+// OwnEnvironmentChange OwnEnvironmentChange is what PATCH can change of one; omitted fields stay unchanged.
 type OwnEnvironmentChange struct {
 	// Config ConfigChange changes an EnvironmentConfig.
 	Config *ConfigChange `json:"config,omitempty"`
@@ -3272,12 +3272,12 @@ type OwnEnvironmentChange struct {
 	Name *string `json:"name,omitempty"`
 }
 
-// PackageBuild PackageBuild is how far packages are installed.
+// PackageBuild PackageBuild is how far packages are installed, or a variant of the default image is made.
 type PackageBuild struct {
-	// Log The last lines that the installers wrote; of a build that failed the last says why.
+	// Log The last lines of the installers, or the steps of a variant; of a build that failed the last says why.
 	Log []string `json:"log"`
 
-	// State building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409.
+	// State building: sandboxes wait for it, and return 503 if it takes long. failed: they return 409. Atoll tries a failed variant again later.
 	State string `json:"state"`
 
 	// UpdatedAt null before it has begun.
@@ -3296,7 +3296,7 @@ type Packages struct {
 	Pip []string `json:"pip"`
 }
 
-// PackagesChange PackagesChange is what can be changed of Packages; what is left out stays.
+// PackagesChange PackagesChange is what can be changed of Packages; omitted fields stay unchanged.
 type PackagesChange struct {
 	// Apt Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3.
 	Apt *[]string `json:"apt,omitempty"`
@@ -3557,7 +3557,7 @@ type Permissions struct {
 	Process ProcessPermissions `json:"process"`
 }
 
-// PermissionsChange PermissionsChange is what can be changed of permissions; what is left out stays.
+// PermissionsChange PermissionsChange is what can be changed of permissions; what is omitted stays.
 type PermissionsChange struct {
 	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
 	AllowMcpServers *bool `json:"allow_mcp_servers,omitempty"`
@@ -3589,16 +3589,16 @@ type Plan struct {
 	// MaxCPU Cores of a sandbox; 0 for no bound.
 	MaxCPU float64 `json:"max_cpu"`
 
-	// MaxKeyRequestRate Requests a second of each key; 0 for no bound.
+	// MaxKeyRequestRate Requests per second of each key; 0 for no bound.
 	MaxKeyRequestRate int64 `json:"max_key_request_rate"`
 
-	// MaxKeyResponseRate Responses a minute of each key, for each model; 0 for no bound.
+	// MaxKeyResponseRate Responses per minute of each key, for each model; 0 for no bound.
 	MaxKeyResponseRate int64 `json:"max_key_response_rate"`
 
-	// MaxKeyTokenRate Tokens of responses a minute of each key, for each model; 0 for no bound.
+	// MaxKeyTokenRate Tokens of responses per minute of each key, for each model; 0 for no bound.
 	MaxKeyTokenRate int64 `json:"max_key_token_rate"`
 
-	// MaxKeyUploadRate Bytes of request bodies a second of each key; 0 for no bound.
+	// MaxKeyUploadRate Bytes of request bodies per second of each key; 0 for no bound.
 	MaxKeyUploadRate int64 `json:"max_key_upload_rate"`
 
 	// MaxMemory Bytes of a sandbox; 0 for no bound.
@@ -3610,10 +3610,10 @@ type Plan struct {
 	// MaxOutputs Bytes that ended executions keep together: outputs and the files they gave back; 0 for no bound.
 	MaxOutputs int64 `json:"max_outputs"`
 
-	// MaxRequestRate Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound.
+	// MaxRequestRate Requests per second of all keys of a tenant together, on average over 10 s; 0 for no bound.
 	MaxRequestRate int64 `json:"max_request_rate"`
 
-	// MaxResponseRate Responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+	// MaxResponseRate Responses per minute of all keys of a tenant together, for each model; 0 for no bound.
 	MaxResponseRate int64 `json:"max_response_rate"`
 
 	// MaxSandboxDisk Bytes of the files of a named sandbox; 0 for the server's own bound.
@@ -3622,7 +3622,7 @@ type Plan struct {
 	// MaxSandboxLife Seconds that a named sandbox may be there; 0 for no bound.
 	MaxSandboxLife int64 `json:"max_sandbox_life"`
 
-	// MaxSandboxMemory Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound.
+	// MaxSandboxMemory Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
 	MaxSandboxMemory int64 `json:"max_sandbox_memory"`
 
 	// MaxSandboxes Named sandboxes at the same time, sleeping ones too; 0 for no bound.
@@ -3643,10 +3643,10 @@ type Plan struct {
 	// MaxTimeout Seconds; 0 for the server's own bound.
 	MaxTimeout int64 `json:"max_timeout"`
 
-	// MaxTokenRate Tokens of responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+	// MaxTokenRate Tokens of responses per minute of all keys of a tenant together, for each model; 0 for no bound.
 	MaxTokenRate int64 `json:"max_token_rate"`
 
-	// MaxUploadRate Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
+	// MaxUploadRate Bytes of request bodies per second of all keys of a tenant together; 0 for no bound.
 	MaxUploadRate int64 `json:"max_upload_rate"`
 
 	// Name Its name.
@@ -3656,75 +3656,75 @@ type Plan struct {
 	Streaming bool `json:"streaming"`
 }
 
-// PlanBounds PlanBounds is the body that makes or replaces a plan. What is left out is 0 or false; max_output is 100 MiB.
+// PlanBounds PlanBounds is the body that makes or replaces a plan. Omitted fields are 0 or false; max_output is 100 MiB.
 type PlanBounds struct {
 	// Async Whether executions may be asynchronous.
 	Async *bool `json:"async,omitempty"`
 
-	// Concurrency Executions at the same time; 0 or left out for no bound.
+	// Concurrency Executions at the same time; 0 or omitted for no bound.
 	Concurrency *int64 `json:"concurrency,omitempty"`
 
 	// KeyIsolation Whether environments may have the isolation key.
 	KeyIsolation *bool `json:"key_isolation,omitempty"`
 
-	// MaxCPU Cores of a sandbox at most; 0 or left out for no bound.
+	// MaxCPU Cores of a sandbox at most; 0 or omitted for no bound.
 	MaxCPU *float64 `json:"max_cpu,omitempty"`
 
-	// MaxKeyRequestRate Requests a second of each key; 0 or left out for no bound.
+	// MaxKeyRequestRate Requests per second of each key; 0 or omitted for no bound.
 	MaxKeyRequestRate *int64 `json:"max_key_request_rate,omitempty"`
 
-	// MaxKeyResponseRate Responses a minute of each key, for each model; 0 or left out for no bound.
+	// MaxKeyResponseRate Responses per minute of each key, for each model; 0 or omitted for no bound.
 	MaxKeyResponseRate *int64 `json:"max_key_response_rate,omitempty"`
 
-	// MaxKeyTokenRate Tokens a minute of each key, for each model; 0 or left out for no bound.
+	// MaxKeyTokenRate Tokens per minute of each key, for each model; 0 or omitted for no bound.
 	MaxKeyTokenRate *int64 `json:"max_key_token_rate,omitempty"`
 
 	// MaxKeyUploadRate 0, or at least 1048576.
 	MaxKeyUploadRate *int64 `json:"max_key_upload_rate,omitempty"`
 
-	// MaxMemory Bytes of memory of a sandbox at most; 0 or left out for no bound.
+	// MaxMemory Bytes of memory of a sandbox at most; 0 or omitted for no bound.
 	MaxMemory *int64 `json:"max_memory,omitempty"`
 
 	// MaxOutput Bytes that are kept of each stream of an execution.
 	MaxOutput *int64 `json:"max_output,omitempty"`
 
-	// MaxOutputs Bytes that ended executions and responses may keep together; 0 or left out for no bound.
+	// MaxOutputs Bytes that ended executions and responses may keep together; 0 or omitted for no bound.
 	MaxOutputs *int64 `json:"max_outputs,omitempty"`
 
-	// MaxRequestRate Requests a second of the tenant; 0 or left out for no bound.
+	// MaxRequestRate Requests per second of the tenant; 0 or omitted for no bound.
 	MaxRequestRate *int64 `json:"max_request_rate,omitempty"`
 
-	// MaxResponseRate Responses a minute of the tenant, for each model; 0 or left out for no bound.
+	// MaxResponseRate Responses per minute of the tenant, for each model; 0 or omitted for no bound.
 	MaxResponseRate *int64 `json:"max_response_rate,omitempty"`
 
-	// MaxSandboxDisk Bytes of files of one named sandbox; 0 or left out for no bound.
+	// MaxSandboxDisk Bytes of files of one named sandbox; 0 or omitted for no bound.
 	MaxSandboxDisk *int64 `json:"max_sandbox_disk,omitempty"`
 
-	// MaxSandboxLife Seconds from a named sandbox's making to its end at most; 0 or left out for no bound.
+	// MaxSandboxLife Seconds from a named sandbox's making to its end at most; 0 or omitted for no bound.
 	MaxSandboxLife *int64 `json:"max_sandbox_life,omitempty"`
 
-	// MaxSandboxMemory Bytes of memory of all named sandboxes that are in memory; 0 or left out for no bound.
+	// MaxSandboxMemory Bytes of memory of all named sandboxes that are in memory; 0 or omitted for no bound.
 	MaxSandboxMemory *int64 `json:"max_sandbox_memory,omitempty"`
 
-	// MaxSandboxes Named sandboxes at the same time, sleeping and lost ones too; 0 or left out for no bound.
+	// MaxSandboxes Named sandboxes at the same time, sleeping and lost ones too; 0 or omitted for no bound.
 	MaxSandboxes *int64 `json:"max_sandboxes,omitempty"`
 
-	// MaxSnapshotSize Bytes of all snapshots together, before compression; 0 or left out for no bound.
+	// MaxSnapshotSize Bytes of all snapshots together, before compression; 0 or omitted for no bound.
 	MaxSnapshotSize *int64 `json:"max_snapshot_size,omitempty"`
 
-	// MaxSnapshots Snapshots at the same time; 0 or left out for no bound.
+	// MaxSnapshots Snapshots at the same time; 0 or omitted for no bound.
 	MaxSnapshots *int64 `json:"max_snapshots,omitempty"`
 
-	// MaxThreadSize Bytes of files of one thread; 0 or left out for no bound.
+	// MaxThreadSize Bytes of files of one thread; 0 or omitted for no bound.
 	MaxThreadSize *int64 `json:"max_thread_size,omitempty"`
 
-	// MaxThreads Threads at the same time; 0 or left out for no bound.
+	// MaxThreads Threads at the same time; 0 or omitted for no bound.
 	MaxThreads *int64 `json:"max_threads,omitempty"`
 
-	// MaxTimeout Seconds that an execution may run; 0 or left out for no bound.
+	// MaxTimeout Seconds that an execution may run; 0 or omitted for no bound.
 	MaxTimeout *int64 `json:"max_timeout,omitempty"`
 
-	// MaxTokenRate Tokens of responses a minute of the tenant, for each model; 0 or left out for no bound.
+	// MaxTokenRate Tokens of responses per minute of the tenant, for each model; 0 or omitted for no bound.
 	MaxTokenRate *int64 `json:"max_token_rate,omitempty"`
 
 	// MaxUploadRate 0, or at least 1048576.
@@ -3739,7 +3739,7 @@ type PlanStep struct {
 	// Status In which state it is.
 	Status string `json:"status"`
 
-	// Step What is to be done, in words.
+	// Step The task, in words.
 	Step string `json:"step"`
 }
 
@@ -3776,7 +3776,7 @@ type Preview struct {
 	URL string `json:"url"`
 }
 
-// PreviewList PreviewList are those of a sandbox.
+// PreviewList PreviewList lists the previews of a sandbox.
 type PreviewList struct {
 	// Data The list itself.
 	Data []Preview `json:"data"`
@@ -3784,7 +3784,7 @@ type PreviewList struct {
 
 // ProcessChange ProcessChange changes ProcessPermissions.
 type ProcessChange struct {
-	// AllowExec false: neither fork nor exec, threads work.
+	// AllowExec false forbids fork and exec; threads still work.
 	AllowExec *bool `json:"allow_exec,omitempty"`
 
 	// BlockedCommands Replaces the list. A program's name, or a name with the arguments it begins with.
@@ -3802,7 +3802,7 @@ type ProcessEvent struct {
 	// Blocked On exit: the permission that ended it.
 	Blocked string `json:"blocked,omitempty"`
 
-	// Cursor Give it as after to go on behind this event. Of several events with one cursor those come again.
+	// Cursor Give it as after to continue behind this event. Of several events with one cursor those come again.
 	Cursor int64 `json:"cursor"`
 
 	// Data On output: text, in which bytes that are not UTF-8 are U+FFFD; or base64, with encoding=base64.
@@ -3865,7 +3865,7 @@ type ProcessWritten struct {
 
 // ReadFileInput ReadFileInput is the input of read_file.
 type ReadFileInput struct {
-	// Encoding How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
+	// Encoding How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
 	Encoding *string `json:"encoding,omitempty"`
 
 	// Limit Max bytes to read
@@ -3877,7 +3877,7 @@ type ReadFileInput struct {
 	// Path The file's path.
 	Path string `json:"path"`
 
-	// Sandbox The name of the sandbox; default if left out.
+	// Sandbox The name of the sandbox; default if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
@@ -3892,7 +3892,7 @@ type ReadFileOutput struct {
 	// Size Bytes of the whole file.
 	Size int64 `json:"size"`
 
-	// Truncated No limit was given, and the file goes on after content.
+	// Truncated No limit was given, and the file continues after content.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -3916,7 +3916,7 @@ type Redelivery struct {
 
 // RefreshChange RefreshChange changes how an access token is refreshed.
 type RefreshChange struct {
-	// RefreshToken What the token endpoint gives an access token for; it is never shown.
+	// RefreshToken Refresh token, which the token endpoint exchanges for access tokens; never shown.
 	RefreshToken *string `json:"refresh_token,omitempty"`
 
 	// Scope Empty for none.
@@ -3973,7 +3973,7 @@ type Response struct {
 	// IncompleteDetails Why the response is incomplete; null if it is not.
 	IncompleteDetails *ResponseIncomplete `json:"incomplete_details"`
 
-	// Instructions What the model was told before the input; null if nothing.
+	// Instructions System prompt; null if none.
 	Instructions *string `json:"instructions"`
 
 	// MaxOutputTokens Tokens that all answers together may have, reasoning included.
@@ -4039,7 +4039,7 @@ type Response struct {
 	// TopP From how much of the likely words the model chooses, 0 to 1.
 	TopP float64 `json:"top_p"`
 
-	// Truncation What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+	// Truncation Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
 	Truncation string `json:"truncation"`
 
 	// Usage Tokens that it used, and their price.
@@ -4048,10 +4048,10 @@ type Response struct {
 
 // ResponseAction ResponseAction is what an item web_search_call did, or will do.
 type ResponseAction struct {
-	// Queries What was searched for.
+	// Queries Search query.
 	Queries []string `json:"queries"`
 
-	// Query What was searched for.
+	// Query Search query.
 	Query string `json:"query"`
 
 	// Sources Pages that were found.
@@ -4114,7 +4114,7 @@ type ResponseCost struct {
 
 // ResponseError ResponseError is why a response failed.
 type ResponseError struct {
-	// Code What went wrong, as a word for programs.
+	// Code Error code for programs.
 	Code string `json:"code"`
 
 	// Message A sentence for people.
@@ -4168,10 +4168,10 @@ type ResponseEvent struct {
 	// Part ResponsePart is a part of a message or of reasoning.
 	Part *ResponsePart `json:"part,omitempty"`
 
-	// Queries What was searched for.
+	// Queries Search query.
 	Queries *[]string `json:"queries,omitempty"`
 
-	// Refusal What the model said when it refused.
+	// Refusal The model's refusal.
 	Refusal *string `json:"refusal,omitempty"`
 
 	// Response Response is a response, by the open Responses specification and with what our contract adds.
@@ -4306,7 +4306,7 @@ type ResponseItem struct {
 	// ContainerID The container that it is in.
 	ContainerID *string `json:"container_id,omitempty"`
 
-	// Content What is said: a text, or parts.
+	// Content Content: a text, or parts.
 	Content interface{} `json:"content,omitempty"`
 
 	// Contents Pages that were read.
@@ -4354,13 +4354,13 @@ type ResponseItem struct {
 	// Name Its name.
 	Name string `json:"name,omitempty"`
 
-	// Output What came of it.
+	// Output Result of the call.
 	Output interface{} `json:"output,omitempty"`
 
-	// Outputs Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
+	// Outputs Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it.
 	Outputs interface{} `json:"outputs,omitempty"`
 
-	// Queries What was searched for.
+	// Queries Search query.
 	Queries *[]string `json:"queries,omitempty"`
 
 	// Reason Why, as a word or in words.
@@ -4369,7 +4369,7 @@ type ResponseItem struct {
 	// Results Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page.
 	Results interface{} `json:"results,omitempty"`
 
-	// Role Who says it.
+	// Role Role of the speaker.
 	Role string `json:"role,omitempty"`
 
 	// ServerLabel The MCP server, by its label in the request.
@@ -4384,7 +4384,7 @@ type ResponseItem struct {
 	// Status In which state it is.
 	Status string `json:"status,omitempty"`
 
-	// Summary What the model shows of its thinking.
+	// Summary The part of its reasoning that the model shows.
 	Summary *[]ResponsePart `json:"summary,omitempty"`
 
 	// Tools Tools that the MCP server has.
@@ -4423,7 +4423,7 @@ type ResponsePage struct {
 
 // ResponsePart ResponsePart is a part of a message or of reasoning.
 type ResponsePart struct {
-	// Annotations What the text refers to, such as pages.
+	// Annotations References of the text, such as pages.
 	Annotations *[]ResponseAnnotation `json:"annotations,omitempty"`
 
 	// Detail Of an image: how closely the model looks at it.
@@ -4441,7 +4441,7 @@ type ResponsePart struct {
 	// Logprobs Always empty: they are not supported.
 	Logprobs *[]interface{} `json:"logprobs,omitempty"`
 
-	// Refusal What the model said when it refused.
+	// Refusal The model's refusal.
 	Refusal *string `json:"refusal,omitempty"`
 
 	// Text The text.
@@ -4477,7 +4477,7 @@ type ResponseRefusal struct {
 
 // ResponseRefusalDetail ResponseRefusalDetail says what was wrong.
 type ResponseRefusalDetail struct {
-	// Code What went wrong, as a word for programs.
+	// Code Error code for programs.
 	Code string `json:"code"`
 
 	// Message A sentence for people.
@@ -4501,7 +4501,7 @@ type ResponseText struct {
 
 // ResponseToolOfOther ResponseToolOfOther is a tool of an MCP server, as that describes it.
 type ResponseToolOfOther struct {
-	// Annotations What the server says of the tool, such as readOnlyHint. It may not be true.
+	// Annotations Annotations of the tool by the server, such as readOnlyHint. They may be wrong.
 	Annotations interface{} `json:"annotations,omitempty"`
 
 	// Description What it is for, in words.
@@ -4549,7 +4549,7 @@ type Review struct {
 	// Error Why there is no review: the answer stays as it is then.
 	Error *string `json:"error,omitempty"`
 
-	// Feedback What is to be better, in words.
+	// Feedback Required improvements, in words.
 	Feedback string `json:"feedback"`
 
 	// Iteration Of the turn, from 1.
@@ -4591,7 +4591,7 @@ type Sandbox struct {
 	// Image The image that it runs.
 	Image string `json:"image"`
 
-	// ImageAlias What that image was asked for as, such as node:22; left out for the environment's image.
+	// ImageAlias Requested name of that image, such as node:22; absent for the environment's image.
 	ImageAlias string `json:"image_alias,omitempty"`
 
 	// ImageWarning The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version.
@@ -4603,7 +4603,7 @@ type Sandbox struct {
 	// Limits Limits bound what one sandbox may use. Sizes are in bytes.
 	Limits Limits `json:"limits"`
 
-	// Mounts What it has mounted below /data of which connection: slug/path, then :ro or :rw.
+	// Mounts Connections mounted below /data: slug/path, then :ro or :rw.
 	Mounts []string `json:"mounts"`
 
 	// Name Its name.
@@ -4648,7 +4648,7 @@ type SandboxChange struct {
 
 // SandboxCreateInput SandboxCreateInput is the input of sandbox_create.
 type SandboxCreateInput struct {
-	// Image The image to begin with; the environment's if left out.
+	// Image The image to begin with; the environment's if omitted.
 	Image *string `json:"image,omitempty"`
 
 	// Sandbox The name of the sandbox to make, or of one that is there.
@@ -4675,7 +4675,7 @@ type SandboxFile struct {
 	// GID The group that owns it, as programs see it.
 	GID int32 `json:"gid"`
 
-	// Kind What kind it is of.
+	// Kind Kind.
 	Kind string `json:"kind"`
 
 	// Mode Permissions, octal, such as 0644.
@@ -4810,7 +4810,7 @@ type SandboxProcess struct {
 	// Terminal Whether it has a terminal.
 	Terminal bool `json:"terminal"`
 
-	// TimedOut Whether it was ended because its time was over.
+	// TimedOut Whether it timed out.
 	TimedOut bool `json:"timed_out,omitempty"`
 
 	// WorkingDir The folder that it works in.
@@ -4855,7 +4855,7 @@ type SearchAnswer struct {
 	// Results Best first.
 	Results []SearchResult `json:"results"`
 
-	// ServerTime What time it is at the server, if that was asked for.
+	// ServerTime Time at the server, if requested.
 	ServerTime time.Time `json:"server_time,omitempty"`
 }
 
@@ -4882,7 +4882,7 @@ type SearchRequest struct {
 	// MaxTokensPerPage Of each snippet.
 	MaxTokensPerPage *int64 `json:"max_tokens_per_page,omitempty"`
 
-	// Query What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged.
+	// Query Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged.
 	Query []string `json:"query"`
 
 	// SearchAfterDateFilter Published on this day, MM/DD/YYYY, or later.
@@ -4900,7 +4900,7 @@ type SearchRequest struct {
 	// SearchLanguageFilter Codes of ISO 639-1.
 	SearchLanguageFilter *[]string `json:"search_language_filter,omitempty"`
 
-	// SearchMode What is searched.
+	// SearchMode Scope of the search.
 	SearchMode *string `json:"search_mode,omitempty"`
 
 	// SearchRecencyFilter How long ago a page was published at most.
@@ -4918,7 +4918,7 @@ type SearchResult struct {
 	// LastUpdated When it was changed, likewise.
 	LastUpdated *string `json:"last_updated"`
 
-	// Snippet What the provider has of the page's text.
+	// Snippet The provider's extract of the page's text.
 	Snippet string `json:"snippet"`
 
 	// Title Its title, for people.
@@ -4957,7 +4957,7 @@ type Session struct {
 	// Metadata What the client has stored with it.
 	Metadata map[string]interface{} `json:"metadata"`
 
-	// Mounts What its sandbox has when it is first used.
+	// Mounts Files that its sandbox has at its first use.
 	Mounts []Mount `json:"mounts"`
 
 	// QueuedTurns Turns that wait for those before them.
@@ -4984,7 +4984,7 @@ type Session struct {
 	// VaultIds The vaults whose credentials it uses.
 	VaultIds []string `json:"vault_ids"`
 
-	// WebhookURL The URL that is told of its state; null if none.
+	// WebhookURL The URL that Atoll notifies of its state; null if none.
 	WebhookURL *string `json:"webhook_url"`
 }
 
@@ -4997,7 +4997,7 @@ type SessionBudget struct {
 	Tokens *int64 `json:"tokens,omitempty"`
 }
 
-// SessionChange SessionChange changes what is said of a session; what is left out stays.
+// SessionChange SessionChange changes what is said of a session; omitted fields stay unchanged.
 type SessionChange struct {
 	// Budget SessionBudget bounds what the turns of a session use together.
 	Budget *SessionBudget `json:"budget,omitempty"`
@@ -5029,10 +5029,10 @@ type SessionContext struct {
 
 // SessionDelta SessionDelta is a piece of an event that is to come.
 type SessionDelta struct {
-	// ItemID That of the event which the pieces make.
+	// ItemID Id of the event that the pieces form.
 	ItemID string `json:"item_id"`
 
-	// Of What the text is a piece of.
+	// Of Type of the event that the piece belongs to.
 	Of string `json:"of"`
 
 	// Text The text.
@@ -5050,7 +5050,7 @@ type SessionEvent struct {
 	// Approve Of tool_confirmation.
 	Approve *bool `json:"approve,omitempty"`
 
-	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
+	// Arguments Of tool_use: the arguments that the model wrote, usually valid JSON.
 	Arguments *string `json:"arguments,omitempty"`
 
 	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text.
@@ -5080,10 +5080,10 @@ type SessionEvent struct {
 	// IsError Of tool_result.
 	IsError *bool `json:"is_error,omitempty"`
 
-	// ItemID Of message and thinking: what their deltas have.
+	// ItemID Of message and thinking: the id that their deltas have.
 	ItemID *string `json:"item_id,omitempty"`
 
-	// KeyID Of tool_confirmation: of the key that gave it; left out where the call has expired.
+	// KeyID Of tool_confirmation: of the key that gave it; omitted where the call has expired.
 	KeyID *string `json:"key_id,omitempty"`
 
 	// Name Of tool_use.
@@ -5107,16 +5107,16 @@ type SessionEvent struct {
 	// Skill Of plan, review, state and reminder: the skill that it is of.
 	Skill *string `json:"skill,omitempty"`
 
-	// Speaker EventThread is what an event of a hand-off tells of a thread.
+	// Speaker EventThread describes the thread in an event of a hand-off.
 	Speaker *EventThread `json:"speaker,omitempty"`
 
-	// Status Of status: that of the session from then on.
+	// Status Of status: the new status of the session.
 	Status *string `json:"status,omitempty"`
 
 	// StopReason SessionStop is why a turn stopped.
 	StopReason *SessionStop `json:"stop_reason,omitempty"`
 
-	// Thread EventThread is what an event of a hand-off tells of a thread.
+	// Thread EventThread describes the thread in an event of a hand-off.
 	Thread *EventThread `json:"thread,omitempty"`
 
 	// ToolUseID Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use.
@@ -5131,7 +5131,7 @@ type SessionEvent struct {
 	// Usage TurnUsage is what a turn has used, or all turns of a session.
 	Usage *TurnUsage `json:"usage,omitempty"`
 
-	// Warning TurnWarning says what is in trouble in a turn that goes on.
+	// Warning TurnWarning says what is in trouble in a turn that continues.
 	Warning *TurnWarning `json:"warning,omitempty"`
 }
 
@@ -5158,7 +5158,7 @@ type SessionOutcome struct {
 	// Check A command of the sandbox that has to succeed.
 	Check *OutcomeCheck `json:"check"`
 
-	// Description What the work is to come to.
+	// Description Goal of the work.
 	Description string `json:"description"`
 
 	// ID outc_ and 32 hexadecimal digits.
@@ -5170,7 +5170,7 @@ type SessionOutcome struct {
 	// Model That grades; null for that of the agent.
 	Model *string `json:"model"`
 
-	// Rubric What the work is judged by, in words; null if nothing but the check is.
+	// Rubric Criteria for the work, in words; null if only the check decides.
 	Rubric *string `json:"rubric"`
 }
 
@@ -5251,7 +5251,7 @@ type SessionThread struct {
 
 // SessionTurn SessionTurn is the agent's answer.
 type SessionTurn struct {
-	// Content What the agent said last.
+	// Content The agent's last message.
 	Content string `json:"content"`
 
 	// Error Why the turn did not complete.
@@ -5266,7 +5266,7 @@ type SessionTurn struct {
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
 
-	// Role Who says it.
+	// Role Role of the speaker.
 	Role string `json:"role"`
 
 	// SessionID The session that it belongs to.
@@ -5287,7 +5287,7 @@ type ShellInput struct {
 	// Command A command for the shell.
 	Command string `json:"command"`
 
-	// Sandbox The name of the sandbox; default if left out.
+	// Sandbox The name of the sandbox; default if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 
 	// TimeoutMS Milliseconds that the command may take.
@@ -5314,7 +5314,7 @@ type ShellOutput struct {
 	// StderrTruncated There was more than stderr has.
 	StderrTruncated bool `json:"stderr_truncated,omitempty"`
 
-	// Stdout The first 262,144 bytes. What is not UTF-8 becomes U+FFFD.
+	// Stdout The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD.
 	Stdout string `json:"stdout"`
 
 	// StdoutTruncated There was more than stdout has.
@@ -5365,7 +5365,7 @@ type Skill struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Description That of the latest version.
+	// Description Description of the latest version.
 	Description string `json:"description"`
 
 	// DisplayName A name for people.
@@ -5380,7 +5380,7 @@ type Skill struct {
 	// LatestVersionID The id of its newest version.
 	LatestVersionID string `json:"latest_version_id"`
 
-	// Name That of SKILL.md; the folder's name in sandboxes.
+	// Name The name in SKILL.md, which is also the folder's name in sandboxes.
 	Name string `json:"name"`
 
 	// Source SkillSource says where a skill comes from.
@@ -5416,7 +5416,7 @@ type SkillVersion struct {
 	// AllowedTools As SKILL.md has them. They grant nothing: the agent's policy decides.
 	AllowedTools []string `json:"allowed_tools"`
 
-	// Compatibility What the skill needs, in its author's words; null if SKILL.md says nothing.
+	// Compatibility Requirements of the skill, in its author's words; null if SKILL.md names none.
 	Compatibility *string `json:"compatibility"`
 
 	// CreatedAt When it was made.
@@ -5458,7 +5458,7 @@ type Snapshot struct {
 	// Detail Why it has no memory.
 	Detail string `json:"detail,omitempty"`
 
-	// DiskBytes What its files take on disk.
+	// DiskBytes Size of its files on disk.
 	DiskBytes int64 `json:"disk_bytes"`
 
 	// ExpiresAt When it is deleted; null for never.
@@ -5524,7 +5524,7 @@ type TemplateChange struct {
 
 // TemplateSandbox TemplateSandbox is a template's opting in.
 type TemplateSandbox struct {
-	// Environment What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
+	// Environment Network of its sandboxes. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
 	Environment string `json:"environment"`
 }
 
@@ -5566,7 +5566,7 @@ type Tenant struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// NetworkEnabled Whether its environments may have a network. Those that have one lose it while this is false.
+	// NetworkEnabled Whether its environments may have a network. While this is false, they have none.
 	NetworkEnabled bool `json:"network_enabled"`
 
 	// Plan The plan that bounds what it may use.
@@ -5585,7 +5585,7 @@ type Tenant struct {
 	Tier string `json:"tier"`
 }
 
-// TenantChange TenantChange is what PATCH can change of a tenant; what is left out stays.
+// TenantChange TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged.
 type TenantChange struct {
 	// AuditDays How many days audit rows are kept, 1 to 180; rows that exist keep theirs.
 	AuditDays *int64 `json:"audit_days,omitempty"`
@@ -5632,7 +5632,7 @@ type TerminalMessage struct {
 	// Columns On resize.
 	Columns int32 `json:"columns,omitempty"`
 
-	// Cursor On cursor: the client has everything up to here. Give it as after to go on behind it.
+	// Cursor On cursor: the client has everything up to here. Give it as after to continue behind it.
 	Cursor int64 `json:"cursor,omitempty"`
 
 	// ExitCode On exit.
@@ -5737,28 +5737,28 @@ type TimeoutResponse struct {
 	// Code The error's code.
 	Code string `json:"code"`
 
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
-	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	// ErrorMessage The sentence, where error has the code. Not in the original contract.
 	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
 
-	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	// Files Files that the program gave back; omitted without outputs in the request. Not in the original contract.
 	Files *[]OutputFile `json:"files,omitempty"`
 
-	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	// FilesTruncated True if there were more or larger files than are kept. Not in the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
 
-	// Hint What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+	// Hint How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract.
 	Hint string `json:"hint,omitempty"`
 
 	// Message The same text as error.
 	Message string `json:"message"`
 
-	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
 	Start string `json:"start,omitempty"`
 
 	// Stderr Standard error, likewise.
@@ -5809,13 +5809,13 @@ type Token struct {
 	// Origins Empty for any.
 	Origins []string `json:"origins"`
 
-	// Rights What it may do in sessions beside sending messages: confirm, outcomes.
+	// Rights Rights in sessions beyond sending messages: confirm, outcomes.
 	Rights []string `json:"rights"`
 
 	// Sandbox null for any.
 	Sandbox *TokenSandbox `json:"sandbox"`
 
-	// Scopes What it may do.
+	// Scopes Scopes: the operations that the token may call.
 	Scopes []string `json:"scopes"`
 
 	// Session null for any.
@@ -5839,10 +5839,10 @@ type TokenSandbox struct {
 
 // ToolPolicy ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
-	// AllowList Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
+	// AllowList Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Omitted, all; empty, none.
 	AllowList *[]string `json:"allow_list,omitempty"`
 
-	// ConfirmWithin Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+	// ConfirmWithin Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if omitted.
 	ConfirmWithin *int64 `json:"confirm_within,omitempty"`
 
 	// DenyList Tools that the agent may not call, by any of these names; wins over allow_list.
@@ -5881,7 +5881,7 @@ type TransferOutput struct {
 
 // TurnError TurnError says why a turn did not complete.
 type TurnError struct {
-	// Code What went wrong, as a word for programs.
+	// Code Error code for programs.
 	Code string `json:"code"`
 
 	// Message A sentence for people.
@@ -5903,15 +5903,15 @@ type TurnUsage struct {
 	OutputTokens int64 `json:"output_tokens"`
 }
 
-// TurnWarning TurnWarning says what is in trouble in a turn that goes on.
+// TurnWarning TurnWarning says what is in trouble in a turn that continues.
 type TurnWarning struct {
-	// Code compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+	// Code image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off.
 	Code string `json:"code"`
 
-	// Message What went wrong.
+	// Message Error message.
 	Message string `json:"message"`
 
-	// RetryAt When Atoll tries again. Left out where the next turn does.
+	// RetryAt When Atoll tries again. Omitted where the next turn does.
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 
 	// Server Of mcp_unavailable: the server's name.
@@ -5923,7 +5923,7 @@ type UploadRequest struct {
 	// ContentLength Bytes of the file. A longer one is written, too.
 	ContentLength int64 `json:"content_length"`
 
-	// ContentType What the file is; not kept.
+	// ContentType Media type of the file; not stored.
 	ContentType *string `json:"content_type,omitempty"`
 
 	// ID A thread_id.
@@ -5932,7 +5932,7 @@ type UploadRequest struct {
 	// Path The file, from the home.
 	Path string `json:"path"`
 
-	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
+	// Source Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
 	Source string `json:"source"`
 }
 
@@ -6010,7 +6010,7 @@ type UsageAmounts struct {
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
 
-	// Credits What was charged, in credits.
+	// Credits Charge in credits.
 	Credits float64 `json:"credits"`
 
 	// EstimatedTokens The part of the input and output that Atoll estimated, because the provider did not report it.
@@ -6055,7 +6055,7 @@ type UsageDay struct {
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
 
-	// Credits What was charged, in credits.
+	// Credits Charge in credits.
 	Credits float64 `json:"credits"`
 
 	// Date In UTC.
@@ -6112,7 +6112,7 @@ type UsageGroup struct {
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
 
-	// Credits What was charged, in credits.
+	// Credits Charge in credits.
 	Credits float64 `json:"credits"`
 
 	// EstimatedTokens The part of the input and output that Atoll estimated, because the provider did not report it.
@@ -6145,7 +6145,7 @@ type UsageMonth struct {
 	// Budget In credits; null for none.
 	Budget *float64 `json:"budget"`
 
-	// Cost What responses have cost so far, in US dollars.
+	// Cost Cost of responses so far, in US dollars.
 	Cost float64 `json:"cost"`
 
 	// CostBudget In US dollars; null for none.
@@ -6206,7 +6206,7 @@ type Vault struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// VaultChange VaultChange changes what is said of a vault; what is left out stays.
+// VaultChange VaultChange changes what is said of a vault; omitted fields stay unchanged.
 type VaultChange struct {
 	// DisplayName A name for people.
 	DisplayName *string `json:"display_name,omitempty"`
@@ -6244,7 +6244,7 @@ type Warning struct {
 
 // WriteFileInput WriteFileInput is the input of write_file.
 type WriteFileInput struct {
-	// Append Add to the file instead of replacing it; false if left out.
+	// Append Add to the file instead of replacing it; false if omitted.
 	Append *bool `json:"append,omitempty"`
 
 	// Content The content of the file.
@@ -6256,7 +6256,7 @@ type WriteFileInput struct {
 	// Path The file's path.
 	Path string `json:"path"`
 
-	// Sandbox The name of the sandbox; default if left out.
+	// Sandbox The name of the sandbox; default if omitted.
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 

@@ -7,7 +7,7 @@ export type webhooks = Record<string, never>;
 /** Part of the form that openapi-typescript writes. */
 export interface components {
     schemas: {
-        /** AcceptedResponse says that an execution goes on without its caller. */
+        /** AcceptedResponse says that an execution continues without its caller. */
         AcceptedResponse: {
             /**
              * running, unless the request repeats an earlier one whose execution has ended.
@@ -138,7 +138,7 @@ export interface components {
             skills: components["schemas"]["AgentSkill"][];
             /** A name for URLs, the only one of its kind in the tenant. */
             slug: string | null;
-            /** What the model is told before the conversation. */
+            /** System prompt. */
             system: string | null;
             /** Which tools are allowed, denied, or wait for a confirmation. */
             tool_policy: components["schemas"]["ToolPolicy"];
@@ -161,14 +161,14 @@ export interface components {
             version: number;
             /** private, or template for one that other tenants may see and copy by its id. */
             visibility: string;
-            /** What is stored and has no effect as it is. */
+            /** Stored fields that have no effect. */
             warnings: components["schemas"]["Warning"][];
         };
-        /** AgentChange makes another version; what is left out stays. */
+        /** AgentChange makes another version; omitted fields stay unchanged. */
         AgentChange: {
             /** Replaces it. */
             compaction?: components["schemas"]["AgentCompaction"];
-            /** What the agent is for, in words; null takes it away. */
+            /** Description of the agent's purpose; null removes it. */
             description?: string | null;
             /** Replaces the list. */
             handoffs?: components["schemas"]["AgentHandoff"][] | null;
@@ -198,7 +198,7 @@ export interface components {
             skills?: unknown[] | null;
             /** A name for URLs, the only one of its kind in the tenant. */
             slug?: string | null;
-            /** What the model is told before the conversation. */
+            /** System prompt. */
             system?: string | null;
             /** Replaces it. */
             tool_policy?: components["schemas"]["ToolPolicy"];
@@ -206,7 +206,7 @@ export interface components {
             tools?: components["schemas"]["AgentTool"][] | null;
             /**
              * Format: int64
-             * The current version: a change that was made for another one is refused with 409.
+             * The current version: a change that was made for another one returns 409.
              */
             version: number;
             /**
@@ -223,16 +223,16 @@ export interface components {
              */
             at_tokens?: number | null;
             /**
-             * auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+             * auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is omitted.
              * @enum {string}
              */
             mode: "auto" | "off";
         };
-        /** AgentCopy says in what a copy differs; the body may be left out. */
+        /** AgentCopy says in what a copy differs; the body may be omitted. */
         AgentCopy: {
-            /** That of the agent, if left out. */
+            /** The agent's if omitted. */
             model?: components["schemas"]["AgentModel"];
-            /** That of the agent, if left out. */
+            /** The agent's if omitted. */
             name?: string | null;
             /** A name for URLs, the only one of its kind in the tenant. */
             slug?: string | null;
@@ -243,12 +243,12 @@ export interface components {
             agent_id: string;
             /**
              * Format: int64
-             * The version that is kept: the current one if left out.
+             * The version that is kept: the current one if omitted.
              */
             agent_version?: number | null;
-            /** What it is good at; the agent's description if left out. */
+            /** Strengths of the agent; its description if omitted. */
             description?: string | null;
-            /** What the model knows it by, and what its tool is called after; the agent's name if left out. */
+            /** Name that the model sees, from which the name of its tool derives; the agent's name if omitted. */
             name?: string | null;
             /** When to hand on. */
             trigger?: string | null;
@@ -283,36 +283,36 @@ export interface components {
         /** AgentMultiagent says how an agent hands on. */
         AgentMultiagent: {
             /**
-             * What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+             * The conversation that the other agent sees: all of it (full), or a summary by the model (summary). summary if omitted; always full in a swarm.
              * @enum {string|null}
              */
             context_sharing?: "full" | "summary" | null;
             /**
              * Format: int64
-             * Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+             * Hand-offs of a turn, with those of the agents that it handed on to; 10 if omitted.
              */
             max_delegations?: number | null;
             /**
-             * orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+             * orchestrator, if omitted: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
              * @enum {string|null}
              */
             mode?: "orchestrator" | "swarm" | null;
-            /** Of orchestrator: up to 8 of them work side by side. false if left out. */
+            /** Of orchestrator: up to 8 of them work side by side. false if omitted. */
             parallel?: boolean | null;
             /**
-             * Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+             * Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if omitted.
              * @enum {string|null}
              */
             sandbox?: "shared" | "own" | null;
             /**
              * Format: int64
-             * Of orchestrator: 60000 if left out.
+             * Of orchestrator: 60000 if omitted.
              */
             timeout_per_handoff_ms?: number | null;
         };
         /** AgentServer is an MCP server that an agent may use. */
         AgentServer: {
-            /** Left out, all of them; empty, none. */
+            /** Omitted, all of them; empty, none. */
             allowed_tools?: string[];
             /** Of stdio, shown as they are given. */
             args?: string[];
@@ -320,18 +320,18 @@ export interface components {
             command?: string | null;
             /** What it is for, in words. */
             description?: string | null;
-            /** Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do. */
+            /** Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do. */
             env?: {
                 [key: string]: string;
             };
-            /** Stored encrypted and never shown. Left out in a change, they stay while name and url do. */
+            /** Stored encrypted and never shown. Omitted in a change, they stay while name and url do. */
             headers?: {
                 [key: string]: string;
             };
             /** Its name. */
             name: string;
             /**
-             * url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+             * url: a server at url; stdio: a program in the session's sandbox default. Omitted, what url or command says.
              * @enum {string|null}
              */
             type?: "url" | "stdio" | null;
@@ -387,7 +387,7 @@ export interface components {
             approval_request_id: string | null;
             /** The arguments of the call as JSON, redacted. */
             arguments: string;
-            /** The turn or response that continues after the decision; null while other calls of the same answer wait. */
+            /** The turn or response that continues after the decision; null while other calls of the same answer wait, or while a limit delays the response. */
             continued_by: string | null;
             /**
              * Format: date-time
@@ -453,10 +453,10 @@ export interface components {
         };
         /** AuditProblem is something that should not be. */
         AuditProblem: {
-            /** What was found, in words. */
+            /** Description of the problem. */
             detail: string;
             /**
-             * What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+             * Kind of the problem: a changed or missing row, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
              * @enum {string}
              */
             kind: "changed" | "missing" | "chain" | "order" | "known" | "unsealed" | "backdated" | "unprotected" | "tenant";
@@ -548,7 +548,7 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
-            /** What it saw of which connection: slug/path, then :ro or :rw. */
+            /** Mounted connections: slug/path, then :ro or :rw. */
             mounts: string[];
             /** Hosts that were contacted over the network. */
             outbound_hosts: string[];
@@ -598,9 +598,9 @@ export interface components {
             /** The id of the tenant. */
             tenant_id: string;
         };
-        /** AuthChange gives a credential other secrets. What it is for stays. */
+        /** AuthChange changes the secrets of a credential, but not its purpose. */
         AuthChange: {
-            /** Of mcp_oauth: another access token. Left out, it stays. */
+            /** Of mcp_oauth: another access token. Omitted, it stays. */
             access_token?: string | null;
             /**
              * Format: date-time
@@ -611,12 +611,12 @@ export interface components {
             hosts?: string[] | null;
             /** Of mcp_oauth: how another access token is had. */
             refresh?: components["schemas"]["RefreshChange"];
-            /** Of host_secret: another value. Left out, it stays. */
+            /** Of host_secret: another value. Omitted, it stays. */
             secret_value?: string | null;
-            /** Of static_bearer: another token. Left out, it stays. */
+            /** Of static_bearer: another token. Omitted, it stays. */
             token?: string | null;
             /**
-             * That of the credential.
+             * Type of the credential.
              * @enum {string}
              */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
@@ -629,7 +629,7 @@ export interface components {
              */
             port: number;
             /**
-             * The name of the sandbox; default if left out.
+             * The name of the sandbox; default if omitted.
              * @default default
              */
             sandbox?: string | null;
@@ -664,7 +664,7 @@ export interface components {
             id: string;
             /** Why the response is incomplete; null if it is not. */
             incomplete_details: components["schemas"]["ResponseIncomplete"] | null;
-            /** What the model was told before the input; null if nothing. */
+            /** System prompt; null if none. */
             instructions: string | null;
             /**
              * Format: int64
@@ -737,7 +737,7 @@ export interface components {
              */
             top_p: number;
             /**
-             * What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+             * Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
              * @enum {string}
              */
             truncation: "auto" | "disabled";
@@ -770,7 +770,7 @@ export interface components {
              */
             tenant_daily: number;
         };
-        /** CapsChange is what PATCH can change of them; what is left out stays. */
+        /** CapsChange is what PATCH can change of them; omitted fields stay unchanged. */
         CapsChange: {
             /**
              * Format: int64
@@ -803,14 +803,14 @@ export interface components {
              */
             language: "python" | "node" | "bash";
             /**
-             * One that has ended has to be restarted.
+             * An ended context must be restarted.
              * @enum {string}
              */
             status: "idle" | "running" | "ended";
             /** The folder that it works in. */
             working_dir: string;
         };
-        /** CodeContexts are those of a sandbox. */
+        /** CodeContexts lists the contexts of a sandbox. */
         CodeContexts: {
             /** The list itself. */
             data: components["schemas"]["CodeContext"][];
@@ -821,7 +821,7 @@ export interface components {
             name: string;
             /** The lines of the traceback, from the outermost call on. */
             traceback: string[];
-            /** What the error says. */
+            /** Error message. */
             value: string;
         };
         /** CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values. */
@@ -832,7 +832,7 @@ export interface components {
             error?: string;
             /** With error: a sentence for people. */
             message?: string;
-            /** Of result: what came of the code. */
+            /** Of result: the outcome of the code. */
             result?: components["schemas"]["CodeResult"];
             /**
              * Of output: the stream that it was written to.
@@ -844,7 +844,7 @@ export interface components {
              * @enum {string}
              */
             type: "output" | "value" | "result" | "keepalive";
-            /** Of value: what was displayed, or the value of the last expression. */
+            /** Of value: a displayed value, or the value of the last expression. */
             value?: components["schemas"]["CodeValue"];
         };
         /** CodeInput is the input of execute_code. */
@@ -852,14 +852,14 @@ export interface components {
             /** The code to run. */
             code: string;
             /**
-             * The language of the code; python if left out.
+             * The language of the code; python if omitted.
              * @default python
              * @enum {string|null}
              */
             language?: "python" | "node" | "bash" | null;
             /**
              * Format: int64
-             * Most seconds that the code may run; 60 if left out.
+             * Most seconds that the code may run; 60 if omitted.
              */
             timeout?: number | null;
         };
@@ -893,7 +893,7 @@ export interface components {
             ok: boolean;
             /**
              * Format: date-time
-             * With SandboxCapExceeded: when it starts anew, if it does.
+             * With SandboxCapExceeded: when it resets, if it does.
              */
             resets_at: string | null;
             /** The first 32 KB. */
@@ -936,7 +936,7 @@ export interface components {
             stdout: string;
             /** Whether standard output had more than is kept. */
             stdout_truncated: boolean;
-            /** What was displayed, in order, and the value of the last expression. */
+            /** Displayed values, in order, and the value of the last expression. */
             values: components["schemas"]["CodeValue"][];
             /** Whether more was displayed than is kept. */
             values_truncated: boolean;
@@ -947,14 +947,14 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
-            /** An object: what was left away or cut, and what the program says of the forms. */
+            /** An object: dropped or shortened forms, and the program's metadata of the forms. */
             metadata: unknown;
             /** It is the value of the last expression; the others were displayed. */
             result: boolean;
         };
         /** ConfigChange changes an EnvironmentConfig. */
         ConfigChange: {
-            /** One of the operator's templates; the default image if left out. */
+            /** One of the operator's templates; the default image if omitted. */
             base_template?: string | null;
             /**
              * run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
@@ -968,7 +968,7 @@ export interface components {
              * @enum {string|null}
              */
             permission_profile?: "unrestricted" | "standard" | "restricted" | "isolated" | null;
-            /** What programs may do: network, files and processes. */
+            /** Permissions of programs: network, files and processes. */
             permissions?: components["schemas"]["PermissionsChange"];
             /** Processor, memory and time. */
             resources?: components["schemas"]["ResourcesChange"];
@@ -989,12 +989,12 @@ export interface components {
              * When it was made.
              */
             created_at: string;
-            /** URL of the service, of s3 and azure; the provider's own if left out. */
+            /** URL of the service, of s3 and azure; the provider's own if omitted. */
             endpoint?: string;
             /** con_ and 16 hexadecimal digits. */
             id: string;
             /**
-             * What kind it is of.
+             * Kind.
              * @enum {string}
              */
             kind: "s3" | "gcs" | "azure" | "volume";
@@ -1011,7 +1011,7 @@ export interface components {
             /** The tenant's id. */
             tenant: string;
         };
-        /** ConnectionChange is what PATCH can change of a connection; what is left out stays. */
+        /** ConnectionChange is what PATCH can change of a connection; what is omitted stays. */
         ConnectionChange: {
             /** Replaces them all. */
             credentials?: components["schemas"]["Credentials"];
@@ -1140,7 +1140,7 @@ export interface components {
         ContextManagement: {
             /**
              * Format: int64
-             * Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+             * Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
              */
             compact_threshold?: number | null;
             /**
@@ -1149,7 +1149,7 @@ export interface components {
              */
             type: "compaction";
         };
-        /** ContextTool is a tool as the model is told of it. */
+        /** ContextTool is a tool as the model sees it. */
         ContextTool: {
             /** Its calls wait for a tool_result. */
             answered_by_client: boolean;
@@ -1175,11 +1175,11 @@ export interface components {
             };
             /** How a long conversation is kept within what the model reads. */
             context_management?: components["schemas"]["ContextManagement"][];
-            /** Fields of output items to send that are left out otherwise. */
+            /** Fields of output items to send that are omitted otherwise. */
             include?: string[];
             /** A text, or a list of items. */
             input?: unknown;
-            /** What the model is told ahead of the conversation. */
+            /** System prompt. */
             instructions?: string | null;
             /**
              * Format: double
@@ -1193,7 +1193,7 @@ export interface components {
             max_output_tokens?: number | null;
             /**
              * Format: int64
-             * How many times a model may be asked; 100 if left out.
+             * How many times a model may be asked; 100 if omitted.
              */
             max_steps?: number | null;
             /**
@@ -1255,7 +1255,7 @@ export interface components {
             text?: components["schemas"]["TextSettings"];
             /** auto, none, required, or an object that names a function. */
             tool_choice?: unknown;
-            /** What the model may call: sandbox, code_interpreter, and functions of yours. */
+            /** Tools that the model may call: sandbox, code_interpreter, and your functions. */
             tools?: unknown[];
             /**
              * Format: double
@@ -1263,7 +1263,7 @@ export interface components {
              */
             top_p?: number | null;
             /**
-             * What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+             * Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
              * @default disabled
              * @enum {string|null}
              */
@@ -1278,7 +1278,7 @@ export interface components {
              * When it was archived; null while it is in use.
              */
             archived_at: string | null;
-            /** What the credential is for, with its type. */
+            /** Purpose of the credential, with its type. */
             auth: components["schemas"]["CredentialAuth"];
             /**
              * Format: date-time
@@ -1327,9 +1327,9 @@ export interface components {
              */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
         };
-        /** CredentialChange changes a credential; what is left out stays. */
+        /** CredentialChange changes a credential; omitted fields stay unchanged. */
         CredentialChange: {
-            /** What the credential is for, with its type. */
+            /** Purpose of the credential, with its type. */
             auth?: components["schemas"]["AuthChange"];
             /** A name for people. */
             display_name?: string | null;
@@ -1344,7 +1344,7 @@ export interface components {
             client_id: string;
             /** The resource that the token is for, if the endpoint wants one. */
             resource: string | null;
-            /** What the token is to be good for, if the endpoint wants it. */
+            /** Scope to request for the token, if the endpoint requires one. */
             scope: string | null;
             /** The URL that gives access tokens. */
             token_endpoint: string;
@@ -1472,7 +1472,7 @@ export interface components {
             /** The file, from the home. */
             path: string;
             /**
-             * What id names. Files of a volume have no URLs here: executions that mount it reach them.
+             * Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
              * @enum {string}
              */
             source: "thread" | "volume";
@@ -1501,18 +1501,18 @@ export interface components {
             /** The image that it runs. */
             image: string;
             /**
-             * What executions share: nothing, or with others of their key a kernel.
+             * Whether each execution has its own kernel (run), or the executions of a key share one (key).
              * @enum {string}
              */
             isolation: "run" | "key";
             limits: components["schemas"]["Limits"];
             /** Its name. */
             name: string;
-            /** How far packages are installed; null without packages, and in lists. */
+            /** How far the image of the environment is: its packages, or a variant of the default image such as default+browser. null without both, and in lists. */
             package_build: components["schemas"]["PackageBuild"] | null;
             /** Packages that are installed in the image. */
             packages: components["schemas"]["Packages"];
-            /** What programs may do: network, files and processes. */
+            /** Permissions of programs: network, files and processes. */
             permissions: components["schemas"]["Permissions"];
             /**
              * Format: int64
@@ -1569,7 +1569,7 @@ export interface components {
             /** null for an image that the operator chose. */
             base_template: string | null;
             /**
-             * What executions share: nothing, or with others of their key a kernel.
+             * Whether each execution has its own kernel (run), or the executions of a key share one (key).
              * @enum {string}
              */
             isolation: "run" | "key";
@@ -1577,7 +1577,7 @@ export interface components {
             packages: components["schemas"]["Packages"];
             /** The profile that permissions started from; null for none. */
             permission_profile: string | null;
-            /** What programs may do: network, files and processes. */
+            /** Permissions of programs: network, files and processes. */
             permissions: components["schemas"]["Permissions"];
             /** Processor, memory and time. */
             resources: components["schemas"]["Resources"];
@@ -1613,7 +1613,7 @@ export interface components {
             data?: string;
             /** On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete. */
             output_truncated?: boolean;
-            /** On result: what an inline response holds. */
+            /** On result: the fields of an inline response. */
             result?: components["schemas"]["ExecuteResponse"];
             /**
              * Format: int64
@@ -1638,7 +1638,7 @@ export interface components {
              */
             type: "status" | "output" | "keepalive" | "result";
         };
-        /** EventThread is what an event of a hand-off tells of a thread. */
+        /** EventThread describes the thread in an event of a hand-off. */
         EventThread: {
             /** The id of the agent. */
             agent_id: string;
@@ -1659,7 +1659,7 @@ export interface components {
             /** Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8). */
             code: string;
             /**
-             * What the code is written in.
+             * Language of the code.
              * @default python
              * @enum {string|null}
              */
@@ -1681,7 +1681,7 @@ export interface components {
         };
         /** ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null, which is the same as leaving them out. */
         ExecuteRequest: {
-            /** Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract. */
+            /** Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Not in the original contract. */
             args?: string[] | null;
             /**
              * Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
@@ -1692,16 +1692,16 @@ export interface components {
             env_vars?: {
                 [key: string]: string;
             } | null;
-            /** Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract. */
+            /** Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract. */
             files?: {
                 [key: string]: string;
             } | null;
-            /** Likewise, with the contents in base64. Beyond the original contract. */
+            /** Likewise, with the contents in base64. Not in the original contract. */
             files_base64?: {
                 [key: string]: string;
             } | null;
             /**
-             * What the code is written in.
+             * Language of the code.
              * @default python
              * @enum {string|null}
              */
@@ -1710,24 +1710,24 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
-            /** Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract. */
+            /** Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Not in the original contract. */
             outputs?: string[] | null;
             /**
              * In streams, sends the beginning of a line once the program has been silent for 100 ms, as progress bars and prompts need. Without it an output event is a whole line.
              * @default false
              */
             partial?: boolean | null;
-            /** What the program reads from its standard input; empty without it. Beyond the original contract. */
+            /** Standard input of the program; empty if omitted. Not in the original contract. */
             stdin?: string | null;
-            /** Instead of stdin: any bytes, in base64. Beyond the original contract. */
+            /** Instead of stdin: any bytes, in base64. Not in the original contract. */
             stdin_base64?: string | null;
             /** Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key. */
             sub_paths?: string[] | null;
-            /** Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409. */
+            /** Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another returns 409. */
             thread_id?: string | null;
             /**
              * Format: int64
-             * Most seconds the program may run. Above the plan's maximum the request is refused with 429.
+             * Most seconds the program may run. Above the plan's maximum the request returns 429.
              * @default 60
              */
             timeout?: number | null;
@@ -1736,23 +1736,23 @@ export interface components {
         };
         /** ExecuteResponse is how an execution ended. */
         ExecuteResponse: {
-            /** What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
-            /** The sentence, where error has the code. Beyond the original contract. */
+            /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
             /**
              * Format: int64
              * The program's exit code, 128+n when signal n ended it, -1 when none was seen.
              */
             exit_code: number;
-            /** Files that the program gave back; left out without outputs in the request. Beyond the original contract. */
+            /** Files that the program gave back; omitted without outputs in the request. Not in the original contract. */
             files?: components["schemas"]["OutputFile"][];
-            /** True if there were more or larger files than are kept. Beyond the original contract. */
+            /** True if there were more or larger files than are kept. Not in the original contract. */
             files_truncated?: boolean;
-            /** What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract. */
+            /** How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract. */
             hint?: string;
             /**
-             * warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+             * warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
              * @enum {string}
              */
             start?: "warm" | "cold";
@@ -1789,20 +1789,20 @@ export interface components {
              * From admission to completion, or so far while it runs.
              */
             duration_ms: number;
-            /** What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
-            /** The sentence, where error has the code. Beyond the original contract. */
+            /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
             /**
              * Format: int64
              * The program's exit code, 128+n when signal n ended it, -1 when none was seen.
              */
             exit_code: number | null;
-            /** Files that the program gave back; left out without outputs in the request. Beyond the original contract. */
+            /** Files that the program gave back; omitted without outputs in the request. Not in the original contract. */
             files?: components["schemas"]["OutputFile"][];
-            /** True if there were more or larger files than are kept. Beyond the original contract. */
+            /** True if there were more or larger files than are kept. Not in the original contract. */
             files_truncated?: boolean;
-            /** What can be done about a failure, such as a command that opens the network; not there when nothing is known. */
+            /** How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion. */
             hint?: string;
             /**
              * run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
@@ -1879,20 +1879,20 @@ export interface components {
              * From admission to completion, or so far while it runs.
              */
             duration_ms: number;
-            /** What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
-            /** The sentence, where error has the code. Beyond the original contract. */
+            /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
             /**
              * Format: int64
              * The program's exit code, 128+n when signal n ended it, -1 when none was seen.
              */
             exit_code: number | null;
-            /** Files that the program gave back; left out without outputs in the request. Beyond the original contract. */
+            /** Files that the program gave back; omitted without outputs in the request. Not in the original contract. */
             files?: components["schemas"]["OutputFile"][];
-            /** True if there were more or larger files than are kept. Beyond the original contract. */
+            /** True if there were more or larger files than are kept. Not in the original contract. */
             files_truncated?: boolean;
-            /** What can be done about a failure, such as a command that opens the network; not there when nothing is known. */
+            /** How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion. */
             hint?: string;
             /**
              * run: it had a kernel of its own; key: others of its key had the kernel before, or after it; null when nothing was run, or when that was not noted.
@@ -1967,7 +1967,7 @@ export interface components {
             /** An http or https URL of at most 4096 bytes, or a list of 1 to 10. */
             url: string | string[];
         };
-        /** FetchedPage is a page, or why there is none. */
+        /** FetchedPage is a page, or the reason why it was not fetched. */
         FetchedPage: {
             /** When it was published, as in 2026-03-01; null where that is not known. */
             date: string | null;
@@ -1983,7 +1983,7 @@ export interface components {
             text: string;
             /** Its title, for people. */
             title: string;
-            /** It goes on beyond text. */
+            /** It continues beyond text. */
             truncated: boolean;
             /** As it was given. */
             url: string;
@@ -2045,17 +2045,17 @@ export interface components {
         FilesListRequest: {
             /** A thread_id; or slug or id of a connection that this key mounts. */
             id: string;
-            /** Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see. */
+            /** Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If omitted, the home, or the whole of what this key may see. */
             path?: string | null;
             /**
-             * What id names.
+             * Kind of the object that id names.
              * @enum {string}
              */
             source: "thread" | "volume";
         };
         /** FilesListResponse is what a folder holds. */
         FilesListResponse: {
-            /** What the folder holds, by name. */
+            /** Entries of the folder, by name. */
             files: components["schemas"]["FileEntry"][];
         };
         /** FilesystemChange changes FilesystemPermissions. */
@@ -2086,14 +2086,14 @@ export interface components {
         /** GlobInput is the input of glob. */
         GlobInput: {
             /**
-             * The folder to begin in; the home if left out.
+             * The folder to begin in; the home if omitted.
              * @default /home/user
              */
             cwd?: string | null;
             /** A pattern such as **\/*.py. */
             pattern: string;
             /**
-             * The name of the sandbox; default if left out.
+             * The name of the sandbox; default if omitted.
              * @default default
              */
             sandbox?: string | null;
@@ -2122,7 +2122,7 @@ export interface components {
             id: string;
             /** Id of the key that mounts it; null for an environment's. */
             key: string | null;
-            /** What is mounted, from the connection's root; empty for all that the connection's prefix leaves. */
+            /** Mounted folder, from the connection's root; empty for the connection's whole prefix. */
             prefix: string;
             /** Whether programs can only read it. */
             read_only: boolean;
@@ -2169,7 +2169,7 @@ export interface components {
              * When it was revoked; null while it is valid.
              */
             revoked_at: string | null;
-            /** What it may do. */
+            /** Scopes: the operations that the key may call. */
             scopes: string[];
             /** Of secrets that programs do not get, the hosts whose requests they are put into. */
             secret_hosts: {
@@ -2181,10 +2181,10 @@ export interface components {
             tenant: string;
             /** Whether it has a secret that signs webhooks. */
             webhook_signed: boolean;
-            /** Where asynchronous executions are told of; null for nowhere. */
+            /** URL that Atoll notifies about asynchronous executions; null for none. */
             webhook_url: string | null;
         };
-        /** KeyChange is what PATCH can change of a key; what is left out stays. */
+        /** KeyChange is what PATCH can change of a key; omitted fields stay unchanged. */
         KeyChange: {
             /** Variables to set; others stay. They win over those of the environment; the request's own win over them. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -2254,7 +2254,7 @@ export interface components {
              */
             tmp_size: number;
         };
-        /** LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment. */
+        /** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment. */
         LimitsChange: {
             /**
              * Format: double
@@ -2343,7 +2343,7 @@ export interface components {
         MCPError: {
             /** Why the request was refused. */
             error: components["schemas"]["MCPErrorObject"];
-            /** That of the message; null if it has none or could not be read. */
+            /** Id of the message; null if it has none or could not be read. */
             id: unknown;
             /**
              * The version of JSON-RPC.
@@ -2355,10 +2355,10 @@ export interface components {
         MCPErrorObject: {
             /**
              * Format: int64
-             * As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not.
+             * The JSON-RPC error code; -32000 for errors of the key, a limit or the server's state, -32001 for an unknown session.
              */
             code: number;
-            /** What other paths answer with. */
+            /** Error code, as on other paths. */
             data?: components["schemas"]["ErrorResponse"];
             /** A sentence for people. */
             message: string;
@@ -2384,7 +2384,7 @@ export interface components {
             all_tenants: boolean;
             /** Of the provider's API. */
             base_url: string;
-            /** What of it can be asked for; anything else is refused before the provider is asked. */
+            /** Capabilities. Atoll rejects requests for any other capability before it calls the provider. */
             capabilities: string[];
             /**
              * Format: int64
@@ -2407,7 +2407,7 @@ export interface components {
              * Tokens of an answer; 0 for unknown.
              */
             max_output: number;
-            /** What requests give as model. */
+            /** Name that requests use as model. */
             name: string;
             /** A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id. */
             overridden?: boolean;
@@ -2425,23 +2425,23 @@ export interface components {
              * @enum {string}
              */
             source: "api" | "file";
-            /** Those that may, if not all: their ids, and names where a file has them. */
+            /** Tenants that may use it, if not all: their ids, or names if a file lists names. */
             tenants: string[];
             /**
              * Format: date-time
              * When it was changed last.
              */
             updated_at: string;
-            /** What the provider calls it. */
+            /** Name at the provider. */
             upstream: string;
         };
-        /** ModelChange is what PATCH can change of a model; what is left out stays. */
+        /** ModelChange is what PATCH can change of a model; omitted fields stay unchanged. */
         ModelChange: {
             /** true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
-            /** The provider's own if it is left out at first; openai-chat has none. A change needs the key again. */
+            /** The provider's own if it is omitted at first; openai-chat has none. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -2461,7 +2461,7 @@ export interface components {
             prices?: components["schemas"]["ModelPrices"];
             /** Ids or names of the tenants that may use it; then all_tenants is false. */
             tenants?: string[] | null;
-            /** The name if it is left out at first. */
+            /** The name if it is omitted at first. */
             upstream?: string | null;
         };
         /** ModelCost is the price of an answer. */
@@ -2508,12 +2508,12 @@ export interface components {
             message: string;
             /**
              * Format: int64
-             * What the provider asks to wait.
+             * Wait that the provider asks for.
              */
             retry_after_ms?: number;
             /**
              * Format: int64
-             * Of the provider's answer; left out if there was none.
+             * Of the provider's answer; omitted if there was none.
              */
             status?: number;
         };
@@ -2526,9 +2526,9 @@ export interface components {
              * When it was made.
              */
             created_at: string;
-            /** false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more. */
+            /** false if the model's base URL has changed, in which case Atoll rejects requests until you set or remove the key, or if the tenant may no longer use the model. */
             in_use: boolean;
-            /** The model's name; its id if there is no such model any more. */
+            /** The model's name; its id if the model was deleted. */
             model: string;
         };
         /** ModelList is models as OpenAI's clients read them: all at once. */
@@ -2541,7 +2541,7 @@ export interface components {
              */
             object: "list";
         };
-        /** ModelPrices are in US dollars for a million tokens. What is left out is 0. */
+        /** ModelPrices are in US dollars for a million tokens. Omitted fields are 0. */
         ModelPrices: {
             /** For input that the provider reads from its cache. */
             cache_read?: string;
@@ -2560,7 +2560,7 @@ export interface components {
              * @default 2048
              */
             max_output_tokens?: number | null;
-            /** What the model is asked; a short question if left out. */
+            /** Prompt; a short question if omitted. */
             prompt?: string | null;
         };
         /** ModelTrial is what came of it. */
@@ -2583,7 +2583,7 @@ export interface components {
             first_token_ms: number;
             /** Whether the model answered. */
             ok: boolean;
-            /** What the provider shows of it. */
+            /** The part that the provider shows. */
             reasoning?: string;
             /** The provider's name for the request. */
             request_id?: string;
@@ -2671,7 +2671,7 @@ export interface components {
         };
         /** NewAgent is the body that makes an agent. */
         NewAgent: {
-            /** When a long conversation is summarized; auto if left out. */
+            /** When a long conversation is summarized; auto if omitted. */
             compaction?: components["schemas"]["AgentCompaction"];
             /** What it is for, in words. */
             description?: string | null;
@@ -2679,12 +2679,12 @@ export interface components {
             handoffs?: components["schemas"]["AgentHandoff"][];
             /**
              * Format: int64
-             * How many times a turn may ask the model; 100 if left out.
+             * How many times a turn may ask the model; 100 if omitted.
              */
             max_steps?: number | null;
             /** MCP servers that tools name. */
             mcp_servers?: components["schemas"]["AgentServer"][];
-            /** What to store with it: an object of your own. */
+            /** Metadata: an object of your own. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2695,14 +2695,14 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
+             * How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if omitted. 0 ends the turn at the first failure.
              */
             retry_for_ms?: number | null;
             /** Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's. */
             skills?: unknown[];
             /** Unique among the tenant's agents; taken wherever an id is. */
             slug?: string | null;
-            /** What the model is told before the conversation. */
+            /** System prompt. */
             system?: string | null;
             /** metadata.tool_policy says the same. */
             tool_policy?: components["schemas"]["ToolPolicy"];
@@ -2731,7 +2731,7 @@ export interface components {
             refresh?: components["schemas"]["NewRefresh"];
             /** Of host_secret: the variable of programs, which holds a placeholder. */
             secret_name?: string | null;
-            /** Of host_secret: what is sent to the hosts in its place. */
+            /** Of host_secret: the value that Atoll sends to the hosts. */
             secret_value?: string | null;
             /** Of static_bearer. */
             token?: string | null;
@@ -2749,10 +2749,10 @@ export interface components {
             bucket?: string;
             /** Replaces them all. */
             credentials?: components["schemas"]["Credentials"];
-            /** URL of the service, of s3 and azure; the provider's own if left out. */
+            /** URL of the service, of s3 and azure; the provider's own if omitted. */
             endpoint?: string;
             /**
-             * What kind it is of.
+             * Kind.
              * @enum {string}
              */
             kind: "s3" | "gcs" | "azure" | "volume";
@@ -2764,7 +2764,7 @@ export interface components {
             read_only?: boolean | null;
             /** Of s3; required without an endpoint. */
             region?: string;
-            /** What it is called in paths: sandboxes see it at /data/{slug}. */
+            /** Name in paths: sandboxes mount it at /data/{slug}. */
             slug: string;
         };
         /** NewContainer is the body that makes a container. */
@@ -2774,13 +2774,13 @@ export interface components {
             /** Refused: there are no files to copy by id. Upload them to the container. */
             file_ids?: string[];
             /**
-             * At most what sandboxes of the key's environment have, which is what it has if left out.
+             * At most what sandboxes of the key's environment have, which is what it has if omitted.
              * @enum {string|null}
              */
             memory_limit?: "1g" | "4g" | "16g" | "64g" | null;
             /** A name, which need not be the only one. */
             name: string;
-            /** What of the environment's network the container may reach. */
+            /** Part of the environment's network that the container may use. */
             network_policy?: components["schemas"]["ContainerAccess"];
             /** Refused: there are no skills. */
             skills?: unknown[];
@@ -2800,7 +2800,7 @@ export interface components {
         };
         /** NewCredential is the body that adds a credential. */
         NewCredential: {
-            /** What the credential is for, with its type. */
+            /** Purpose of the credential, with its type. */
             auth: components["schemas"]["NewAuth"];
             /** A name for people. */
             display_name?: string | null;
@@ -2847,7 +2847,7 @@ export interface components {
             expires_in?: number | null;
             /** A name for the key, 1 to 64 letters, digits, dots, underscores and hyphens. */
             name: string;
-            /** Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator. */
+            /** Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if omitted. admin is only for keys of the tenant operator. */
             scopes?: string[] | null;
             /** Binds secrets to hosts: the program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one. */
             secret_hosts?: {
@@ -2866,9 +2866,9 @@ export interface components {
         NewModel: {
             /** true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
-            /** The provider's own if it is left out at first; openai-chat has none. A change needs the key again. */
+            /** The provider's own if it is omitted at first; openai-chat has none. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -2882,7 +2882,7 @@ export interface components {
              * Tokens that an answer may have, if known.
              */
             max_output?: number | null;
-            /** What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes. */
+            /** Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes. */
             name: string;
             /** Names of the plans whose tenants may use it, too; then all_tenants is false. */
             plans?: string[] | null;
@@ -2895,7 +2895,7 @@ export interface components {
             provider: "openai" | "openai-chat" | "anthropic";
             /** Ids or names of the tenants that may use it; then all_tenants is false. */
             tenants?: string[] | null;
-            /** The name if it is left out at first. */
+            /** The name if it is omitted at first. */
             upstream?: string | null;
         };
         /** NewModelKey is the body that gives a key. */
@@ -2915,7 +2915,7 @@ export interface components {
             encoding?: "utf-8" | "base64" | null;
             /** Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together. */
             file_id?: string | null;
-            /** Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool. */
+            /** Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be omitted, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if omitted, or /home/user/uploads/{file_id} for one with that tool. */
             path?: string | null;
             /** Of git_repository: a branch, tag or commit. */
             ref?: string | null;
@@ -2940,7 +2940,7 @@ export interface components {
         NewProcess: {
             /** A program and its arguments. Instead of command. */
             argv?: string[] | null;
-            /** For bash, or sh where there is none. Instead of argv. */
+            /** Command for bash, or for sh if the image has no bash. Use either command or argv. */
             command?: string | null;
             /** Variables that override those of the sandbox. The rules of an execution's env_vars apply, except that names may contain lowercase letters and start with an underscore. */
             env_vars?: {
@@ -2955,7 +2955,7 @@ export interface components {
             terminal?: components["schemas"]["TerminalSize"];
             /**
              * Format: int64
-             * Ends it and all it started; if left out nothing does.
+             * Ends it and all it started; if omitted nothing does.
              */
             timeout_ms?: number | null;
             /**
@@ -2964,7 +2964,7 @@ export interface components {
              */
             wait_for_reader?: boolean | null;
             /**
-             * The folder to start it in; the home if left out.
+             * The folder to start it in; the home if omitted.
              * @default /home/user
              */
             working_dir?: string | null;
@@ -2973,11 +2973,11 @@ export interface components {
         NewRefresh: {
             /** The client that the token endpoint knows. */
             client_id: string;
-            /** What the token endpoint gives an access token for; it is never shown. */
+            /** Refresh token, which the token endpoint exchanges for access tokens; never shown. */
             refresh_token: string;
             /** The resource that the token is for, if the endpoint wants one. */
             resource?: string | null;
-            /** What the token is to be good for, if the endpoint wants it. */
+            /** Scope to request for the token, if the endpoint requires one. */
             scope?: string | null;
             /** The URL that gives access tokens. */
             token_endpoint: string;
@@ -3002,7 +3002,7 @@ export interface components {
              * @default false
              */
             files_only?: boolean | null;
-            /** Such as node:22; that of the key's environment if left out. */
+            /** Image, such as node:22; the image of the key's environment if omitted. */
             image?: string | null;
             /** At most the limits of the key's environment, which are the default. */
             limits?: components["schemas"]["SizeLimits"];
@@ -3017,7 +3017,7 @@ export interface components {
             session?: string | null;
             /**
              * Format: int64
-             * Without use; -1 for never, the server's if left out.
+             * Without use; -1 for never, the server's if omitted.
              */
             sleep_after_ms?: number | null;
             /** The snapshot that it begins with, processes and all. */
@@ -3026,7 +3026,7 @@ export interface components {
             sub_paths?: string[] | null;
             /**
              * Format: int64
-             * Until it is destroyed; as long as the plan allows if left out.
+             * Until it is destroyed; as long as the plan allows if omitted.
              */
             timeout_ms?: number | null;
         };
@@ -3039,11 +3039,11 @@ export interface components {
              * Another version than the current one.
              */
             agent_version?: number | null;
-            /** What all turns together may use. */
+            /** Limit for all turns together. */
             budget?: components["schemas"]["SessionBudget"];
-            /** Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments. */
+            /** Id or name of the agent's environment; the key's if omitted. Another one needs the scope environments. */
             environment_id?: string | null;
-            /** What to store with it: an object of your own. */
+            /** Metadata: an object of your own. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -3053,7 +3053,7 @@ export interface components {
             title?: string | null;
             /** Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name. */
             vault_ids?: string[];
-            /** An https URL that the session's state is told to, signed with the webhook secret of the key. */
+            /** An https URL that Atoll notifies when the session's state changes, signed with the key's webhook secret. */
             webhook_url?: string | null;
         };
         /** NewSessionEvent is something that the client says: a message, an outcome to work for, or an answer to a call that waits for it. */
@@ -3064,7 +3064,7 @@ export interface components {
             check?: components["schemas"]["OutcomeCheck"];
             /** Of message and tool_result: a text of up to 1 MiB. */
             content?: string | null;
-            /** Of user.define_outcome: what the agent is to do, a text of up to 1 MiB. */
+            /** Of user.define_outcome: the agent's task, a text of up to 1 MiB. */
             description?: string | null;
             /** Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB. */
             files?: {
@@ -3082,10 +3082,10 @@ export interface components {
              * @default 3
              */
             max_iterations?: number | null;
-            /** Of user.define_outcome: the model that grades; that of the agent if left out. */
+            /** Of user.define_outcome: the model that grades; the agent's if omitted. */
             model?: string | null;
             /**
-             * Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then.
+             * Of message and user.define_outcome: while a turn is in progress, have this one begin after it; the answer is 202 then.
              * @default false
              */
             queue?: boolean | null;
@@ -3097,7 +3097,7 @@ export interface components {
              * @enum {string|null}
              */
             role?: "user" | null;
-            /** Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required. */
+            /** Of user.define_outcome: the criteria by which a model grades, a text of up to 262144 characters. Either this or check is required. */
             rubric?: string | null;
             /** Of tool_confirmation and tool_result: the id of the event tool_use. */
             tool_use_id?: string | null;
@@ -3116,11 +3116,11 @@ export interface components {
             audit_days?: number | null;
             /** Whether the activity shows the beginning of code and commands, redacted; from the next call on. */
             audit_text?: boolean | null;
-            /** Replaces both: one that is left out is the server's. */
+            /** Replaces both; if you omit one, the server's applies. */
             caps?: components["schemas"]["CapOverrides"];
             /** Whether its keys are refused. */
             disabled?: boolean | null;
-            /** Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out. */
+            /** Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is omitted. */
             environment?: string | null;
             /** Whether its environments may have isolation key. */
             key_isolation_enabled?: boolean | null;
@@ -3170,17 +3170,17 @@ export interface components {
              * Executions that it may begin, those of its responses and turns among them.
              */
             max_executions?: number | null;
-            /** The operations that it is for, by their ids in this document. Left out: all that are open to tokens. */
+            /** The operations that it is for, by their ids in this document. Omitted: all that are open to tokens. */
             operations?: string[] | null;
-            /** Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any. */
+            /** Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any. */
             origins?: string[] | null;
-            /** What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out. */
+            /** Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted. */
             rights?: string[] | null;
             /** Name or sandbox_id of the named sandbox that it reaches, and no other. */
             sandbox?: string | null;
-            /** The session that has the sandbox; default if left out. */
+            /** The session that has the sandbox; default if omitted. */
             sandbox_session?: string | null;
-            /** Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them. */
+            /** Scopes of the token, from execute, read, sandboxes and tools; the key must have them too. If omitted, the scopes that operations need; with session or sandbox, all of these that the key has. */
             scopes?: string[] | null;
             /** Id of the session of an agent that it reaches, and no other. */
             session?: string | null;
@@ -3223,7 +3223,7 @@ export interface components {
         };
         /** OpenAITool is a tool as the Chat Completions API takes it. */
         OpenAITool: {
-            /** What the model is told of the function. */
+            /** Description of the function for the model. */
             function: components["schemas"]["OpenAIFunction"];
             /**
              * What it is, which says which of the other fields it has.
@@ -3242,13 +3242,13 @@ export interface components {
             command: string;
             /**
              * Format: int64
-             * As long as code runs by default if left out, at most as long as the plan allows.
+             * As long as code runs by default if omitted, at most as long as the plan allows.
              */
             timeout_ms?: number | null;
         };
         /** OutcomeEvaluation is an evaluation of an outcome. */
         OutcomeEvaluation: {
-            /** Why: what the grader says, or what the check wrote. */
+            /** Reason: the grader's explanation, or the output of the check. */
             explanation: string | null;
             /**
              * Format: int64
@@ -3258,11 +3258,11 @@ export interface components {
             /** The outcome that was evaluated. */
             outcome_id: string;
             /**
-             * null while it is under way.
+             * null while it is in progress.
              * @enum {string|null}
              */
             result: "satisfied" | "needs_revision" | "max_iterations_reached" | "failed" | "interrupted" | null;
-            /** The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation. */
+            /** The id of the event outcome_evaluation_start; omitted where the outcome ended before an evaluation. */
             start_id?: string | null;
         };
         /** OutputFile is a file that a program gave back. */
@@ -3288,22 +3288,22 @@ export interface components {
             id: string;
             /** Its name. */
             name: string;
-            /** How far config.packages are installed; null without packages. */
+            /** How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both. */
             package_build: components["schemas"]["PackageBuild"] | null;
         };
-        /** OwnEnvironmentChange is what PATCH can change of one; what is left out stays. */
+        /** OwnEnvironmentChange is what PATCH can change of one; omitted fields stay unchanged. */
         OwnEnvironmentChange: {
             /** Its resources and permissions. */
             config?: components["schemas"]["ConfigChange"];
             /** Its name. */
             name?: string | null;
         };
-        /** PackageBuild is how far packages are installed. */
+        /** PackageBuild is how far packages are installed, or a variant of the default image is made. */
         PackageBuild: {
-            /** The last lines that the installers wrote; of a build that failed the last says why. */
+            /** The last lines of the installers, or the steps of a variant; of a build that failed the last says why. */
             log: string[];
             /**
-             * building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409.
+             * building: sandboxes wait for it, and return 503 if it takes long. failed: they return 409. Atoll tries a failed variant again later.
              * @enum {string}
              */
             state: "building" | "ready" | "failed";
@@ -3322,7 +3322,7 @@ export interface components {
             /** Packages of Python. */
             pip: string[];
         };
-        /** PackagesChange is what can be changed of Packages; what is left out stays. */
+        /** PackagesChange is what can be changed of Packages; omitted fields stay unchanged. */
         PackagesChange: {
             /** Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3. */
             apt?: string[] | null;
@@ -3519,20 +3519,20 @@ export interface components {
             allow_mcp_servers: boolean;
             /** Which files programs may see and change. */
             filesystem: components["schemas"]["FilesystemPermissions"];
-            /** What programs may reach over the network. */
+            /** Network access of programs. */
             network: components["schemas"]["NetworkPermissions"];
-            /** What programs may start. */
+            /** Programs and processes that may run. */
             process: components["schemas"]["ProcessPermissions"];
         };
-        /** PermissionsChange is what can be changed of permissions; what is left out stays. */
+        /** PermissionsChange is what can be changed of permissions; what is omitted stays. */
         PermissionsChange: {
             /** In sessions: MCP servers of the agent are asked also where network does not allow their hosts. */
             allow_mcp_servers?: boolean | null;
             /** Which files programs may see and change. */
             filesystem?: components["schemas"]["FilesystemChange"];
-            /** What programs may reach over the network. */
+            /** Network access of programs. */
             network?: components["schemas"]["NetworkChange"];
-            /** What programs may start. */
+            /** Programs and processes that may run. */
             process?: components["schemas"]["ProcessChange"];
         };
         /** Plan is a plan. */
@@ -3555,22 +3555,22 @@ export interface components {
             max_cpu: number;
             /**
              * Format: int64
-             * Requests a second of each key; 0 for no bound.
+             * Requests per second of each key; 0 for no bound.
              */
             max_key_request_rate: number;
             /**
              * Format: int64
-             * Responses a minute of each key, for each model; 0 for no bound.
+             * Responses per minute of each key, for each model; 0 for no bound.
              */
             max_key_response_rate: number;
             /**
              * Format: int64
-             * Tokens of responses a minute of each key, for each model; 0 for no bound.
+             * Tokens of responses per minute of each key, for each model; 0 for no bound.
              */
             max_key_token_rate: number;
             /**
              * Format: int64
-             * Bytes of request bodies a second of each key; 0 for no bound.
+             * Bytes of request bodies per second of each key; 0 for no bound.
              */
             max_key_upload_rate: number;
             /**
@@ -3590,12 +3590,12 @@ export interface components {
             max_outputs: number;
             /**
              * Format: int64
-             * Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound.
+             * Requests per second of all keys of a tenant together, on average over 10 s; 0 for no bound.
              */
             max_request_rate: number;
             /**
              * Format: int64
-             * Responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+             * Responses per minute of all keys of a tenant together, for each model; 0 for no bound.
              */
             max_response_rate: number;
             /**
@@ -3610,7 +3610,7 @@ export interface components {
             max_sandbox_life: number;
             /**
              * Format: int64
-             * Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound.
+             * Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
              */
             max_sandbox_memory: number;
             /**
@@ -3645,12 +3645,12 @@ export interface components {
             max_timeout: number;
             /**
              * Format: int64
-             * Tokens of responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+             * Tokens of responses per minute of all keys of a tenant together, for each model; 0 for no bound.
              */
             max_token_rate: number;
             /**
              * Format: int64
-             * Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
+             * Bytes of request bodies per second of all keys of a tenant together; 0 for no bound.
              */
             max_upload_rate: number;
             /** Its name. */
@@ -3658,35 +3658,35 @@ export interface components {
             /** Whether executions may be streamed. */
             streaming: boolean;
         };
-        /** PlanBounds is the body that makes or replaces a plan. What is left out is 0 or false; max_output is 100 MiB. */
+        /** PlanBounds is the body that makes or replaces a plan. Omitted fields are 0 or false; max_output is 100 MiB. */
         PlanBounds: {
             /** Whether executions may be asynchronous. */
             async?: boolean | null;
             /**
              * Format: int64
-             * Executions at the same time; 0 or left out for no bound.
+             * Executions at the same time; 0 or omitted for no bound.
              */
             concurrency?: number | null;
             /** Whether environments may have the isolation key. */
             key_isolation?: boolean | null;
             /**
              * Format: double
-             * Cores of a sandbox at most; 0 or left out for no bound.
+             * Cores of a sandbox at most; 0 or omitted for no bound.
              */
             max_cpu?: number | null;
             /**
              * Format: int64
-             * Requests a second of each key; 0 or left out for no bound.
+             * Requests per second of each key; 0 or omitted for no bound.
              */
             max_key_request_rate?: number | null;
             /**
              * Format: int64
-             * Responses a minute of each key, for each model; 0 or left out for no bound.
+             * Responses per minute of each key, for each model; 0 or omitted for no bound.
              */
             max_key_response_rate?: number | null;
             /**
              * Format: int64
-             * Tokens a minute of each key, for each model; 0 or left out for no bound.
+             * Tokens per minute of each key, for each model; 0 or omitted for no bound.
              */
             max_key_token_rate?: number | null;
             /**
@@ -3696,7 +3696,7 @@ export interface components {
             max_key_upload_rate?: number | null;
             /**
              * Format: int64
-             * Bytes of memory of a sandbox at most; 0 or left out for no bound.
+             * Bytes of memory of a sandbox at most; 0 or omitted for no bound.
              */
             max_memory?: number | null;
             /**
@@ -3707,67 +3707,67 @@ export interface components {
             max_output?: number | null;
             /**
              * Format: int64
-             * Bytes that ended executions and responses may keep together; 0 or left out for no bound.
+             * Bytes that ended executions and responses may keep together; 0 or omitted for no bound.
              */
             max_outputs?: number | null;
             /**
              * Format: int64
-             * Requests a second of the tenant; 0 or left out for no bound.
+             * Requests per second of the tenant; 0 or omitted for no bound.
              */
             max_request_rate?: number | null;
             /**
              * Format: int64
-             * Responses a minute of the tenant, for each model; 0 or left out for no bound.
+             * Responses per minute of the tenant, for each model; 0 or omitted for no bound.
              */
             max_response_rate?: number | null;
             /**
              * Format: int64
-             * Bytes of files of one named sandbox; 0 or left out for no bound.
+             * Bytes of files of one named sandbox; 0 or omitted for no bound.
              */
             max_sandbox_disk?: number | null;
             /**
              * Format: int64
-             * Seconds from a named sandbox's making to its end at most; 0 or left out for no bound.
+             * Seconds from a named sandbox's making to its end at most; 0 or omitted for no bound.
              */
             max_sandbox_life?: number | null;
             /**
              * Format: int64
-             * Bytes of memory of all named sandboxes that are in memory; 0 or left out for no bound.
+             * Bytes of memory of all named sandboxes that are in memory; 0 or omitted for no bound.
              */
             max_sandbox_memory?: number | null;
             /**
              * Format: int64
-             * Named sandboxes at the same time, sleeping and lost ones too; 0 or left out for no bound.
+             * Named sandboxes at the same time, sleeping and lost ones too; 0 or omitted for no bound.
              */
             max_sandboxes?: number | null;
             /**
              * Format: int64
-             * Bytes of all snapshots together, before compression; 0 or left out for no bound.
+             * Bytes of all snapshots together, before compression; 0 or omitted for no bound.
              */
             max_snapshot_size?: number | null;
             /**
              * Format: int64
-             * Snapshots at the same time; 0 or left out for no bound.
+             * Snapshots at the same time; 0 or omitted for no bound.
              */
             max_snapshots?: number | null;
             /**
              * Format: int64
-             * Bytes of files of one thread; 0 or left out for no bound.
+             * Bytes of files of one thread; 0 or omitted for no bound.
              */
             max_thread_size?: number | null;
             /**
              * Format: int64
-             * Threads at the same time; 0 or left out for no bound.
+             * Threads at the same time; 0 or omitted for no bound.
              */
             max_threads?: number | null;
             /**
              * Format: int64
-             * Seconds that an execution may run; 0 or left out for no bound.
+             * Seconds that an execution may run; 0 or omitted for no bound.
              */
             max_timeout?: number | null;
             /**
              * Format: int64
-             * Tokens of responses a minute of the tenant, for each model; 0 or left out for no bound.
+             * Tokens of responses per minute of the tenant, for each model; 0 or omitted for no bound.
              */
             max_token_rate?: number | null;
             /**
@@ -3785,7 +3785,7 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "in_progress" | "completed" | "cancelled";
-            /** What is to be done, in words. */
+            /** The task, in words. */
             step: string;
         };
         /** PolicyEvent notes a change to what a tenant may do. */
@@ -3824,14 +3824,14 @@ export interface components {
             /** Any client that has the URL reaches the port. It stays the same until the preview is closed. */
             url: string;
         };
-        /** PreviewList are those of a sandbox. */
+        /** PreviewList lists the previews of a sandbox. */
         PreviewList: {
             /** The list itself. */
             data: components["schemas"]["Preview"][];
         };
         /** ProcessChange changes ProcessPermissions. */
         ProcessChange: {
-            /** false: neither fork nor exec, threads work. */
+            /** false forbids fork and exec; threads still work. */
             allow_exec?: boolean | null;
             /** Replaces the list. A program's name, or a name with the arguments it begins with. */
             blocked_commands?: string[] | null;
@@ -3849,7 +3849,7 @@ export interface components {
             blocked?: string;
             /**
              * Format: int64
-             * Give it as after to go on behind this event. Of several events with one cursor those come again.
+             * Give it as after to continue behind this event. Of several events with one cursor those come again.
              */
             cursor: number;
             /** On output: text, in which bytes that are not UTF-8 are U+FFFD; or base64, with encoding=base64. */
@@ -3918,7 +3918,7 @@ export interface components {
         /** ReadFileInput is the input of read_file. */
         ReadFileInput: {
             /**
-             * How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
+             * How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
              * @enum {string|null}
              */
             encoding?: "utf-8" | "base64" | null;
@@ -3935,7 +3935,7 @@ export interface components {
             /** The file's path. */
             path: string;
             /**
-             * The name of the sandbox; default if left out.
+             * The name of the sandbox; default if omitted.
              * @default default
              */
             sandbox?: string | null;
@@ -3954,7 +3954,7 @@ export interface components {
              * Bytes of the whole file.
              */
             size: number;
-            /** No limit was given, and the file goes on after content. */
+            /** No limit was given, and the file continues after content. */
             truncated?: boolean;
         };
         /** ReasoningSettings say how long a model thinks and what of it is shown. */
@@ -3982,7 +3982,7 @@ export interface components {
         };
         /** RefreshChange changes how an access token is refreshed. */
         RefreshChange: {
-            /** What the token endpoint gives an access token for; it is never shown. */
+            /** Refresh token, which the token endpoint exchanges for access tokens; never shown. */
             refresh_token?: string | null;
             /** Empty for none. */
             scope?: string | null;
@@ -4050,7 +4050,7 @@ export interface components {
             id: string;
             /** Why the response is incomplete; null if it is not. */
             incomplete_details: components["schemas"]["ResponseIncomplete"] | null;
-            /** What the model was told before the input; null if nothing. */
+            /** System prompt; null if none. */
             instructions: string | null;
             /**
              * Format: int64
@@ -4121,7 +4121,7 @@ export interface components {
              */
             top_p: number;
             /**
-             * What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+             * Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
              * @enum {string}
              */
             truncation: "auto" | "disabled";
@@ -4130,9 +4130,9 @@ export interface components {
         };
         /** ResponseAction is what an item web_search_call did, or will do. */
         ResponseAction: {
-            /** What was searched for. */
+            /** Search query. */
             queries: string[];
-            /** What was searched for. */
+            /** Search query. */
             query: string;
             /** Pages that were found. */
             sources?: components["schemas"]["ResponseActionSource"][];
@@ -4214,7 +4214,7 @@ export interface components {
         };
         /** ResponseError is why a response failed. */
         ResponseError: {
-            /** What went wrong, as a word for programs. */
+            /** Error code for programs. */
             code: string;
             /** A sentence for people. */
             message: string;
@@ -4260,9 +4260,9 @@ export interface components {
             output_index?: number | null;
             /** The part that was added or is done. */
             part?: components["schemas"]["ResponsePart"];
-            /** What was searched for. */
+            /** Search query. */
             queries?: string[];
-            /** What the model said when it refused. */
+            /** The model's refusal. */
             refusal?: string | null;
             /** The response as it is now. */
             response?: components["schemas"]["Response"];
@@ -4383,7 +4383,7 @@ export interface components {
         };
         /** ResponseItem is an item of the output; which fields it has depends on its type. */
         ResponseItem: {
-            /** What a web search did. */
+            /** Action of a web search. */
             action?: components["schemas"]["ResponseAction"];
             /** Paths of files that were made. */
             added?: string[] | null;
@@ -4399,7 +4399,7 @@ export interface components {
             code?: string | null;
             /** The container that it is in. */
             container_id?: string | null;
-            /** What is said: a text, or parts. */
+            /** Content: a text, or parts. */
             content?: unknown;
             /** Pages that were read. */
             contents?: components["schemas"]["ResponsePage"][] | null;
@@ -4434,17 +4434,17 @@ export interface components {
             modified?: string[] | null;
             /** Its name. */
             name?: string;
-            /** What came of it. */
+            /** Result of the call. */
             output?: unknown;
-            /** Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it. */
+            /** Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it. */
             outputs?: unknown;
-            /** What was searched for. */
+            /** Search query. */
             queries?: string[];
             /** Why, as a word or in words. */
             reason?: string;
             /** Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page. */
             results?: unknown;
-            /** Who says it. */
+            /** Role of the speaker. */
             role?: string;
             /** The MCP server, by its label in the request. */
             server_label?: string;
@@ -4460,7 +4460,7 @@ export interface components {
             start_line?: number;
             /** In which state it is. */
             status?: string;
-            /** What the model shows of its thinking. */
+            /** The part of its reasoning that the model shows. */
             summary?: components["schemas"]["ResponsePart"][] | null;
             /** Tools that the MCP server has. */
             tools?: components["schemas"]["ResponseToolOfOther"][] | null;
@@ -4498,7 +4498,7 @@ export interface components {
         };
         /** ResponsePart is a part of a message or of reasoning. */
         ResponsePart: {
-            /** What the text refers to, such as pages. */
+            /** References of the text, such as pages. */
             annotations?: components["schemas"]["ResponseAnnotation"][] | null;
             /** Of an image: how closely the model looks at it. */
             detail?: string;
@@ -4510,7 +4510,7 @@ export interface components {
             image_url?: string | null;
             /** Always empty: they are not supported. */
             logprobs?: unknown[] | null;
-            /** What the model said when it refused. */
+            /** The model's refusal. */
             refusal?: string | null;
             /** The text. */
             text?: string | null;
@@ -4540,7 +4540,7 @@ export interface components {
         };
         /** ResponseRefusalDetail says what was wrong. */
         ResponseRefusalDetail: {
-            /** What went wrong, as a word for programs. */
+            /** Error code for programs. */
             code: string;
             /** A sentence for people. */
             message: string;
@@ -4558,7 +4558,7 @@ export interface components {
         };
         /** ResponseToolOfOther is a tool of an MCP server, as that describes it. */
         ResponseToolOfOther: {
-            /** What the server says of the tool, such as readOnlyHint. It may not be true. */
+            /** Annotations of the tool by the server, such as readOnlyHint. They may be wrong. */
             annotations?: unknown;
             /** What it is for, in words. */
             description: string | null;
@@ -4609,7 +4609,7 @@ export interface components {
         Review: {
             /** Why there is no review: the answer stays as it is then. */
             error?: string | null;
-            /** What is to be better, in words. */
+            /** Required improvements, in words. */
             feedback: string;
             /**
              * Format: int64
@@ -4661,7 +4661,7 @@ export interface components {
             expires_at: string | null;
             /** The image that it runs. */
             image: string;
-            /** What that image was asked for as, such as node:22; left out for the environment's image. */
+            /** Requested name of that image, such as node:22; absent for the environment's image. */
             image_alias?: string;
             /** The version that runs instead of the one that image_alias requests, and how to get the requested one; omitted if the sandbox runs that version. */
             image_warning?: string;
@@ -4671,11 +4671,11 @@ export interface components {
              */
             kept?: "frozen" | "disk" | "stored";
             limits: components["schemas"]["Limits"];
-            /** What it has mounted below /data of which connection: slug/path, then :ro or :rw. */
+            /** Connections mounted below /data: slug/path, then :ro or :rw. */
             mounts: string[];
             /** Its name. */
             name: string;
-            /** What programs may reach over the network. */
+            /** Network access of programs. */
             network: components["schemas"]["NetworkPermissions"];
             /** sb- and 16 hexadecimal digits. */
             sandbox_id: string;
@@ -4719,7 +4719,7 @@ export interface components {
         /** SandboxCreateInput is the input of sandbox_create. */
         SandboxCreateInput: {
             /**
-             * The image to begin with; the environment's if left out.
+             * The image to begin with; the environment's if omitted.
              * @default node:22
              */
             image?: string | null;
@@ -4749,7 +4749,7 @@ export interface components {
              */
             gid: number;
             /**
-             * What kind it is of.
+             * Kind.
              * @enum {string}
              */
             kind: "file" | "directory" | "symlink" | "other";
@@ -4902,7 +4902,7 @@ export interface components {
             stdout_bytes: number;
             /** Whether it has a terminal. */
             terminal: boolean;
-            /** Whether it was ended because its time was over. */
+            /** Whether it timed out. */
             timed_out?: boolean;
             /** The folder that it works in. */
             working_dir: string;
@@ -4954,7 +4954,7 @@ export interface components {
             results: components["schemas"]["SearchResult"][];
             /**
              * Format: date-time
-             * What time it is at the server, if that was asked for.
+             * Time at the server, if requested.
              */
             server_time?: string;
         };
@@ -4989,7 +4989,7 @@ export interface components {
              * @default 4096
              */
             max_tokens_per_page?: number | null;
-            /** What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged. */
+            /** Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged. */
             query: string | string[];
             /** Published on this day, MM/DD/YYYY, or later. */
             search_after_date_filter?: string | null;
@@ -5005,7 +5005,7 @@ export interface components {
             /** Codes of ISO 639-1. */
             search_language_filter?: string[] | null;
             /**
-             * What is searched.
+             * Scope of the search.
              * @default web
              * @enum {string|null}
              */
@@ -5028,7 +5028,7 @@ export interface components {
             date: string | null;
             /** When it was changed, likewise. */
             last_updated: string | null;
-            /** What the provider has of the page's text. */
+            /** The provider's extract of the page's text. */
             snippet: string;
             /** Its title, for people. */
             title: string;
@@ -5069,7 +5069,7 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
-            /** What its sandbox has when it is first used. */
+            /** Files that its sandbox has at its first use. */
             mounts: components["schemas"]["Mount"][];
             /**
              * Format: int64
@@ -5099,7 +5099,7 @@ export interface components {
             usage: components["schemas"]["TurnUsage"];
             /** The vaults whose credentials it uses. */
             vault_ids: string[];
-            /** The URL that is told of its state; null if none. */
+            /** The URL that Atoll notifies of its state; null if none. */
             webhook_url: string | null;
         };
         /** SessionBudget bounds what the turns of a session use together. */
@@ -5115,9 +5115,9 @@ export interface components {
              */
             tokens?: number | null;
         };
-        /** SessionChange changes what is said of a session; what is left out stays. */
+        /** SessionChange changes what is said of a session; omitted fields stay unchanged. */
         SessionChange: {
-            /** Raises it; the turn under way has what it began with. */
+            /** Raises it; the turn in progress has what it began with. */
             budget?: components["schemas"]["SessionBudget"];
             /** Replaces it. */
             metadata?: {
@@ -5144,10 +5144,10 @@ export interface components {
         };
         /** SessionDelta is a piece of an event that is to come. */
         SessionDelta: {
-            /** That of the event which the pieces make. */
+            /** Id of the event that the pieces form. */
             item_id: string;
             /**
-             * What the text is a piece of.
+             * Type of the event that the piece belongs to.
              * @enum {string}
              */
             of: "message" | "thinking" | "tool_use";
@@ -5165,7 +5165,7 @@ export interface components {
         SessionEvent: {
             /** Of tool_confirmation. */
             approve?: boolean | null;
-            /** Of tool_use: what the model wrote, JSON if it did as it was told. */
+            /** Of tool_use: the arguments that the model wrote, usually valid JSON. */
             arguments?: string | null;
             /** Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text. */
             content?: string | null;
@@ -5178,7 +5178,7 @@ export interface components {
             error?: components["schemas"]["TurnError"];
             /** Of outcome_evaluation_start, _ongoing and _end. */
             evaluation?: components["schemas"]["OutcomeEvaluation"];
-            /** Of file: what the agent has shared. */
+            /** Of file: the shared file. */
             file?: components["schemas"]["SessionFile"];
             /** Of message and user.define_outcome: the names of the files that came with it. */
             files?: string[] | null;
@@ -5188,9 +5188,9 @@ export interface components {
             incomplete?: boolean | null;
             /** Of tool_result. */
             is_error?: boolean | null;
-            /** Of message and thinking: what their deltas have. */
+            /** Of message and thinking: the id that their deltas have. */
             item_id?: string | null;
-            /** Of tool_confirmation: of the key that gave it; left out where the call has expired. */
+            /** Of tool_confirmation: of the key that gave it; omitted where the call has expired. */
             key_id?: string | null;
             /** Of tool_use. */
             name?: string | null;
@@ -5212,7 +5212,7 @@ export interface components {
             /** Of speaker: the agent that speaks from then on. */
             speaker?: components["schemas"]["EventThread"];
             /**
-             * Of status: that of the session from then on.
+             * Of status: the new status of the session.
              * @enum {string|null}
              */
             status?: "running" | "idle" | "requires_action" | null;
@@ -5257,7 +5257,7 @@ export interface components {
         SessionOutcome: {
             /** A command of the sandbox that has to succeed. */
             check: components["schemas"]["OutcomeCheck"] | null;
-            /** What the work is to come to. */
+            /** Goal of the work. */
             description: string;
             /** outc_ and 32 hexadecimal digits. */
             id: string;
@@ -5268,7 +5268,7 @@ export interface components {
             max_iterations: number;
             /** That grades; null for that of the agent. */
             model: string | null;
-            /** What the work is judged by, in words; null if nothing but the check is. */
+            /** Criteria for the work, in words; null if only the check decides. */
             rubric: string | null;
         };
         /** SessionPlan is the agent's plan, as it is from then on. */
@@ -5357,7 +5357,7 @@ export interface components {
         };
         /** SessionTurn is the agent's answer. */
         SessionTurn: {
-            /** What the agent said last. */
+            /** The agent's last message. */
             content: string;
             /** Why the turn did not complete. */
             error: components["schemas"]["TurnError"] | null;
@@ -5368,7 +5368,7 @@ export interface components {
             /** Calls that wait for the client. */
             requires_action: components["schemas"]["WaitingCall"][];
             /**
-             * Who says it.
+             * Role of the speaker.
              * @enum {string}
              */
             role: "assistant";
@@ -5392,7 +5392,7 @@ export interface components {
             /** A command for the shell. */
             command: string;
             /**
-             * The name of the sandbox; default if left out.
+             * The name of the sandbox; default if omitted.
              * @default default
              */
             sandbox?: string | null;
@@ -5423,7 +5423,7 @@ export interface components {
             stderr: string;
             /** There was more than stderr has. */
             stderr_truncated?: boolean;
-            /** The first 262,144 bytes. What is not UTF-8 becomes U+FFFD. */
+            /** The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD. */
             stdout: string;
             /** There was more than stdout has. */
             stdout_truncated?: boolean;
@@ -5487,7 +5487,7 @@ export interface components {
              * When it was made.
              */
             created_at: string;
-            /** That of the latest version. */
+            /** Description of the latest version. */
             description: string;
             /** A name for people. */
             display_name: string;
@@ -5500,7 +5500,7 @@ export interface components {
             latest_version: number;
             /** The id of its newest version. */
             latest_version_id: string;
-            /** That of SKILL.md; the folder's name in sandboxes. */
+            /** The name in SKILL.md, which is also the folder's name in sandboxes. */
             name: string;
             /** Where it comes from. */
             source: components["schemas"]["SkillSource"];
@@ -5539,7 +5539,7 @@ export interface components {
         SkillVersion: {
             /** As SKILL.md has them. They grant nothing: the agent's policy decides. */
             allowed_tools: string[];
-            /** What the skill needs, in its author's words; null if SKILL.md says nothing. */
+            /** Requirements of the skill, in its author's words; null if SKILL.md names none. */
             compatibility: string | null;
             /**
              * Format: date-time
@@ -5584,7 +5584,7 @@ export interface components {
             detail?: string;
             /**
              * Format: int64
-             * What its files take on disk.
+             * Size of its files on disk.
              */
             disk_bytes: number;
             /**
@@ -5634,13 +5634,13 @@ export interface components {
         };
         /** TemplateChange is the body that makes or replaces a template. */
         TemplateChange: {
-            /** Left out, the template has not opted in. */
+            /** Omitted, the template has not opted in. */
             sandbox?: components["schemas"]["TemplateSandbox"];
         };
         /** TemplateSandbox is a template's opting in. */
         TemplateSandbox: {
             /**
-             * What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
+             * Network of its sandboxes. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
              * @enum {string}
              */
             environment: "default-public" | "internal-only";
@@ -5689,7 +5689,7 @@ export interface components {
             monthly_credits: number;
             /** Its name. */
             name: string;
-            /** Whether its environments may have a network. Those that have one lose it while this is false. */
+            /** Whether its environments may have a network. While this is false, they have none. */
             network_enabled: boolean;
             /** The plan that bounds what it may use. */
             plan: string;
@@ -5705,7 +5705,7 @@ export interface components {
              */
             tier: "standard" | "regulated";
         };
-        /** TenantChange is what PATCH can change of a tenant; what is left out stays. */
+        /** TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged. */
         TenantChange: {
             /**
              * Format: int64
@@ -5714,7 +5714,7 @@ export interface components {
             audit_days?: number | null;
             /** Whether the activity shows the beginning of code and commands, redacted; from the next call on. */
             audit_text?: boolean | null;
-            /** Replaces both: one that is left out is the server's. */
+            /** Replaces both; if you omit one, the server's applies. */
             caps?: components["schemas"]["CapOverrides"];
             /** Whether its keys are refused. */
             disabled?: boolean | null;
@@ -5755,7 +5755,7 @@ export interface components {
             columns?: number;
             /**
              * Format: int64
-             * On cursor: the client has everything up to here. Give it as after to go on behind it.
+             * On cursor: the client has everything up to here. Give it as after to continue behind it.
              */
             cursor?: number;
             /**
@@ -5879,25 +5879,25 @@ export interface components {
              * @enum {string}
              */
             code: "gateway_timeout";
-            /** What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
-            /** The sentence, where error has the code. Beyond the original contract. */
+            /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
             /**
              * Format: int64
              * The program's exit code, 128+n when signal n ended it, -1 when none was seen.
              */
             exit_code: number;
-            /** Files that the program gave back; left out without outputs in the request. Beyond the original contract. */
+            /** Files that the program gave back; omitted without outputs in the request. Not in the original contract. */
             files?: components["schemas"]["OutputFile"][];
-            /** True if there were more or larger files than are kept. Beyond the original contract. */
+            /** True if there were more or larger files than are kept. Not in the original contract. */
             files_truncated?: boolean;
-            /** What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract. */
+            /** How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract. */
             hint?: string;
             /** The same text as error. */
             message: string;
             /**
-             * warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+             * warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
              * @enum {string}
              */
             start?: "warm" | "cold";
@@ -5952,11 +5952,11 @@ export interface components {
             operations: string[];
             /** Empty for any. */
             origins: string[];
-            /** What it may do in sessions beside sending messages: confirm, outcomes. */
+            /** Rights in sessions beyond sending messages: confirm, outcomes. */
             rights: string[];
             /** null for any. */
             sandbox: components["schemas"]["TokenSandbox"] | null;
-            /** What it may do. */
+            /** Scopes: the operations that the token may call. */
             scopes: string[];
             /** null for any. */
             session: string | null;
@@ -5974,11 +5974,11 @@ export interface components {
         };
         /** ToolPolicy says which tools an agent may call. */
         ToolPolicy: {
-            /** Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none. */
+            /** Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Omitted, all; empty, none. */
             allow_list?: string[];
             /**
              * Format: int64
-             * Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+             * Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if omitted.
              */
             confirm_within?: number | null;
             /** Tools that the agent may not call, by any of these names; wins over allow_list. */
@@ -6014,7 +6014,7 @@ export interface components {
         };
         /** TurnError says why a turn did not complete. */
         TurnError: {
-            /** What went wrong, as a word for programs. */
+            /** Error code for programs. */
             code: string;
             /** A sentence for people. */
             message: string;
@@ -6042,18 +6042,18 @@ export interface components {
              */
             output_tokens: number;
         };
-        /** TurnWarning says what is in trouble in a turn that goes on. */
+        /** TurnWarning says what is in trouble in a turn that continues. */
         TurnWarning: {
             /**
-             * compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+             * image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off.
              * @enum {string}
              */
-            code: "model_retry" | "mcp_unavailable" | "tool_unavailable" | "compaction_failed";
-            /** What went wrong. */
+            code: "model_retry" | "mcp_unavailable" | "tool_unavailable" | "compaction_failed" | "image_building";
+            /** Error message. */
             message: string;
             /**
              * Format: date-time
-             * When Atoll tries again. Left out where the next turn does.
+             * When Atoll tries again. Omitted where the next turn does.
              */
             retry_at?: string | null;
             /** Of mcp_unavailable: the server's name. */
@@ -6066,14 +6066,14 @@ export interface components {
              * Bytes of the file. A longer one is written, too.
              */
             content_length: number;
-            /** What the file is; not kept. */
+            /** Media type of the file; not stored. */
             content_type?: string | null;
             /** A thread_id. */
             id: string;
             /** The file, from the home. */
             path: string;
             /**
-             * What id names. Files of a volume have no URLs here: executions that mount it reach them.
+             * Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
              * @enum {string}
              */
             source: "thread" | "volume";
@@ -6124,14 +6124,14 @@ export interface components {
             groups?: components["schemas"]["UsageGroup"][];
             /** The current calendar month in UTC. */
             month: components["schemas"]["UsageMonth"];
-            /** What ended executions and responses keep now. */
+            /** Storage that ended executions and responses use now. */
             outputs: components["schemas"]["UsageOutputs"];
             /**
              * Format: date-time
              * The beginning of the time that is shown.
              */
             since: string;
-            /** Of the days above; calls are those of interfaces alone. */
+            /** Totals of the days above; calls counts only calls of interfaces. */
             totals: components["schemas"]["UsageAmounts"];
         };
         /** UsageAmounts are amounts of use. */
@@ -6168,7 +6168,7 @@ export interface components {
             cpu_seconds: number;
             /**
              * Format: double
-             * What was charged, in credits.
+             * Charge in credits.
              */
             credits: number;
             /**
@@ -6241,7 +6241,7 @@ export interface components {
             cpu_seconds: number;
             /**
              * Format: double
-             * What was charged, in credits.
+             * Charge in credits.
              */
             credits: number;
             /**
@@ -6325,7 +6325,7 @@ export interface components {
             cpu_seconds: number;
             /**
              * Format: double
-             * What was charged, in credits.
+             * Charge in credits.
              */
             credits: number;
             /**
@@ -6375,7 +6375,7 @@ export interface components {
             budget: number | null;
             /**
              * Format: double
-             * What responses have cost so far, in US dollars.
+             * Cost of responses so far, in US dollars.
              */
             cost: number;
             /**
@@ -6452,7 +6452,7 @@ export interface components {
              */
             updated_at: string;
         };
-        /** VaultChange changes what is said of a vault; what is left out stays. */
+        /** VaultChange changes what is said of a vault; omitted fields stay unchanged. */
         VaultChange: {
             /** A name for people. */
             display_name?: string | null;
@@ -6487,7 +6487,7 @@ export interface components {
         /** WriteFileInput is the input of write_file. */
         WriteFileInput: {
             /**
-             * Add to the file instead of replacing it; false if left out.
+             * Add to the file instead of replacing it; false if omitted.
              * @default false
              */
             append?: boolean | null;
@@ -6502,7 +6502,7 @@ export interface components {
             /** The file's path. */
             path: string;
             /**
-             * The name of the sandbox; default if left out.
+             * The name of the sandbox; default if omitted.
              * @default default
              */
             sandbox?: string | null;
@@ -6524,17 +6524,17 @@ export interface components {
     headers: never;
     pathItems: never;
 }
-/** AcceptedResponse says that an execution goes on without its caller. */
+/** AcceptedResponse says that an execution continues without its caller. */
 export type AcceptedResponse = components['schemas']['AcceptedResponse'];
 /** Activity is a call that ended, runs, or was rejected. */
 export type Activity = components['schemas']['Activity'];
 /** Agent is a version of an agent. */
 export type Agent = components['schemas']['Agent'];
-/** AgentChange makes another version; what is left out stays. */
+/** AgentChange makes another version; omitted fields stay unchanged. */
 export type AgentChange = components['schemas']['AgentChange'];
 /** AgentCompaction says when a conversation is summarized. */
 export type AgentCompaction = components['schemas']['AgentCompaction'];
-/** AgentCopy says in what a copy differs; the body may be left out. */
+/** AgentCopy says in what a copy differs; the body may be omitted. */
 export type AgentCopy = components['schemas']['AgentCopy'];
 /** AgentHandoff is an agent that another one may hand work to. */
 export type AgentHandoff = components['schemas']['AgentHandoff'];
@@ -6564,7 +6564,7 @@ export type AuditReport = components['schemas']['AuditReport'];
 export type AuditRow = components['schemas']['AuditRow'];
 /** AuditTrail is a tenant that has audit rows or seals. */
 export type AuditTrail = components['schemas']['AuditTrail'];
-/** AuthChange gives a credential other secrets. What it is for stays. */
+/** AuthChange changes the secrets of a credential, but not its purpose. */
 export type AuthChange = components['schemas']['AuthChange'];
 /** BrowseInput is the input of browse. */
 export type BrowseInput = components['schemas']['BrowseInput'];
@@ -6576,11 +6576,11 @@ export type CancelledResponse = components['schemas']['CancelledResponse'];
 export type CapOverrides = components['schemas']['CapOverrides'];
 /** Caps are the installation's caps of execute_code. */
 export type Caps = components['schemas']['Caps'];
-/** CapsChange is what PATCH can change of them; what is left out stays. */
+/** CapsChange is what PATCH can change of them; omitted fields stay unchanged. */
 export type CapsChange = components['schemas']['CapsChange'];
 /** CodeContext is an interpreter that stays. */
 export type CodeContext = components['schemas']['CodeContext'];
-/** CodeContexts are those of a sandbox. */
+/** CodeContexts lists the contexts of a sandbox. */
 export type CodeContexts = components['schemas']['CodeContexts'];
 /** CodeError is an error that code ended with. */
 export type CodeError = components['schemas']['CodeError'];
@@ -6598,7 +6598,7 @@ export type CodeValue = components['schemas']['CodeValue'];
 export type ConfigChange = components['schemas']['ConfigChange'];
 /** Connection is a connection as the admin API shows it: without its credentials. */
 export type Connection = components['schemas']['Connection'];
-/** ConnectionChange is what PATCH can change of a connection; what is left out stays. */
+/** ConnectionChange is what PATCH can change of a connection; what is omitted stays. */
 export type ConnectionChange = components['schemas']['ConnectionChange'];
 /** Container is a sandbox of code_interpreter. */
 export type Container = components['schemas']['Container'];
@@ -6614,7 +6614,7 @@ export type ContainerList = components['schemas']['ContainerList'];
 export type ContainerNetworkPolicy = components['schemas']['ContainerNetworkPolicy'];
 /** ContextManagement is a way to keep a conversation within what the model reads. */
 export type ContextManagement = components['schemas']['ContextManagement'];
-/** ContextTool is a tool as the model is told of it. */
+/** ContextTool is a tool as the model sees it. */
 export type ContextTool = components['schemas']['ContextTool'];
 /** CreateResponse is the body of POST /v1/responses. A field that the open specification has and that is not here is refused by name. */
 export type CreateResponse = components['schemas']['CreateResponse'];
@@ -6622,7 +6622,7 @@ export type CreateResponse = components['schemas']['CreateResponse'];
 export type Credential = components['schemas']['Credential'];
 /** CredentialAuth is what a credential is for. */
 export type CredentialAuth = components['schemas']['CredentialAuth'];
-/** CredentialChange changes a credential; what is left out stays. */
+/** CredentialChange changes a credential; omitted fields stay unchanged. */
 export type CredentialChange = components['schemas']['CredentialChange'];
 /** CredentialRefresh says how an access token is refreshed. */
 export type CredentialRefresh = components['schemas']['CredentialRefresh'];
@@ -6662,7 +6662,7 @@ export type EnvironmentConfig = components['schemas']['EnvironmentConfig'];
 export type ErrorResponse = components['schemas']['ErrorResponse'];
 /** Event is one line of an NDJSON stream. Seq grows with every event; Type decides which of the other fields are there. */
 export type Event = components['schemas']['Event'];
-/** EventThread is what an event of a hand-off tells of a thread. */
+/** EventThread describes the thread in an event of a hand-off. */
 export type EventThread = components['schemas']['EventThread'];
 /** ExecuteCodeRequest is the body of POST /v1/tools/execute_code. */
 export type ExecuteCodeRequest = components['schemas']['ExecuteCodeRequest'];
@@ -6682,7 +6682,7 @@ export type ExpiresAfter = components['schemas']['ExpiresAfter'];
 export type FetchAnswer = components['schemas']['FetchAnswer'];
 /** FetchRequest names pages. */
 export type FetchRequest = components['schemas']['FetchRequest'];
-/** FetchedPage is a page, or why there is none. */
+/** FetchedPage is a page, or the reason why it was not fetched. */
 export type FetchedPage = components['schemas']['FetchedPage'];
 /** FileEntry is a file or a folder. */
 export type FileEntry = components['schemas']['FileEntry'];
@@ -6712,11 +6712,11 @@ export type Grant = components['schemas']['Grant'];
 export type JsonSchema = components['schemas']['JSONSchema'];
 /** Key is an API key as the admin API shows it. */
 export type Key = components['schemas']['Key'];
-/** KeyChange is what PATCH can change of a key; what is left out stays. */
+/** KeyChange is what PATCH can change of a key; omitted fields stay unchanged. */
 export type KeyChange = components['schemas']['KeyChange'];
 /** Limits bound what one sandbox may use. Sizes are in bytes. */
 export type Limits = components['schemas']['Limits'];
-/** LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment. */
+/** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment. */
 export type LimitsChange = components['schemas']['LimitsChange'];
 /** ListModel is a model as OpenAI's clients read it. */
 export type ListModel = components['schemas']['ListModel'];
@@ -6732,7 +6732,7 @@ export type McpErrorObject = components['schemas']['MCPErrorObject'];
 export type McpTool = components['schemas']['MCPTool'];
 /** Model is a model of a provider as the admin API shows it: without its key. */
 export type Model = components['schemas']['Model'];
-/** ModelChange is what PATCH can change of a model; what is left out stays. */
+/** ModelChange is what PATCH can change of a model; omitted fields stay unchanged. */
 export type ModelChange = components['schemas']['ModelChange'];
 /** ModelCost is the price of an answer. */
 export type ModelCost = components['schemas']['ModelCost'];
@@ -6742,7 +6742,7 @@ export type ModelError = components['schemas']['ModelError'];
 export type ModelKey = components['schemas']['ModelKey'];
 /** ModelList is models as OpenAI's clients read them: all at once. */
 export type ModelList = components['schemas']['ModelList'];
-/** ModelPrices are in US dollars for a million tokens. What is left out is 0. */
+/** ModelPrices are in US dollars for a million tokens. Omitted fields are 0. */
 export type ModelPrices = components['schemas']['ModelPrices'];
 /** ModelTest is what a model is asked. */
 export type ModelTest = components['schemas']['ModelTest'];
@@ -6814,13 +6814,13 @@ export type OutcomeEvaluation = components['schemas']['OutcomeEvaluation'];
 export type OutputFile = components['schemas']['OutputFile'];
 /** OwnEnvironment is an environment as its tenant sees it. */
 export type OwnEnvironment = components['schemas']['OwnEnvironment'];
-/** OwnEnvironmentChange is what PATCH can change of one; what is left out stays. */
+/** OwnEnvironmentChange is what PATCH can change of one; omitted fields stay unchanged. */
 export type OwnEnvironmentChange = components['schemas']['OwnEnvironmentChange'];
-/** PackageBuild is how far packages are installed. */
+/** PackageBuild is how far packages are installed, or a variant of the default image is made. */
 export type PackageBuild = components['schemas']['PackageBuild'];
 /** Packages are packages by what installs them. */
 export type Packages = components['schemas']['Packages'];
-/** PackagesChange is what can be changed of Packages; what is left out stays. */
+/** PackagesChange is what can be changed of Packages; omitted fields stay unchanged. */
 export type PackagesChange = components['schemas']['PackagesChange'];
 /** Page is a part of a list. */
 export type PageActivity = components['schemas']['PageActivity'];
@@ -6876,11 +6876,11 @@ export type PageUploadedFile = components['schemas']['PageUploadedFile'];
 export type PageVault = components['schemas']['PageVault'];
 /** Permissions say what the programs of an environment may reach and do. */
 export type Permissions = components['schemas']['Permissions'];
-/** PermissionsChange is what can be changed of permissions; what is left out stays. */
+/** PermissionsChange is what can be changed of permissions; what is omitted stays. */
 export type PermissionsChange = components['schemas']['PermissionsChange'];
 /** Plan is a plan. */
 export type Plan = components['schemas']['Plan'];
-/** PlanBounds is the body that makes or replaces a plan. What is left out is 0 or false; max_output is 100 MiB. */
+/** PlanBounds is the body that makes or replaces a plan. Omitted fields are 0 or false; max_output is 100 MiB. */
 export type PlanBounds = components['schemas']['PlanBounds'];
 /** PlanStep is a step of a plan. */
 export type PlanStep = components['schemas']['PlanStep'];
@@ -6888,7 +6888,7 @@ export type PlanStep = components['schemas']['PlanStep'];
 export type PolicyEvent = components['schemas']['PolicyEvent'];
 /** Preview is an open port. */
 export type Preview = components['schemas']['Preview'];
-/** PreviewList are those of a sandbox. */
+/** PreviewList lists the previews of a sandbox. */
 export type PreviewList = components['schemas']['PreviewList'];
 /** ProcessChange changes ProcessPermissions. */
 export type ProcessChange = components['schemas']['ProcessChange'];
@@ -7010,7 +7010,7 @@ export type SearchResult = components['schemas']['SearchResult'];
 export type Session = components['schemas']['Session'];
 /** SessionBudget bounds what the turns of a session use together. */
 export type SessionBudget = components['schemas']['SessionBudget'];
-/** SessionChange changes what is said of a session; what is left out stays. */
+/** SessionChange changes what is said of a session; omitted fields stay unchanged. */
 export type SessionChange = components['schemas']['SessionChange'];
 /** SessionContext is what the model is told before the conversation. */
 export type SessionContext = components['schemas']['SessionContext'];
@@ -7064,7 +7064,7 @@ export type TemplateChange = components['schemas']['TemplateChange'];
 export type TemplateSandbox = components['schemas']['TemplateSandbox'];
 /** Tenant is a tenant as the admin API shows it. */
 export type Tenant = components['schemas']['Tenant'];
-/** TenantChange is what PATCH can change of a tenant; what is left out stays. */
+/** TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged. */
 export type TenantChange = components['schemas']['TenantChange'];
 /** TerminalMessage is a text message of a terminal's WebSocket; binary ones are what is typed and what is shown. */
 export type TerminalMessage = components['schemas']['TerminalMessage'];
@@ -7098,7 +7098,7 @@ export type TransferOutput = components['schemas']['TransferOutput'];
 export type TurnError = components['schemas']['TurnError'];
 /** TurnUsage is what a turn has used, or all turns of a session. */
 export type TurnUsage = components['schemas']['TurnUsage'];
-/** TurnWarning says what is in trouble in a turn that goes on. */
+/** TurnWarning says what is in trouble in a turn that continues. */
 export type TurnWarning = components['schemas']['TurnWarning'];
 /** UploadRequest is the body of POST /v1/files/upload_url. */
 export type UploadRequest = components['schemas']['UploadRequest'];
@@ -7120,7 +7120,7 @@ export type UsageOutputs = components['schemas']['UsageOutputs'];
 export type UsedSkill = components['schemas']['UsedSkill'];
 /** Vault is a group of credentials, such as those of one user of yours. */
 export type Vault = components['schemas']['Vault'];
-/** VaultChange changes what is said of a vault; what is left out stays. */
+/** VaultChange changes what is said of a vault; omitted fields stay unchanged. */
 export type VaultChange = components['schemas']['VaultChange'];
 /** WaitingCall is a call that waits for the client. */
 export type WaitingCall = components['schemas']['WaitingCall'];

@@ -20,7 +20,7 @@ class AgentCompaction(TypedDict):
     """
     mode: Literal["auto", "off"]
     """
-    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is omitted.
     """
 
 
@@ -35,15 +35,15 @@ class AgentHandoff(TypedDict):
     """
     agent_version: NotRequired[int | None]
     """
-    The version that is kept: the current one if left out.
+    The version that is kept: the current one if omitted.
     """
     description: NotRequired[str | None]
     """
-    What it is good at; the agent's description if left out.
+    Strengths of the agent; its description if omitted.
     """
     name: NotRequired[str | None]
     """
-    What the model knows it by, and what its tool is called after; the agent's name if left out.
+    Name that the model sees, from which the name of its tool derives; the agent's name if omitted.
     """
     trigger: NotRequired[str | None]
     """
@@ -89,27 +89,27 @@ class AgentMultiagent(TypedDict):
 
     context_sharing: NotRequired[Literal["full", "summary"] | None]
     """
-    What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+    The conversation that the other agent sees: all of it (full), or a summary by the model (summary). summary if omitted; always full in a swarm.
     """
     max_delegations: NotRequired[int | None]
     """
-    Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+    Hand-offs of a turn, with those of the agents that it handed on to; 10 if omitted.
     """
     mode: NotRequired[Literal["orchestrator", "swarm"] | None]
     """
-    orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+    orchestrator, if omitted: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
     """
     parallel: NotRequired[bool | None]
     """
-    Of orchestrator: up to 8 of them work side by side. false if left out.
+    Of orchestrator: up to 8 of them work side by side. false if omitted.
     """
     sandbox: NotRequired[Literal["shared", "own"] | None]
     """
-    Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+    Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if omitted.
     """
     timeout_per_handoff_ms: NotRequired[int | None]
     """
-    Of orchestrator: 60000 if left out.
+    Of orchestrator: 60000 if omitted.
     """
 
 
@@ -120,7 +120,7 @@ class AgentServer(TypedDict):
 
     allowed_tools: NotRequired[list[str]]
     """
-    Left out, all of them; empty, none.
+    Omitted, all of them; empty, none.
     """
     args: NotRequired[list[str]]
     """
@@ -136,11 +136,11 @@ class AgentServer(TypedDict):
     """
     env: NotRequired[dict[str, str]]
     """
-    Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
+    Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do.
     """
     headers: NotRequired[dict[str, str]]
     """
-    Stored encrypted and never shown. Left out in a change, they stay while name and url do.
+    Stored encrypted and never shown. Omitted in a change, they stay while name and url do.
     """
     name: str
     """
@@ -148,7 +148,7 @@ class AgentServer(TypedDict):
     """
     type: NotRequired[Literal["url", "stdio"] | None]
     """
-    url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+    url: a server at url; stdio: a program in the session's sandbox default. Omitted, what url or command says.
     """
     url: NotRequired[str | None]
     """
@@ -209,7 +209,7 @@ class BrowseInput(TypedDict):
     """
     sandbox: NotRequired[str | None]
     """
-    The name of the sandbox; default if left out.
+    The name of the sandbox; default if omitted.
     """
 
 
@@ -230,7 +230,7 @@ class CapOverrides(TypedDict):
 
 class CapsChange(TypedDict):
     """
-    CapsChange is what PATCH can change of them; what is left out stays.
+    CapsChange is what PATCH can change of them; omitted fields stay unchanged.
     """
 
     agent_hourly: NotRequired[int | None]
@@ -254,11 +254,11 @@ class CodeInput(TypedDict):
     """
     language: NotRequired[Literal["python", "node", "bash"] | None]
     """
-    The language of the code; python if left out.
+    The language of the code; python if omitted.
     """
     timeout: NotRequired[int | None]
     """
-    Most seconds that the code may run; 60 if left out.
+    Most seconds that the code may run; 60 if omitted.
     """
 
 
@@ -288,7 +288,7 @@ class ContextManagement(TypedDict):
 
     compact_threshold: NotRequired[int | None]
     """
-    Summarize from this many tokens on, if the model reads more. Left out, before the conversation is longer than the model reads.
+    Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
     """
     type: Literal["compaction"]
     """
@@ -349,7 +349,7 @@ class DownloadRequest(TypedDict):
     """
     source: Literal["thread", "volume"]
     """
-    What id names. Files of a volume have no URLs here: executions that mount it reach them.
+    Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
     """
 
 
@@ -368,7 +368,7 @@ class ExecuteCodeRequest(TypedDict):
     """
     language: NotRequired[Literal["python", "node", "bash"] | None]
     """
-    What the code is written in.
+    Language of the code.
     """
     metadata: NotRequired[dict[str, Any] | None]
     """
@@ -395,7 +395,7 @@ class ExecuteRequest(TypedDict):
 
     args: NotRequired[list[str] | None]
     """
-    Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
+    Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Not in the original contract.
     """
     code: str
     """
@@ -407,15 +407,15 @@ class ExecuteRequest(TypedDict):
     """
     files: NotRequired[dict[str, Any] | None]
     """
-    Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract.
+    Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract.
     """
     files_base64: NotRequired[dict[str, Any] | None]
     """
-    Likewise, with the contents in base64. Beyond the original contract.
+    Likewise, with the contents in base64. Not in the original contract.
     """
     language: NotRequired[Literal["python", "node", "bash"] | None]
     """
-    What the code is written in.
+    Language of the code.
     """
     metadata: NotRequired[dict[str, Any] | None]
     """
@@ -423,7 +423,7 @@ class ExecuteRequest(TypedDict):
     """
     outputs: NotRequired[list[str] | None]
     """
-    Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
+    Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Not in the original contract.
     """
     partial: NotRequired[bool | None]
     """
@@ -431,11 +431,11 @@ class ExecuteRequest(TypedDict):
     """
     stdin: NotRequired[str | None]
     """
-    What the program reads from its standard input; empty without it. Beyond the original contract.
+    Standard input of the program; empty if omitted. Not in the original contract.
     """
     stdin_base64: NotRequired[str | None]
     """
-    Instead of stdin: any bytes, in base64. Beyond the original contract.
+    Instead of stdin: any bytes, in base64. Not in the original contract.
     """
     sub_paths: NotRequired[list[str] | None]
     """
@@ -443,11 +443,11 @@ class ExecuteRequest(TypedDict):
     """
     thread_id: NotRequired[str | None]
     """
-    Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409.
+    Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another returns 409.
     """
     timeout: NotRequired[int | None]
     """
-    Most seconds the program may run. Above the plan's maximum the request is refused with 429.
+    Most seconds the program may run. Above the plan's maximum the request returns 429.
     """
     webhook_url: NotRequired[str | None]
     """
@@ -496,11 +496,11 @@ class FilesListRequest(TypedDict):
     """
     path: NotRequired[str | None]
     """
-    Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see.
+    Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If omitted, the home, or the whole of what this key may see.
     """
     source: Literal["thread", "volume"]
     """
-    What id names.
+    Kind of the object that id names.
     """
 
 
@@ -530,7 +530,7 @@ class GlobInput(TypedDict):
 
     cwd: NotRequired[str | None]
     """
-    The folder to begin in; the home if left out.
+    The folder to begin in; the home if omitted.
     """
     pattern: str
     """
@@ -538,7 +538,7 @@ class GlobInput(TypedDict):
     """
     sandbox: NotRequired[str | None]
     """
-    The name of the sandbox; default if left out.
+    The name of the sandbox; default if omitted.
     """
 
 
@@ -567,7 +567,7 @@ class JSONSchema(TypedDict):
 
 class KeyChange(TypedDict):
     """
-    KeyChange is what PATCH can change of a key; what is left out stays.
+    KeyChange is what PATCH can change of a key; omitted fields stay unchanged.
     """
 
     env_vars: NotRequired[dict[str, Any] | None]
@@ -610,7 +610,7 @@ class KeyChange(TypedDict):
 
 class LimitsChange(TypedDict):
     """
-    LimitsChange is what can be changed of limits. What is left out stays, or is the server's default in a new environment.
+    LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
     """
 
     cpu: NotRequired[float | None]
@@ -649,7 +649,7 @@ class LimitsChange(TypedDict):
 
 class ModelPrices(TypedDict):
     """
-    ModelPrices are in US dollars for a million tokens. What is left out is 0.
+    ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
     """
 
     cache_read: NotRequired[str]
@@ -681,7 +681,7 @@ class ModelTest(TypedDict):
     """
     prompt: NotRequired[str | None]
     """
-    What the model is asked; a short question if left out.
+    Prompt; a short question if omitted.
     """
 
 
@@ -734,11 +734,11 @@ class NewConnection(TypedDict):
     """
     endpoint: NotRequired[str]
     """
-    URL of the service, of s3 and azure; the provider's own if left out.
+    URL of the service, of s3 and azure; the provider's own if omitted.
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
     """
-    What kind it is of.
+    Kind.
     """
     path_style: NotRequired[bool]
     """
@@ -758,7 +758,7 @@ class NewConnection(TypedDict):
     """
     slug: str
     """
-    What it is called in paths: sandboxes see it at /data/{slug}.
+    Name in paths: sandboxes mount it at /data/{slug}.
     """
 
 
@@ -777,7 +777,7 @@ class NewContainer(TypedDict):
     """
     memory_limit: NotRequired[Literal["1g", "4g", "16g", "64g"] | None]
     """
-    At most what sandboxes of the key's environment have, which is what it has if left out.
+    At most what sandboxes of the key's environment have, which is what it has if omitted.
     """
     name: str
     """
@@ -785,7 +785,7 @@ class NewContainer(TypedDict):
     """
     network_policy: NotRequired[ContainerAccess]
     """
-    What of the environment's network the container may reach.
+    Part of the environment's network that the container may use.
     """
     skills: NotRequired[list[Any]]
     """
@@ -873,7 +873,7 @@ class NewKey(TypedDict):
     """
     scopes: NotRequired[list[str] | None]
     """
-    Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
+    Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if omitted. admin is only for keys of the tenant operator.
     """
     secret_hosts: NotRequired[dict[str, Any] | None]
     """
@@ -904,11 +904,11 @@ class NewModel(TypedDict):
     """
     base_url: NotRequired[str | None]
     """
-    The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+    The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
     """
     context: NotRequired[int | None]
     """
@@ -924,7 +924,7 @@ class NewModel(TypedDict):
     """
     name: str
     """
-    What requests name it by: letters, digits, dots, underscores, hyphens, colons and slashes.
+    Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes.
     """
     plans: NotRequired[list[str] | None]
     """
@@ -944,7 +944,7 @@ class NewModel(TypedDict):
     """
     upstream: NotRequired[str | None]
     """
-    The name if it is left out at first.
+    The name if it is omitted at first.
     """
 
 
@@ -978,7 +978,7 @@ class NewMount(TypedDict):
     """
     path: NotRequired[str | None]
     """
-    Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool.
+    Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be omitted, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if omitted, or /home/user/uploads/{file_id} for one with that tool.
     """
     ref: NotRequired[str | None]
     """
@@ -1009,7 +1009,7 @@ class NewRefresh(TypedDict):
     """
     refresh_token: str
     """
-    What the token endpoint gives an access token for; it is never shown.
+    Refresh token, which the token endpoint exchanges for access tokens; never shown.
     """
     resource: NotRequired[str | None]
     """
@@ -1017,7 +1017,7 @@ class NewRefresh(TypedDict):
     """
     scope: NotRequired[str | None]
     """
-    What the token is to be good for, if the endpoint wants it.
+    Scope to request for the token, if the endpoint requires one.
     """
     token_endpoint: str
     """
@@ -1044,7 +1044,7 @@ class NewTenant(TypedDict):
     """
     caps: NotRequired[CapOverrides]
     """
-    Replaces both: one that is left out is the server's.
+    Replaces both; if you omit one, the server's applies.
     """
     disabled: NotRequired[bool | None]
     """
@@ -1052,7 +1052,7 @@ class NewTenant(TypedDict):
     """
     environment: NotRequired[str | None]
     """
-    Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is left out.
+    Name of an environment to make with it, with the image named default and the server's limits as far as the plan allows them. None is made if it is omitted.
     """
     key_isolation_enabled: NotRequired[bool | None]
     """
@@ -1115,15 +1115,15 @@ class NewToken(TypedDict):
     """
     operations: NotRequired[list[str] | None]
     """
-    The operations that it is for, by their ids in this document. Left out: all that are open to tokens.
+    The operations that it is for, by their ids in this document. Omitted: all that are open to tokens.
     """
     origins: NotRequired[list[str] | None]
     """
-    Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Left out: any.
+    Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any.
     """
     rights: NotRequired[list[str] | None]
     """
-    What it may do in sessions beside sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if left out.
+    Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted.
     """
     sandbox: NotRequired[str | None]
     """
@@ -1131,11 +1131,11 @@ class NewToken(TypedDict):
     """
     sandbox_session: NotRequired[str | None]
     """
-    The session that has the sandbox; default if left out.
+    The session that has the sandbox; default if omitted.
     """
     scopes: NotRequired[list[str] | None]
     """
-    Of execute, read, sandboxes and tools, those that it has: the key must have them too. Left out: what operations need; with session or sandbox, what the key has of them.
+    Scopes of the token, from execute, read, sandboxes and tools; the key must have them too. If omitted, the scopes that operations need; with session or sandbox, all of these that the key has.
     """
     session: NotRequired[str | None]
     """
@@ -1169,13 +1169,13 @@ class OutcomeCheck(TypedDict):
     """
     timeout_ms: NotRequired[int | None]
     """
-    As long as code runs by default if left out, at most as long as the plan allows.
+    As long as code runs by default if omitted, at most as long as the plan allows.
     """
 
 
 class PackagesChange(TypedDict):
     """
-    PackagesChange is what can be changed of Packages; what is left out stays.
+    PackagesChange is what can be changed of Packages; omitted fields stay unchanged.
     """
 
     apt: NotRequired[list[str] | None]
@@ -1231,7 +1231,7 @@ class ProcessChange(TypedDict):
 
     allow_exec: NotRequired[bool | None]
     """
-    false: neither fork nor exec, threads work.
+    false forbids fork and exec; threads still work.
     """
     blocked_commands: NotRequired[list[str] | None]
     """
@@ -1269,7 +1269,7 @@ class ReadFileInput(TypedDict):
 
     encoding: NotRequired[Literal["utf-8", "base64"] | None]
     """
-    How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so.
+    How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
     """
     limit: NotRequired[int | None]
     """
@@ -1285,7 +1285,7 @@ class ReadFileInput(TypedDict):
     """
     sandbox: NotRequired[str | None]
     """
-    The name of the sandbox; default if left out.
+    The name of the sandbox; default if omitted.
     """
 
 
@@ -1311,7 +1311,7 @@ class RefreshChange(TypedDict):
 
     refresh_token: NotRequired[str | None]
     """
-    What the token endpoint gives an access token for; it is never shown.
+    Refresh token, which the token endpoint exchanges for access tokens; never shown.
     """
     scope: NotRequired[str | None]
     """
@@ -1379,7 +1379,7 @@ class SandboxCreateInput(TypedDict):
 
     image: NotRequired[str | None]
     """
-    The image to begin with; the environment's if left out.
+    The image to begin with; the environment's if omitted.
     """
     sandbox: str
     """
@@ -1447,7 +1447,7 @@ class SearchRequest(TypedDict):
     """
     query: str | list[str]
     """
-    What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged.
+    Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged.
     """
     search_after_date_filter: NotRequired[str | None]
     """
@@ -1471,7 +1471,7 @@ class SearchRequest(TypedDict):
     """
     search_mode: NotRequired[Literal["web"] | None]
     """
-    What is searched.
+    Scope of the search.
     """
     search_recency_filter: NotRequired[Literal["hour", "day", "week", "month", "year"] | None]
     """
@@ -1500,12 +1500,12 @@ class SessionBudget(TypedDict):
 
 class SessionChange(TypedDict):
     """
-    SessionChange changes what is said of a session; what is left out stays.
+    SessionChange changes what is said of a session; omitted fields stay unchanged.
     """
 
     budget: NotRequired[SessionBudget]
     """
-    Raises it; the turn under way has what it began with.
+    Raises it; the turn in progress has what it began with.
     """
     metadata: NotRequired[dict[str, Any]]
     """
@@ -1528,7 +1528,7 @@ class ShellInput(TypedDict):
     """
     sandbox: NotRequired[str | None]
     """
-    The name of the sandbox; default if left out.
+    The name of the sandbox; default if omitted.
     """
     timeout_ms: NotRequired[int | None]
     """
@@ -1596,13 +1596,13 @@ class TemplateSandbox(TypedDict):
 
     environment: Literal["default-public", "internal-only"]
     """
-    What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
+    Network of its sandboxes. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
     """
 
 
 class TenantChange(TypedDict):
     """
-    TenantChange is what PATCH can change of a tenant; what is left out stays.
+    TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged.
     """
 
     audit_days: NotRequired[int | None]
@@ -1615,7 +1615,7 @@ class TenantChange(TypedDict):
     """
     caps: NotRequired[CapOverrides]
     """
-    Replaces both: one that is left out is the server's.
+    Replaces both; if you omit one, the server's applies.
     """
     disabled: NotRequired[bool | None]
     """
@@ -1734,11 +1734,11 @@ class ToolPolicy(TypedDict):
 
     allow_list: NotRequired[list[str]]
     """
-    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
+    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Omitted, all; empty, none.
     """
     confirm_within: NotRequired[int | None]
     """
-    Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+    Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if omitted.
     """
     deny_list: NotRequired[list[str]]
     """
@@ -1788,7 +1788,7 @@ class UploadRequest(TypedDict):
     """
     content_type: NotRequired[str | None]
     """
-    What the file is; not kept.
+    Media type of the file; not stored.
     """
     id: str
     """
@@ -1800,13 +1800,13 @@ class UploadRequest(TypedDict):
     """
     source: Literal["thread", "volume"]
     """
-    What id names. Files of a volume have no URLs here: executions that mount it reach them.
+    Kind of the object that id names. Files of a volume have no URLs here: executions that mount it reach them.
     """
 
 
 class VaultChange(TypedDict):
     """
-    VaultChange changes what is said of a vault; what is left out stays.
+    VaultChange changes what is said of a vault; omitted fields stay unchanged.
     """
 
     display_name: NotRequired[str | None]
@@ -1826,7 +1826,7 @@ class WriteFileInput(TypedDict):
 
     append: NotRequired[bool | None]
     """
-    Add to the file instead of replacing it; false if left out.
+    Add to the file instead of replacing it; false if omitted.
     """
     content: str
     """
@@ -1842,13 +1842,13 @@ class WriteFileInput(TypedDict):
     """
     sandbox: NotRequired[str | None]
     """
-    The name of the sandbox; default if left out.
+    The name of the sandbox; default if omitted.
     """
 
 
 class AgentChange(TypedDict):
     """
-    AgentChange makes another version; what is left out stays.
+    AgentChange makes another version; omitted fields stay unchanged.
     """
 
     compaction: NotRequired[AgentCompaction]
@@ -1857,7 +1857,7 @@ class AgentChange(TypedDict):
     """
     description: NotRequired[str | None]
     """
-    What the agent is for, in words; null takes it away.
+    Description of the agent's purpose; null removes it.
     """
     handoffs: NotRequired[list[AgentHandoff] | None]
     """
@@ -1901,7 +1901,7 @@ class AgentChange(TypedDict):
     """
     system: NotRequired[str | None]
     """
-    What the model is told before the conversation.
+    System prompt.
     """
     tool_policy: NotRequired[ToolPolicy]
     """
@@ -1913,7 +1913,7 @@ class AgentChange(TypedDict):
     """
     version: int
     """
-    The current version: a change that was made for another one is refused with 409.
+    The current version: a change that was made for another one returns 409.
     """
     visibility: NotRequired[Literal["private", "template"] | None]
     """
@@ -1923,16 +1923,16 @@ class AgentChange(TypedDict):
 
 class AgentCopy(TypedDict):
     """
-    AgentCopy says in what a copy differs; the body may be left out.
+    AgentCopy says in what a copy differs; the body may be omitted.
     """
 
     model: NotRequired[AgentModel]
     """
-    That of the agent, if left out.
+    The agent's if omitted.
     """
     name: NotRequired[str | None]
     """
-    That of the agent, if left out.
+    The agent's if omitted.
     """
     slug: NotRequired[str | None]
     """
@@ -1953,12 +1953,12 @@ class AuditCheck(TypedDict):
 
 class AuthChange(TypedDict):
     """
-    AuthChange gives a credential other secrets. What it is for stays.
+    AuthChange changes the secrets of a credential, but not its purpose.
     """
 
     access_token: NotRequired[str | None]
     """
-    Of mcp_oauth: another access token. Left out, it stays.
+    Of mcp_oauth: another access token. Omitted, it stays.
     """
     expires_at: NotRequired[str | None]
     """
@@ -1974,21 +1974,21 @@ class AuthChange(TypedDict):
     """
     secret_value: NotRequired[str | None]
     """
-    Of host_secret: another value. Left out, it stays.
+    Of host_secret: another value. Omitted, it stays.
     """
     token: NotRequired[str | None]
     """
-    Of static_bearer: another token. Left out, it stays.
+    Of static_bearer: another token. Omitted, it stays.
     """
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     """
-    That of the credential.
+    Type of the credential.
     """
 
 
 class ConnectionChange(TypedDict):
     """
-    ConnectionChange is what PATCH can change of a connection; what is left out stays.
+    ConnectionChange is what PATCH can change of a connection; what is omitted stays.
     """
 
     credentials: NotRequired[Credentials]
@@ -2024,7 +2024,7 @@ class CreateResponse(TypedDict):
     """
     include: NotRequired[list[str]]
     """
-    Fields of output items to send that are left out otherwise.
+    Fields of output items to send that are omitted otherwise.
     """
     input: NotRequired[Any]
     """
@@ -2032,7 +2032,7 @@ class CreateResponse(TypedDict):
     """
     instructions: NotRequired[str | None]
     """
-    What the model is told ahead of the conversation.
+    System prompt.
     """
     max_cost: NotRequired[float | None]
     """
@@ -2044,7 +2044,7 @@ class CreateResponse(TypedDict):
     """
     max_steps: NotRequired[int | None]
     """
-    How many times a model may be asked; 100 if left out.
+    How many times a model may be asked; 100 if omitted.
     """
     max_tool_calls: NotRequired[int | None]
     """
@@ -2120,7 +2120,7 @@ class CreateResponse(TypedDict):
     """
     tools: NotRequired[list[Any]]
     """
-    What the model may call: sandbox, code_interpreter, and functions of yours.
+    Tools that the model may call: sandbox, code_interpreter, and your functions.
     """
     top_p: NotRequired[float | None]
     """
@@ -2128,7 +2128,7 @@ class CreateResponse(TypedDict):
     """
     truncation: NotRequired[Literal["auto", "disabled"] | None]
     """
-    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
     """
     user: NotRequired[str | None]
     """
@@ -2138,12 +2138,12 @@ class CreateResponse(TypedDict):
 
 class CredentialChange(TypedDict):
     """
-    CredentialChange changes a credential; what is left out stays.
+    CredentialChange changes a credential; omitted fields stay unchanged.
     """
 
     auth: NotRequired[AuthChange]
     """
-    What the credential is for, with its type.
+    Purpose of the credential, with its type.
     """
     display_name: NotRequired[str | None]
     """
@@ -2157,7 +2157,7 @@ class CredentialChange(TypedDict):
 
 class ModelChange(TypedDict):
     """
-    ModelChange is what PATCH can change of a model; what is left out stays.
+    ModelChange is what PATCH can change of a model; omitted fields stay unchanged.
     """
 
     all_tenants: NotRequired[bool | None]
@@ -2166,11 +2166,11 @@ class ModelChange(TypedDict):
     """
     base_url: NotRequired[str | None]
     """
-    The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+    The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are left out at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
     """
     context: NotRequired[int | None]
     """
@@ -2198,7 +2198,7 @@ class ModelChange(TypedDict):
     """
     upstream: NotRequired[str | None]
     """
-    The name if it is left out at first.
+    The name if it is omitted at first.
     """
 
 
@@ -2209,7 +2209,7 @@ class NewAgent(TypedDict):
 
     compaction: NotRequired[AgentCompaction]
     """
-    When a long conversation is summarized; auto if left out.
+    When a long conversation is summarized; auto if omitted.
     """
     description: NotRequired[str | None]
     """
@@ -2221,7 +2221,7 @@ class NewAgent(TypedDict):
     """
     max_steps: NotRequired[int | None]
     """
-    How many times a turn may ask the model; 100 if left out.
+    How many times a turn may ask the model; 100 if omitted.
     """
     mcp_servers: NotRequired[list[AgentServer]]
     """
@@ -2229,7 +2229,7 @@ class NewAgent(TypedDict):
     """
     metadata: NotRequired[dict[str, Any]]
     """
-    What to store with it: an object of your own.
+    Metadata: an object of your own.
     """
     model: AgentModel
     multiagent: NotRequired[AgentMultiagent]
@@ -2242,7 +2242,7 @@ class NewAgent(TypedDict):
     """
     retry_for_ms: NotRequired[int | None]
     """
-    How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if left out. 0 ends the turn at the first failure.
+    How long Atoll asks the model again after its provider answered 429, 529 or 5xx or broke off; the setting model_retry_for, 2 minutes, if omitted. 0 ends the turn at the first failure.
     """
     skills: NotRequired[list[Any]]
     """
@@ -2254,7 +2254,7 @@ class NewAgent(TypedDict):
     """
     system: NotRequired[str | None]
     """
-    What the model is told before the conversation.
+    System prompt.
     """
     tool_policy: NotRequired[ToolPolicy]
     """
@@ -2301,7 +2301,7 @@ class NewAuth(TypedDict):
     """
     secret_value: NotRequired[str | None]
     """
-    Of host_secret: what is sent to the hosts in its place.
+    Of host_secret: the value that Atoll sends to the hosts.
     """
     token: NotRequired[str | None]
     """
@@ -2320,7 +2320,7 @@ class NewCredential(TypedDict):
 
     auth: NewAuth
     """
-    What the credential is for, with its type.
+    Purpose of the credential, with its type.
     """
     display_name: NotRequired[str | None]
     """
@@ -2343,7 +2343,7 @@ class NewProcess(TypedDict):
     """
     command: NotRequired[str | None]
     """
-    For bash, or sh where there is none. Instead of argv.
+    Command for bash, or for sh if the image has no bash. Use either command or argv.
     """
     env_vars: NotRequired[dict[str, Any] | None]
     """
@@ -2359,7 +2359,7 @@ class NewProcess(TypedDict):
     """
     timeout_ms: NotRequired[int | None]
     """
-    Ends it and all it started; if left out nothing does.
+    Ends it and all it started; if omitted nothing does.
     """
     wait_for_reader: NotRequired[bool | None]
     """
@@ -2367,7 +2367,7 @@ class NewProcess(TypedDict):
     """
     working_dir: NotRequired[str | None]
     """
-    The folder to start it in; the home if left out.
+    The folder to start it in; the home if omitted.
     """
 
 
@@ -2394,7 +2394,7 @@ class NewSandbox(TypedDict):
     """
     image: NotRequired[str | None]
     """
-    Such as node:22; that of the key's environment if left out.
+    Image, such as node:22; the image of the key's environment if omitted.
     """
     limits: NotRequired[SizeLimits]
     """
@@ -2414,7 +2414,7 @@ class NewSandbox(TypedDict):
     """
     sleep_after_ms: NotRequired[int | None]
     """
-    Without use; -1 for never, the server's if left out.
+    Without use; -1 for never, the server's if omitted.
     """
     snapshot: NotRequired[str | None]
     """
@@ -2426,7 +2426,7 @@ class NewSandbox(TypedDict):
     """
     timeout_ms: NotRequired[int | None]
     """
-    Until it is destroyed; as long as the plan allows if left out.
+    Until it is destroyed; as long as the plan allows if omitted.
     """
 
 
@@ -2445,15 +2445,15 @@ class NewSession(TypedDict):
     """
     budget: NotRequired[SessionBudget]
     """
-    What all turns together may use.
+    Limit for all turns together.
     """
     environment_id: NotRequired[str | None]
     """
-    Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
+    Id or name of the agent's environment; the key's if omitted. Another one needs the scope environments.
     """
     metadata: NotRequired[dict[str, Any]]
     """
-    What to store with it: an object of your own.
+    Metadata: an object of your own.
     """
     mounts: NotRequired[list[NewMount]]
     """
@@ -2469,7 +2469,7 @@ class NewSession(TypedDict):
     """
     webhook_url: NotRequired[str | None]
     """
-    An https URL that the session's state is told to, signed with the webhook secret of the key.
+    An https URL that Atoll notifies when the session's state changes, signed with the key's webhook secret.
     """
 
 
@@ -2492,7 +2492,7 @@ class NewSessionEvent(TypedDict):
     """
     description: NotRequired[str | None]
     """
-    Of user.define_outcome: what the agent is to do, a text of up to 1 MiB.
+    Of user.define_outcome: the agent's task, a text of up to 1 MiB.
     """
     files: NotRequired[dict[str, str]]
     """
@@ -2512,11 +2512,11 @@ class NewSessionEvent(TypedDict):
     """
     model: NotRequired[str | None]
     """
-    Of user.define_outcome: the model that grades; that of the agent if left out.
+    Of user.define_outcome: the model that grades; the agent's if omitted.
     """
     queue: NotRequired[bool | None]
     """
-    Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then.
+    Of message and user.define_outcome: while a turn is in progress, have this one begin after it; the answer is 202 then.
     """
     reason: NotRequired[str | None]
     """
@@ -2528,7 +2528,7 @@ class NewSessionEvent(TypedDict):
     """
     rubric: NotRequired[str | None]
     """
-    Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required.
+    Of user.define_outcome: the criteria by which a model grades, a text of up to 262144 characters. Either this or check is required.
     """
     tool_use_id: NotRequired[str | None]
     """
@@ -2542,7 +2542,7 @@ class NewSessionEvent(TypedDict):
 
 class PermissionsChange(TypedDict):
     """
-    PermissionsChange is what can be changed of permissions; what is left out stays.
+    PermissionsChange is what can be changed of permissions; what is omitted stays.
     """
 
     allow_mcp_servers: NotRequired[bool | None]
@@ -2555,11 +2555,11 @@ class PermissionsChange(TypedDict):
     """
     network: NotRequired[NetworkChange]
     """
-    What programs may reach over the network.
+    Network access of programs.
     """
     process: NotRequired[ProcessChange]
     """
-    What programs may start.
+    Programs and processes that may run.
     """
 
 
@@ -2570,7 +2570,7 @@ class TemplateChange(TypedDict):
 
     sandbox: NotRequired[TemplateSandbox]
     """
-    Left out, the template has not opted in.
+    Omitted, the template has not opted in.
     """
 
 
@@ -2581,7 +2581,7 @@ class ConfigChange(TypedDict):
 
     base_template: NotRequired[str | None]
     """
-    One of the operator's templates; the default image if left out.
+    One of the operator's templates; the default image if omitted.
     """
     isolation: NotRequired[Literal["run", "key"] | None]
     """
@@ -2597,7 +2597,7 @@ class ConfigChange(TypedDict):
     """
     permissions: NotRequired[PermissionsChange]
     """
-    What programs may do: network, files and processes.
+    Permissions of programs: network, files and processes.
     """
     resources: NotRequired[ResourcesChange]
     """
@@ -2674,7 +2674,7 @@ class NewOwnEnvironment(TypedDict):
 
 class OwnEnvironmentChange(TypedDict):
     """
-    OwnEnvironmentChange is what PATCH can change of one; what is left out stays.
+    OwnEnvironmentChange is what PATCH can change of one; omitted fields stay unchanged.
     """
 
     config: NotRequired[ConfigChange]

@@ -10,7 +10,7 @@ from ._record import Record
 
 class AcceptedResponse(Record):
     """
-    AcceptedResponse says that an execution goes on without its caller.
+    AcceptedResponse says that an execution continues without its caller.
     """
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class AgentCompaction(Record):
     __slots__ = ()
     mode: Literal["auto", "off"]
     """
-    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is left out.
+    auto: before a conversation is longer than the model reads, the model summarizes its beginning. off: its beginning is omitted.
     """
     at_tokens: int | None
     """
@@ -160,15 +160,15 @@ class AgentHandoff(Record):
     """
     agent_version: int | None
     """
-    The version that is kept: the current one if left out.
+    The version that is kept: the current one if omitted.
     """
     description: str | None
     """
-    What it is good at; the agent's description if left out.
+    Strengths of the agent; its description if omitted.
     """
     name: str | None
     """
-    What the model knows it by, and what its tool is called after; the agent's name if left out.
+    Name that the model sees, from which the name of its tool derives; the agent's name if omitted.
     """
     trigger: str | None
     """
@@ -216,27 +216,27 @@ class AgentMultiagent(Record):
     __slots__ = ()
     context_sharing: Literal["full", "summary"] | None
     """
-    What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+    The conversation that the other agent sees: all of it (full), or a summary by the model (summary). summary if omitted; always full in a swarm.
     """
     max_delegations: int | None
     """
-    Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+    Hand-offs of a turn, with those of the agents that it handed on to; 10 if omitted.
     """
     mode: Literal["orchestrator", "swarm"] | None
     """
-    orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+    orchestrator, if omitted: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
     """
     parallel: bool | None
     """
-    Of orchestrator: up to 8 of them work side by side. false if left out.
+    Of orchestrator: up to 8 of them work side by side. false if omitted.
     """
     sandbox: Literal["shared", "own"] | None
     """
-    Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if left out.
+    Of orchestrator: whether the tool sandbox of the other agent is that of this one, or one of its own that ends with its work. shared if omitted.
     """
     timeout_per_handoff_ms: int | None
     """
-    Of orchestrator: 60000 if left out.
+    Of orchestrator: 60000 if omitted.
     """
 
 
@@ -252,7 +252,7 @@ class AgentServer(Record):
     """
     allowed_tools: list[str] | None
     """
-    Left out, all of them; empty, none.
+    Omitted, all of them; empty, none.
     """
     args: list[str] | None
     """
@@ -268,15 +268,15 @@ class AgentServer(Record):
     """
     env: dict[str, str] | None
     """
-    Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
+    Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do.
     """
     headers: dict[str, str] | None
     """
-    Stored encrypted and never shown. Left out in a change, they stay while name and url do.
+    Stored encrypted and never shown. Omitted in a change, they stay while name and url do.
     """
     type: Literal["url", "stdio"] | None
     """
-    url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+    url: a server at url; stdio: a program in the session's sandbox default. Omitted, what url or command says.
     """
     url: str | None
     """
@@ -380,7 +380,7 @@ class Approval(Record):
     """
     continued_by: str | None
     """
-    The turn or response that continues after the decision; null while other calls of the same answer wait.
+    The turn or response that continues after the decision; null while other calls of the same answer wait, or while a limit delays the response.
     """
     created_at: datetime
     """
@@ -476,11 +476,11 @@ class AuditProblem(Record):
     __slots__ = ()
     detail: str
     """
-    What was found, in words.
+    Description of the problem.
     """
     kind: Literal["changed", "missing", "chain", "order", "known", "unsealed", "backdated", "unprotected", "tenant"]
     """
-    What is wrong: a row that was changed or is missing, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
+    Kind of the problem: a changed or missing row, a broken chain of hashes, a wrong order, a trail that does not lead to the known mark, or rows without a seal.
     """
     seal: int
     """
@@ -588,7 +588,7 @@ class AuditRow(Record):
     """
     mounts: list[str]
     """
-    What it saw of which connection: slug/path, then :ro or :rw.
+    Mounted connections: slug/path, then :ro or :rw.
     """
     outbound_hosts: list[str]
     """
@@ -732,7 +732,7 @@ class CodeContext(Record):
     """
     status: Literal["idle", "running", "ended"]
     """
-    One that has ended has to be restarted.
+    An ended context must be restarted.
     """
     working_dir: str
     """
@@ -742,7 +742,7 @@ class CodeContext(Record):
 
 class CodeContexts(Record):
     """
-    CodeContexts are those of a sandbox.
+    CodeContexts lists the contexts of a sandbox.
     """
 
     __slots__ = ()
@@ -768,7 +768,7 @@ class CodeError(Record):
     """
     value: str
     """
-    What the error says.
+    Error message.
     """
 
 
@@ -808,7 +808,7 @@ class CodeOutput(Record):
     """
     resets_at: datetime | None
     """
-    With SandboxCapExceeded: when it starts anew, if it does.
+    With SandboxCapExceeded: when it resets, if it does.
     """
     stderr: str
     """
@@ -844,7 +844,7 @@ class CodeValue(Record):
     """
     metadata: Any
     """
-    An object: what was left away or cut, and what the program says of the forms.
+    An object: dropped or shortened forms, and the program's metadata of the forms.
     """
     result: bool
     """
@@ -868,7 +868,7 @@ class Connection(Record):
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
     """
-    What kind it is of.
+    Kind.
     """
     prefix: str
     """
@@ -896,7 +896,7 @@ class Connection(Record):
     """
     endpoint: str | None
     """
-    URL of the service, of s3 and azure; the provider's own if left out.
+    URL of the service, of s3 and azure; the provider's own if omitted.
     """
     path_style: bool | None
     """
@@ -990,7 +990,7 @@ class ContainerNetworkPolicy(Record):
 
 class ContextTool(Record):
     """
-    ContextTool is a tool as the model is told of it.
+    ContextTool is a tool as the model sees it.
     """
 
     __slots__ = ()
@@ -1210,7 +1210,7 @@ class ErrorResponse(Record):
 
 class EventThread(Record):
     """
-    EventThread is what an event of a hand-off tells of a thread.
+    EventThread describes the thread in an event of a hand-off.
     """
 
     __slots__ = ()
@@ -1250,7 +1250,7 @@ class ExpiresAfter(Record):
 
 class FetchedPage(Record):
     """
-    FetchedPage is a page, or why there is none.
+    FetchedPage is a page, or the reason why it was not fetched.
     """
 
     __slots__ = ()
@@ -1284,7 +1284,7 @@ class FetchedPage(Record):
     """
     truncated: bool
     """
-    It goes on beyond text.
+    It continues beyond text.
     """
     url: str
     """
@@ -1384,7 +1384,7 @@ class FilesListResponse(Record):
     __slots__ = ()
     files: list[FileEntry]
     """
-    What the folder holds, by name.
+    Entries of the folder, by name.
     """
 
 
@@ -1472,7 +1472,7 @@ class Grant(Record):
     """
     prefix: str
     """
-    What is mounted, from the connection's root; empty for all that the connection's prefix leaves.
+    Mounted folder, from the connection's root; empty for the connection's whole prefix.
     """
     read_only: bool
     """
@@ -1520,7 +1520,7 @@ class Key(Record):
     """
     scopes: list[str]
     """
-    What it may do.
+    Scopes: the operations that the key may call.
     """
     secret_hosts: dict[str, list[str]]
     """
@@ -1540,7 +1540,7 @@ class Key(Record):
     """
     webhook_url: str | None
     """
-    Where asynchronous executions are told of; null for nowhere.
+    URL that Atoll notifies about asynchronous executions; null for none.
     """
     key: str | None
     """
@@ -1668,7 +1668,7 @@ class MCPErrorObject(Record):
     __slots__ = ()
     code: int
     """
-    As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not.
+    The JSON-RPC error code; -32000 for errors of the key, a limit or the server's state, -32001 for an unknown session.
     """
     message: str
     """
@@ -1676,7 +1676,7 @@ class MCPErrorObject(Record):
     """
     data: ErrorResponse | None
     """
-    What other paths answer with.
+    Error code, as on other paths.
     """
 
 
@@ -1760,11 +1760,11 @@ class ModelError(Record):
     """
     retry_after_ms: int | None
     """
-    What the provider asks to wait.
+    Wait that the provider asks for.
     """
     status: int | None
     """
-    Of the provider's answer; left out if there was none.
+    Of the provider's answer; omitted if there was none.
     """
 
 
@@ -1784,11 +1784,11 @@ class ModelKey(Record):
     """
     in_use: bool
     """
-    false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more.
+    false if the model's base URL has changed, in which case Atoll rejects requests until you set or remove the key, or if the tenant may no longer use the model.
     """
     model: str
     """
-    The model's name; its id if there is no such model any more.
+    The model's name; its id if the model was deleted.
     """
 
 
@@ -1810,7 +1810,7 @@ class ModelList(Record):
 
 class ModelPrices(Record):
     """
-    ModelPrices are in US dollars for a million tokens. What is left out is 0.
+    ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
     """
 
     __slots__ = ()
@@ -1984,7 +1984,7 @@ class OpenAITool(Record):
     __slots__ = ()
     function: OpenAIFunction
     """
-    What the model is told of the function.
+    Description of the function for the model.
     """
     type: Literal["function"]
     """
@@ -2016,7 +2016,7 @@ class OutcomeCheck(Record):
     """
     timeout_ms: int | None
     """
-    As long as code runs by default if left out, at most as long as the plan allows.
+    As long as code runs by default if omitted, at most as long as the plan allows.
     """
 
 
@@ -2028,7 +2028,7 @@ class OutcomeEvaluation(Record):
     __slots__ = ()
     explanation: str | None
     """
-    Why: what the grader says, or what the check wrote.
+    Reason: the grader's explanation, or the output of the check.
     """
     iteration: int
     """
@@ -2040,11 +2040,11 @@ class OutcomeEvaluation(Record):
     """
     result: Literal["satisfied", "needs_revision", "max_iterations_reached", "failed", "interrupted"] | None
     """
-    null while it is under way.
+    null while it is in progress.
     """
     start_id: str | None
     """
-    The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation.
+    The id of the event outcome_evaluation_start; omitted where the outcome ended before an evaluation.
     """
 
 
@@ -2066,17 +2066,17 @@ class OutputFile(Record):
 
 class PackageBuild(Record):
     """
-    PackageBuild is how far packages are installed.
+    PackageBuild is how far packages are installed, or a variant of the default image is made.
     """
 
     __slots__ = ()
     log: list[str]
     """
-    The last lines that the installers wrote; of a build that failed the last says why.
+    The last lines of the installers, or the steps of a variant; of a build that failed the last says why.
     """
     state: Literal["building", "ready", "failed"]
     """
-    building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409.
+    building: sandboxes wait for it, and return 503 if it takes long. failed: they return 409. Atoll tries a failed variant again later.
     """
     updated_at: datetime | None
     """
@@ -2261,19 +2261,19 @@ class Plan(Record):
     """
     max_key_request_rate: int
     """
-    Requests a second of each key; 0 for no bound.
+    Requests per second of each key; 0 for no bound.
     """
     max_key_response_rate: int
     """
-    Responses a minute of each key, for each model; 0 for no bound.
+    Responses per minute of each key, for each model; 0 for no bound.
     """
     max_key_token_rate: int
     """
-    Tokens of responses a minute of each key, for each model; 0 for no bound.
+    Tokens of responses per minute of each key, for each model; 0 for no bound.
     """
     max_key_upload_rate: int
     """
-    Bytes of request bodies a second of each key; 0 for no bound.
+    Bytes of request bodies per second of each key; 0 for no bound.
     """
     max_memory: int
     """
@@ -2289,11 +2289,11 @@ class Plan(Record):
     """
     max_request_rate: int
     """
-    Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound.
+    Requests per second of all keys of a tenant together, on average over 10 s; 0 for no bound.
     """
     max_response_rate: int
     """
-    Responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+    Responses per minute of all keys of a tenant together, for each model; 0 for no bound.
     """
     max_sandbox_disk: int
     """
@@ -2305,7 +2305,7 @@ class Plan(Record):
     """
     max_sandbox_memory: int
     """
-    Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound.
+    Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
     """
     max_sandboxes: int
     """
@@ -2333,11 +2333,11 @@ class Plan(Record):
     """
     max_token_rate: int
     """
-    Tokens of responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+    Tokens of responses per minute of all keys of a tenant together, for each model; 0 for no bound.
     """
     max_upload_rate: int
     """
-    Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
+    Bytes of request bodies per second of all keys of a tenant together; 0 for no bound.
     """
     name: str
     """
@@ -2361,7 +2361,7 @@ class PlanStep(Record):
     """
     step: str
     """
-    What is to be done, in words.
+    The task, in words.
     """
 
 
@@ -2419,7 +2419,7 @@ class Preview(Record):
 
 class PreviewList(Record):
     """
-    PreviewList are those of a sandbox.
+    PreviewList lists the previews of a sandbox.
     """
 
     __slots__ = ()
@@ -2437,7 +2437,7 @@ class ProcessEvent(Record):
     __slots__ = ()
     cursor: int
     """
-    Give it as after to go on behind this event. Of several events with one cursor those come again.
+    Give it as after to continue behind this event. Of several events with one cursor those come again.
     """
     type: Literal["output", "keepalive", "exit", "stopped"]
     """
@@ -2537,7 +2537,7 @@ class ReadFileOutput(Record):
     """
     truncated: bool | None
     """
-    No limit was given, and the file goes on after content.
+    No limit was given, and the file continues after content.
     """
 
 
@@ -2665,7 +2665,7 @@ class ResponseError(Record):
     __slots__ = ()
     code: str
     """
-    What went wrong, as a word for programs.
+    Error code for programs.
     """
     message: str
     """
@@ -2821,7 +2821,7 @@ class ResponsePart(Record):
     """
     annotations: list[ResponseAnnotation] | None
     """
-    What the text refers to, such as pages.
+    References of the text, such as pages.
     """
     detail: str | None
     """
@@ -2845,7 +2845,7 @@ class ResponsePart(Record):
     """
     refusal: str | None
     """
-    What the model said when it refused.
+    The model's refusal.
     """
     text: str | None
     """
@@ -2877,7 +2877,7 @@ class ResponseRefusalDetail(Record):
     __slots__ = ()
     code: str
     """
-    What went wrong, as a word for programs.
+    Error code for programs.
     """
     message: str
     """
@@ -2929,7 +2929,7 @@ class ResponseToolOfOther(Record):
     """
     annotations: Any | None
     """
-    What the server says of the tool, such as readOnlyHint. It may not be true.
+    Annotations of the tool by the server, such as readOnlyHint. They may be wrong.
     """
 
 
@@ -2985,7 +2985,7 @@ class Review(Record):
     __slots__ = ()
     feedback: str
     """
-    What is to be better, in words.
+    Required improvements, in words.
     """
     iteration: int
     """
@@ -3034,7 +3034,7 @@ class Sandbox(Record):
     limits: Limits
     mounts: list[str]
     """
-    What it has mounted below /data of which connection: slug/path, then :ro or :rw.
+    Connections mounted below /data: slug/path, then :ro or :rw.
     """
     name: str
     """
@@ -3042,7 +3042,7 @@ class Sandbox(Record):
     """
     network: NetworkPermissions
     """
-    What programs may reach over the network.
+    Network access of programs.
     """
     sandbox_id: str
     """
@@ -3074,7 +3074,7 @@ class Sandbox(Record):
     """
     image_alias: str | None
     """
-    What that image was asked for as, such as node:22; left out for the environment's image.
+    Requested name of that image, such as node:22; absent for the environment's image.
     """
     image_warning: str | None
     """
@@ -3142,7 +3142,7 @@ class SandboxFile(Record):
     """
     kind: Literal["file", "directory", "symlink", "other"]
     """
-    What kind it is of.
+    Kind.
     """
     mode: str
     """
@@ -3350,7 +3350,7 @@ class SandboxProcess(Record):
     """
     timed_out: bool | None
     """
-    Whether it was ended because its time was over.
+    Whether it timed out.
     """
 
 
@@ -3410,7 +3410,7 @@ class SearchResult(Record):
     """
     snippet: str
     """
-    What the provider has of the page's text.
+    The provider's extract of the page's text.
     """
     title: str
     """
@@ -3446,11 +3446,11 @@ class SessionDelta(Record):
     __slots__ = ()
     item_id: str
     """
-    That of the event which the pieces make.
+    Id of the event that the pieces form.
     """
     of: Literal["message", "thinking", "tool_use"]
     """
-    What the text is a piece of.
+    Type of the event that the piece belongs to.
     """
     text: str
     """
@@ -3506,7 +3506,7 @@ class SessionOutcome(Record):
     """
     description: str
     """
-    What the work is to come to.
+    Goal of the work.
     """
     id: str
     """
@@ -3522,7 +3522,7 @@ class SessionOutcome(Record):
     """
     rubric: str | None
     """
-    What the work is judged by, in words; null if nothing but the check is.
+    Criteria for the work, in words; null if only the check decides.
     """
 
 
@@ -3574,7 +3574,7 @@ class ShellOutput(Record):
     """
     stdout: str
     """
-    The first 262,144 bytes. What is not UTF-8 becomes U+FFFD.
+    The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD.
     """
     blocked: str | None
     """
@@ -3662,7 +3662,7 @@ class SkillVersion(Record):
     """
     compatibility: str | None
     """
-    What the skill needs, in its author's words; null if SKILL.md says nothing.
+    Requirements of the skill, in its author's words; null if SKILL.md names none.
     """
     created_at: datetime
     """
@@ -3718,7 +3718,7 @@ class Snapshot(Record):
     """
     disk_bytes: int
     """
-    What its files take on disk.
+    Size of its files on disk.
     """
     expires_at: datetime | None
     """
@@ -3783,7 +3783,7 @@ class TemplateSandbox(Record):
     __slots__ = ()
     environment: Literal["default-public", "internal-only"]
     """
-    What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
+    Network of its sandboxes. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
     """
 
 
@@ -3839,7 +3839,7 @@ class Tenant(Record):
     """
     network_enabled: bool
     """
-    Whether its environments may have a network. Those that have one lose it while this is false.
+    Whether its environments may have a network. While this is false, they have none.
     """
     plan: str
     """
@@ -3883,7 +3883,7 @@ class TerminalMessage(Record):
     """
     cursor: int | None
     """
-    On cursor: the client has everything up to here. Give it as after to go on behind it.
+    On cursor: the client has everything up to here. Give it as after to continue behind it.
     """
     exit_code: int | None
     """
@@ -3979,7 +3979,7 @@ class TimeoutResponse(Record):
     """
     error: str | None
     """
-    What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int
     """
@@ -4011,23 +4011,23 @@ class TimeoutResponse(Record):
     """
     error_message: str | None
     """
-    The sentence, where error has the code. Beyond the original contract.
+    The sentence, where error has the code. Not in the original contract.
     """
     files: list[OutputFile] | None
     """
-    Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+    Files that the program gave back; omitted without outputs in the request. Not in the original contract.
     """
     files_truncated: bool | None
     """
-    True if there were more or larger files than are kept. Beyond the original contract.
+    True if there were more or larger files than are kept. Not in the original contract.
     """
     hint: str | None
     """
-    What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+    How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract.
     """
     start: Literal["warm", "cold"] | None
     """
-    warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+    warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
     """
 
 
@@ -4059,11 +4059,11 @@ class ToolPolicy(Record):
     __slots__ = ()
     allow_list: list[str] | None
     """
-    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Left out, all; empty, none.
+    Tools that the agent may call, by tool, kind, class, MCP server or server/tool; a bare name never admits a tool of an MCP server. Omitted, all; empty, none.
     """
     confirm_within: int | None
     """
-    Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+    Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if omitted.
     """
     deny_list: list[str] | None
     """
@@ -4099,7 +4099,7 @@ class TurnError(Record):
     __slots__ = ()
     code: str
     """
-    What went wrong, as a word for programs.
+    Error code for programs.
     """
     message: str
     """
@@ -4133,21 +4133,21 @@ class TurnUsage(Record):
 
 class TurnWarning(Record):
     """
-    TurnWarning says what is in trouble in a turn that goes on.
+    TurnWarning says what is in trouble in a turn that continues.
     """
 
     __slots__ = ()
-    code: Literal["model_retry", "mcp_unavailable", "tool_unavailable", "compaction_failed"]
+    code: Literal["model_retry", "mcp_unavailable", "tool_unavailable", "compaction_failed", "image_building"]
     """
-    compaction_failed: the beginning of the conversation could not be summarized, and is left out. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn goes on without its tools. tool_unavailable: this server has a built-in tool turned off.
+    image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off.
     """
     message: str
     """
-    What went wrong.
+    Error message.
     """
     retry_at: datetime | None
     """
-    When Atoll tries again. Left out where the next turn does.
+    When Atoll tries again. Omitted where the next turn does.
     """
     server: str | None
     """
@@ -4231,7 +4231,7 @@ class UsageAmounts(Record):
     """
     credits: float
     """
-    What was charged, in credits.
+    Charge in credits.
     """
     estimated_tokens: int
     """
@@ -4295,7 +4295,7 @@ class UsageDay(Record):
     """
     credits: float
     """
-    What was charged, in credits.
+    Charge in credits.
     """
     date: date_aliased
     """
@@ -4375,7 +4375,7 @@ class UsageGroup(Record):
     """
     credits: float
     """
-    What was charged, in credits.
+    Charge in credits.
     """
     estimated_tokens: int
     """
@@ -4423,7 +4423,7 @@ class UsageMonth(Record):
     """
     cost: float
     """
-    What responses have cost so far, in US dollars.
+    Cost of responses so far, in US dollars.
     """
     cost_budget: float | None
     """
@@ -4640,7 +4640,7 @@ class Agent(Record):
     """
     system: str | None
     """
-    What the model is told before the conversation.
+    System prompt.
     """
     tool_policy: ToolPolicy
     """
@@ -4668,7 +4668,7 @@ class Agent(Record):
     """
     warnings: list[Warning]
     """
-    What is stored and has no effect as it is.
+    Stored fields that have no effect.
     """
 
 
@@ -4712,7 +4712,7 @@ class CodeResult(Record):
     """
     values: list[CodeValue]
     """
-    What was displayed, in order, and the value of the last expression.
+    Displayed values, in order, and the value of the last expression.
     """
     values_truncated: bool
     """
@@ -4812,7 +4812,7 @@ class CredentialRefresh(Record):
     """
     scope: str | None
     """
-    What the token is to be good for, if the endpoint wants it.
+    Scope to request for the token, if the endpoint requires one.
     """
     token_endpoint: str
     """
@@ -4832,7 +4832,7 @@ class ExecuteResponse(Record):
     __slots__ = ()
     error: str | None
     """
-    What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int
     """
@@ -4860,23 +4860,23 @@ class ExecuteResponse(Record):
     """
     error_message: str | None
     """
-    The sentence, where error has the code. Beyond the original contract.
+    The sentence, where error has the code. Not in the original contract.
     """
     files: list[OutputFile] | None
     """
-    Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+    Files that the program gave back; omitted without outputs in the request. Not in the original contract.
     """
     files_truncated: bool | None
     """
-    True if there were more or larger files than are kept. Beyond the original contract.
+    True if there were more or larger files than are kept. Not in the original contract.
     """
     hint: str | None
     """
-    What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+    How to fix a failure, such as a command that allows a host. Absent if Atoll has no suggestion. Not in the original contract.
     """
     start: Literal["warm", "cold"] | None
     """
-    warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
+    warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
     """
 
 
@@ -4904,7 +4904,7 @@ class Execution(Record):
     """
     error: str | None
     """
-    What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int | None
     """
@@ -4968,19 +4968,19 @@ class Execution(Record):
     """
     error_message: str | None
     """
-    The sentence, where error has the code. Beyond the original contract.
+    The sentence, where error has the code. Not in the original contract.
     """
     files: list[OutputFile] | None
     """
-    Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+    Files that the program gave back; omitted without outputs in the request. Not in the original contract.
     """
     files_truncated: bool | None
     """
-    True if there were more or larger files than are kept. Beyond the original contract.
+    True if there were more or larger files than are kept. Not in the original contract.
     """
     hint: str | None
     """
-    What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+    How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion.
     """
 
 
@@ -5008,7 +5008,7 @@ class ExecutionSummary(Record):
     """
     error: str | None
     """
-    What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int | None
     """
@@ -5064,19 +5064,19 @@ class ExecutionSummary(Record):
     """
     error_message: str | None
     """
-    The sentence, where error has the code. Beyond the original contract.
+    The sentence, where error has the code. Not in the original contract.
     """
     files: list[OutputFile] | None
     """
-    Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+    Files that the program gave back; omitted without outputs in the request. Not in the original contract.
     """
     files_truncated: bool | None
     """
-    True if there were more or larger files than are kept. Beyond the original contract.
+    True if there were more or larger files than are kept. Not in the original contract.
     """
     hint: str | None
     """
-    What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+    How to fix a failure, such as a command that allows a host; absent if Atoll has no suggestion.
     """
 
 
@@ -5108,7 +5108,7 @@ class MCPError(Record):
     """
     id: Any
     """
-    That of the message; null if it has none or could not be read.
+    Id of the message; null if it has none or could not be read.
     """
     jsonrpc: Literal["2.0"]
     """
@@ -5132,7 +5132,7 @@ class Model(Record):
     """
     capabilities: list[str]
     """
-    What of it can be asked for; anything else is refused before the provider is asked.
+    Capabilities. Atoll rejects requests for any other capability before it calls the provider.
     """
     context: int
     """
@@ -5156,7 +5156,7 @@ class Model(Record):
     """
     name: str
     """
-    What requests give as model.
+    Name that requests use as model.
     """
     plans: list[str]
     """
@@ -5176,7 +5176,7 @@ class Model(Record):
     """
     tenants: list[str]
     """
-    Those that may, if not all: their ids, and names where a file has them.
+    Tenants that may use it, if not all: their ids, or names if a file lists names.
     """
     updated_at: datetime
     """
@@ -5184,7 +5184,7 @@ class Model(Record):
     """
     upstream: str
     """
-    What the provider calls it.
+    Name at the provider.
     """
     file: str | None
     """
@@ -5232,7 +5232,7 @@ class ModelTrial(Record):
     """
     reasoning: str | None
     """
-    What the provider shows of it.
+    The part that the provider shows.
     """
     request_id: str | None
     """
@@ -5404,11 +5404,11 @@ class Permissions(Record):
     """
     network: NetworkPermissions
     """
-    What programs may reach over the network.
+    Network access of programs.
     """
     process: ProcessPermissions
     """
-    What programs may start.
+    Programs and processes that may run.
     """
 
 
@@ -5420,11 +5420,11 @@ class ResponseAction(Record):
     __slots__ = ()
     queries: list[str]
     """
-    What was searched for.
+    Search query.
     """
     query: str
     """
-    What was searched for.
+    Search query.
     """
     type: Literal["search"]
     """
@@ -5448,7 +5448,7 @@ class ResponseItem(Record):
     """
     action: ResponseAction | None
     """
-    What a web search did.
+    Action of a web search.
     """
     added: list[str] | None
     """
@@ -5480,7 +5480,7 @@ class ResponseItem(Record):
     """
     content: Any | None
     """
-    What is said: a text, or parts.
+    Content: a text, or parts.
     """
     contents: list[ResponsePage] | None
     """
@@ -5544,15 +5544,15 @@ class ResponseItem(Record):
     """
     output: Any | None
     """
-    What came of it.
+    Result of the call.
     """
     outputs: Any | None
     """
-    Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
+    Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it.
     """
     queries: list[str] | None
     """
-    What was searched for.
+    Search query.
     """
     reason: str | None
     """
@@ -5564,7 +5564,7 @@ class ResponseItem(Record):
     """
     role: str | None
     """
-    Who says it.
+    Role of the speaker.
     """
     server_label: str | None
     """
@@ -5584,7 +5584,7 @@ class ResponseItem(Record):
     """
     summary: list[ResponsePart] | None
     """
-    What the model shows of its thinking.
+    The part of its reasoning that the model shows.
     """
     tools: list[ResponseToolOfOther] | None
     """
@@ -5640,7 +5640,7 @@ class SearchAnswer(Record):
     """
     server_time: datetime | None
     """
-    What time it is at the server, if that was asked for.
+    Time at the server, if requested.
     """
 
 
@@ -5688,7 +5688,7 @@ class Session(Record):
     """
     mounts: list[Mount]
     """
-    What its sandbox has when it is first used.
+    Files that its sandbox has at its first use.
     """
     queued_turns: int
     """
@@ -5724,7 +5724,7 @@ class Session(Record):
     """
     webhook_url: str | None
     """
-    The URL that is told of its state; null if none.
+    The URL that Atoll notifies of its state; null if none.
     """
 
 
@@ -5848,7 +5848,7 @@ class SessionTurn(Record):
     __slots__ = ()
     content: str
     """
-    What the agent said last.
+    The agent's last message.
     """
     error: TurnError | None
     """
@@ -5864,7 +5864,7 @@ class SessionTurn(Record):
     """
     role: Literal["assistant"]
     """
-    Who says it.
+    Role of the speaker.
     """
     session_id: str
     """
@@ -5904,7 +5904,7 @@ class Skill(Record):
     """
     description: str
     """
-    That of the latest version.
+    Description of the latest version.
     """
     display_name: str
     """
@@ -5924,7 +5924,7 @@ class Skill(Record):
     """
     name: str
     """
-    That of SKILL.md; the folder's name in sandboxes.
+    The name in SKILL.md, which is also the folder's name in sandboxes.
     """
     source: SkillSource
     """
@@ -6004,7 +6004,7 @@ class Token(Record):
     """
     rights: list[str]
     """
-    What it may do in sessions beside sending messages: confirm, outcomes.
+    Rights in sessions beyond sending messages: confirm, outcomes.
     """
     sandbox: TokenSandbox | None
     """
@@ -6012,7 +6012,7 @@ class Token(Record):
     """
     scopes: list[str]
     """
-    What it may do.
+    Scopes: the operations that the token may call.
     """
     session: str | None
     """
@@ -6044,7 +6044,7 @@ class Usage(Record):
     """
     outputs: UsageOutputs
     """
-    What ended executions and responses keep now.
+    Storage that ended executions and responses use now.
     """
     since: datetime
     """
@@ -6052,7 +6052,7 @@ class Usage(Record):
     """
     totals: UsageAmounts
     """
-    Of the days above; calls are those of interfaces alone.
+    Totals of the days above; calls counts only calls of interfaces.
     """
     groups: list[UsageGroup] | None
     """
@@ -6096,7 +6096,7 @@ class CancelledResponse(Record):
     """
     instructions: str | None
     """
-    What the model was told before the input; null if nothing.
+    System prompt; null if none.
     """
     max_output_tokens: int | None
     """
@@ -6188,7 +6188,7 @@ class CancelledResponse(Record):
     """
     truncation: Literal["auto", "disabled"]
     """
-    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
     """
     usage: ResponseUsage | None
     """
@@ -6220,7 +6220,7 @@ class CodeEvent(Record):
     """
     result: CodeResult | None
     """
-    Of result: what came of the code.
+    Of result: the outcome of the code.
     """
     stream: Literal["stdout", "stderr"] | None
     """
@@ -6228,7 +6228,7 @@ class CodeEvent(Record):
     """
     value: CodeValue | None
     """
-    Of value: what was displayed, or the value of the last expression.
+    Of value: a displayed value, or the value of the last expression.
     """
 
 
@@ -6288,7 +6288,7 @@ class Environment(Record):
     """
     isolation: Literal["run", "key"]
     """
-    What executions share: nothing, or with others of their key a kernel.
+    Whether each execution has its own kernel (run), or the executions of a key share one (key).
     """
     limits: Limits
     name: str
@@ -6297,7 +6297,7 @@ class Environment(Record):
     """
     package_build: PackageBuild | None
     """
-    How far packages are installed; null without packages, and in lists.
+    How far the image of the environment is: its packages, or a variant of the default image such as default+browser. null without both, and in lists.
     """
     packages: Packages
     """
@@ -6305,7 +6305,7 @@ class Environment(Record):
     """
     permissions: Permissions
     """
-    What programs may do: network, files and processes.
+    Permissions of programs: network, files and processes.
     """
     secret_hosts: dict[str, list[str]]
     """
@@ -6337,7 +6337,7 @@ class EnvironmentConfig(Record):
     """
     isolation: Literal["run", "key"]
     """
-    What executions share: nothing, or with others of their key a kernel.
+    Whether each execution has its own kernel (run), or the executions of a key share one (key).
     """
     packages: Packages
     """
@@ -6349,7 +6349,7 @@ class EnvironmentConfig(Record):
     """
     permissions: Permissions
     """
-    What programs may do: network, files and processes.
+    Permissions of programs: network, files and processes.
     """
     resources: Resources
     """
@@ -6385,7 +6385,7 @@ class Event(Record):
     """
     result: ExecuteResponse | None
     """
-    On result: what an inline response holds.
+    On result: the fields of an inline response.
     """
     status: Literal["running", "success", "failed", "timeout", "cancelled"] | None
     """
@@ -6441,7 +6441,7 @@ class OwnEnvironment(Record):
     """
     package_build: PackageBuild | None
     """
-    How far config.packages are installed; null without packages.
+    How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both.
     """
 
 
@@ -6593,7 +6593,7 @@ class Response(Record):
     """
     instructions: str | None
     """
-    What the model was told before the input; null if nothing.
+    System prompt; null if none.
     """
     max_output_tokens: int | None
     """
@@ -6681,7 +6681,7 @@ class Response(Record):
     """
     truncation: Literal["auto", "disabled"]
     """
-    What happens if the input is longer than the model reads: auto leaves out the beginning, disabled refuses.
+    Handling of input beyond the model's context: auto drops the beginning, disabled returns an error.
     """
     usage: ResponseUsage | None
     """
@@ -6761,11 +6761,11 @@ class ResponseEvent(Record):
     """
     queries: list[str] | None
     """
-    What was searched for.
+    Search query.
     """
     refusal: str | None
     """
-    What the model said when it refused.
+    The model's refusal.
     """
     response: Response | None
     """
@@ -6845,7 +6845,7 @@ class SessionEvent(Record):
     """
     arguments: str | None
     """
-    Of tool_use: what the model wrote, JSON if it did as it was told.
+    Of tool_use: the arguments that the model wrote, usually valid JSON.
     """
     content: str | None
     """
@@ -6861,7 +6861,7 @@ class SessionEvent(Record):
     """
     file: SessionFile | None
     """
-    Of file: what the agent has shared.
+    Of file: the shared file.
     """
     files: list[str] | None
     """
@@ -6877,11 +6877,11 @@ class SessionEvent(Record):
     """
     item_id: str | None
     """
-    Of message and thinking: what their deltas have.
+    Of message and thinking: the id that their deltas have.
     """
     key_id: str | None
     """
-    Of tool_confirmation: of the key that gave it; left out where the call has expired.
+    Of tool_confirmation: of the key that gave it; omitted where the call has expired.
     """
     name: str | None
     """
@@ -6917,7 +6917,7 @@ class SessionEvent(Record):
     """
     status: Literal["running", "idle", "requires_action"] | None
     """
-    Of status: that of the session from then on.
+    Of status: the new status of the session.
     """
     stop_reason: SessionStop | None
     """
@@ -6953,7 +6953,7 @@ class Credential(Record):
     """
     auth: CredentialAuth
     """
-    What the credential is for, with its type.
+    Purpose of the credential, with its type.
     """
     created_at: datetime
     """
