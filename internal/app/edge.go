@@ -17,18 +17,18 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/cloudflare"
-	"github.com/atoll-run/atoll/internal/edge/e2b"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
+	"github.com/atoll-run/atoll/internal/edge/compat/cloudflare"
+	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
+	"github.com/atoll-run/atoll/internal/edge/compat/openai"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -130,8 +130,8 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	handlers.Approvals = &approval.Handlers{Service: s.approvals, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
-	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
+	handlers.Managed = &anthropic.Handlers{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Containers = &openai.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {
 		handlers.Cloudflare = cloudflare.New(handlers.Sandboxes)
@@ -143,7 +143,7 @@ func (s *Server) openHTTP(context.Context) error {
 		s.later(func(context.Context) error { handlers.E2B.Close(); return nil })
 	}
 	s.http, err = httpapi.New(httpapi.Config{
-		Operations: handlers.Operations(), Face: managed.Path, Previews: s.visits, Services: services,
+		Operations: handlers.Operations(), CompatPath: anthropic.Path, Previews: s.visits, Services: services,
 		Auth: s.authority, Tokens: s.authority, CORS: cfg.CORSOrigins, Repeats: s.db.Idempotency(), Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Streams: httpapi.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },

@@ -72,11 +72,11 @@ func (s *Server) proxies() (*clientip.Proxies, error) {
 
 // admit refuses a request to a port of a sandbox that E2B's clients have the host of.
 func (s *Server) admit(r *http.Request, use previewproxy.Use) error {
-	door, to := s.e2b.Load(), use.(visited)
-	if door == nil {
+	api, to := s.e2b.Load(), use.(visited)
+	if api == nil {
 		return fault.New(fault.NotFound, "E2B's protocol is off")
 	}
-	return door.Admit(r, to.Sandbox())
+	return api.Admit(r, to.Sandbox())
 }
 
 // reached are the named sandboxes, as those find them who were given a preview.

@@ -46,7 +46,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/e2b"
+	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
@@ -149,8 +149,8 @@ type Server struct {
 	programs      *usage.Programs
 	authority     *tenant.Authority
 	http          *httpapi.Server
-	e2b           atomic.Pointer[e2b.Door] // nil where it is off
-	tls           *tlscert.Files           // nil without TLS
+	e2b           atomic.Pointer[e2b.Handlers] // nil where it is off
+	tls           *tlscert.Files               // nil without TLS
 	buckets       bucket.Buckets
 	volumes       volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
 

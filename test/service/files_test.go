@@ -58,7 +58,7 @@ func TestFileInNamedSandbox(t *testing.T) {
 		_ = json.Unmarshal(a.Body, &made)
 		return "/v1/sessions/" + made.ID, string(a.Body)
 	}
-	if _, said := session(other, "sandboxes", http.StatusBadRequest); !strings.Contains(said, "mounts[0].file_id: there is no such file") {
+	if _, said := session(other, "sandboxes", http.StatusBadRequest); !strings.Contains(said, "mounts[0].file_id: file not found") {
 		t.Errorf("another tenant's: %s", said)
 	}
 	if _, said := session(key, "sandbox", http.StatusBadRequest); !strings.Contains(said, "at most 8388608 bytes") {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/web/door"
+	"github.com/atoll-run/atoll/internal/core/web/channel"
 )
 
 // Bounds of the requests that programs of named sandboxes make of the services of the web.
@@ -38,9 +38,9 @@ type entrance struct {
 	close func()              // ends it, and waits until it has
 }
 
-// visited is the door of one call.
+// visited is the web channel of one call.
 type visited struct {
-	*door.Door
+	*channel.Channel
 	ctx   context.Context // of its requests
 	under sync.WaitGroup  // those under way; added to under entrances.mu
 }
@@ -58,16 +58,16 @@ func (c *call) offerWeb(ctx context.Context, h sandbox.Handle) (env []string, en
 		return nil, nil, err
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	v := &visited{Door: &door.Door{Calls: c.set.cfg.Web, TraceID: c.by.TraceID, Tenant: c.by.Principal.Tenant.ID, Access: access, Log: c.set.cfg.Log}, ctx: work}
+	v := &visited{Channel: &channel.Channel{Calls: c.set.cfg.Web, TraceID: c.by.TraceID, Tenant: c.by.Principal.Tenant.ID, Access: access, Log: c.set.cfg.Log}, ctx: work}
 	leave := c.set.entrances.enter(own, v, c.set.cfg.Log)
 	named := c.by.Principal.Variables()
-	for name, value := range door.Env(nil, access.Token, func(name string) bool { return named[name] != "" || h.Sandbox().Env[name] != "" }) {
+	for name, value := range channel.Env(nil, access.Token, func(name string) bool { return named[name] != "" || h.Sandbox().Env[name] != "" }) {
 		env = append(env, name+"="+value)
 	}
 	return env, func() { cancel(); leave() }, nil
 }
 
-// enter has the programs of a call reach its door, by an entrance that is opened if there is none.
+// enter has the programs of a call reach its web channel, which it opens if necessary.
 // It takes the handle. leave waits for requests of the call that are under way.
 func (s *entrances) enter(h sandbox.Handle, v *visited, log *slog.Logger) (leave func()) {
 	id := h.Sandbox().ID
@@ -113,7 +113,7 @@ func (s *entrances) receive(ctx context.Context, in *entrance, h sandbox.Handle,
 		case <-ctx.Done():
 			return
 		}
-		conn, err := h.Guest().Accept(ctx, door.Port, webWait)
+		conn, err := h.Guest().Accept(ctx, channel.Port, webWait)
 		if err != nil {
 			<-room
 			if fault.KindOf(err) == fault.NotFound {
@@ -139,9 +139,9 @@ func (s *entrances) answer(in *entrance, conn net.Conn) {
 	if err != nil {
 		return // it is no HTTP, or cut off
 	}
-	response := door.Unauthorized()
+	response := channel.Unauthorized()
 	s.mu.Lock()
-	v := in.calls[door.Token(r)]
+	v := in.calls[channel.Token(r)]
 	if v != nil {
 		v.under.Add(1)
 	}

@@ -126,8 +126,8 @@ func (c *Call) RateLimited(err error) {
 // identify finds the caller, whose key must have a scope.
 func (c *Call) identify(scope tenant.Scope) error {
 	find := c.server.authenticate
-	if c.op != nil && c.op.Foreign != nil && c.op.Foreign.Caller != nil {
-		find = c.op.Foreign.Caller
+	if c.op != nil && c.op.Compat != nil && c.op.Compat.Caller != nil {
+		find = c.op.Compat.Caller
 	}
 	if holder := c.holder.Load(); holder != nil {
 		find = func(r *http.Request) (tenant.Principal, error) { return (*holder)(r.Context()) }

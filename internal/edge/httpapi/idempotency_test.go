@@ -140,7 +140,7 @@ func newMaker(t *testing.T) *maker {
 		}),
 	}
 	foreign := op
-	foreign.Path, foreign.ID, foreign.Foreign = "/v1/responses", "createResponse", &Foreign{Refuse: func(w http.ResponseWriter, _ *http.Request, err error) {
+	foreign.Path, foreign.ID, foreign.Compat = "/v1/responses", "createResponse", &Compat{Refuse: func(w http.ResponseWriter, _ *http.Request, err error) {
 		WriteRefusal(w, err, func(_ int, body ErrorResponse) any {
 			return map[string]any{"error": map[string]string{"message": body.Message}}
 		})

@@ -27,8 +27,8 @@ type Operation struct {
 	Audit string
 	// Watched ends a request when its key stops being valid.
 	Watched bool
-	// Foreign is set for an operation of another protocol.
-	Foreign *Foreign
+	// Compat is set for an operation of another protocol.
+	Compat *Compat
 
 	Params []Param
 	Body   *Body // nil for none
@@ -38,8 +38,8 @@ type Operation struct {
 	Serve   Endpoint
 }
 
-// Foreign is where another protocol differs from ours in what all operations share.
-type Foreign struct {
+// Compat is where another protocol differs from ours in what all operations share.
+type Compat struct {
 	// Caller finds the caller of a request, where it is not by our Authorization header; nil
 	// where it is.
 	Caller func(*http.Request) (tenant.Principal, error)

@@ -115,19 +115,19 @@ func (s *Server) serve(op *Operation, w http.ResponseWriter, r *http.Request) er
 	if err != nil && errors.Is(context.Cause(c.R.Context()), tenant.ErrKeyInvalid) {
 		err = tenant.ErrKeyInvalid
 	}
-	if err != nil && op.Foreign != nil {
-		return &foreignError{err, op.Foreign.Refuse}
+	if err != nil && op.Compat != nil {
+		return &compatError{err, op.Compat.Refuse}
 	}
 	return err
 }
 
-// foreignError is answered as another protocol has it.
-type foreignError struct {
+// compatError is answered as another protocol has it.
+type compatError struct {
 	error
 	refuse func(http.ResponseWriter, *http.Request, error)
 }
 
-func (e *foreignError) Unwrap() error { return e.error }
+func (e *compatError) Unwrap() error { return e.error }
 
 // run does what the operation does.
 func (c *Call) run() (err error) {
@@ -194,7 +194,7 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	if gone {
 		err = &ProtocolError{statusGone, "client_closed_request", "the client went away before the answer"}
 	}
-	if f, ok := errors.AsType[*foreignError](err); ok && !begun {
+	if f, ok := errors.AsType[*compatError](err); ok && !begun {
 		f.refuse(w, r, f.error)
 	} else if !begun {
 		writeError(w, err)

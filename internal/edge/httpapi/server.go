@@ -54,9 +54,9 @@ type Config struct {
 	Log        *slog.Logger
 	Grace      time.Duration // how long a shutdown waits for running executions
 
-	// Face is the path by which a request is served whose headers ask for another form of what
+	// CompatPath is the path by which a request is served whose headers ask for another form of what
 	// its own path has, "" for others; nil for none.
-	Face func(*http.Request) string
+	CompatPath func(*http.Request) string
 
 	Previews Previews // nil for none
 	// Services is the request that one to a host of a sandbox's services of another
@@ -148,16 +148,16 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("cors_origins: %w", err)
 	}
 	s.handler = crossOrigin(func() []string { return *s.origins.Load() }, s.handler)
-	if cfg.Face != nil {
-		s.handler = faced(cfg.Face, s.handler)
+	if cfg.CompatPath != nil {
+		s.handler = rerouted(cfg.CompatPath, s.handler)
 	}
 	return s, nil
 }
 
-// faced serves requests by the paths that face says.
-func faced(face func(*http.Request) string, next http.Handler) http.Handler {
+// rerouted serves requests under the path that compat returns, if any.
+func rerouted(compat func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path := face(r); path != "" {
+		if path := compat(r); path != "" {
 			added := strings.TrimSuffix(path, r.URL.Path)
 			to, at := *r, *r.URL
 			if at.Path = path; at.RawPath != "" {

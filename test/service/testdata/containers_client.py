@@ -89,7 +89,7 @@ frame.shape""", tool)
     assert client.containers.files.content.retrieve(sums.id, container_id=c.id).text == "6"
     assert client.containers.files.retrieve(sums.id, container_id=c.id).bytes == 1
     client.containers.files.delete(sums.id, container_id=c.id)
-    refused(openai.NotFoundError, "no such file", client.containers.files.retrieve, sums.id, container_id=c.id)
+    refused(openai.NotFoundError, "file not found", client.containers.files.retrieve, sums.id, container_id=c.id)
     refused(openai.NotFoundError, "container", other.containers.files.content.retrieve, plot.id, container_id=c.id)
     refused(openai.BadRequestError, "file_id", client.containers.files.create, c.id, extra_body={"file_id": "file-1"})
     refused(openai.BadRequestError, "dot", client.containers.files.create, c.id, file=(".hidden", b"a"))

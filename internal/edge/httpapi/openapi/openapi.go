@@ -134,8 +134,8 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 		if o.Responses[status] != nil {
 			continue // the operation's own says more
 		}
-		if _, refuses := a.Body.(httpapi.ErrorResponse); refuses && op.Foreign != nil && op.Foreign.Refusal != nil {
-			a.Body = op.Foreign.Refusal
+		if _, refuses := a.Body.(httpapi.ErrorResponse); refuses && op.Compat != nil && op.Compat.Refusal != nil {
+			a.Body = op.Compat.Refusal
 		}
 		if takesKey {
 			a.Header = append(slices.Clone(a.Header), ofKey(a.Status)...)

@@ -10,9 +10,9 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 )
 
-// Foreign is how operations answer that the clients of this API call.
-func Foreign() *httpapi.Foreign {
-	return &httpapi.Foreign{Refuse: refuse, Refusal: ResponseRefusal{}}
+// Compat is how operations answer that the clients of this API call.
+func Compat() *httpapi.Compat {
+	return &httpapi.Compat{Refuse: refuse, Refusal: ResponseRefusal{}}
 }
 
 // ContainerOptions are what a new container has, here and at /v1/containers.

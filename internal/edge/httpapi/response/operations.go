@@ -103,7 +103,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 	}
 	ops = append(ops, h.fileOperations(root+one, name, note, id, unknown)...)
 	for i := range ops {
-		ops[i].Tag, ops[i].Foreign = "responses", &httpapi.Foreign{Refuse: refuse, Refusal: ResponseRefusal{}}
+		ops[i].Tag, ops[i].Compat = "responses", &httpapi.Compat{Refuse: refuse, Refusal: ResponseRefusal{}}
 	}
 	return ops
 }

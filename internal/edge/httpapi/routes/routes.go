@@ -5,20 +5,20 @@ package routes
 import (
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/edge/cloudflare"
-	"github.com/atoll-run/atoll/internal/edge/e2b"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
+	"github.com/atoll-run/atoll/internal/edge/compat/cloudflare"
+	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
+	"github.com/atoll-run/atoll/internal/edge/compat/openai"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/help"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
@@ -36,9 +36,9 @@ import (
 type Handlers struct {
 	Execute      *execute.Handlers
 	Responses    *response.Handlers
-	Containers   *container.Handlers
+	Containers   *openai.Handlers
 	Agents       *agent.Handlers
-	Managed      *managed.Door
+	Managed      *anthropic.Handlers
 	Sessions     *session.Handlers
 	Skills       *skill.Handlers
 	Vaults       *vault.Handlers
@@ -54,8 +54,8 @@ type Handlers struct {
 	Models       *model.Handlers
 	Web          *web.Handlers
 	Admin        *admin.Handlers
-	Cloudflare   *cloudflare.Door
-	E2B          *e2b.Door
+	Cloudflare   *cloudflare.Handlers
+	E2B          *e2b.Handlers
 }
 
 // Operations is the table of what the handlers serve, and the documentation.
@@ -135,8 +135,8 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Activity: &activity.Handlers{}, Approvals: &approval.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &openai.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Activity: &activity.Handlers{}, Approvals: &approval.Handlers{}, Tokens: &token.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
-		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
+		Cloudflare: &cloudflare.Handlers{}, E2B: &e2b.Handlers{},
 	}.Operations(), server.Probes())
 }

@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/edge/compat/openai"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -89,7 +89,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	var none []string
 	for _, op := range routes.Documented() {
 		name := op.Method + " " + strings.ReplaceAll(op.Path, "...}", "}")
-		if op.Foreign != nil && op.ID == "" { // another vendor documents it
+		if op.Compat != nil && op.ID == "" { // another vendor documents it
 			continue
 		}
 		switch id, ok := documented[name]; {
@@ -115,7 +115,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 func TestEveryDocumentedRouteIsServed(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments, c.Models, c.Responses, c.Web = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}, &model.Handlers{}, &response.Handlers{}, &web.Handlers{}
-		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files, c.Handlers.Tokens, c.Approvals = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}, &token.Handlers{}, &approval.Handlers{}
+		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults, c.Files, c.Handlers.Tokens, c.Approvals = &openai.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}, &file.Handlers{}, &token.Handlers{}, &approval.Handlers{}
 	})
 	count := 0
 	for path, methods := range readDocument(t).Paths {

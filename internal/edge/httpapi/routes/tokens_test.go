@@ -26,7 +26,7 @@ func TestTokenOperations(t *testing.T) {
 		if rule.Scope != "" && !slices.Contains(tenant.TokenScopes, rule.Scope) {
 			t.Errorf("%s needs the scope %s, which no token has", op.ID, rule.Scope)
 		}
-		if op.Access == httpapi.Public || op.Foreign != nil && op.Foreign.Caller != nil || strings.HasPrefix(op.Path, "/v1/admin") || strings.HasPrefix(op.Path, "/v1/tokens") {
+		if op.Access == httpapi.Public || op.Compat != nil && op.Compat.Caller != nil || strings.HasPrefix(op.Path, "/v1/admin") || strings.HasPrefix(op.Path, "/v1/tokens") {
 			t.Errorf("%s is open to tokens", op.ID)
 		}
 		for reach, param := range map[httpapi.TokenReach]string{httpapi.ReachSession: "{session_id}", httpapi.ReachSandbox: "{sandbox}"} {

@@ -51,7 +51,7 @@ func (h *Handlers) find(c *httpapi.Call) (*sandbox.Sandbox, error) {
 	return h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name)
 }
 
-// Place is the sandbox that a request of another door is about.
+// Place is the sandbox of a request to a compatible API.
 type Place = place
 
 // At notes which sandbox a request is about.

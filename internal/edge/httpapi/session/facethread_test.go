@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 )
 
-func (k *talk) otherThreads(query string) (all []managed.Thread, next string) {
+func (k *talk) otherThreads(query string) (all []anthropic.Thread, next string) {
 	k.Helper()
 	var page struct {
-		Data     []managed.Thread
+		Data     []anthropic.Thread
 		NextPage *string `json:"next_page"`
 	}
 	if k.other(200, "GET", "/threads"+query, "", &page); page.NextPage != nil {
@@ -41,7 +41,7 @@ func TestThreadsOfOtherForm(t *testing.T) {
 	if *boss.ParentThreadID != primary.ID || *a.ParentThreadID != boss.ID || boss.Name != "Boss" || boss.Agent.Name != "Lead" || a.Usage == nil || a.Usage.InputTokens != 20 || a.ArchivedAt != nil {
 		t.Errorf("%+v %+v", boss, a)
 	}
-	var s managed.Session
+	var s anthropic.Session
 	if k.other(200, "GET", "", "", &s); len(s.Agent.Multiagent.Agents) != 2 {
 		t.Errorf("%+v", s.Agent)
 	}
@@ -63,7 +63,7 @@ func TestThreadsOfOtherForm(t *testing.T) {
 			t.Errorf("%s: %+v", query, some)
 		}
 	}
-	var page struct{ Data []managed.Event }
+	var page struct{ Data []anthropic.Event }
 	k.other(200, "GET", "/threads/"+boss.ID+"/events", "", &page)
 	const want = "context_summary thread_message_received thread_status_running model_request_start tool_use model_request_end thread_created thread_message_sent thread_message_received thread_status_idle tool_result model_request_start message model_request_end usage thread_status_idle"
 	if got := kindsOf(page.Data); got != want {
@@ -91,7 +91,7 @@ func TestThreadsOfOtherForm(t *testing.T) {
 	}
 	k.other(400, "GET", "/threads/"+boss.ID+"/stream?cursor=sevt_1", "", nil)
 	// One that has ended can be put aside, and stays in the list.
-	var one managed.Thread
+	var one anthropic.Thread
 	for range 2 {
 		if k.other(200, "POST", "/threads/"+a.ID+"/archive", "", &one); one.ArchivedAt == nil || one.Status != "idle" || one.UpdatedAt != *one.ArchivedAt {
 			t.Errorf("%+v", one)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
@@ -266,7 +266,7 @@ func TestHandoffTimeout(t *testing.T) {
 		if one.Status != "terminated" || !strings.Contains(turn.Content, one.Name+" was ended after 300ms, which is the most time that it has.") {
 			t.Errorf("%+v of %+v", one, turn)
 		}
-		var page struct{ Data []managed.Event }
+		var page struct{ Data []anthropic.Event }
 		k.other(200, "GET", "/threads/"+one.ID+"/events", "", &page)
 		if last := page.Data[len(page.Data)-1]; last.Type != "session.thread_status_terminated" || last.Code != "max_duration" || last.StopReason != nil {
 			t.Errorf("%+v", last)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 )
 
 const kind = `{"type": "user.define_outcome", "description": "Write a letter.", "rubric": "Is it kind?"`
@@ -146,7 +146,7 @@ func TestOutcomeInterrupted(t *testing.T) {
 			if stops[len(stops)-1].StopReason.Type != "interrupted" {
 				t.Errorf("%+v", stops[len(stops)-1].StopReason)
 			}
-			var s managed.Session
+			var s anthropic.Session
 			k.ask(200, "GET", "/anthropic"+k.path, "", &s)
 			if o := s.OutcomeEvaluations; len(o) != 1 || o[0].Result != "interrupted" || o[0].CompletedAt == nil {
 				t.Errorf("%+v", o)
@@ -224,7 +224,7 @@ func TestOutcomeWaits(t *testing.T) {
 	if turn := k.say("hello"); turn.Content != "c" || turn.Evaluation != nil {
 		t.Errorf("%+v", turn)
 	}
-	var s managed.Session
+	var s anthropic.Session
 	k.ask(200, "GET", "/anthropic"+k.path, "", &s)
 	if o := s.OutcomeEvaluations; len(o) != 2 || o[0].Result != "satisfied" || o[0].Iteration != 1 || o[1].Result != "interrupted" {
 		t.Errorf("%+v", o)
@@ -276,13 +276,13 @@ func TestManagedOutcome(t *testing.T) {
 		k.ask(status, "POST", "/anthropic"+k.path+"/events", `{"events": [`+body+`]}`, into)
 	}
 	const define = `{"type": "user.define_outcome", "description": "Write a letter.", "rubric": {"type": "text", "content": "Is it kind?"}, "max_iterations": null}`
-	var sent managed.Sent
+	var sent anthropic.Sent
 	post(200, `{"type": "user.message", "content": [{"type": "text", "text": "For my aunt."}]},`+define, &sent)
 	<-k.ended
 	if e := sent.Data[1]; len(sent.Data) != 2 || e.Type != "user.define_outcome" || e.Description != "Write a letter." || e.Rubric.Content != "Is it kind?" || *e.MaxIterations != 3 || !strings.HasPrefix(e.OutcomeID, "outc_") || e.ProcessedAt == nil {
 		t.Errorf("%+v", sent.Data)
 	}
-	var page struct{ Data []managed.Event }
+	var page struct{ Data []anthropic.Event }
 	k.ask(200, "GET", "/anthropic"+k.path+"/events?types[]=user.define_outcome&types[]=span.outcome_evaluation_start&types[]=span.outcome_evaluation_end&types[]=span.outcome_evaluation_ongoing", "", &page)
 	if len(page.Data) != 5 {
 		t.Fatalf("%+v", page.Data)
@@ -294,7 +294,7 @@ func TestManagedOutcome(t *testing.T) {
 	if *start.Iteration != 1 || start.OutcomeID != defined.OutcomeID || *end.StartID != start.ID || end.Result != "satisfied" || *end.Explanation != "It is kind." || fmt.Sprint(end.Usage) != "map[cache_creation_input_tokens:0 cache_read_input_tokens:0 input_tokens:10 output_tokens:5]" {
 		t.Errorf("%+v, then %+v", start, end)
 	}
-	var s managed.Session
+	var s anthropic.Session
 	k.ask(200, "GET", "/anthropic"+k.path, "", &s)
 	if o := s.OutcomeEvaluations; len(o) != 1 || o[0].Result != "satisfied" || o[0].Iteration != 1 || *o[0].Explanation != "It is kind." || o[0].OutcomeID != defined.OutcomeID || o[0].Type != "outcome_evaluation" {
 		t.Errorf("%+v", o)

@@ -31,10 +31,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	approvalapi "github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
@@ -215,8 +215,8 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
-		s.Face = managed.Path
-		s.Managed = &managed.Door{Agents: s.Agents, Streams: streams, Conversations: service, Vaults: s.Vaults, Keys: s.World}
+		s.CompatPath = anthropic.Path
+		s.Managed = &anthropic.Handlers{Agents: s.Agents, Streams: streams, Conversations: service, Vaults: s.Vaults, Keys: s.World}
 		change(s)
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{

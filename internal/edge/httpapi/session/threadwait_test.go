@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -213,7 +213,7 @@ func TestThreadWaitsInOtherForm(t *testing.T) {
 	if len(all) != 2 {
 		t.Errorf("%+v", all)
 	}
-	var page struct{ Data []managed.Event }
+	var page struct{ Data []anthropic.Event }
 	k.other(200, "GET", "/threads/"+use[1].SessionThreadID+"/events", "", &page)
 	if last := page.Data[len(page.Data)-1]; last.Type != "session.thread_status_idle" || last.StopReason.Type != "requires_action" || len(last.StopReason.EventIDs) != 2 {
 		t.Errorf("%+v", last)

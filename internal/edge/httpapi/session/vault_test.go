@@ -22,8 +22,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/infra/seal"
@@ -338,7 +338,7 @@ func TestVaultIDsAreChecked(t *testing.T) {
 	if got.Code != 404 || !strings.Contains(want, `vault_ids[0]: vault \"\" not found`) || !strings.Contains(got.Body.String(), "vault_ids[0]: vault") {
 		t.Errorf("another tenant's vault: %d %s; none: %s", got.Code, got.Body, want)
 	}
-	for _, face := range []string{"", managed.Prefix} {
+	for _, face := range []string{"", anthropic.Prefix} {
 		for _, one := range []string{"/v1/vaults/" + theirs.ID, "/v1/vaults/" + theirs.ID + "/credentials"} {
 			w := httpapitest.Ask(k.Server.Server, "GET", face+one, "")
 			missing := httpapitest.Ask(k.Server.Server, "GET", face+strings.Replace(one, theirs.ID, none, 1), "")
@@ -408,7 +408,7 @@ func TestBadCredentials(t *testing.T) {
 	// The same in Anthropic's form.
 	theirs := func(status int, method, path, body string) string {
 		t.Helper()
-		w := httpapitest.Ask(k.Server.Server, method, managed.Prefix+path, body, "Authorization", "Bearer "+ownerKey, "Content-Type", "application/json")
+		w := httpapitest.Ask(k.Server.Server, method, anthropic.Prefix+path, body, "Authorization", "Bearer "+ownerKey, "Content-Type", "application/json")
 		if w.Code != status {
 			t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
 		}

@@ -140,7 +140,7 @@ func (h *Handlers) mcp() []httpapi.Operation {
 		op := &ops[i]
 		op.Path, op.Tag, op.Access, op.Params = "/mcp", "mcp", httpapi.AnyKey, params
 		op.Description, op.Serve = "Streamable HTTP; see https://modelcontextprotocol.io.", httpapi.Writes(h.serveMCP)
-		op.Foreign = &httpapi.Foreign{Refuse: refuseMCP, Refusal: MCPError{}}
+		op.Compat = &httpapi.Compat{Refuse: refuseMCP, Refusal: MCPError{}}
 	}
 	return ops
 }

@@ -996,6 +996,8 @@ CREATE INDEX approvals_session ON approvals (session, event) WHERE session <> ''
 CREATE INDEX approvals_run ON approvals (run);
 CREATE INDEX approvals_item ON approvals (tenant, item) WHERE item <> '';
 CREATE INDEX approvals_deadline ON approvals (deadline) WHERE status = 'pending' AND session = '';
+-- Finds decided calls of responses that no response continues yet.
+CREATE INDEX approvals_decided ON approvals (decided_at) WHERE session = '' AND next = '' AND status IN ('approved', 'denied');
 
 -- Triggers make the audit trail, its seals and policy events append-only.
 -- +goose StatementBegin

@@ -1,5 +1,5 @@
 # Code generated from _async/account.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
-"""What a tenant has: models, environments, usage, and the web."""
+"""Operations of a tenant: models, environments, usage, and the web."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Models(Resource):
 
 
 class Environments(Resource):
-    """Environments: what programs may do and have."""
+    """Environments: settings and permissions of programs."""
 
     def create(self, **environment: Unpack[params.NewOwnEnvironment]) -> types.OwnEnvironment:
         """Makes an environment."""
@@ -81,7 +81,7 @@ class Tokens(Resource):
 
 
 class Usage(Resource):
-    """What the tenant used."""
+    """Usage of the tenant."""
 
     def get(
         self,

@@ -1,5 +1,5 @@
 # Code generated from _async/admin.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
-"""What operators do, with keys that have the scope admin."""
+"""Operations for operators; they need a key with the scope admin."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class TenantEnvironments(Resource):
 
 
 class Templates(Resource):
-    """What agents of a tenant may run code for."""
+    """Templates of a tenant's agents."""
 
     def list(self, tenant: str, *, limit: int | None = None) -> Pager[types.Template]:
         """Lists templates."""
@@ -251,7 +251,7 @@ class AdminModels(Resource):
 
 
 class Admin(Resource):
-    """What operators do, with keys that have the scope admin."""
+    """Operations for operators; they need a key with the scope admin."""
 
     @cached_property
     def tenants(self) -> Tenants:
@@ -270,7 +270,7 @@ class Admin(Resource):
 
     @cached_property
     def templates(self) -> Templates:
-        """What agents of tenants may run code for."""
+        """Templates of tenants' agents."""
         return Templates(self._transport)
 
     @cached_property

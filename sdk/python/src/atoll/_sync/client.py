@@ -194,7 +194,7 @@ class Atoll:
 
     @cached_property
     def environments(self) -> Environments:
-        """What programs may do and have."""
+        """Settings and permissions of programs."""
         from .account import Environments
 
         return Environments(self._transport)
@@ -208,14 +208,14 @@ class Atoll:
 
     @cached_property
     def usage(self) -> Usage:
-        """What was used."""
+        """Usage of the tenant."""
         from .account import Usage
 
         return Usage(self._transport)
 
     @cached_property
     def activity(self) -> Activity:
-        """Who ran what."""
+        """Log of runs."""
         from .account import Activity
 
         return Activity(self._transport)
@@ -236,7 +236,7 @@ class Atoll:
 
     @cached_property
     def admin(self) -> Admin:
-        """What operators do."""
+        """Operations for operators."""
         from .admin import Admin
 
         return Admin(self._transport)

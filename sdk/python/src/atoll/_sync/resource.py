@@ -1,5 +1,5 @@
 # Code generated from _async/resource.py by unasync 0.6.0; tools/generate.py runs it. DO NOT EDIT.
-"""What all groups of operations share: calls, lists, streams and downloads."""
+"""The base of all groups of operations: calls, lists, streams and downloads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Page(Generic[M]):
 
     @property
     def next_page(self) -> str | None:
-        """What to ask for the next part with; None at the end."""
+        """Cursor of the next part; None at the end."""
         value = self._value
         found = value["next_page"] if "next_page" in value else value.get("last_id") if value.get("has_more") else None
         return found if isinstance(found, str) else None

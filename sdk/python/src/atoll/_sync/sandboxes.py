@@ -63,7 +63,7 @@ class Sandbox:
 
     @property
     def name(self) -> str:
-        """What it was asked for by."""
+        """Name or id of the sandbox."""
         return self._place.name
 
     @cached_property

@@ -140,7 +140,7 @@ class Events(Generic[E]):
         return True
 
     def _note(self, value: dict[str, Any]) -> None:
-        """Is told of the last event."""
+        """Receives the last event."""
 
     def _open(self) -> None:
         try:

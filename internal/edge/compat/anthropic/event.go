@@ -1,0 +1,189 @@
+package anthropic
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (d *Handlers) events() []httpapi.Operation {
+	const all = "/v1/sessions/{session_id}/events"
+	list := slices.Concat(httpapi.PageParams(100, maxPage), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
+	return []httpapi.Operation{
+		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listEvents)},
+		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeExecute, Body: httpapi.JSON(EventsFields{}), Serve: httpapi.Takes(d.sendEvents)},
+		{
+			Method: http.MethodGet, Path: all + "/stream", Scope: tenant.ScopeRead, Watched: true, Params: followParams(), Serve: httpapi.Writes(d.streamEvents),
+			Answers: []httpapi.Answer{{Status: http.StatusOK, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: Event{}}}}},
+		},
+	}
+}
+
+const lastEventID = "Last-Event-ID"
+
+// followParams are the parameters of a stream.
+func followParams() []httpapi.Param {
+	return slices.Concat(many("event_deltas", previews), []httpapi.Param{{Name: "cursor", Max: 64}, {Name: lastEventID, In: httpapi.InHeader}})
+}
+
+// sorts are the types of events by what is recorded. Those without any do not occur here.
+var sorts = map[string][]run.Sort{
+	userMessage: {run.ToldMessage.By("user")}, systemMessage: {run.ToldMessage.By("system")}, userInterrupt: {run.Sort(run.ToldInterrupt)}, userConfirmation: {run.Sort(run.ToldDecision)},
+	userResult:      {run.ToldResult.By(run.ByClient)},
+	"agent.message": {run.ToldMessage.By("assistant")}, "agent.thinking": {run.Sort(run.ToldThinking)},
+	"agent.tool_use": {run.Sort(run.ToldCall)}, "agent.mcp_tool_use": {run.ToldCall.By(run.ByServer)}, "agent.custom_tool_use": {run.ToldCall.By(run.ByClient)},
+	"agent.tool_result": {run.Sort(run.ToldResult)}, "agent.mcp_tool_result": {run.ToldResult.By(run.ByServer)},
+	"session.error": {run.Sort(run.ToldError), run.Sort(run.ToldWarning)}, "session.usage": {run.Sort(run.ToldUsage)},
+	"session.status_running": {run.ToldStatus.By(run.Begun)}, "session.status_idle": {run.Sort(run.ToldStatus)},
+	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
+	ofSkill + "plan": {run.Sort(run.ToldPlan)}, ofSkill + "review": {run.Sort(run.ToldReview)}, ofSkill + "state": {run.Sort(run.ToldDocument)}, ofSkill + "reminder": {run.Sort(run.ToldReminder)},
+	"session.thread_created": {run.Sort(run.ToldOpened)}, "agent.thread_message_sent": {run.Sort(run.ToldSent)}, "agent.thread_message_received": {run.Sort(run.ToldReceived)},
+	"session.thread_status_idle": {run.Sort(run.ToldIdle)}, "session.thread_status_terminated": {run.Sort(run.ToldTerminated)}, ofSkill + "speaker": {run.Sort(run.ToldSpeaker)},
+
+	userOutcome: {run.Sort(run.ToldOutcome)}, evaluating: {run.Sort(run.ToldEvaluating)}, grading: {run.Sort(run.ToldGrading)}, evaluated: {run.Sort(run.ToldEvaluated)},
+
+	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil,
+	"session.thread_status_running": nil, "session.thread_status_rescheduled": nil, "agent.thread_context_compacted": {run.Sort(run.ToldCompacted)},
+	userToolResult:         nil,
+	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
+	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,
+}
+
+func (d *Handlers) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	s, err := d.find(c)
+	if err != nil {
+		return out, err
+	}
+	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Span: spanOf(c), Last: c.Text("order") == "desc"}
+	asked := values(c, "types")
+	if len(asked) == 0 {
+		asked = slices.Collect(maps.Keys(sorts))
+	}
+	for _, name := range asked {
+		f.Sorts = append(f.Sorts, sorts[name]...)
+	}
+	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
+		return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
+	}, func(e *session.Event) Event { return eventOf(s.ID, e) })
+}
+
+// reads reads a page of events from the store.
+type reads func(f session.EventFilter) (page []session.Event, next string, err error)
+
+// pageOfEvents is a page of events, which is read in several pages of the store.
+func pageOfEvents(f session.EventFilter, read reads, render func(e *session.Event) Event) (httpapi.Page[Event], error) {
+	out := httpapi.Page[Event]{Data: []Event{}}
+	if len(f.Sorts) == 0 {
+		return out, nil
+	}
+	size := 0
+	for left := f.Limit; left > 0 && size < maxPageBytes; left -= storePage {
+		f.Limit = min(left, storePage)
+		page, next, err := read(f)
+		if err != nil {
+			return out, err
+		}
+		for i := range page {
+			e := render(&page[i])
+			size += e.size()
+			out.Data = append(out.Data, e)
+		}
+		if f.Cursor, out.NextPage = next, httpapi.OrNull(next); next == "" {
+			break
+		}
+	}
+	return out, nil
+}
+
+// Bounds of a page of events. The packages ask for long ones, which end early where events are
+// long, too.
+const (
+	maxPage      = 1000
+	maxPageBytes = 4 << 20
+	storePage    = 100 // events that are read at a time
+)
+
+// size is about how many bytes an event has.
+func (e *Event) size() (n int) {
+	n = 512 + len(e.Input) + len(e.Description)
+	if e.Rubric != nil {
+		n += len(e.Rubric.Content)
+	}
+	for i := range e.Content {
+		if text := e.Content[i].Text; text != nil {
+			n += len(*text)
+		}
+		if from := e.Content[i].Source; from != nil {
+			n += len(from.Data)
+		}
+	}
+	return n
+}
+
+// streamEvents sends the events to come, or those after one.
+func (d *Handlers) streamEvents(c *httpapi.Call) error {
+	s, err := d.find(c)
+	if err != nil {
+		return err
+	}
+	return d.streamOf(c, s)
+}
+
+// lastID is the id of the last event that the client has; "" for none.
+func lastID(c *httpapi.Call) string {
+	if c.Has("cursor") {
+		return c.Text("cursor")
+	}
+	return c.R.Header.Get(lastEventID)
+}
+
+func (d *Handlers) streamOf(c *httpapi.Call, s *session.Session) (err error) {
+	after := s.Events
+	if last := lastID(c); last != "" {
+		if after, err = place(s.ID, s.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
+			return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		}); err != nil {
+			return err
+		}
+	}
+	previewed := values(c, "event_deltas")
+	return d.Streams.Session(c, s, after, len(previewed) > 0, &stream{s.ID, previewed, map[string]bool{}})
+}
+
+// named are ids of events that were known before their place was: by the turn that they are of.
+var named = regexp.MustCompile(`^sevt_([0-9a-f]{32})(_m[1-9][0-9]{0,3}|_interrupt|[0-9a-f]{4,8})$`)
+
+// place finds an event of a session or thread, which has so many, by its id.
+func place(of session.ID, events int64, id string, read reads) (int64, error) {
+	if seq, ok := session.EventSeq(of, id); ok && seq <= events {
+		return seq, nil
+	}
+	m := named.FindStringSubmatch(id)
+	for cursor := ""; m != nil; {
+		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: storePage}, Run: run.ID("run_" + m[1])}
+		page, next, err := read(f)
+		if err != nil {
+			return 0, err
+		}
+		for i := range page {
+			if idOf(of, &page[i]) == id {
+				return page[i].Seq, nil
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return 0, httpapi.Invalid("%s and cursor must be the id of an event of this session", lastEventID)
+}

@@ -1,0 +1,182 @@
+package cloudflare
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// workspace is what the protocol calls the home.
+const workspace = "/workspace"
+
+// maxBody bounds a file and an archive that a client sends.
+const maxBody = 32 << 20
+
+// Codes of the protocol about files.
+const (
+	codeNotFound = "workspace_read_not_found"
+	codeRead     = "workspace_archive_read_error"
+	codeWrite    = "workspace_archive_write_error"
+)
+
+// homeOf is where a path below the workspace is.
+func homeOf(p string) (string, error) {
+	p = path.Clean("/" + p)
+	for _, root := range []string{workspace, runtime.Home} {
+		if rest, ok := strings.CutPrefix(p, root); ok && (rest == "" || rest[0] == '/') {
+			return runtime.Home + rest, nil
+		}
+	}
+	return "", &failed{fault.New(fault.Forbidden, "the path is not below "+workspace), codes[http.StatusForbidden]}
+}
+
+func (d *Handlers) read(c *httpapi.Call) error {
+	at, err := homeOf(c.Path("path"))
+	if err != nil {
+		return err
+	}
+	c.Trail.Asks(at)
+	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+		_, content, err := u.Guest().Read(c.Context(), at, 0, -1)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		c.Start(httpapi.OctetStream)
+		if c.R.Method != http.MethodHead {
+			_, err = io.Copy(c.W, content)
+		}
+		return err
+	})
+	if fault.KindOf(err) == fault.NotFound {
+		return &failed{err, codeNotFound}
+	}
+	return err
+}
+
+// Done is the answer to what was written.
+type Done struct {
+	OK bool `json:"ok"`
+}
+
+// upload is the body of a request, of maxBody bytes at most.
+func upload(c *httpapi.Call) (io.Reader, error) {
+	tooLarge := fault.New(fault.TooLarge, "the body must have at most %d bytes", int64(maxBody))
+	if c.R.ContentLength > maxBody {
+		return nil, &failed{tooLarge, codes[http.StatusBadRequest]}
+	}
+	return &bounded{from: c.Content(), left: maxBody, over: tooLarge}, nil
+}
+
+// bounded is a reader that fails where more comes than it may read.
+type bounded struct {
+	from io.Reader
+	left int64
+	over error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.over
+	}
+	return n, err
+}
+
+func (d *Handlers) write(c *httpapi.Call) (out Done, err error) {
+	at, err := homeOf(c.Path("path"))
+	if err != nil {
+		return out, err
+	}
+	c.Trail.Asks(at)
+	body, err := upload(c)
+	if err != nil {
+		return out, err
+	}
+	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+		_, err := u.Guest().Create(c.Context(), at, file.CreateOptions{}, body)
+		return err
+	})
+	return Done{err == nil}, err
+}
+
+// persist sends the workspace as a tar archive, without what the client excludes.
+func (d *Handlers) persist(c *httpapi.Call) error {
+	var excluded []string
+	for e := range strings.SplitSeq(c.Text("excludes"), ",") {
+		if e = strings.Trim(path.Clean("/"+e), "/"); e != "" {
+			excluded = append(excluded, e)
+		}
+	}
+	c.Trail.Asks(c.Text("excludes"))
+	return d.within(c.Context(), c, func(u sandbox.Handle) error {
+		archive, err := u.Guest().Pack(c.Context(), runtime.Home)
+		if err != nil {
+			return &failed{err, codeRead}
+		}
+		defer archive.Close()
+		c.Start(httpapi.Tar)
+		if len(excluded) == 0 {
+			_, err = io.Copy(c.W, archive)
+			return err
+		}
+		return without(c.W, archive, excluded)
+	})
+}
+
+// without copies an archive without some paths and what is below them. A hard link to a
+// file that is left out is left out, too.
+func without(to io.Writer, from io.Reader, excluded []string) error {
+	skip := func(name string) bool {
+		name = strings.Trim(path.Clean("/"+name), "/")
+		for _, e := range excluded {
+			if name == e || strings.HasPrefix(name, e+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	in, out := tar.NewReader(from), tar.NewWriter(to)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Close()
+		}
+		if err != nil {
+			return err
+		}
+		if skip(h.Name) || h.Typeflag == tar.TypeLink && skip(h.Linkname) {
+			continue
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+}
+
+// hydrate unpacks an archive into the workspace.
+func (d *Handlers) hydrate(c *httpapi.Call) (out Done, err error) {
+	body, err := upload(c)
+	if err != nil {
+		return out, err
+	}
+	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+		if _, err := u.Guest().Unpack(c.Context(), runtime.Home, body); err != nil {
+			return &failed{err, codeWrite}
+		}
+		return nil
+	})
+	return Done{err == nil}, err
+}

@@ -1,0 +1,410 @@
+package e2b
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sandboxapi "github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+)
+
+func (d *Handlers) processes() []httpapi.Operation {
+	const service = "/process.Process/"
+	return []httpapi.Operation{
+		unary(service+"List", "", d.listProcesses),
+		stream(service+"Start", "process", d.start),
+		stream(service+"Connect", "process_output", d.connectProcess),
+		unary(service+"Update", "process_resize", d.resize),
+		unary(service+"SendInput", "process_stdin", d.sendInput),
+		calls(service+"StreamInput", "process_stdin", true, connect.NewClientStreamHandler(service+"StreamInput", d.streamInput, options...)),
+		unary(service+"SendSignal", "process_signal", d.sendSignal),
+		unary(service+"CloseStdin", "process_stdin", d.closeStdin),
+	}
+}
+
+// Empty is a message without fields.
+type Empty struct{}
+
+// ProcessConfig is a program and how it is started.
+type ProcessConfig struct {
+	Cmd  string            `json:"cmd,omitzero"`
+	Args []string          `json:"args,omitzero"`
+	Envs map[string]string `json:"envs,omitzero"`
+	Cwd  *string           `json:"cwd,omitzero"`
+}
+
+// PTY is the size of a terminal.
+type PTY struct {
+	Size *struct {
+		Cols uint16 `json:"cols,omitzero"`
+		Rows uint16 `json:"rows,omitzero"`
+	} `json:"size,omitzero"`
+}
+
+// StartRequest starts a process.
+type StartRequest struct {
+	Process *ProcessConfig `json:"process,omitzero"`
+	PTY     *PTY           `json:"pty,omitzero"`
+	Tag     *string        `json:"tag,omitzero"`
+	Stdin   *bool          `json:"stdin,omitzero"`
+}
+
+// Selector names a process.
+type Selector struct {
+	PID *uint32 `json:"pid,omitzero"`
+	Tag *string `json:"tag,omitzero"`
+}
+
+// ProcessRequest is about a process.
+type ProcessRequest struct {
+	Process *Selector `json:"process,omitzero"`
+	PTY     *PTY      `json:"pty,omitzero"`    // of Update
+	Input   *Input    `json:"input,omitzero"`  // of SendInput
+	Signal  any       `json:"signal,omitzero"` // of SendSignal, a name or a number
+}
+
+// Input is what a process reads.
+type Input struct {
+	Stdin []byte `json:"stdin,omitzero"`
+	PTY   []byte `json:"pty,omitzero"`
+}
+
+// StreamInputRequest is a message of a stream of input.
+type StreamInputRequest struct {
+	Start *struct {
+		Process *Selector `json:"process,omitzero"`
+	} `json:"start,omitzero"`
+	Data *struct {
+		Input *Input `json:"input,omitzero"`
+	} `json:"data,omitzero"`
+}
+
+// ProcessResponse is a message of the output of a process.
+type ProcessResponse struct {
+	Event ProcessEvent `json:"event"`
+}
+
+// ProcessEvent is one of its fields.
+type ProcessEvent struct {
+	Start     *StartEvent `json:"start,omitzero"`
+	Data      *DataEvent  `json:"data,omitzero"`
+	End       *EndEvent   `json:"end,omitzero"`
+	Keepalive *Empty      `json:"keepalive,omitzero"`
+}
+
+// StartEvent is the first message.
+type StartEvent struct {
+	PID int `json:"pid"`
+}
+
+// DataEvent is a piece of output, of one stream.
+type DataEvent struct {
+	Stdout []byte `json:"stdout,omitzero"`
+	Stderr []byte `json:"stderr,omitzero"`
+	PTY    []byte `json:"pty,omitzero"`
+}
+
+// EndEvent says how a process ended, in Go's words.
+type EndEvent struct {
+	ExitCode int     `json:"exitCode"`
+	Exited   bool    `json:"exited"`
+	Status   string  `json:"status"`
+	Error    *string `json:"error,omitzero"`
+}
+
+// ProcessInfo is a running process.
+type ProcessInfo struct {
+	Config ProcessConfig `json:"config"`
+	PID    int           `json:"pid"`
+	Tag    *string       `json:"tag,omitzero"`
+}
+
+// ProcessList is the running processes.
+type ProcessList struct {
+	Processes []ProcessInfo `json:"processes"`
+}
+
+// running are the processes that E2B would know of: those that were started through the
+// API and have not ended, without the interpreters of contexts.
+func running(ctx context.Context, u sandbox.Handle) ([]process.Info, error) {
+	all, err := u.Guest().Processes(ctx)
+	return slices.DeleteFunc(all, func(p process.Info) bool {
+		return p.Exit != nil || strings.HasPrefix(string(p.ID), codecontext.ProcessPrefix)
+	}), err
+}
+
+// find finds a running process.
+func find(ctx context.Context, u sandbox.Handle, s *Selector) (process.Info, error) {
+	if s == nil || s.PID == nil {
+		return process.Info{}, unsupported("process must have a pid: tags are not supported by this server")
+	}
+	all, err := running(ctx, u)
+	if err != nil {
+		return process.Info{}, err
+	}
+	i := slices.IndexFunc(all, func(p process.Info) bool { return int64(p.PID) == int64(*s.PID) })
+	if i < 0 {
+		return process.Info{}, fault.New(fault.NotFound, "process with pid %d not found", *s.PID)
+	}
+	return all[i], nil
+}
+
+// onProcess runs f with the process that a call is about.
+func (d *Handlers) onProcess(ctx context.Context, c *httpapi.Call, s *Selector, f func(sandbox.Handle, process.Info) error) (*Empty, error) {
+	err := d.within(ctx, c, func(u sandbox.Handle) error {
+		p, err := find(ctx, u, s)
+		if err != nil {
+			return err
+		}
+		c.Trail.Asks(string(p.ID))
+		return f(u, p)
+	})
+	return &Empty{}, err
+}
+
+func (d *Handlers) listProcesses(ctx context.Context, c *httpapi.Call, _ *Empty) (*ProcessList, error) {
+	out := &ProcessList{Processes: []ProcessInfo{}}
+	return out, d.within(ctx, c, func(u sandbox.Handle) error {
+		all, err := running(ctx, u)
+		for _, p := range all {
+			config := ProcessConfig{Cwd: &p.Dir}
+			if len(p.Argv) > 0 {
+				config.Cmd, config.Args = p.Argv[0], p.Argv[1:]
+			}
+			out.Processes = append(out.Processes, ProcessInfo{Config: config, PID: p.PID})
+		}
+		return err
+	})
+}
+
+// spec reads what is to be started.
+func (in *StartRequest) spec(ctx context.Context) (spec process.Spec, err error) {
+	switch {
+	case in.Process == nil || in.Process.Cmd == "":
+		return spec, httpapi.Invalid("process.cmd is required")
+	case in.Tag != nil && *in.Tag != "":
+		return spec, unsupported("tag is not supported by this server: a process is known by its pid")
+	}
+	config := in.Process
+	if config.Cwd != nil {
+		spec.Dir = home(*config.Cwd)
+	}
+	// What the clients start is a login shell, in which /etc/profile replaces the PATH of
+	// the image, and which not every image has where they look for it.
+	switch bash := config.Cmd == "/bin/bash"; {
+	case bash && len(config.Args) == 3 && config.Args[0] == "-l" && config.Args[1] == "-c" && config.Args[2] != "":
+		spec.Shell = config.Args[2]
+	case bash && in.PTY != nil && slices.Equal(config.Args, []string{"-i", "-l"}):
+		spec.Shell = "exec $(command -v bash || echo sh) -i"
+	default:
+		spec.Argv = append([]string{config.Cmd}, config.Args...)
+	}
+	for _, text := range append([]string{spec.Shell, spec.Dir}, spec.Argv...) {
+		if strings.ContainsRune(text, 0) {
+			return spec, httpapi.Invalid("cmd, args and cwd must not contain a NUL character")
+		}
+	}
+	if err := execution.CheckSandboxEnv(config.Envs); err != nil {
+		return spec, err
+	}
+	for name, value := range config.Envs {
+		spec.Env = append(spec.Env, name+"="+value)
+	}
+	if in.PTY != nil {
+		size, err := in.PTY.size()
+		if err != nil {
+			return spec, err
+		}
+		spec.Terminal = &size
+	}
+	spec.Input = in.PTY == nil && (in.Stdin == nil || *in.Stdin)
+	spec.Lossless = true
+	if deadline, ok := ctx.Deadline(); ok {
+		spec.Timeout = max(time.Until(deadline), time.Millisecond)
+	}
+	return spec, nil
+}
+
+func (p *PTY) size() (process.Size, error) {
+	if p == nil || p.Size == nil || p.Size.Rows == 0 || p.Size.Cols == 0 {
+		return process.Size{}, httpapi.Invalid("pty.size needs rows and cols, both at least 1")
+	}
+	return process.Size{Rows: p.Size.Rows, Columns: p.Size.Cols}, nil
+}
+
+func (d *Handlers) start(ctx context.Context, c *httpapi.Call, in *StartRequest, to *sender[ProcessResponse]) error {
+	spec, err := in.spec(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Draining(); err != nil {
+		return err
+	}
+	return d.within(ctx, c, func(u sandbox.Handle) error {
+		c.Trail.Asks(spec.Shell + strings.Join(spec.Argv, "\x00"))
+		covers, err := u.Redactor(ctx)
+		if err != nil {
+			return err
+		}
+		out, err := u.Guest().Run(ctx, spec)
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		return follow(ctx, u, out, sandboxapi.NewView(covers, 0, false), to)
+	})
+}
+
+// connectProcess follows the output of a process from now on.
+func (d *Handlers) connectProcess(ctx context.Context, c *httpapi.Call, in *ProcessRequest, to *sender[ProcessResponse]) error {
+	end, err := c.OpenStream()
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+		covers, err := u.Redactor(ctx)
+		if err != nil {
+			return err
+		}
+		v := sandboxapi.NewView(covers, p.Last, false)
+		out, err := u.Guest().Follow(ctx, p.ID, v.From())
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		return follow(ctx, u, out, v, to)
+	})
+	return err
+}
+
+// follow sends the output of a process until its end.
+func follow(ctx context.Context, u sandbox.Handle, out process.Output, v *sandboxapi.View, to *sender[ProcessResponse]) error {
+	if err := to.begin(&ProcessResponse{ProcessEvent{Start: &StartEvent{PID: out.Info().PID}}}, &ProcessResponse{ProcessEvent{Keepalive: &Empty{}}}); err != nil {
+		return err
+	}
+	err := sandboxapi.Follow(ctx, out, v, func(s process.Stream, data []byte) error {
+		var e DataEvent
+		*[]*[]byte{&e.Stdout, &e.Stderr, &e.PTY}[s] = data
+		return to.send(&ProcessResponse{ProcessEvent{Data: &e}})
+	}, nil)
+	if errors.Is(err, io.EOF) {
+		return finish(ctx, u, out.Exit(), to)
+	}
+	return errors.Join(err, context.Cause(ctx), ctx.Err())
+}
+
+// finish sends how a process ended.
+func finish(ctx context.Context, u sandbox.Handle, e process.Exit, to *sender[ProcessResponse]) error {
+	if e.TimedOut {
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the process was stopped because it timed out"))
+	}
+	end := EndEvent{ExitCode: e.Code, Exited: e.Signal == 0, Status: fmt.Sprintf("exit status %d", e.Code)}
+	if e.Signal != 0 {
+		end.ExitCode, end.Status = -1, "signal: "+e.Signal.String()
+	}
+	why := end.Status
+	switch stopped := u.Killed(ctx, e); {
+	case stopped != nil:
+		why = httpapi.Reason(stopped)
+	case e.Blocked != "":
+		why = "not allowed in this environment: " + e.Blocked
+	case e.OutOfMemory:
+		why = "the memory of the sandbox was used up"
+	}
+	if e.Code != 0 {
+		end.Error = &why
+	}
+	return to.send(&ProcessResponse{ProcessEvent{End: &end}})
+}
+
+func (d *Handlers) resize(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
+	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+		if in.PTY == nil {
+			return nil
+		}
+		size, err := in.PTY.size()
+		if err != nil {
+			return err
+		}
+		return u.Guest().Resize(ctx, p.ID, size)
+	})
+}
+
+// write gives input to a process.
+func (in *Input) write(ctx context.Context, u sandbox.Handle, p process.Info) error {
+	switch {
+	case in == nil || in.Stdin == nil && in.PTY == nil:
+		return httpapi.Invalid("input is required: stdin or pty")
+	case in.Stdin != nil && p.Terminal, in.PTY != nil && !p.Terminal:
+		return fault.New(fault.Conflict, "input of a terminal is pty, that of any other process stdin")
+	}
+	_, err := u.Guest().Write(ctx, p.ID, append(in.Stdin, in.PTY...))
+	return err
+}
+
+func (d *Handlers) sendInput(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
+	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error { return in.Input.write(ctx, u, p) })
+}
+
+// streamInput gives a stream of input to the process that its first message names.
+func (d *Handlers) streamInput(ctx context.Context, in *connect.ClientStream[StreamInputRequest]) (*connect.Response[Empty], error) {
+	c := callOf(ctx)
+	ctx, stop := c.Living(ctx)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { // a body is waited for without it
+		_ = http.NewResponseController(c.W).SetReadDeadline(time.Now())
+	})()
+	if !in.Receive() || in.Msg().Start == nil {
+		err := cmp.Or(context.Cause(ctx), in.Err())
+		if err == nil {
+			err = httpapi.Invalid("the first message must have start, with the process")
+		}
+		return nil, ended(c, err)
+	}
+	_, err := d.onProcess(ctx, c, in.Msg().Start.Process, func(u sandbox.Handle, p process.Info) error {
+		for in.Receive() {
+			if m := in.Msg(); m.Data != nil {
+				if err := m.Data.Input.write(ctx, u, p); err != nil {
+					return err
+				}
+			}
+		}
+		return cmp.Or(context.Cause(ctx), in.Err())
+	})
+	if err := ended(c, err); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&Empty{}), nil
+}
+
+func (d *Handlers) sendSignal(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
+	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+		switch in.Signal {
+		case "SIGNAL_SIGKILL", float64(syscall.SIGKILL):
+			return u.Guest().Kill(ctx, p.ID)
+		case "SIGNAL_SIGTERM", float64(syscall.SIGTERM):
+			return u.Guest().Signal(ctx, p.ID, syscall.SIGTERM, true)
+		}
+		return httpapi.Invalid("signal must be SIGNAL_SIGTERM or SIGNAL_SIGKILL")
+	})
+}
+
+func (d *Handlers) closeStdin(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
+	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error { return u.Guest().CloseInput(ctx, p.ID) })
+}
