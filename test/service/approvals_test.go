@@ -73,6 +73,17 @@ func TestApprovals(t *testing.T) {
 	var elsewhere struct{ Key string }
 	s.Must(t, s.AdminKey(t), http.MethodPost, second+"/keys", map[string]any{"name": "second", "environment": "second"}).Into(t, http.StatusCreated, &elsewhere)
 	t.Run("response", func(t *testing.T) { approvalsOfResponse(t, s, key, other, elsewhere.Key) })
+	t.Run("secrets", func(t *testing.T) {
+		const secret = "correct-horse-battery-staple"
+		s.Must(t, s.AdminKey(t), http.MethodPatch, second+"/environments/main", map[string]any{"secrets": map[string]string{"PASSWORD": secret}}).Into(t, http.StatusOK, nil)
+		id := waitingCall(t, k.on(t).begin(asking), code("print('"+secret+"')"))
+		for _, reader := range []string{key, elsewhere.Key} { // the second key is bound to another environment
+			if a := s.Must(t, reader, http.MethodGet, "/v1/approvals/"+id, nil); a.Status != http.StatusOK || strings.Contains(string(a.Body), secret) || !strings.Contains(string(a.Body), "print") {
+				t.Errorf("the inbox shows %d %s", a.Status, a.Body)
+			}
+		}
+		verdict(t, s, key, id, map[string]any{"approve": false}, http.StatusOK)
+	})
 	t.Run("command line", func(t *testing.T) { approvalsByHand(t, k.on(t).begin(asking), code) })
 	t.Run("tokens", func(t *testing.T) {
 		id := waitingCall(t, k.on(t).begin(asking), code("print(1)"))

@@ -2,6 +2,7 @@
 package approval
 
 import (
+	"context"
 	"net/http"
 
 	service "github.com/atoll-run/atoll/internal/agent/approval"
@@ -15,8 +16,8 @@ import (
 // Handlers serve approvals.
 type Handlers struct {
 	Service *service.Service
-	// Cover redacts secrets in arguments.
-	Cover func(p *tenant.Principal, text string) (string, error)
+	// Cover redacts the secrets of a caller and of an environment of its tenant.
+	Cover func(ctx context.Context, p *tenant.Principal, environment, text string) (string, error)
 }
 
 // Operations returns the operations of /v1/approvals.

@@ -42,7 +42,7 @@ type Decision struct {
 }
 
 func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval) (Approval, error) {
-	arguments, err := h.Cover(c.Caller, a.Arguments)
+	arguments, err := h.Cover(c.Context(), c.Caller, a.Environment, a.Arguments)
 	if err != nil {
 		return Approval{}, err
 	}

@@ -212,7 +212,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		streams := &sessionstream.Streams{Service: service, News: s.World.Bus.News()}
 		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
-		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}
+		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Cover: func(_ context.Context, _ *tenant.Principal, _, text string) (string, error) { return text, nil }}
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.CompatPath = anthropic.Path
