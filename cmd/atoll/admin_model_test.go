@@ -70,7 +70,7 @@ func TestModelCommands(t *testing.T) {
 		"provider must be one of": "model create x --provider none", "base_url is required": "model create x --provider openai-chat",
 		"with model_allow": "model create x --provider openai-chat --base-url http://10.0.0.1", "must not lead to a private": "model create x --provider openai-chat --base-url https://10.0.0.1",
 		"is not a price": "model create x --provider openai --price-input much", "there is no tenant": "model create x --provider openai --tenant none",
-		"capabilities must be": "model create x --provider openai --can fly", "exists already": "model create acme/large --provider openai", "name must be": "model create a//b --provider openai",
+		"capabilities must be": "model create x --provider openai --can fly", "exists already": "model create acme/large --provider openai", "name must have 1 to 128": "model create a//b --provider openai",
 	} {
 		if _, stderr := o.run(1, strings.Fields(args)...); !strings.Contains(stderr, want) {
 			t.Errorf("atoll %s: %s", args, stderr)

@@ -119,7 +119,7 @@ func storeSettings(t *testing.T, dir string, env map[string]string) {
 		{"set cors_origins https://app.example.com", exitOK, ""},
 		{"list", exitOK, "cors_origins: https://app.example.com\nmodel_allow: 10.0.0.8\n"},
 		{"unset cors_origins", exitOK, ""},
-		{"unset cors_origins", exitFailure, "no such stored setting"},
+		{"unset cors_origins", exitFailure, "stored setting not found"},
 		{"set cors_origins app.example.com", exitFailure, "cors_origins: "},
 		{"set webhook_allow a/b", exitFailure, "webhook_allow: "},
 		{"set pool_size 4", exitFailure, "cannot change while servers run"},

@@ -55,7 +55,7 @@ func TestAgentCommands(t *testing.T) {
 	o.in = "system: Be quick.\n"
 	o.says("agent update support -", "version 4")
 	o.in = "{version: 3, system: Late}"
-	if _, stderr := o.run(1, "agent", "update", "support", "-"); !strings.Contains(stderr, "has version 4 by now") {
+	if _, stderr := o.run(1, "agent", "update", "support", "-"); !strings.Contains(stderr, "is now at version 4") {
 		t.Errorf("a late change: %s", stderr)
 	}
 	o.says("agent versions support", "4 ", "3 ", "2 ", "1 ")
@@ -70,10 +70,10 @@ func TestAgentCommands(t *testing.T) {
 	}
 	o.says("agent list --archived", "sales", "support")
 	for text, want := range map[string]string{
-		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"; there are `, "{name: x, model: m}": "is required",
+		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"; known fields are `, "{name: x, model: m}": "is required",
 		"{name: x, slug: x, model: [m]}": "model must be an object", "{name: x, slug: x, model: {name: 7}}": "model.name must be a string",
-		"# nothing": "is empty", "{slug: support, name: x, model: {name: m}}": "support: the agent is archived", "name: [": "bad.yaml", "{1: x}": "is not JSON",
-		"{name: x, slug: x, model: {name: m}, skills: [{name: web-browsing, config: {max_pages: 0}}]}": "skills[0].config.max_pages must be", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",
+		"# nothing": "is empty", "{slug: support, name: x, model: {name: m}}": "support: the agent is archived", "name: [": "bad.yaml", "{1: x}": "is not valid JSON",
+		"{name: x, slug: x, model: {name: m}, skills: [{name: web-browsing, config: {max_pages: 0}}]}": "skills[0].config.max_pages must be", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "duplicate slug x",
 	} {
 		if _, stderr := o.run(1, "agent", "apply", file("bad.yaml", text)); !strings.Contains(stderr, want) {
 			t.Errorf("%s: %s, want %q", text, stderr, want)

@@ -36,7 +36,7 @@ func TestSaveFiles(t *testing.T) {
 		})
 	}
 	err := save(false, "report.csv", ".bashrc", "../.profile", "a\x1b[2J\u202eb\n.txt", "x/two.txt", "two.txt", "broken")
-	if err == nil || !strings.Contains(err.Error(), "report.csv: a file of that name exists; --force") || strings.Count(err.Error(), "begin with a dot") != 2 || !strings.Contains(err.Error(), "broken: gone") {
+	if err == nil || !strings.Contains(err.Error(), "report.csv: a file with that name exists; --force") || strings.Count(err.Error(), "begin with a dot") != 2 || !strings.Contains(err.Error(), "broken: gone") {
 		t.Errorf("%v", err)
 	}
 	if read("report.csv") != "mine" || read("two-2.txt") != "file_two.txt" || strings.ContainsAny(said.String(), "\x1b\u202e") {

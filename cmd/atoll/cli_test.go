@@ -165,7 +165,7 @@ func TestMCPTellsItsClient(t *testing.T) {
 		env  map[string]string
 	}{
 		"build the image with 'atoll image build'":                {exitFailure, map[string]string{"HOME": dir, "ATOLL_ROOTLESS": "never"}},
-		"no key for http://127.0.0.1:1: give one with --key-file": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1"}},
+		"no key for http://127.0.0.1:1: pass one with --key-file": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1"}},
 		"connection refused; start the server with 'atoll serve'": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}},
 		`memory (from ATOLL_MEMORY): \"x\" is not a size`:         {exitUsage, map[string]string{"HOME": dir, "ATOLL_MEMORY": "x"}},
 	} {

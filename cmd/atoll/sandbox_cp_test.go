@@ -86,7 +86,7 @@ func TestUnpackFollowsNoLink(t *testing.T) {
 	if err := os.Symlink("beside", to); err != nil { // by an older version, or within a copy
 		t.Fatal(err)
 	}
-	if err := unpack(archived(folder...), to); err == nil || !strings.Contains(err.Error(), "is no folder") {
+	if err := unpack(archived(folder...), to); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("a folder over a link: %v", err)
 	}
 	if at := copiedTo("app", to); at != to {

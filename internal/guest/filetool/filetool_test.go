@@ -120,7 +120,7 @@ func TestRead(t *testing.T) {
 	}
 	refused(t, filetool.Call{Op: filetool.Read, Path: "three", From: 4}, "has 3 lines")
 	refused(t, filetool.Call{Op: filetool.Read, Path: "binary"}, "no text; it has 3 bytes")
-	refused(t, filetool.Call{Op: filetool.Read, Path: "missing"}, "missing: there is no such file")
+	refused(t, filetool.Call{Op: filetool.Read, Path: "missing"}, "missing: no such file or folder")
 	refused(t, filetool.Call{Op: filetool.Read, Path: "."}, "is a folder")
 	refused(t, filetool.Call{Op: filetool.Read, Path: "/dev/null"}, "no regular file")
 }

@@ -176,7 +176,8 @@ func (e *Engine) resolved(ctx context.Context, job *execution.Job, wait bool) (*
 	if e.cfg.Resolver == nil {
 		return job, nil
 	}
-	name, err := "", error(nil)
+	var name string
+	var err error
 	switch {
 	case len(job.Extras) == 0:
 		name, err = e.cfg.Resolver.Resolve(ctx, job.Image)

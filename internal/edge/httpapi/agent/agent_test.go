@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		"already has a tool named open_page":                                      `"tools": [{"type": "custom", "name": "open_page"}], "skills": ["web-browsing"]`,
 		"skills[0].name: there is no skill":                                       `"skills": ["unknown"]`,
 		"skills[0].skill_id: there is no skill":                                   `"skills": [{"type": "custom", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
-		"skills[0]: skill_id is of a skill of yours":                              `"skills": [{"name": "structured-planning", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
+		"skills[0]: skill_id applies only to your own skills":                     `"skills": [{"name": "structured-planning", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
 		"skills[1]: duplicate structured-planning":                                `"skills": ["structured-planning", {"name": "structured-planning"}]`,
 		"skills[0].config: unknown field":                                         `"skills": [{"name": "structured-planning", "config": {"steps": 1}}]`,
 		"skills[0].config.formats[1] must be one of":                              `"skills": [{"name": "file-management", "config": {"formats": ["pdf", "odt"]}}]`,
