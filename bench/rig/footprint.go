@@ -15,7 +15,7 @@ type Footprint struct {
 	Processes  int // in control groups of the server's sandboxes, or of ones that are gone
 	Groups     int // control groups for sandboxes
 	Mounts     int // of the whole machine
-	Files      int // in the data folder
+	Files      int // in the data folder, without stored outputs, which stay until they expire
 	FDs        int // of the server process
 	Goroutines int
 	RSS        int64 // bytes, of the server process
@@ -54,7 +54,11 @@ func (s *Server) Footprint(ctx context.Context) (f Footprint, err error) {
 		return f, err
 	}
 	f.Mounts = strings.Count(string(mounts), "\n")
-	if err := filepath.WalkDir(s.Data, func(_ string, _ fs.DirEntry, err error) error {
+	blobs := filepath.Join(s.Data, "blobs")
+	if err := filepath.WalkDir(s.Data, func(path string, _ fs.DirEntry, err error) error {
+		if path == blobs {
+			return fs.SkipDir
+		}
 		f.Files++
 		return err
 	}); err != nil {
