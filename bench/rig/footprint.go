@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ type Footprint struct {
 	Processes  int // in control groups of the server's sandboxes, or of ones that are gone
 	Groups     int // control groups for sandboxes
 	Mounts     int // of the whole machine
-	Files      int // in the data folder, without stored outputs, which stay until they expire
+	Files      int // in the data folder, without outputs and streams, which stay until they expire
 	FDs        int // of the server process
 	Goroutines int
 	RSS        int64 // bytes, of the server process
@@ -54,9 +55,9 @@ func (s *Server) Footprint(ctx context.Context) (f Footprint, err error) {
 		return f, err
 	}
 	f.Mounts = strings.Count(string(mounts), "\n")
-	blobs := filepath.Join(s.Data, "blobs")
+	kept := []string{filepath.Join(s.Data, "blobs"), filepath.Join(s.Data, "nats")}
 	if err := filepath.WalkDir(s.Data, func(path string, _ fs.DirEntry, err error) error {
-		if path == blobs {
+		if slices.Contains(kept, path) {
 			return fs.SkipDir
 		}
 		f.Files++
