@@ -11,32 +11,32 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 )
 
-// Batch is what a client says at once: an interrupt, or answers to calls, and then messages. The
-// Service takes all of it or none.
+// Batch is one request of a client: an interrupt or answers to calls, followed by messages. The
+// Service applies all of it or none.
 type Batch struct {
 	Interrupt bool
 	Answers   []Answer
 	Messages  []model.Item
 	Outcome   *Outcome // that the last of Messages defines; nil for none
-	// Queue lets messages wait for the turns before them, and answers for the end of the turn that
-	// asked. Without it, a session that is busy rejects the batch.
+	// Queue lets messages wait for earlier turns, and answers wait for the end of the turn that
+	// asked. Without it, a busy session rejects the batch.
 	Queue bool
 }
 
-// Answer is what a client says to a call that waits for it: a decision, or the call's result.
+// Answer is a client's answer to a waiting call: a decision, or the result of the call.
 type Answer struct {
 	Of      string // id of the event of the call
-	Thread  string // in which the call was made; "" for what Of says
+	Thread  string // that made the call; "" for the one that Of names
 	Approve *bool  // nil for a result
 	Reason  string // of a rejection
 	Parts   []model.Part
 	Failed  bool
 }
 
-// Taken says what became of a batch.
+// Taken is the result of a batch.
 type Taken struct {
-	Interrupted run.ID         // the turn that is ending; "" for a wait that has ended
-	Told        []run.Told     // what the session was told by then: answers, the end of a wait
+	Interrupted run.ID         // the turn that is ending; "" if only a wait ended
+	Told        []run.Told     // new events of the session: answers, the end of a wait
 	Turn        run.ID         // with the messages; "" for none
 	Queued      bool           // Turn starts later
 	Waits       []session.Call // other calls that wait for answers, so that no turn has started
@@ -48,7 +48,7 @@ type Taken struct {
 // Busy reports whether a session queues messages, or rejects them.
 func Busy(of *session.Session) bool { return of.Run != "" || of.Queued > 0 && of.Waits == 0 }
 
-// Take takes a batch for a session of the caller.
+// Take applies a batch to a session of the caller.
 func (s *Service) Take(ctx context.Context, caller *admission.Caller, of *session.Session, b *Batch) (*Taken, error) {
 	switch {
 	case of.Archived():

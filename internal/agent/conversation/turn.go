@@ -79,7 +79,7 @@ func (s *Service) prepare(ctx context.Context, t *turn) (*run.Run, *run.Request,
 	return r, q, s.prepareImage(ctx, t, q)
 }
 
-// prepareImage has the image made that the agent's skills need, and warns while it is not there.
+// prepareImage builds the image that the agent's skills need, and warns until it is ready.
 func (s *Service) prepareImage(ctx context.Context, t *turn, q *run.Request) error {
 	extras := sandboxtool.ExtrasOf(q)
 	if len(extras) == 0 || s.Images == nil {
@@ -132,9 +132,8 @@ func (s *Service) Preview(ctx context.Context, p *tenant.Principal, of *session.
 	return q, err
 }
 
-// Follow passes on what readers are told of a turn until it has ended: from its beginning with
-// first, and otherwise without pieces of items that are on record already. What was published
-// of it may be gone.
+// Follow passes the events of a turn to yield until the turn ends. Unless first is set, it skips
+// the deltas of recorded items. It returns nil if the published events are gone.
 func (s *Service) Follow(ctx context.Context, t tenant.ID, id run.ID, first bool, yield func(events []run.Event) error) error {
 	recorded := 0
 	if !first {

@@ -1,8 +1,8 @@
 // Package fetch reads pages of the web as text.
 //
-// Their URLs come from callers, and their content from strangers. Addresses are held to the
-// rules of package outbound at each connection, also after a redirect and whatever DNS says
-// then; size, time, redirects and the work of reading a page are bounded.
+// Callers choose the URLs, and strangers write the pages. Package outbound checks the address
+// of each connection, after DNS resolution and after redirects. Size, time, redirects and
+// parsing work are limited.
 package fetch
 
 import (
@@ -26,12 +26,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
-// Bounds of a page.
+// Limits of a page.
 const (
-	maxPage      = 2 << 20 // bytes, unpacked; what is beyond is cut
+	maxPage      = 2 << 20 // bytes, decompressed; the rest is cut
 	maxRedirects = 5
 	pageTimeout  = 20 * time.Second // for all of it
-	maxReading   = 2                // pages of HTML that are taken apart at once
+	maxReading   = 2                // HTML pages parsed concurrently
 )
 
 // Fetcher fetches pages.
@@ -44,8 +44,8 @@ type Fetcher struct {
 
 var _ web.Fetcher = (*Fetcher)(nil)
 
-// New returns a Fetcher, which Close lets go of. allow is what it may reach beside public
-// addresses.
+// New returns a Fetcher; the caller must call Close. allow lists the hosts that it may reach in
+// addition to public addresses.
 func New(allow outbound.List, version string) *Fetcher {
 	f := &Fetcher{allow: allow, version: version, reading: make(chan struct{}, maxReading)}
 	f.client = &http.Client{
@@ -71,10 +71,10 @@ func New(allow outbound.List, version string) *Fetcher {
 	return f
 }
 
-// Close lets go of connections that are kept for later.
+// Close closes idle connections.
 func (f *Fetcher) Close() { f.client.CloseIdleConnections() }
 
-// checkURL refuses what is no address of a page.
+// checkURL rejects URLs that cannot name a page.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "" || u.Hostname() == "":
@@ -87,7 +87,7 @@ func checkURL(u *url.URL) error {
 
 type mayKey struct{}
 
-// allowed refuses what the caller of a fetch may not be given, also after a redirect.
+// allowed rejects URLs that the caller may not fetch, also after a redirect.
 func allowed(ctx context.Context, u *url.URL) error {
 	if may, _ := ctx.Value(mayKey{}).(func(*url.URL) error); may != nil {
 		return may(u)

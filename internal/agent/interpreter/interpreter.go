@@ -1,10 +1,9 @@
-// Package interpreter runs the Python code that models write in a container: a named
-// sandbox with one interpreter, so that variables stay between calls, and figures are
-// shown.
+// Package interpreter runs the Python code that models write. Each container is a named
+// sandbox with one interpreter, so variables persist between calls.
 //
-// Each call is a run of a code context under a key made of its run and number. A process
-// that takes a run over collects the outcome of a call that another began, and runs no
-// code twice.
+// Each call runs in a code context under a key made of its run and number. A process that
+// takes over a run collects the outcome of a call that another process started, so no code
+// runs twice.
 package interpreter
 
 import (
@@ -27,40 +26,40 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Name is what the tool is called by, by models and in records, and its run.Tool.Handler.
+// Name is the tool's name in model requests and records, and its run.Tool.Handler.
 const Name = "code_interpreter"
 
 // pythonContext is the context that code runs in.
 const pythonContext = codecontext.ID(language.Python)
 
-// Sandboxes are the named sandboxes, whichever machine has them; a *directory.Directory is.
+// Sandboxes reaches named sandboxes on any machine; *directory.Directory implements it.
 type Sandboxes interface {
 	sandbox.Node
-	// Record leaves the audit row of a call, and charges for it.
+	// Record writes the audit row of a call and charges for it.
 	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
 }
 
-// Callers find out who started a run; a *tenant.Authority does.
+// Callers returns the principal that started a run; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
-// Policies bound what a caller may run.
+// Policies returns the limits on what a caller may run.
 type Policies interface {
 	Policy(p *tenant.Principal) execution.Policy
 }
 
-// Options say which container a tool uses.
+// Options selects the container that a tool uses.
 type Options struct {
-	// Container is the one to use; "" for one of the conversation's own, which is made when
-	// code first runs.
+	// Container is the container to use. If it is empty, Atoll creates one for the
+	// conversation when code first runs.
 	Container container.ID `json:"container,omitzero"`
-	// Memory and Network are those of a new one, as in sandbox.Spec.
+	// Memory and Network configure a new container; see sandbox.Spec.
 	Memory  int64                  `json:"memory,omitzero"`
 	Network *runtime.NetworkPolicy `json:"network,omitzero"`
 }
 
-// Tool is the tool as a model is given it.
+// Tool returns the tool definition for a model.
 func Tool(o Options) (run.Tool, error) {
 	options, err := json.Marshal(o)
 	return run.Tool{
@@ -79,7 +78,7 @@ const schema = `{"type":"object","additionalProperties":false,"required":["code"
 	`"code":{"type":"string","description":"Python code."},` +
 	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if omitted."}}}`
 
-// Input is what a model calls the tool with.
+// Input is the JSON input of the tool.
 type Input struct {
 	Code    *string  `json:"code" required:"true" nul:"true"`
 	Timeout *float64 `json:"timeout,omitzero"`
@@ -99,19 +98,19 @@ func Parse(arguments string) (*Input, error) {
 
 // Output is the run.ToolUse.Output of a call.
 type Output struct {
-	Container container.ID `json:"container,omitzero"` // "" while there is none
+	Container container.ID `json:"container,omitzero"` // "" until the conversation has one
 	Logs      string       `json:"logs,omitzero"`
-	LogsCut   bool         `json:"logs_cut,omitzero"` // there was more
+	LogsCut   bool         `json:"logs_cut,omitzero"` // Logs is truncated
 	Images    []Image      `json:"images,omitempty"`
 }
 
-// Image is a figure that code has shown.
+// Image is a figure that the code displayed.
 type Image struct {
 	MediaType string `json:"media_type"`
 	Data      []byte `json:"data"`
 }
 
-// Interpreter is the loop.Handler of the tool.
+// Interpreter implements loop.Handler for the tool.
 type Interpreter struct {
 	Sandboxes Sandboxes
 	Callers   Callers
@@ -124,8 +123,7 @@ var (
 	_ loop.Ender   = (*Interpreter)(nil)
 )
 
-// lookTime bounds finding out which container a call will use, which readers are told as
-// it begins.
+// lookTime limits how long Show looks for the container of a call.
 const lookTime = time.Second
 
 // Show implements loop.Handler.
@@ -146,8 +144,8 @@ func (h *Interpreter) Show(c *loop.Call) (*run.Item, error) {
 	return item(c, run.ItemInProgress, &out, "")
 }
 
-// known is the container of a conversation, if there is one; readers do without where that
-// is not found out.
+// known returns the container of a conversation; "" if it has none or the lookup fails.
+// Readers then see the call without a container.
 func (h *Interpreter) known(ctx context.Context, c *loop.Call) container.ID {
 	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err != nil {
@@ -167,7 +165,7 @@ func optionsOf(c *loop.Call) (o Options, err error) {
 	return o, nil
 }
 
-// item is what readers see of a call.
+// item returns the item that readers of the run see for a call.
 func item(c *loop.Call, s run.ItemStatus, out *Output, why string) (*run.Item, error) {
 	text, err := json.Marshal(out)
 	return &run.Item{Status: s, Use: &run.ToolUse{

@@ -11,17 +11,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// Check is a run that would end as its model wants it to.
+// Check is a run that its model wants to end.
 type Check struct {
 	Run   *run.Run
-	State *run.State // not to be changed
+	State *run.State // read-only
 	Now   time.Time
-	// Ask asks a model something that is no part of the conversation: that of a name, or the run's
-	// for "". The error is a *model.Error for a model that does not answer.
+	// Ask asks a model outside the conversation. An empty name selects the run's model. If the model
+	// does not answer, the error is a *model.Error.
 	Ask func(ctx context.Context, name string, q model.Request) (*Reply, error)
 }
 
-// Reply is what a model said to Check.Ask.
+// Reply is a model's answer to Check.Ask.
 type Reply struct {
 	Text  string
 	Model string
@@ -29,8 +29,8 @@ type Reply struct {
 	Cost  model.Cost
 }
 
-// check asks skills, or who evaluates the run's outcome, before the run ends. What the model said
-// before is on record first, as asking may cost something.
+// check runs the skills' checks, or evaluates the run's outcome, before the run ends. It records
+// the model's answer first, because the check may cost money.
 func (d *drive) check(next run.Next) error {
 	if err := d.flush(d.ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply
 	return out, nil
 }
 
-// lose notes what an answer on the side cost that did not come to its end.
+// lose records the cost of a Check.Ask answer that broke off.
 func (d *drive) lose(name string, rec *model.Record, got model.Answer, q *model.Request) {
 	got.Stop = ""
 	u := run.Spend(&got, run.RequestTokens(q))

@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// lookEvery is how long a reader hears nothing before it looks whether the run has
-// ended without its last events.
+// lookEvery is how long a reader waits without events before it checks whether the run
+// ended without publishing its last ones.
 const lookEvery = time.Second
 
 var (
@@ -19,8 +19,8 @@ var (
 	errSilent = errors.New("the run has ended, but its stream of events has not")
 )
 
-// Follow passes on the events of a run from its first one to its end. What a process
-// that died did not publish comes from the run's record.
+// Follow passes the events of a run to yield, from the first to the last. If a process died
+// before it published some, Follow takes them from the run's record.
 func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
 	p := run.Heard()
 	own, cancel := context.WithCancelCause(ctx)

@@ -1,8 +1,8 @@
-// Package loop drives runs: it asks models, has handlers do tool calls, records each
-// step in the run's log and publishes what readers follow.
+// Package loop drives runs: it asks models, passes tool calls to handlers, records each
+// step in the run's log and publishes events for readers.
 //
-// A run is driven by one process at a time, under a lease. A run that waits, for a
-// provider's retry, is a row in the store and no goroutine.
+// One process at a time drives a run, under a lease. A run that waits, such as for a
+// provider's retry, occupies a row in the store and no goroutine.
 package loop
 
 import (
@@ -21,165 +21,163 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// Models are the models that runs may ask.
+// Models finds the models that runs may ask.
 type Models interface {
-	// Use returns a model by the name that a tenant's requests give it, and what is
-	// known of it. The error is the caller's to read.
+	// Use returns a model and its record, by the name that the tenant's requests use. The
+	// caller may see the error.
 	Use(ctx context.Context, t tenant.ID, name string) (model.Model, *model.Record, error)
 }
 
-// Events are what readers of runs follow.
+// Events publishes the events of runs and delivers them to readers.
 type Events interface {
 	run.Publisher
 	run.Reader
 }
 
-// Handler does the calls of some tools.
+// Handler makes the calls of some tools.
 type Handler interface {
-	// Show returns what readers see of a call while it runs; nil for nothing. An error is
-	// for the model: the call cannot be made.
+	// Show returns the item that readers see while a call runs; nil shows nothing. An error
+	// means that the call cannot be made, and goes to the model.
 	Show(c *Call) (*run.Item, error)
-	// Do makes a call, or returns the outcome of one that another process began. An
-	// error is the server's, not the tool's: the run is tried again later. When ctx ends,
-	// what was started has ended before Do returns, unless ErrLeft is in its cause.
+	// Do makes a call, or returns the outcome of one that another process started. An error
+	// is a failure of the server, not of the tool: the loop retries the run later. When ctx
+	// ends, Do stops its work before it returns, unless ErrLeft is in the cause.
 	Do(ctx context.Context, c *Call) (*Outcome, error)
 }
 
-// Claimer is a Handler some of whose calls claim, before they have an effect: one that did
-// not is not Begun for the process that goes on with the run.
+// Claimer is a Handler whose calls can claim before they take effect. An unclaimed call had no
+// effect, so Begun is false for it when another process takes over the run.
 type Claimer interface {
-	// Claims reports whether a call claims. Show has returned its Item.
+	// Claims reports whether a call claims. Call.Item is set.
 	Claims(c *Call) bool
 }
 
-// Opener is a Claimer some of whose calls open threads of their session.
+// Opener is a Claimer whose calls can open threads in their session.
 type Opener interface {
 	Claimer
-	// Opens returns the thread that a call opens when it claims; nil for none. Show has
-	// returned its Item.
+	// Opens returns the thread that a call opens when it claims, or nil. Call.Item is set.
 	Opens(c *Call) *run.Opens
 }
 
-// Ender is a Handler that ends calls of processes that are gone.
+// Ender is a Handler that ends the calls of processes that are gone.
 type Ender interface {
-	// End ends what another process began, when the run has ended without it, and begins
-	// nothing. The outcome has what the call is charged for; nil if it was not made.
+	// End stops a call that another process started, after the run has ended. It starts
+	// nothing. The outcome has the charges of the call; nil if the call was not made.
 	End(ctx context.Context, c *Call) (*Outcome, error)
 }
 
-// Call is a tool call of a run. The run's ID and Number name it for good.
+// Call is a tool call of a run. The run's ID and Number identify it permanently.
 type Call struct {
 	Run    *run.Run
 	Number int // of the call in the run, from 1
 	Call   model.Call
-	Item   *run.Item // what Show returned
-	// Request is what the run was asked, and Tool what is called; neither is to be changed.
+	Item   *run.Item // the Item that Show returned
+	// Request is the run's request, and Tool the called tool. Handlers must not modify them.
 	Request *run.Request
 	Tool    *run.Tool
-	// Begun says that a process that is gone may have made the call.
+	// Begun reports that an earlier process may already have made the call.
 	Begun bool
-	// Claim records that the call is about to have its effect. It is there for Do of a
-	// Claimer's calls.
+	// Claim records that the call is about to take effect. It is set for Do, if the call
+	// claims.
 	Claim func(ctx context.Context) error
-	// Used says that a call of the handler's tools went well before, in the run or in the
+	// Used reports that an earlier call of the handler's tools succeeded, in the run or in the
 	// conversation before it. It is set for Do.
 	Used bool
-	// Left is what calls that this call makes may cost together; nil for no bound. It is set
+	// Left limits the total cost of calls that this call makes; nil means no limit. It is set
 	// for Do.
 	Left *model.Money
-	// Tokens is what the session's budget leaves; nil for no bound. It is set for Do.
+	// Tokens is how many tokens the session's budget has left; nil means no limit. It is set for Do.
 	Tokens *int64
-	// Share is how many calls of the handler are made side by side with this one, itself among
-	// them.
+	// Share is how many calls of the handler run concurrently, including this one.
 	Share int
-	// First says that the answer which asked for the call has none of the handler before it.
+	// First reports that this is the handler's first call in the model's answer.
 	First bool
-	// Moves counts those of the conversation in the run so far.
+	// Moves counts how often the conversation has moved to another agent in the run so far.
 	Moves int
-	// Conversation is that of the run, up to the answer which asked for the call.
+	// Conversation is the run's conversation, up to the answer that asked for the call.
 	Conversation []model.Item
-	// Resumes has the call go on with work that it handed on, and that waited for the client; nil for
-	// one that begins.
+	// Resumes is the delegated work, paused for the client, that the call continues; nil for a new
+	// call.
 	Resumes *run.Resumed
-	// Ask asks the run's model something that is no part of the conversation, as Check.Ask does.
+	// Ask asks a model outside the conversation; see Check.Ask.
 	Ask func(ctx context.Context, name string, q model.Request) (*Reply, error)
-	// Files are those of the run's input that the tools have not been given yet, by name.
+	// Files are the run's input files that the handler's tools have not received yet, by name.
 	Files map[string][]byte
 }
 
-// Outcome is what a tool call came to.
+// Outcome is the result of a tool call.
 type Outcome struct {
 	Result model.Result
 	Item   *run.Item
 	More   []run.Item
-	// Windows and Ends are as in run.Called.
+	// Windows and Ends have the meaning of run.Called.
 	Windows int
 	Ends    *run.End
-	// Notes are as in run.Called.
+	// Notes have the meaning of run.Called.
 	Notes map[run.ToldKind]run.Note
-	// Refused calls were not made, because of what the caller may do: they are not charged.
+	// Refused reports that Atoll did not make the call, such as for lack of permission. It is not charged.
 	Refused bool
-	// Uses are calls of other tools that the call made, by what they are counted as.
+	// Uses counts the calls of other tools that the call made, by their billing name.
 	Uses map[string]int
-	// Below, Held, Left and Moves are as in run.Called.
+	// Below, Held, Left and Moves have the meaning of run.Called.
 	Below run.Spent
 	Held  []run.Held
 	Left  *run.ThreadEnd
 	Moves *run.Move
 }
 
-// Prices are what runs are charged beside their models' tokens.
+// Prices are the charges of runs other than model tokens.
 type Prices struct {
-	Tools  map[string]model.Money // for a call, by what it is counted as
-	Window model.Money            // for a window of the sandbox
+	Tools  map[string]model.Money // per call, by billing name
+	Window model.Money            // per window of the sandbox
 }
 
-// ErrUnknown says that the outcome of a call that another process began cannot be found.
+// ErrUnknown reports that the outcome of another process's call cannot be found.
 var ErrUnknown = errors.New("the outcome of the call is unknown")
 
-// Config of a Loop.
+// Config configures a Loop.
 type Config struct {
 	Store    run.Store
 	Models   Models
 	Handlers map[string]Handler // by run.Tool.Handler
 	Events   Events
-	News     run.News // nil where no other process drives runs of the store
-	// Conversation returns what was said in a session before a turn. It may be nil where no
+	News     run.News // nil if no other process drives runs of the store
+	// Conversation returns the conversation of a session before a turn. It may be nil if no
 	// run is a turn.
 	Conversation func(ctx context.Context, t *run.Turn) ([]model.Item, error)
 	Log          *slog.Logger
 	Prices       Prices
-	// Budget holds tenants to their budgets in money; nil for no budgets.
+	// Budget enforces the tenants' money budgets; nil means no budgets.
 	Budget *usage.Budget
-	// Spent is what was charged to a token, by its id, and the most that may be; 0 is no bound.
-	// nil where no run is begun by a token.
+	// Spent returns the charges and the limit of a token, by its id; a limit of 0 means no
+	// limit. It is nil if no token starts runs.
 	Spent func(ctx context.Context, token string) (used, most model.Money, err error)
-	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
-	// no room left; nil for no such bounds.
+	// Room rejects tool calls when the disk or the tenant's storage quota is full; nil means
+	// no such limits.
 	Room func(ctx context.Context, r *run.Run) error
-	// Check has skills say what they have to before a run ends as its model wants it to; nil for
-	// no skills. It returns nil to let the run end.
+	// Check runs the skills' checks when the model wants to end a run; nil means no skills. It
+	// returns nil to let the run end.
 	Check func(ctx context.Context, c *Check) (*run.Checked, error)
-	// Grade evaluates the outcome of a run, whose check has been made. It may be nil where no run
-	// has an outcome.
+	// Grade evaluates the outcome of a run after its check. It may be nil if no run has an
+	// outcome.
 	Grade func(ctx context.Context, c *Check) (*run.Checked, error)
-	// Ended hears of the end of each run that this process drives; nil for none.
+	// Ended is called at the end of each run that this process drives. It may be nil.
 	Ended func(r *run.Run)
-	// Used hears of the tokens of each answer; nil for none.
+	// Used is called with the tokens of each answer. It may be nil.
 	Used func(r *run.Run, model string, tokens int64)
-	// Forget removes what handlers keep for a run that is gone. What it fails to remove is
-	// removed later, by what removes old executions. It may be nil.
+	// Forget deletes the handlers' data of a deleted run. If it fails, the cleanup of old
+	// executions deletes the rest later. It may be nil.
 	Forget func(ctx context.Context, id run.ID) error
-	// LetGo removes what handlers keep for the conversation of a run that has ended and is
-	// not kept, so that no other goes on with it. It may be nil.
+	// LetGo deletes the handlers' data of a conversation that no run can continue, because its
+	// last run was deleted or is not kept. It may be nil.
 	LetGo func(ctx context.Context, r *run.Run) error
-	// Holder names the process among those that share the store, the same after a restart.
+	// Holder names this process among those that share the store. It must survive a restart.
 	Holder string
-	// MaxRuns bounds the runs that this process drives; 0 for 10,000.
+	// MaxRuns limits the runs that this process drives; 0 means 10,000.
 	MaxRuns int
 }
 
-// Loop drives runs. Its methods may be called at the same time.
+// Loop drives runs. It is safe for concurrent use.
 type Loop struct {
 	cfg    Config
 	tokens *usage.Budget // of tokens; nil without Config.Spent
@@ -202,8 +200,8 @@ var (
 	errStopping  = fmt.Errorf("%w: the server is shutting down", ErrLeft)
 )
 
-// ErrLeft is in the cause of the end of a call's context when another process goes on with
-// the run. What the call started goes on: that process asks for its outcome.
+// ErrLeft is in the cause of a call's context when another process takes over the run. The
+// handler must let started work continue: the other process collects the outcome.
 var ErrLeft = errors.New("this process no longer runs this run")
 
 const (
@@ -214,7 +212,7 @@ const (
 	retryPoll = time.Second // after a failure of the store
 )
 
-// New returns a Loop, which drives nothing before Start.
+// New returns a Loop. It drives no run before Start.
 func New(cfg Config) *Loop {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 10_000
@@ -224,8 +222,8 @@ func New(cfg Config) *Loop {
 	return l
 }
 
-// Start takes on the runs that an earlier process of this name left, and what is due
-// from then on.
+// Start releases the leases of an earlier process with the same Holder, and drives due runs
+// until Stop.
 func (l *Loop) Start(ctx context.Context) error {
 	if err := l.cfg.Store.Abandon(ctx, l.cfg.Holder); err != nil {
 		return err
@@ -235,17 +233,17 @@ func (l *Loop) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop gives back all runs that are under way, and returns when they are.
+// Stop releases all runs that this process drives, and waits until they are released.
 func (l *Loop) Stop() {
 	l.stop(errStopping)
 	l.wg.Wait()
 }
 
-// Begin records a run and drives it. done is closed when this process drives it no
-// more: its state is in the store.
+// Begin records a run and drives it. The loop closes done when this process stops driving the
+// run; its state is then in the store.
 //
-// It is refused when limit runs of the tenant have not ended, with cause in the error's
-// chain; 0 is no limit.
+// Begin fails, with cause in the error chain, if limit runs of the tenant have not ended. A
+// limit of 0 means no limit.
 func (l *Loop) Begin(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (done <-chan struct{}, err error) {
 	if l.ctx.Err() != nil {
 		return nil, fault.New(fault.Unavailable, "the server is shutting down; try again")
@@ -263,8 +261,8 @@ func (l *Loop) Begin(ctx context.Context, r *run.Run, q *run.Request, limit int,
 	return d.done, nil
 }
 
-// Cancel ends a run, wherever it is driven. The process that drives it hears of it
-// within cancelEvery, at once if it is this one.
+// Cancel cancels a run in whichever process drives it: immediately in this process, within
+// cancelEvery in another.
 func (l *Loop) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
 	if err := l.cfg.Store.Cancel(ctx, t, id); err != nil {
 		return err
@@ -273,7 +271,7 @@ func (l *Loop) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
 	return nil
 }
 
-// Cancelled says that the store has been asked to cancel a run.
+// Cancelled tells the loop that the store has recorded the cancellation of a run.
 func (l *Loop) Cancelled(id run.ID) {
 	l.mu.Lock()
 	d := l.driving[id]
@@ -285,8 +283,8 @@ func (l *Loop) Cancelled(id run.ID) {
 	l.Wake()
 }
 
-// Delete removes a run that has ended, and its events. With the last run of a conversation
-// its sandbox goes, too.
+// Delete deletes an ended run and its events. With the last run of a conversation, it also
+// deletes the conversation's sandbox, in the background.
 func (l *Loop) Delete(ctx context.Context, r *run.Run) error {
 	if err := l.cfg.Store.Delete(ctx, r.Tenant, r.ID); err != nil {
 		return err
@@ -312,10 +310,10 @@ func (l *Loop) forget(ctx context.Context, id run.ID) {
 	}
 }
 
-// expireBatch bounds the runs that are removed in one transaction.
+// expireBatch limits the runs deleted in one transaction.
 const expireBatch = 200
 
-// Expire removes the runs that are kept no longer, and their events.
+// Expire deletes the runs whose retention has ended, and their events.
 func (l *Loop) Expire(ctx context.Context) error {
 	for {
 		gone, err := l.cfg.Store.Expire(ctx, expireBatch)
@@ -334,7 +332,7 @@ func (l *Loop) Expire(ctx context.Context) error {
 	}
 }
 
-// Wake looks for runs that are due now.
+// Wake makes the loop look for due runs now.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -342,10 +340,10 @@ func (l *Loop) Wake() {
 	}
 }
 
-// letGoTime bounds how long what a run has left behind is being removed.
+// letGoTime limits how long LetGo may take.
 const letGoTime = time.Minute
 
-// letGo removes what handlers keep for a run that has ended, in the background.
+// letGo deletes the handlers' data of an ended run, in the background.
 func (l *Loop) letGo(r *run.Run) {
 	if l.cfg.LetGo == nil {
 		return
@@ -379,14 +377,14 @@ func (l *Loop) start(d *drive) bool {
 	return true
 }
 
-// room is how many more runs this process may drive.
+// room returns how many more runs this process may drive.
 func (l *Loop) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cfg.MaxRuns - len(l.driving)
 }
 
-// claim takes on runs that are due, until the loop stops.
+// claim drives due runs until the loop stops.
 func (l *Loop) claim() {
 	for l.ctx.Err() == nil {
 		wait := pollEvery
@@ -407,8 +405,7 @@ func (l *Loop) claim() {
 	}
 }
 
-// claimBatch bounds the runs that are taken on together, so that several processes get
-// some each.
+// claimBatch limits the runs claimed at once, so that several processes share them.
 const claimBatch = 32
 
 func (l *Loop) claimDue() (next time.Time, err error) {
@@ -435,9 +432,8 @@ func (l *Loop) claimDue() (next time.Time, err error) {
 	}
 }
 
-// renew keeps the leases of the runs that this process drives, and looks which of them
-// are to be cancelled. Where that fails for long, they are given up before another process
-// may take them on.
+// renew renews the leases of this process's runs and looks for cancelled ones. If renewal
+// keeps failing, it gives up the runs before another process may claim them.
 func (l *Loop) renew() {
 	tick := time.NewTicker(cancelEvery)
 	defer tick.Stop()

@@ -1,8 +1,9 @@
-// Package mcpclient calls tools of MCP servers that callers name, over Streamable HTTP.
+// Package mcpclient calls tools of MCP servers that callers name: over Streamable HTTP, or over
+// the input and output of a program in a sandbox.
 //
-// Their URLs and headers come from callers, and what they say from strangers. Addresses are
-// held to the rules of package outbound at each connection; redirects stay at the server;
-// time, bytes, requests and tools are bounded; no header's value is in an error or a result.
+// Callers choose the URLs and headers, and strangers write the answers. Package outbound checks
+// the address of each connection. Redirects must stay on the server. Time, bytes, requests and
+// tools are limited. No error or result contains the value of a header.
 package mcpclient
 
 import (
@@ -16,14 +17,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
-// Bounds of sessions.
+// Limits of sessions.
 const (
 	maxSessions = 1024             // kept for later calls
-	idleTime    = time.Minute      // a session is kept after a call
-	connectTime = 10 * time.Second // from nothing to a session
+	idleTime    = time.Minute      // how long an unused session stays open
+	connectTime = 10 * time.Second // to open a session
 )
 
-// Client calls the tools of servers. Its methods may be called at the same time.
+// Client calls the tools of servers. It is safe for concurrent use.
 type Client struct {
 	allow   outbound.List
 	http    *exchange
@@ -36,16 +37,16 @@ type Client struct {
 	sessions map[string]*session // guarded by mu; by the name that callers give them
 }
 
-// New returns a Client, which Close lets go of. allow is what it may reach beside public
-// addresses.
+// New returns a Client; the caller must call Close. allow lists the hosts that it may reach in
+// addition to public addresses.
 func New(allow outbound.List, version string) *Client {
 	return &Client{allow: allow, http: newExchange(allow), version: version, sessions: map[string]*session{}}
 }
 
-// StartBy has programs started by s. It comes before the first call.
+// StartBy sets the Starter of programs. Call it before the first call of a tool.
 func (c *Client) StartBy(s Starter) { c.starter = s }
 
-// Close ends all sessions, and waits until they have ended.
+// Close ends all sessions and waits for them.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -75,8 +76,8 @@ type session struct {
 	listed sync.Once   // the session knows its server's tools
 }
 
-// open returns the session of a name, which it makes if there is none. Unless it fails,
-// release must follow.
+// open returns the session with a name, and creates it if needed. If open succeeds, the caller
+// must call release.
 func (c *Client) open(ctx context.Context, name string, t Target) (*session, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -121,7 +122,7 @@ func (c *Client) open(ctx context.Context, name string, t Target) (*session, err
 	return s, nil
 }
 
-// connect makes a session.
+// connect opens a session.
 func (c *Client) connect(ctx context.Context, s *session) {
 	defer close(s.ready)
 	most := connectTime
@@ -148,7 +149,7 @@ func (c *Client) connect(ctx context.Context, s *session) {
 	}
 }
 
-// transport is the way to a server.
+// transport returns the transport to a server.
 func (c *Client) transport(ctx context.Context, p *peer) (mcp.Transport, error) {
 	if p.target.Command == nil {
 		return &mcp.StreamableClientTransport{
@@ -163,7 +164,7 @@ func (c *Client) transport(ctx context.Context, p *peer) (mcp.Transport, error) 
 	return p.program, nil
 }
 
-// release gives a session back; keep is false for one that is of no use any more.
+// release returns a session; keep is false if it is unusable.
 func (c *Client) release(s *session, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +183,7 @@ func (c *Client) release(s *session, keep bool) {
 	}
 }
 
-// expire ends a session that was not used.
+// expire ends an idle session.
 func (c *Client) expire(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Command is a server that is a program in a sandbox, which is spoken to by its input and output.
+// Command is a server that runs as a program in a sandbox and speaks over its input and output.
 type Command struct {
-	// Who starts it, and the session in whose sandbox it runs.
+	// Tenant, Key and Environment identify the caller; Session owns the sandbox.
 	Tenant, Key, Environment, Session string
 
 	Argv []string
@@ -34,18 +34,18 @@ func (c *Command) equal(other *Command) bool {
 		slices.Equal(c.Argv, other.Argv) && maps.Equal(c.Env, other.Env)
 }
 
-// Program is a Command that runs.
+// Program is a running Command.
 type Program interface {
-	// Write writes a line to its input. There is one Write at a time.
+	// Write writes a line to the program's input. Only one Write runs at a time.
 	Write(ctx context.Context, line []byte) error
-	// Read returns the next line of its output, without its end. One with more than most bytes
-	// is an ErrLine, and the end of the output an error that says how the program ended.
+	// Read returns the next line of the program's output, without the newline. A line longer than
+	// most bytes is ErrLine. At the end of the output, the error says how the program ended.
 	Read(most int) ([]byte, error)
-	// Close ends it, and unblocks Read. It may be called several times.
+	// Close ends the program and unblocks Read. It may be called more than once.
 	Close() error
 }
 
-// ErrLine says that a program wrote a line that is too long.
+// ErrLine reports that a program wrote a line longer than the limit.
 var ErrLine = errors.New("it wrote a line that is too long")
 
 // Starter starts programs.
@@ -53,10 +53,10 @@ type Starter interface {
 	Start(ctx context.Context, c *Command) (Program, error)
 }
 
-// Bounds of what a program says between two questions to it.
+// Limits of a program.
 const (
-	maxUnasked = 1000 // messages
-	// startTime is connectTime for one whose sandbox may have to be made first.
+	maxUnasked = 1000 // messages between two requests to it
+	// startTime replaces connectTime, because Atoll may have to create the sandbox first.
 	startTime = 6 * connectTime
 )
 
@@ -68,7 +68,7 @@ type program struct {
 
 	messages atomic.Int64 // since it was asked last
 	bytes    atomic.Int64
-	why      atomic.Pointer[error] // why it is of no use any more; nil while it is
+	why      atomic.Pointer[error] // why it is unusable; nil while it is usable
 }
 
 var (

@@ -12,22 +12,22 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// Bounds of a Target.
+// Limits of a Target.
 const (
 	maxURL     = 2048 // bytes
 	maxHeaders = 32
 	maxHeader  = 8 << 10 // bytes of a value
 )
 
-// minSecret is how many bytes a header's value has that is kept out of texts: shorter ones
-// are words, such as true.
+// minSecret is the minimum length, in bytes, of a header value that cover redacts. Shorter
+// values are words, such as true.
 const minSecret = 8
 
-// Target is a server, and what it is asked with.
+// Target is a server and the headers of its requests.
 type Target struct {
 	URL     string
 	Headers map[string]string `json:",omitempty"`
-	// Command is there for a server that is a program: it has no URL and no headers.
+	// Command is set if the server is a program; URL and Headers are then empty.
 	Command *Command `json:",omitempty"`
 }
 
@@ -41,8 +41,8 @@ func (t Target) equal(other Target) bool {
 	return t.URL == other.URL && maps.Equal(t.Headers, other.Headers) && t.Command.equal(other.Command)
 }
 
-// With is the target with a token of a vault, which comes before a header of its own; without
-// one it is as it was.
+// With returns the target with a vault's token, which replaces its own Authorization header. An
+// empty token changes nothing.
 func (t Target) With(token string) Target {
 	if token == "" {
 		return t
@@ -56,7 +56,7 @@ func (t Target) With(token string) Target {
 	return Target{URL: t.URL, Headers: headers}
 }
 
-// Check says why a server may not be asked. field begins the names of what is wrong.
+// Check rejects a server that the client may not call. field prefixes the names in errors.
 func (c *Client) Check(ctx context.Context, field string, t Target) error {
 	if t.Command != nil {
 		if c.starter == nil {
@@ -78,7 +78,7 @@ func (c *Client) Check(ctx context.Context, field string, t Target) error {
 	return c.CheckURL(ctx, field+".server_url", t.URL)
 }
 
-// CheckURL says why a URL, which field has, may not be asked.
+// CheckURL rejects a URL that the client may not call. field names the URL in errors.
 func (c *Client) CheckURL(ctx context.Context, field, text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -92,7 +92,7 @@ func (c *Client) CheckURL(ctx context.Context, field, text string) error {
 	return c.allow.Check(ctx, nil, field, u.Hostname())
 }
 
-// Origin is as much of the URL as may be shown: what follows may have a key in it.
+// Origin returns the URL with its path and query redacted, because they may contain a key.
 func (t Target) Origin() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
@@ -105,7 +105,7 @@ func (t Target) Origin() string {
 	return origin
 }
 
-// Host is the host of a server, for audit rows.
+// Host returns the host of the server, for audit rows.
 func (t Target) Host() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t Target) Host() string {
 	return u.Hostname()
 }
 
-// cover returns what takes the secrets of a target out of texts.
+// cover returns a replacer that redacts the target's secrets in texts.
 func (t Target) cover() *strings.Replacer {
 	var pairs []string
 	add := func(secret string) {

@@ -23,36 +23,36 @@ import (
 	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
-// Server is a server as a caller names it.
+// Server is an MCP server in a caller's request.
 type Server struct {
 	Label, Description string
 	Target             mcpclient.Target
-	Allowed            Filter // which of its tools the model is given
-	// Never says which calls need no approval; nil for none. All others need it.
+	Allowed            Filter // the tools that the model gets
+	// Never selects the tools that need no approval; nil selects none. All others need it.
 	Never *Filter
-	// Optional has a run go on without the server, with a warning, where that does not answer.
+	// Optional lets a run continue with a warning if the server does not answer.
 	Optional bool
 }
 
-// Filter is a choice of tools. The zero Filter is all.
+// Filter selects tools. The zero Filter selects all.
 type Filter struct {
 	Names    []string `json:",omitempty"` // nil for any
-	ReadOnly *bool    `json:",omitempty"` // by what the server says of a tool
+	ReadOnly *bool    `json:",omitempty"` // by the server's hint
 }
 
 func (f *Filter) holds(name string, readOnly bool) bool {
 	return (f.Names == nil || slices.Contains(f.Names, name)) && (f.ReadOnly == nil || *f.ReadOnly == readOnly)
 }
 
-// Known is what a conversation has of a server already.
+// Known is a server whose tools the conversation already has.
 type Known struct {
 	Label string
 	Tools []run.RemoteTool
-	// Sealed is of the earlier run's Remote; nil for what the caller carries itself.
+	// Sealed is the run.Remote.Sealed of the earlier run; nil if the caller sent the tools.
 	Sealed []byte
 }
 
-// UnreachableError says that a server did not say what tools it has.
+// UnreachableError reports that a server did not list its tools.
 type UnreachableError struct {
 	Label string
 	Err   error
@@ -65,14 +65,14 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Check says why a server may not be asked. field begins the names of what is wrong.
+// Check rejects a server that Atoll may not call. field prefixes the names in errors.
 func (t *Tools) Check(ctx context.Context, field string, s *Server) error {
 	return t.cfg.Client.Check(ctx, field, s.Target)
 }
 
-// Prepare adds servers and their tools to what a run is asked. It asks those whose tools are
-// not known, side by side; their lists begin the run's output. The error is an
-// *UnreachableError where one did not answer that is not optional.
+// Prepare adds servers and their tools to a run's request. It lists the tools of unknown servers
+// concurrently; the run's output begins with these lists. If a required server does not answer,
+// the error is an *UnreachableError.
 func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers []Server, known []Known) error {
 	remotes, listed, down := make([]run.Remote, len(servers)), make([]bool, len(servers)), make([]error, len(servers))
 	g, ctx := errgroup.WithContext(ctx)
@@ -107,10 +107,10 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 	return t.carry(r.Tenant, q, known)
 }
 
-// MaxTools bounds the tools of all kinds that a model is given.
+// MaxTools limits the tools, of all kinds, in a run's request.
 const MaxTools = 512
 
-// remote returns a server with its tools, and whether it was asked for them.
+// remote returns a server with its tools, and whether it had to ask the server for them.
 func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Server, known []Known) (out run.Remote, listed bool, err error) {
 	ctx = outbound.For(ctx, r.Tenant)
 	out.Label = s.Label
@@ -151,7 +151,7 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Se
 	return out, true, nil
 }
 
-// coverTools covers what a server says of its tools.
+// coverTools redacts secrets in a server's descriptions of its tools.
 func (t *Tools) coverTools(ctx context.Context, r *run.Run, tools []run.RemoteTool) error {
 	if t.cfg.Cover == nil || len(tools) == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (t *Tools) coverTools(ctx context.Context, r *run.Run, tools []run.RemoteTo
 	return nil
 }
 
-// missing is a tool that a filter names and that is not there.
+// missing returns a tool that a filter names and the server lacks.
 func missing(f *Filter, tools []run.RemoteTool) string {
 	if f.ReadOnly != nil {
 		return "" // it may be there and not be read-only
@@ -185,7 +185,7 @@ func missing(f *Filter, tools []run.RemoteTool) string {
 	return mcpclient.Missing(tools, f.Names)
 }
 
-// same reports whether what is known of a server is of this one, asked for the same.
+// same reports whether a known list came from this server with the same filter.
 func (t *Tools) same(id tenant.ID, k *Known, s *Server) bool {
 	if k.Sealed == nil {
 		return true

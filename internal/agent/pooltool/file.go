@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// named are the file tools that package tools has no like of, by name.
+// named are the file tools that package tools lacks, by name.
 var named = func() map[string]sandboxtool.Named {
 	m := map[string]sandboxtool.Named{}
 	for _, n := range sandboxtool.NamedTools() {
@@ -22,8 +22,8 @@ var named = func() map[string]sandboxtool.Named {
 	return m
 }()
 
-// Added reports whether a tool is one that agents have beside those that clients call, so that
-// an agent's own tool of the name is in its place.
+// Added reports whether agents have a tool that clients cannot call. An agent's own tool of
+// that name replaces it.
 func Added(name string) bool {
 	_, ok := named[name]
 	return ok
@@ -56,7 +56,7 @@ func (h *Pool) file(ctx context.Context, c *loop.Call, by *tools.Caller, n sandb
 	return n.Outcome(c, call, a, kept), nil
 }
 
-// sandboxOf is the sandbox that a call is for.
+// sandboxOf returns the name of the sandbox that a call uses.
 func sandboxOf(c *loop.Call) string {
 	var in struct {
 		Sandbox string `json:"sandbox"`

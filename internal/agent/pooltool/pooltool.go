@@ -1,10 +1,10 @@
-// Package pooltool gives the agent of a session the session's named sandboxes: the tools of
-// package tools, as clients call them for the same sandboxes by HTTP, and of those of package
-// sandboxtool the ones that package tools has no like of.
+// Package pooltool gives a session's agent the session's named sandboxes. It offers the tools
+// of package tools, which clients can call over HTTP for the same sandboxes, and the tools of
+// package sandboxtool that package tools lacks.
 //
-// A sandbox is made by the first call that names it, and sleeps and wakes as named sandboxes
-// do. A command is a process under a name made of its run and number, so that a process of the
-// server which takes a run over collects what another one began, and begins nothing twice.
+// The first call that names a sandbox creates it; it sleeps and wakes like any named sandbox.
+// A command is a process whose id is made of its run and number. A server process that takes
+// over a run collects commands that another one started, and starts none twice.
 package pooltool
 
 import (
@@ -32,14 +32,14 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "sandboxes"
 
-// Names of tools here that others speak of.
+// Names of tools that other code refers to.
 const (
 	shell     = "shell"
 	writeFile = "write_file"
 	ExecCode  = tools.ExecuteCodeName
 )
 
-// Set calls the tools; a *tools.Set does.
+// Set calls the tools; *tools.Set implements it.
 type Set interface {
 	Definitions() []tools.Definition
 	Call(ctx context.Context, name string, c *tools.Caller, input []byte) (any, error)
@@ -48,23 +48,23 @@ type Set interface {
 	EndCommand(ctx context.Context, c *tools.Caller, sandbox string) error
 }
 
-// Callers find out who started a run; a *tenant.Authority does.
+// Callers returns the principal that started a run; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Options are the run.Tool.Options of the tools here.
 type Options struct {
-	// Agent is who calls execute_code, as its caps and the audit trail have it.
+	// Agent is the caller of execute_code for hourly caps and the audit trail.
 	Agent string
 }
 
-// Pool is the loop.Handler of the tools.
+// Pool implements loop.Handler for the tools.
 type Pool struct {
 	Set     Set
 	Callers Callers
-	Keeper  sandboxtool.Keeper // of files that are shared
-	// Ledger has the calls that programs make of Services of the web; there are none without.
+	Keeper  sandboxtool.Keeper // stores shared files
+	// Ledger has the calls that programs made to Services. If it is nil, programs cannot call web services.
 	Ledger   sandboxtool.Ledger
 	Services []string
 }
@@ -75,7 +75,7 @@ var (
 	_ loop.Ender   = (*Pool)(nil)
 )
 
-// Tools are the tools as the model of an agent is given them.
+// Tools returns the tool definitions for an agent's model.
 func (h *Pool) Tools(agent string) ([]run.Tool, error) {
 	options, err := json.Marshal(Options{agent})
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *Pool) Tools(agent string) ([]run.Tool, error) {
 	return all, nil
 }
 
-// Show implements loop.Handler. The tool says what is wrong with a call.
+// Show implements loop.Handler. It leaves validation to the tool.
 func (h *Pool) Show(*loop.Call) (*run.Item, error) { return nil, nil }
 
 // Claims implements loop.Claimer: a command that did not claim was not begun.

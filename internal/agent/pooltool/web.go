@@ -15,15 +15,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// RunsCode reports whether a tool is one of those here whose programs can call the services of
-// the web.
+// RunsCode reports whether programs of a tool can call the web services.
 func RunsCode(t *run.Tool) bool {
 	return t.Handler == Handler && (t.Name == shell || t.Name == ExecCode)
 }
 
-// giveWeb lets the programs of a call reach the services of the web. Token and trace id are made
-// of the call, so that a command which another process of the server goes on with keeps them. The
-// token is of no use outside of the call's sandbox.
+// giveWeb lets the programs of a call use the web services. It derives the token and trace id from
+// the call, so a command keeps them when another server process takes over. The token works only
+// in the call's sandbox.
 func (h *Pool) giveWeb(c *loop.Call, by *tools.Caller) {
 	if h.Ledger == nil || len(h.Services) == 0 || !by.Principal.May(tenant.ScopeTools) || c.Request.NoWeb || !RunsCode(c.Tool) {
 		return
@@ -33,7 +32,7 @@ func (h *Pool) giveWeb(c *loop.Call, by *tools.Caller) {
 	by.Web = &execution.WebAccess{Key: c.Run.Key, Environment: c.Run.Environment, Held: true, Token: "atoll-web-" + hex.EncodeToString(sum[16:]), Left: c.Left}
 }
 
-// uses counts the calls of the web's services that the programs of a call have made.
+// uses counts the calls to web services that a call's programs made.
 func (h *Pool) uses(ctx context.Context, c *loop.Call, by *tools.Caller) (map[string]int, error) {
 	if by.Web == nil {
 		return nil, nil

@@ -11,14 +11,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// maxReferred bounds the responses that an input refers to items of: each is read as a
-// whole.
+// maxReferred limits the responses whose items an input can refer to, because Items reads each
+// one completely.
 const maxReferred = 256
 
-// outputID is the id of an item of a response's output, which names the run.
+// outputID matches the id of an output item; it contains the run's id.
 var outputID = regexp.MustCompile(`^[a-z]+_([0-9a-f]{32})[0-9a-f]{4,}$`)
 
-// Items returns a function that finds what a model was told of an item of an output.
+// Items returns a function that converts the id of an output item to its items of the conversation.
+// An item is not found while its run continues, or if the run is not kept.
 func (s *Service) Items(ctx context.Context, t tenant.ID) func(id string) ([]model.Item, error) {
 	none := fault.New(fault.NotFound, "item not found")
 	states := map[run.ID]*run.State{} // a conversation has many items of few responses
@@ -53,7 +54,7 @@ func (s *Service) Items(ctx context.Context, t tenant.ID) func(id string) ([]mod
 	}
 }
 
-// conversed is an item of an output as it is in the conversation.
+// conversed returns the items of the conversation that an output item stands for.
 func conversed(s *run.State, at int) []model.Item {
 	it := &s.Output[at]
 	switch {
@@ -86,7 +87,7 @@ func conversed(s *run.State, at int) []model.Item {
 	return []model.Item{calls[before], results[before]}
 }
 
-// calledBy is the id of the call that an item shows; "" if it shows none.
+// calledBy returns the id of the call that an item shows; "" if it shows none.
 func calledBy(it *run.Item) string {
 	switch {
 	case it.Code != nil:

@@ -1,9 +1,9 @@
-// Package sandboxmcp runs MCP servers as programs in the sandboxes of sessions: with the rights
-// of the sandbox's other programs, and no more.
+// Package sandboxmcp runs MCP servers as programs in the sandboxes of sessions, with the rights
+// of the sandbox's other programs and no more.
 //
-// One runs as long as package mcpclient has a session with it, which ends some time after the last
-// call, and with this process. What a process that was killed has left is ended when the next
-// program is started in the sandbox.
+// A program runs while package mcpclient has a session with it, at most 24 hours. The session ends
+// with this process, or when it is idle. If this process is killed, Atoll ends its programs when
+// it starts the next program in the sandbox.
 package sandboxmcp
 
 import (
@@ -28,17 +28,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Set opens the sandboxes of sessions; a *tools.Set does.
+// Set opens the sandboxes of sessions; *tools.Set implements it.
 type Set interface {
 	Open(ctx context.Context, c *tools.Caller, name string) (sandbox.Handle, error)
 }
 
-// Callers find out who has a session; a *tenant.Authority does.
+// Callers returns the principal that owns a session; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
-// Starter is the mcpclient.Starter.
+// Starter implements mcpclient.Starter.
 type Starter struct {
 	Set     Set
 	Callers Callers
@@ -46,14 +46,14 @@ type Starter struct {
 
 var _ mcpclient.Starter = (*Starter)(nil)
 
-// prefix begins the names of the programs' processes, and ours of those that this process started.
+// prefix starts the ids of all programs' processes; ours starts those of this server process.
 const prefix = "mcp-"
 
 var ours = prefix + strings.TrimPrefix(string(process.NewID()), "p-") + "-"
 
 const (
 	maxLife   = 24 * time.Hour
-	maxStderr = 2 << 10 // bytes, of the last that is passed on
+	maxStderr = 2 << 10 // bytes of the end of stderr in errors
 	endTime   = 10 * time.Second
 )
 
@@ -99,8 +99,8 @@ func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.
 	return &program{handle: h, id: id, out: out, covers: covers, stop: stop}, nil
 }
 
-// safe adds to the variables of a server that Python does not import modules from the working
-// directory, which the agent can write, unless they say so.
+// safe adds a variable that keeps Python from importing modules from the working directory, which
+// the agent can write, unless env already sets the variable.
 func safe(argv, env []string) []string {
 	if slices.Contains(argv, "-m") && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, safePath) }) {
 		return append(env, safePath+"1")
@@ -110,7 +110,7 @@ func safe(argv, env []string) []string {
 
 const safePath = "PYTHONSAFEPATH="
 
-// sweep ends what processes of this server that are gone have left in a sandbox.
+// sweep ends the programs that dead server processes left in a sandbox.
 func sweep(ctx context.Context, g sandbox.Guest) error {
 	all, err := g.Processes(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func sweep(ctx context.Context, g sandbox.Guest) error {
 	return nil
 }
 
-// program is an MCP server that runs.
+// program is a running MCP server.
 type program struct {
 	handle sandbox.Handle
 	id     process.ID
@@ -136,7 +136,7 @@ type program struct {
 
 	// Of Read, which one goroutine calls.
 	out    process.Output
-	rest   []byte // of the output, behind the last line
+	rest   []byte // of the output, after the last line
 	stderr []byte
 }
 

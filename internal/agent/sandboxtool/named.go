@@ -17,17 +17,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Named is a file tool for sandboxes that have names, which takes one of them beside what the
-// tool of this package takes.
+// Named is a file tool for named sandboxes. Its input has the fields of this package's tool,
+// and the name of the sandbox.
 type Named struct{ of *fileTool }
 
-// sandboxField is the field of the name in the input of a Named, and what it is described by.
+// sandboxField is the input field with the sandbox's name, and sandboxSchema is its schema.
 const (
 	sandboxField  = "sandbox"
 	sandboxSchema = `{"type":"string","default":"default"}`
 )
 
-// NamedTools are the tools that named sandboxes have no others for.
+// NamedTools returns the file tools that package tools does not provide for named sandboxes.
 func NamedTools() (all []Named) {
 	for _, t := range tools {
 		if f, ok := t.(*fileTool); ok {
@@ -40,10 +40,10 @@ func NamedTools() (all []Named) {
 	return all
 }
 
-// Name is what the tool is called.
+// Name returns the name of the tool.
 func (n Named) Name() string { return n.of.name }
 
-// Tool is the tool as a model is given it.
+// Tool returns the tool definition for a model.
 func (n Named) Tool() (model.Tool, error) {
 	out := n.of.model()
 	var schema, fields map[string]jsontext.Value
@@ -69,8 +69,8 @@ func (n Named) Reads() bool { return n.of.use == Grep || n.of.use == ShareFile }
 // Shares reports whether the tool gives a file to the user.
 func (n Named) Shares() bool { return n.of.use == ShareFile }
 
-// Parse reads the arguments of a call: which sandbox it is for, "" if it names none, and what is
-// to be done there.
+// Parse decodes the arguments of a call: the name of the sandbox, which may be empty, and the
+// call to make there.
 func (n Named) Parse(arguments string) (sandbox string, call *filetool.Call, err error) {
 	rest := arguments
 	var fields map[string]jsontext.Value
@@ -93,8 +93,8 @@ func (n Named) Parse(arguments string) (sandbox string, call *filetool.Call, err
 	return sandbox, call, err
 }
 
-// Outcome is what the model is told of an answer. e has the file of a tool that shares; nil for
-// any other.
+// Outcome converts an answer for the model. e is the execution that holds the shared file; nil
+// for tools that share none.
 func (n Named) Outcome(c *loop.Call, call *filetool.Call, a *filetool.Answer, e *execution.Execution) *loop.Outcome {
 	if a.Failed {
 		_, why := a.Split()
@@ -114,13 +114,13 @@ func (n Named) Outcome(c *loop.Call, call *filetool.Call, a *filetool.Answer, e 
 	return out
 }
 
-// Keeper keeps files as those of executions; a *gateway.Gateway does.
+// Keeper stores files as outputs of executions; *gateway.Gateway implements it.
 type Keeper interface {
 	Policy(p *tenant.Principal) execution.Policy
 	Keep(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call, r io.Reader, secrets []string) (*execution.Execution, error)
 }
 
-// Keep keeps the file that a call shares. A call that is made again keeps it once.
+// Keep stores the file that a call shares. Repeating the call does not store it again.
 func (n Named) Keep(ctx context.Context, k Keeper, p *tenant.Principal, c *loop.Call, call *filetool.Call, traceID string, r io.Reader, secrets []string) (*execution.Execution, error) {
 	req, err := n.of.requestOf(call, k.Policy(p))
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package sandboxtool gives models a sandbox: it runs the code that they write, and does
-// what they ask for of files, in one sandbox for each conversation. Files and packages stay
-// for the calls to come.
+// Package sandboxtool gives models a sandbox: it runs their code and file tools in one
+// sandbox per conversation. Files and packages stay for later calls.
 //
-// Each call is an execution under an idempotency key made of its run and number, so that
-// a process which takes a run over gets the outcome of a call that another began. The file
-// tools are executions of the program that every sandbox has for them.
+// Each call is an execution with an idempotency key made of its run and number, so a process
+// that takes over a run gets the outcome of a call that another process started. File tools
+// run a program that every sandbox contains.
 package sandboxtool
 
 import (
@@ -31,11 +30,11 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "sandbox"
 
-// Window is how long a sandbox stays for certain after a call began to use it, and what its
-// use is billed by. A call after that begins another window.
+// Window is how long a sandbox is guaranteed to stay after a call starts to use it. Atoll bills
+// the sandbox by the window; a later call starts another one.
 const Window = 20 * time.Minute
 
-// Runner runs code; a *gateway.Gateway does.
+// Runner runs code; *gateway.Gateway implements it.
 type Runner interface {
 	Policy(p *tenant.Principal) execution.Policy
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
@@ -45,25 +44,25 @@ type Runner interface {
 	EndKeyed(ctx context.Context, t tenant.ID, key string) (*execution.Execution, error)
 }
 
-// Callers find out who started a run; a *tenant.Authority does.
+// Callers returns the principal that started a run; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
-// tool is one of the tools: it makes an execution of a call, and an outcome of that.
+// tool converts a call to an execution request, and the execution to an outcome.
 type tool interface {
 	model() model.Tool
 	// show returns what readers see while the call runs.
 	show(c *loop.Call) (*run.Item, error)
-	// request has the program and its input, with a timeout that the policy allows. An error
-	// that is no internal one is for the model.
+	// request returns the program and its input, with a timeout that the policy allows. The
+	// model sees every error that is not internal.
 	request(c *loop.Call, p execution.Policy) (execution.Request, error)
 	outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execution.Execution) (*loop.Outcome, error)
 	// refused is the outcome of a call that was not made.
 	refused(c *loop.Call, why string) *loop.Outcome
 }
 
-// Tools are the tools of the sandbox, as a model is given them.
+// Tools returns the definitions of the sandbox's tools for a model.
 func Tools() []run.Tool {
 	all := make([]run.Tool, len(tools))
 	for i, t := range tools {
@@ -87,23 +86,23 @@ var byName = func() map[string]tool {
 	return m
 }()
 
-// Sandbox is the loop.Handler of the sandbox's tools.
+// Sandbox implements loop.Handler for the sandbox's tools.
 type Sandbox struct {
 	Runner  Runner
 	Callers Callers
-	Ledger  Ledger // nil where code cannot make calls
-	// Services are those of the web which code can call. Without any, code gets no address for them.
+	Ledger  Ledger // nil if code cannot call web services
+	// Services lists the web services that code can call. If it is empty, code gets no address for them.
 	Services []string
-	Vaults   Vaults // nil where runs have none
-	Extras   Extras // nil where nothing is known of images
+	Vaults   Vaults // nil if runs have no vaults
+	Extras   Extras // nil if no reason for missing extras is known
 }
 
-// Vaults have secrets of hosts; a vault.Store does.
+// Vaults returns the secrets of hosts; vault.Store implements it.
 type Vaults interface {
 	Hosts(ctx context.Context, t tenant.ID, vaults []vault.ID) ([]vault.Held, error)
 }
 
-// lend gives a caller's programs what the vaults of a run have for hosts, as it is now.
+// lend gives the caller's programs the current host secrets of the run's vaults.
 func (s *Sandbox) lend(ctx context.Context, c *loop.Call, p *tenant.Principal) error {
 	if s.Vaults == nil || len(c.Request.Vaults) == 0 {
 		return nil
@@ -124,7 +123,7 @@ var (
 	_ loop.Ender   = (*Sandbox)(nil)
 )
 
-// keyOf is the idempotency key of a call.
+// keyOf returns the idempotency key of a call.
 func keyOf(c *loop.Call) string { return fmt.Sprintf("%s/%d", c.Run.ID, c.Number) }
 
 // End implements loop.Ender.

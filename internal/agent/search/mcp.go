@@ -17,24 +17,24 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
-// MCP is the provider that is any MCP server with a tool that searches.
+// MCP is the name of the provider that uses the search tool of any MCP server.
 const MCP = "mcp"
 
-// MCPEngine is a web.Engine that calls the tool of an MCP server.
+// MCPEngine is a web.Engine that calls a tool of an MCP server.
 type MCPEngine struct {
 	client  *mcpclient.Client
 	target  mcpclient.Target
 	setting string
-	name    string // of the tool; "" for the one that searches
+	name    string // of the tool; "" to choose the one that searches
 
 	mu   sync.Mutex
-	tool *run.RemoteTool // guarded by mu; nil until it is known, and when it may be another one
+	tool *run.RemoteTool // guarded by mu; nil until Search finds it, and when it may have changed
 }
 
 var _ web.Engine = (*MCPEngine)(nil)
 
-// OpenMCP returns the engine of a configuration, which Close lets go of. tool names the tool;
-// it may be "". The errors name the setting that is wrong.
+// OpenMCP returns the engine of a configuration; the caller must call Close. tool names the
+// server's search tool; if it is empty, the engine chooses one. Errors name the invalid setting.
 func OpenMCP(cfg Config, tool, version string) (*MCPEngine, error) {
 	base, err := url.Parse(cfg.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.Fragment != "" {
@@ -57,8 +57,8 @@ func (e *MCPEngine) Close() { e.client.Close() }
 // Name implements web.Engine.
 func (e *MCPEngine) Name() string { return MCP }
 
-// Filters implements web.Engine: there are none that all tools have. Domains are written into
-// the text.
+// Filters implements web.Engine. It is empty because search tools share no filter; the engine
+// writes domains into the query text.
 func (e *MCPEngine) Filters() web.Filters { return web.Filters{} }
 
 // queries are what the argument with the text is called, and counts that with how many
@@ -68,8 +68,8 @@ var (
 	counts  = []string{"max_results", "count", "num_results", "numResults", "maxResults", "limit"}
 )
 
-// Search implements web.Engine. A call that was cut short is made once more: it changes
-// nothing.
+// Search implements web.Engine. It retries a broken call once, which is safe because a search
+// changes nothing.
 func (e *MCPEngine) Search(ctx context.Context, r web.Request) ([]web.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fault.New(fault.Unavailable, "the search provider did not answer in time"))
 	defer cancel()

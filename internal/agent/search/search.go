@@ -1,5 +1,5 @@
-// Package search asks providers of web searches: SearXNG, Brave, Tavily, and any server
-// that answers as this one does.
+// Package search searches the web with SearXNG, Brave, Tavily, an MCP server, or any server
+// that speaks Atoll's own search API.
 package search
 
 import (
@@ -31,13 +31,14 @@ const (
 	answerTimeout = 20 * time.Second
 )
 
-// Config of an engine.
+// Config configures an engine.
 type Config struct {
 	Provider string // one of Providers
-	// URL is the provider's base URL; of http that of its endpoint. "" for the provider's own.
+	// URL is the provider's base URL, or the endpoint itself for the provider http. "" selects
+	// the provider's public URL.
 	URL string
 	Key string // "" for none
-	// Setting begins the names of the settings that these are, for messages.
+	// Setting is the prefix of the settings' names, for error messages.
 	Setting string
 }
 
@@ -67,8 +68,8 @@ type Engine struct {
 
 var _ web.Engine = (*Engine)(nil)
 
-// Open returns the engine of a configuration, which Close lets go of. The errors name the
-// setting that is wrong.
+// Open returns the engine of a configuration; the caller must call Close. Errors name the
+// invalid setting.
 func Open(cfg Config) (*Engine, error) {
 	p, ok := providers[cfg.Provider]
 	if !ok {
@@ -102,7 +103,7 @@ func Open(cfg Config) (*Engine, error) {
 	}}, nil
 }
 
-// Close lets go of connections that are kept for later.
+// Close closes idle connections.
 func (e *Engine) Close() { e.client.CloseIdleConnections() }
 
 // Name implements web.Engine.
@@ -111,7 +112,7 @@ func (e *Engine) Name() string { return e.name }
 // Filters implements web.Engine.
 func (e *Engine) Filters() web.Filters { return e.filters }
 
-// Search implements web.Engine. Nothing is retried: the caller knows how long it can wait.
+// Search implements web.Engine. It does not retry, because the caller knows how long it can wait.
 func (e *Engine) Search(ctx context.Context, r web.Request) ([]web.Result, error) {
 	req, err := e.ask(e, ctx, r)
 	if err != nil {

@@ -17,7 +17,7 @@ type Use struct {
 	Description string // of one of the tenant's
 }
 
-// maxPrompt bounds the bytes of a state document that the prompt has.
+// maxPrompt limits the bytes of a state document in the prompt.
 const maxPrompt = 16 << 10
 
 // Set is the skills of a turn.
@@ -28,8 +28,8 @@ type Set struct {
 	tools    []run.Tool // of the sandbox
 }
 
-// NewSet is what a turn has of skills. state is the document of its session; nil for none. code
-// is the tool that runs code.
+// NewSet returns the skills of a turn. state is the session's state document, or nil. code is
+// the name of the tool that runs code.
 func NewSet(uses []Use, state *Document, code string) (*Set, error) {
 	out := &Set{uses: uses}
 	for _, u := range uses {
@@ -51,8 +51,8 @@ func NewSet(uses []Use, state *Document, code string) (*Set, error) {
 	return out, nil
 }
 
-// Apply gives a run its skills: their tools, and what the model is told of them after the
-// agent's own instructions.
+// Apply adds the skills to a run's request: their tools, and their instructions after the
+// agent's own.
 func (s *Set) Apply(q *run.Request) {
 	if len(s.uses) == 0 {
 		return

@@ -1,6 +1,6 @@
-// Package skilltool is what skills do in runs: the tools that they come with, what the model is
-// told of them, and what they have to say before a run ends. All of it is decided by the log of
-// the run and the events of its session, so that any process goes on with it.
+// Package skilltool implements skills in runs: their tools, their instructions for the model,
+// and their checks before a run ends. Its only state is the run's log and the session's events,
+// so any process can continue a run.
 package skilltool
 
 import (
@@ -21,17 +21,17 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "skill"
 
-// Folders has the files of tenants' skills; a skill.Store does.
+// Folders reads the files of tenants' skills; skill.Store implements it.
 type Folders interface {
 	Content(ctx context.Context, t tenant.ID, id skill.VersionID) (*skill.Bundle, error)
 }
 
-// Events has the events of sessions; a session.Store does.
+// Events reads the events of sessions; session.Store implements it.
 type Events interface {
 	Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error)
 }
 
-// Skills is the loop.Handler of the skills' tools, and checks runs for them.
+// Skills implements loop.Handler for the skills' tools, and checks runs before they end.
 type Skills struct {
 	Folders Folders
 	Events  Events
@@ -42,10 +42,10 @@ var _ loop.Handler = (*Skills)(nil)
 // tool is one of the tools.
 type tool struct {
 	model.Tool
-	of string // the skill that it comes with; "" for those of tenants
-	// do makes a call whose arguments were read.
+	of string // the skill that provides it; "" for tenants' skills
+	// do makes a call with the arguments that read decoded.
 	do func(ctx context.Context, s *Skills, c *loop.Call, in any) (*loop.Outcome, error)
-	// read reads arguments. An error is for the model.
+	// read decodes the arguments of a call. The model sees its error.
 	read func(arguments string) (any, error)
 }
 
@@ -98,12 +98,12 @@ func (s *Skills) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return t.do(ctx, s, c, in)
 }
 
-// said is an outcome that is a text.
+// said returns an outcome with a text.
 func said(text string, failed bool) *loop.Outcome {
 	return &loop.Outcome{Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}}
 }
 
-// noted adds what readers are told to an outcome.
+// noted adds a note for readers to an outcome.
 func noted(out *loop.Outcome, kind run.ToldKind, of string, data any) (*loop.Outcome, error) {
 	n, err := note(of, data)
 	out.Notes = map[run.ToldKind]run.Note{kind: n}

@@ -1,8 +1,8 @@
-// Package token has the tokens of vaults that MCP servers are asked with. Those that have
-// expired are refreshed as OAuth 2.1 has it, by one server at a time.
+// Package token provides the vault tokens that Atoll sends to MCP servers. It refreshes tokens
+// by OAuth 2.1 shortly before they expire; a lease keeps two servers from refreshing the same one.
 //
-// Where tokens are refreshed is said by callers. Addresses are held to the rules of package
-// outbound, redirects are not followed, and no token is in an error.
+// Callers choose the token endpoints. The HTTP client applies the rules of package outbound to
+// their addresses and follows no redirects. Errors contain no token.
 package token
 
 import (
@@ -26,28 +26,28 @@ import (
 
 // Times of a refresh.
 const (
-	early       = time.Minute // before the end of a token
+	early       = time.Minute // how long before it expires a token is refreshed
 	answerTime  = 20 * time.Second
-	leaseTime   = 2 * answerTime // within which an answer is stored
+	leaseTime   = 2 * answerTime // limits one refresh, including storing the answer
 	waitTime    = 30 * time.Second
 	lookAgain   = 200 * time.Millisecond
 	maxLifetime = 10 * 365 * 24 * time.Hour
 )
 
-// ErrRefresh is in the chain of errors of tokens that could not be refreshed.
+// ErrRefresh is in the error chain if Atoll could not refresh a token.
 var ErrRefresh = errors.New("the token was not refreshed")
 
-// Source finds tokens.
+// Source finds and refreshes tokens.
 type Source struct {
 	Store vault.Store
-	// Client sends refreshes: it keeps to the addresses that may be reached, and follows no
-	// redirect. Check says why an endpoint may not be asked.
+	// Client sends refresh requests. It must connect only to allowed addresses and follow no
+	// redirects. Check rejects an endpoint that Atoll may not call.
 	Client *http.Client
 	Check  func(ctx context.Context, field, url string) error
 }
 
-// Token returns the token for an MCP server of the first vault that has one; "" for none.
-// rejected is one that the server did not take, and that is refreshed where that is possible.
+// Token returns the token for an MCP server from the first vault that has one; "" if none has.
+// rejected is a token that the server rejected: if the vault still has it, Token refreshes it.
 func (s *Source) Token(ctx context.Context, t tenant.ID, vaults []vault.ID, server, rejected string) (string, error) {
 	h, err := s.Store.ForServer(ctx, t, vaults, server)
 	if h == nil || err != nil {
@@ -66,7 +66,7 @@ func stale(h *vault.Held, rejected string) bool {
 	return h.Secret.Value == rejected || !h.Auth.ExpiresAt.IsZero() && time.Until(h.Auth.ExpiresAt) < early
 }
 
-// refresh refreshes a token, or waits for who does.
+// refresh refreshes a token, or waits while another server does.
 func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vault.Held, error)) (string, error) {
 	was, of := h.Version, h.ID
 	for until := time.Now().Add(waitTime); time.Now().Before(until); {
@@ -95,8 +95,8 @@ func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vaul
 	return "", refused("another server refreshes it, and has not for %s", waitTime)
 }
 
-// renew asks for another token and stores it, also if ctx ends meanwhile: an endpoint that has
-// been asked may take the old refresh token no more.
+// renew fetches a new token and stores it, even if ctx ends: the endpoint may already have
+// invalidated the old refresh token.
 func (s *Source) renew(ctx context.Context, h *vault.Held) (string, error) {
 	ctx = context.WithoutCancel(ctx)
 	made, err := s.exchange(ctx, h)
@@ -111,7 +111,7 @@ func (s *Source) renew(ctx context.Context, h *vault.Held) (string, error) {
 	return value, err
 }
 
-// keep stores what an endpoint has answered, and returns the token from then on.
+// keep stores an endpoint's answer and returns the current token.
 func (s *Source) keep(ctx context.Context, h *vault.Held, made *oauth2.Token) (value string, err error) {
 	_, err = s.Store.Change(ctx, h.Tenant, h.Vault, h.ID, func(c *vault.Credential, secret *vault.Secret) error {
 		if c.Version == h.Version { // else it was given another one meanwhile
@@ -135,10 +135,10 @@ func (s *Source) keep(ctx context.Context, h *vault.Held, made *oauth2.Token) (v
 	return value, err
 }
 
-// code is an error of OAuth.
+// code matches an OAuth error code.
 var code = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// exchange asks an endpoint for another token.
+// exchange requests a new token from the endpoint.
 func (s *Source) exchange(ctx context.Context, h *vault.Held) (*oauth2.Token, error) {
 	r := h.Auth.Refresh
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, s.Client), answerTime)

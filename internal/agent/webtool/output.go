@@ -17,13 +17,13 @@ type Found struct {
 	Results []Result `json:"results"`
 }
 
-// Result is a page that was found.
+// Result is one result of a search.
 type Result struct {
 	ID          int    `json:"id"` // from 1
 	Title       string `json:"title"`
 	URL         string `json:"url"`
 	Snippet     string `json:"snippet"`
-	Date        string `json:"date,omitzero"` // as in 2026-03-01
+	Date        string `json:"date,omitzero"` // such as 2026-03-01
 	LastUpdated string `json:"last_updated,omitzero"`
 	Source      string `json:"source"`
 }
@@ -33,7 +33,7 @@ type Read struct {
 	Contents []Content `json:"contents"`
 }
 
-// Content is a page, or why there is none.
+// Content is a page, or the reason that Atoll cannot read it.
 type Content struct {
 	URL     string `json:"url"`
 	Title   string `json:"title"`
@@ -41,7 +41,7 @@ type Content struct {
 	Error   string `json:"error,omitzero"`
 }
 
-// Bounds of pages, in tokens: of each, and of all that one call reads.
+// Limits in tokens: of one page, and of all pages of one call.
 const (
 	pageTokens = 10_000
 	callTokens = 25_000

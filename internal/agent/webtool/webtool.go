@@ -1,7 +1,7 @@
-// Package webtool gives runs the tools that search the web, and for people, and read pages.
+// Package webtool gives runs the tools that search the web, search for people and read pages.
 //
-// A call may be made again when its outcome is unknown: it changes nothing. What pages say is
-// data of strangers, and the model is told so.
+// Calls change nothing, so Atoll repeats a call whose outcome is unknown. Pages are untrusted
+// data; the results tell the model so.
 package webtool
 
 import (
@@ -25,18 +25,18 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "web"
 
-// Options are what a request says of a tool.
+// Options are the run.Tool.Options of the tools here.
 type Options struct {
 	// Shown is the run.ToolUse.Tool of its calls.
 	Shown string
-	// Query narrows searches; its texts are the model's.
+	// Query narrows searches; each call of the model replaces its texts.
 	Query web.Query
-	// MaxURLs is how many pages one call fetches.
+	// MaxURLs limits the pages that one call fetches.
 	MaxURLs int
 }
 
-// Search returns the tool that searches. Location, which may be "", is about where the user
-// is.
+// Search returns the tool that searches. location is the user's approximate location; it may
+// be empty.
 func Search(o Options, location string) (run.Tool, error) {
 	name, finds := web.SearchName, "Searches the web and returns pages with their titles, URLs and what they say. "
 	if o.Query.Kind == web.People {
@@ -61,12 +61,12 @@ func tool(name, about, schema string, o Options) (run.Tool, error) {
 	return run.Tool{Tool: model.Tool{Name: name, Description: about, Parameters: []byte(schema)}, Handler: Handler, Counted: name, Idempotent: true, Options: options}, err
 }
 
-// Callers find out who started a run; a *tenant.Authority does.
+// Callers returns the principal that started a run; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
-// Web is the loop.Handler of the tools here.
+// Web implements loop.Handler for the tools here.
 type Web struct {
 	Service *web.Service
 	Callers Callers
@@ -84,13 +84,13 @@ func (w *Web) Show(c *loop.Call) (*run.Item, error) {
 	return &run.Item{Status: run.ItemInProgress, Use: &run.ToolUse{CallID: c.Call.ID, Tool: o.Shown, Input: input}}, err
 }
 
-// Arguments are what a call is about, also in run.ToolUse.Input.
+// Arguments are the arguments of a call, which run.ToolUse.Input also has.
 type Arguments struct {
 	Queries []string `json:"queries,omitzero"`
 	URLs    []string `json:"urls,omitzero"`
 }
 
-// read returns what a call asks for.
+// read decodes the arguments and options of a call.
 func read(c *loop.Call) (a Arguments, o Options, err error) {
 	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {
 		return a, o, err
@@ -141,8 +141,8 @@ func (w *Web) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return outcome(c, Found{Results: results(found)}, toldResults(found), false)
 }
 
-// refused is the outcome of a call that failed, of which the model is told; or the error of
-// the server, or of its end.
+// refused converts a failure to an outcome for the model. It returns internal errors, and the
+// cause of an ended context, as errors.
 func refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

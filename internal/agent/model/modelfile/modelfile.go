@@ -1,5 +1,5 @@
-// Package modelfile reads models that an operator declares in a YAML file, and reads them
-// again when the file, or a file that has a key, changes.
+// Package modelfile reads the models that an operator declares in a YAML file. It reloads
+// them when that file or a key file changes.
 package modelfile
 
 import (
@@ -18,37 +18,37 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// maxFile bounds the bytes of a file of models.
+// maxFile limits the size of a models file, in bytes.
 const maxFile = 4 << 20
 
-// every is the least time between two looks at the files. A request for a model triggers
-// the look, so that an idle server does no work.
+// every is the minimum interval between checks of the files. A request for a model triggers
+// the check, so an idle server does no work.
 const every = time.Second
 
-// Config is what a File is made of. All of it is required.
+// Config configures a File. All fields are required.
 type Config struct {
 	Path   string
-	Getenv func(string) string // the environment that key_env names variables of
-	// Check says why a base URL may not be connected to. It asks no network: that it may be
-	// slow or down must not keep a server from starting.
+	Getenv func(string) string // reads the variables that key_env names
+	// Check rejects a base URL that the server may not connect to. It must not use the
+	// network: a slow or broken network must not keep the server from starting.
 	Check func(base *url.URL) error
 	Log   *slog.Logger
 }
 
-// File is the models of a file. It is safe for concurrent use.
+// File holds the models that one file declares. It is safe for concurrent use.
 type File struct {
 	config Config
 	now    func() time.Time
 
 	mu     sync.Mutex
-	models []model.Record // guarded by mu, as are the next; replaced, never changed
-	seen   versions       // what models was made of
-	unfit  versions       // what no models could be made of, and was told so
+	models []model.Record // guarded by mu, like the fields below; replaced, never modified
+	seen   versions       // file versions that models come from
+	unfit  versions       // file versions that failed to load; already logged
 	looked time.Time
 }
 
-// versions are the files that models were made of, by path. nil stands for one that is not
-// there. Files that are replaced by renaming, or by turning a symbolic link, are others.
+// versions maps the path of each file read to its state; nil for a missing file. A file
+// replaced by rename, or by retargeting a symbolic link, counts as changed.
 type versions map[string]os.FileInfo
 
 func (v versions) look() versions {
@@ -76,7 +76,7 @@ func (v versions) equal(w versions) bool {
 	})
 }
 
-// Open reads a file of models. The error lists everything that is wrong with it.
+// Open reads a models file. It returns an error if any model in the file is invalid.
 func Open(c Config) (*File, error) {
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
@@ -92,8 +92,8 @@ func Open(c Config) (*File, error) {
 	return f, nil
 }
 
-// Models returns the models of the moment: the file's, or while it cannot be read, the last
-// that it had. The caller does not change them.
+// Models returns the current models. If the changed file cannot be loaded, Models logs the
+// error and returns the last models that loaded. The caller must not modify them.
 func (f *File) Models() []model.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,8 +123,8 @@ func (f *File) say() {
 	f.config.Log.Info("models are declared by a file", "path", f.config.Path, "models", len(f.models))
 }
 
-// read reads the file and the keys. The versions are those of before each was read: a
-// change meanwhile is then seen the next time. They are also returned with an error.
+// read loads the file and the key files. It stats each file before reading it, so that the
+// next check notices a concurrent change. It returns the versions even with an error.
 func (f *File) read() ([]model.Record, versions, error) {
 	path := f.config.Path
 	seen := versions{path: stat(path)}
@@ -162,7 +162,7 @@ func (f *File) read() ([]model.Record, versions, error) {
 	return slices.Clip(out), seen, nil
 }
 
-// key reads the key of a model from where it is. No error has a part of it.
+// key returns the key of a model from its variable or file. Errors contain no part of it.
 func (f *File) key(m declared, seen versions) (string, error) {
 	switch {
 	case m.keyEnv != "":
@@ -190,7 +190,7 @@ func (f *File) key(m declared, seen versions) (string, error) {
 	return "", nil
 }
 
-// readSmall reads a regular file of at most so many bytes.
+// readSmall reads a regular file of at most most bytes.
 func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

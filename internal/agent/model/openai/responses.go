@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Responses is a model behind the Responses protocol. Nothing is stored with the provider:
-// what it needs again is in the request.
+// Responses is a model that speaks the Responses protocol. The provider stores nothing, so each
+// request carries the whole context.
 type Responses struct {
 	rec     model.Record
 	service sdk.ResponseService
@@ -26,7 +26,7 @@ type Responses struct {
 
 var _ model.Model = (*Responses)(nil)
 
-// NewResponses returns the model of a record; rt reaches its provider.
+// NewResponses returns the model of a record; rt sends the requests to its provider.
 func NewResponses(rec model.Record, rt http.RoundTripper) *Responses {
 	return &Responses{rec, sdk.NewResponseService(options(&rec, rt)...)}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// maxMessage bounds the characters of a provider's message that are passed on.
+// maxMessage limits the characters of a provider's message that Atoll shows.
 const maxMessage = 1000
 
-// maxRetryAfter bounds what a provider can ask to wait.
+// maxRetryAfter limits the wait that a provider can ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// Said is what providers tell of an error, in the forms that occur.
+// Said is the error that a provider reported.
 type Said struct{ Message, Type, Code string }
 
-// ReadError reads the error in the body of a refusal or in an event of a stream:
-// {"error": {"message", "type", "code"}}, {"error": "text"}, {"message"}, {"detail"}, each
-// also as the first of an array.
+// ReadError decodes the error in a response body or in an event of a stream. It accepts
+// {"error": {"message", "type", "code"}}, {"error": "text"}, {"message"} and {"detail"}, each
+// also as the first element of an array.
 func ReadError(body []byte) Said {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {
@@ -58,7 +58,7 @@ func ReadError(body []byte) Said {
 	}
 }
 
-// refusal is the error of an answer that is no success.
+// refusal returns the error for a response without success.
 func refusal(res *http.Response, body []byte, key string) error {
 	said := ReadError(body)
 	e := &model.Error{
@@ -78,7 +78,7 @@ func refusal(res *http.Response, body []byte, key string) error {
 	return e
 }
 
-// Streamed is the error of an event within a stream.
+// Streamed returns the error for an error event in a stream.
 func Streamed(said Said, requestID, key string) error {
 	e := &model.Error{Failure: failureOf(0, said), RequestID: requestID}
 	told := cmp.Or(said.Message, said.Code, said.Type, "an error without a message")
@@ -89,7 +89,7 @@ func Streamed(said Said, requestID, key string) error {
 	return e
 }
 
-// byName is what the names of errors mean, of types and codes alike.
+// byName maps the types and codes of providers' errors to failures.
 var byName = map[string]model.Failure{
 	"context_length_exceeded": model.ContextTooLong, "request_too_large": model.ContextTooLong, "string_above_max_length": model.ContextTooLong,
 	"rate_limit_exceeded": model.RateLimited, "rate_limit_error": model.RateLimited, "too_many_requests": model.RateLimited, "resource_exhausted": model.RateLimited,
@@ -98,7 +98,7 @@ var byName = map[string]model.Failure{
 	"overloaded_error": model.Transient, "api_error": model.Transient, "server_error": model.Transient, "timeout_error": model.Transient, "internal_error": model.Transient, "unavailable": model.Transient,
 }
 
-// tooLong are parts of messages that say a context is too long, in lower case.
+// tooLong lists lower-case parts of messages that report a context overflow.
 var tooLong = []string{"maximum context length", "prompt is too long", "context window", "context length", "context size", "input is too long", "too many input tokens", "exceeds the maximum number of tokens", "input token count"}
 
 func failureOf(status int, said Said) model.Failure {
@@ -142,7 +142,7 @@ func failureOf(status int, said Said) model.Failure {
 	return model.Rejected
 }
 
-// retryAfter is what a provider asks to wait.
+// retryAfter returns the wait that a provider asks for, at most maxRetryAfter.
 func retryAfter(h http.Header) time.Duration {
 	clip := func(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e12 {
@@ -158,16 +158,16 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// RequestID is a provider's name for a request.
+// RequestID returns a provider's id of a request.
 func RequestID(h http.Header) string {
 	return cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"), h.Get("X-Generation-Id"))
 }
 
-// covered stands for a key.
+// covered replaces a key.
 const covered = "[key]"
 
-// Scrub makes a provider's text fit to be passed on: without the key in the forms that a
-// server may repeat it in, in one line, and of bounded length.
+// Scrub makes a provider's text safe to show. It redacts the key in every form that a server may
+// repeat, joins lines, and limits the length.
 func Scrub(text, key string) string {
 	if key != "" {
 		for _, form := range []string{key, url.QueryEscape(key), url.PathEscape(key), base64.StdEncoding.EncodeToString([]byte(key)), base64.RawURLEncoding.EncodeToString([]byte(key))} {

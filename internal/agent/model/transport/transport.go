@@ -1,6 +1,6 @@
-// Package transport is the HTTP under the adapters of models: it makes typed errors of a
-// provider's refusals, keeps keys out of messages, follows no redirect, retries nothing,
-// and bounds what a provider may send.
+// Package transport is the HTTP client of the model adapters. It converts a provider's
+// rejections to typed errors, keeps keys out of messages, follows no redirects, retries
+// nothing, and limits what a provider may send.
 package transport
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Bounds of a provider's stream, as bytes of HTTP. An event of the Responses protocol
-// repeats the whole answer at its end.
+// Limits of a provider's stream, in bytes of HTTP. They are large because the last event of
+// the Responses protocol repeats the whole answer.
 const (
 	maxStream = 256 << 20
 	maxEvent  = 16 << 20
 	maxError  = 64 << 10 // of a refusal's body
 )
 
-// answerTimeout bounds how long a provider takes to begin its answer. Those that think
-// before they stream send headers first.
+// answerTimeout limits how long a provider may take to send its response headers. Providers
+// whose models think before they stream send headers first.
 const answerTimeout = 5 * time.Minute
 
-// New returns what reaches providers: addresses by the rules of package outbound, without
-// a proxy.
+// New returns the transport to providers. It connects to the addresses that allow permits, and
+// never through a proxy.
 func New(allow outbound.List) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -47,7 +47,7 @@ func New(allow outbound.List) *http.Transport {
 	}
 }
 
-// Check says why a base URL may not be connected to.
+// Check rejects a base URL that Atoll may not connect to.
 func Check(ctx context.Context, allow outbound.List, base *url.URL) error {
 	if err := checkScheme(ctx, allow, base); err != nil {
 		return err
@@ -55,8 +55,8 @@ func Check(ctx context.Context, allow outbound.List, base *url.URL) error {
 	return allow.Check(ctx, nil, "base_url", base.Hostname())
 }
 
-// CheckOffline is Check without a look-up of the host's addresses. Each connection checks
-// them all the same.
+// CheckOffline is Check without a DNS lookup. The transport still checks the resolved address
+// of each connection.
 func CheckOffline(allow outbound.List, base *url.URL) error {
 	ctx := context.Background()
 	if err := checkScheme(ctx, allow, base); err != nil {
@@ -83,7 +83,7 @@ func Client(rt http.RoundTripper, key string) *http.Client {
 	}
 }
 
-// typed makes *model.Error of everything that is not the beginning of a stream.
+// typed converts every response that is not the start of a stream to a *model.Error.
 type typed struct {
 	next http.RoundTripper
 	key  string
