@@ -18,17 +18,17 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
-// startTimeout bounds recording a request and finding an executor for it.
+// startTimeout limits recording a request and finding an executor for it.
 const startTimeout = 30 * time.Second
 
-// Execute runs req for p. Inline it waits for the end and returns the record
-// with its output; otherwise it returns the record as soon as an executor has
-// the run. A request that repeats an idempotency key gets the execution that
-// the key stands for. Once a run is started it goes on whatever becomes of ctx.
+// Execute runs req for p. With Inline delivery it waits for the end and returns the
+// record with its output; otherwise it returns the record as soon as an executor has
+// the run. A repeated idempotency key returns the key's earlier execution. A started
+// run continues even if ctx ends.
 //
-// When no code was run the error says why; the record comes with it if there
-// is one. Each call that keeps to the documented rules leaves one audit row,
-// also when it is refused.
+// If no code ran, the error says why, and the record, if one exists, comes with it.
+// Each valid call leaves one audit row, even if a limit or a lack of capacity
+// rejects it.
 func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c Call) (*execution.Execution, error) {
 	ctx, span := trace.Start(ctx, "execution.execute", trace.String(trace.TraceID, req.TraceID), trace.String("atoll.language", string(req.Language)))
 	defer span.End()
@@ -93,8 +93,8 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	return ended, ran(ctx, ended, err)
 }
 
-// ran keeps a failure after the start from reading as a refusal: an Unavailable fault
-// says that nothing was started.
+// ran wraps a failure after the start in ErrUnrecorded. A bare Unavailable fault would
+// tell the caller that nothing was started.
 func ran(ctx context.Context, e *execution.Execution, err error) error {
 	if err == nil || e != nil || ctx.Err() != nil || isNotFound(err) || errors.Is(err, ErrUnrecorded) {
 		return err
@@ -220,8 +220,8 @@ func (g *Gateway) start(ctx context.Context, e *execution.Execution, job executi
 	return nil
 }
 
-// unstarted records that no executor took a run, and says so to its caller. No
-// webhook tells of it: the caller just learns it.
+// unstarted records that no executor took a run, and returns the error for its
+// caller. It sends no webhook, because the caller gets the error.
 func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err error) (*execution.Execution, error) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -239,8 +239,8 @@ func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err err
 	return end.execution, f
 }
 
-// trail leaves the audit row of a call that is refused for a limit or for want
-// of room. A call that breaks a rule never was one.
+// trail writes the audit row of a call that a limit or a lack of capacity rejected.
+// Invalid calls leave no row.
 func (g *Gateway) trail(ctx context.Context, p *tenant.Principal, req execution.Request, c Call, sum [sha256.Size]byte, refused error) {
 	row := audit.Row{
 		TraceID: req.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,

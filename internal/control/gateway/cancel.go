@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// cancelTimeout bounds ending a run and recording that.
+	// cancelTimeout limits ending a run and recording its end.
 	cancelTimeout = 30 * time.Second
 
-	// young is how old an execution is by when an executor has it, if the request
-	// that asked for it does not look after that itself.
+	// young is the age by which an executor has an execution, unless its request is
+	// still looking for one.
 	young = 5 * time.Second
 
 	cancelledByUser = "Cancelled by user"
 )
 
-// Cancel ends a tenant's execution at once. It returns the record once that
-// says so, and a Conflict fault if the execution had ended otherwise.
+// Cancel ends a tenant's execution immediately and returns its record, which says
+// cancelled. It returns a Conflict fault if the execution ended otherwise.
 func (g *Gateway) Cancel(ctx context.Context, tenantID, traceID string) (*execution.Execution, error) {
 	ctx, span := trace.Start(ctx, "execution.cancel", trace.String(trace.TraceID, traceID))
 	defer span.End()
@@ -50,8 +50,8 @@ func (g *Gateway) Cancel(ctx context.Context, tenantID, traceID string) (*execut
 	return e, nil
 }
 
-// EndKeyed ends the execution that an idempotency key of a tenant stands for, and returns
-// its record, also when it had ended before; nil if there is none.
+// EndKeyed ends the execution of a tenant's idempotency key and returns its record, even if
+// the execution had already ended. It returns nil if the key has no execution.
 func (g *Gateway) EndKeyed(ctx context.Context, tenantID, key string) (*execution.Execution, error) {
 	e, err := g.cfg.Store.Keyed(ctx, tenantID, key)
 	if isNotFound(err) {
@@ -104,8 +104,8 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 	}
 }
 
-// void keeps every executor from starting e later. It reports false if one was allowed to
-// start it already.
+// void prevents every executor from starting e later. It returns false if one already has
+// permission to start it.
 func (g *Gateway) void(ctx context.Context, e *execution.Execution) (bool, error) {
 	if g.cfg.Starts == nil {
 		return true, nil
@@ -113,8 +113,8 @@ func (g *Gateway) void(ctx context.Context, e *execution.Execution) (bool, error
 	return g.cfg.Starts.Void(ctx, e.TraceID)
 }
 
-// finish ends the log of an execution that no executor has, so that those who
-// follow it hear of it, and returns the Result to record.
+// finish ends the log of an execution that no executor has, so that its followers
+// see the end, and returns the Result to record.
 func (g *Gateway) finish(ctx context.Context, e *execution.Execution, s execution.Status, reason string, begun bool) *execution.Result {
 	r := &execution.Result{TraceID: e.TraceID, Status: s, ExitCode: -1, Error: reason, LastSeq: 1, CompletedAt: time.Now().UTC()}
 	if !begun {

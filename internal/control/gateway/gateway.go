@@ -1,11 +1,11 @@
-// Package gateway takes executions through their life as a service: it checks
-// a request against its caller's plan, records it, hands it to an executor,
-// records how it ended and what follows from that, and tells the callers that wait.
+// Package gateway manages executions from request to end. It checks a request
+// against its caller's plan, records it, passes it to an executor, records how it
+// ended with the charges and webhooks, and wakes the waiting callers.
 //
-// Gateways keep nothing that another one could not go on with: any number of
-// them share one store and one bus. The end of a run reaches the record by two
-// ways, the request that waits for it and the bus's durable results; the first
-// one counts, so that no failure between them loses or doubles it.
+// Any number of gateways share one store and one bus, and any of them can continue
+// the work of another. The end of a run reaches the record in two ways: through the
+// waiting request and through the bus's durable results. The first one counts, so
+// no single failure loses the end or records it twice.
 package gateway
 
 import (
@@ -25,58 +25,57 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// Waiter waits for the Result of one execution. Close says whether this process
-// has recorded it.
+// Waiter waits for the Result of one execution. The caller of Close says whether this
+// process has recorded it.
 type Waiter interface {
 	Result() <-chan execution.Result
 	Close(recorded bool)
 }
 
-// Log is the output logs of executions.
+// Log stores the output logs of executions.
 type Log interface {
 	execution.LogReader
 	// Result returns how an execution ended according to its log, or ErrNoLog.
 	Result(ctx context.Context, traceID string) (*execution.Result, error)
-	// Last and Finish are the LogWriter's: a run that was lost is ended here.
+	// Last and Finish are the methods of execution.LogWriter; the gateway ends lost runs with them.
 	Last(ctx context.Context, traceID string) (int64, error)
 	Finish(ctx context.Context, r execution.Result) error
-	// Purge deletes the log of an execution that has ended; none is no error.
+	// Purge deletes the log of an ended execution; a missing log is not an error.
 	Purge(ctx context.Context, traceID string) error
 }
 
-// Outputs are whole outputs in the blob store. What is not there is a NotFound fault.
+// Outputs stores complete outputs in the blob store. A missing output is a NotFound fault.
 type Outputs interface {
 	Put(ctx context.Context, name string, r io.Reader) error
 	Size(ctx context.Context, name string) (int64, error)
-	// Open reads length bytes from offset, or all that follow if length is
-	// negative.
+	// Open reads length bytes from offset; a negative length reads to the end.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
-	Delete(ctx context.Context, name string) error // what is not there is no error
+	Delete(ctx context.Context, name string) error // a missing output is not an error
 }
 
-// Trail takes the audit rows of calls that never became executions.
+// Trail records the audit rows of calls that never became executions.
 type Trail interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Config is what a Gateway is made of. All but Starts, Disk and Recordable are required.
+// Config configures a Gateway. All fields except Starts, Disk and Recordable are required.
 type Config struct {
 	Store   execution.Store
 	Runner  execution.Runner
 	Log     Log
-	Starts  execution.StartGuard        // nil where no executor starts jobs late
-	Await   func(traceID string) Waiter // registers, before the start; once for an execution
+	Starts  execution.StartGuard        // nil if no executor starts jobs late
+	Await   func(traceID string) Waiter // called once per execution, before it starts
 	Outputs Outputs
 	Trail   Trail
-	Disk    func() error // says why nothing new may be begun, such as a full disk; may be nil
-	// Recordable says why no call of a caller may be added to the audit trail; may be nil.
+	Disk    func() error // rejects new executions, such as when the disk is full; may be nil
+	// Recordable rejects callers whose calls the audit trail cannot record; may be nil.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
 
 	Prices     usage.Prices
-	Rules      []string      // every redaction rule there is
-	MaxTimeout time.Duration // of a plan that names none
+	Rules      []string      // all redaction rules
+	MaxTimeout time.Duration // for plans without one
 	MaxOutput  int64         // bytes of each stream in an answer
-	Keep       time.Duration // how long ended executions are kept, for the plan's bound on what they keep
+	Keep       time.Duration // retention of ended executions, for the plan's storage limit
 
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
@@ -90,8 +89,8 @@ type Gateway struct {
 	sets    redact.Sets
 
 	mu     sync.Mutex
-	ending map[string]*conclusion // guarded by mu: ends that this process is recording
-	full   map[string]crowd       // guarded by mu: by tenant, what executors refused
+	ending map[string]*conclusion // guarded by mu: executions whose end this process is recording
+	full   map[string]crowd       // guarded by mu: recent rejections by executors, by tenant
 }
 
 // New returns a Gateway.
@@ -114,8 +113,8 @@ func New(cfg Config) (*Gateway, error) {
 	}, nil
 }
 
-// CallerKey is the Call.IdempotencyKey of a key that a client chose. Two callers of a tenant do
-// not share such keys, and none is one that the platform makes for its own calls.
+// CallerKey returns the Call.IdempotencyKey for a key that a client chose. It includes the id of
+// the API key, so callers share keys neither with each other nor with the platform's own calls.
 func CallerKey(p *tenant.Principal, key string) string {
 	if key == "" {
 		return ""
@@ -123,7 +122,7 @@ func CallerKey(p *tenant.Principal, key string) string {
 	return p.Key.ID + " " + key
 }
 
-// Call is how a request is made, besides the program.
+// Call describes a request apart from its program.
 type Call struct {
 	Source         execution.Source
 	Delivery       execution.Delivery
@@ -147,13 +146,13 @@ type Call struct {
 	Held bool
 }
 
-// Policy is what a caller's plan and environment make of its requests.
+// Policy returns the limits and defaults of a caller's plan and environment.
 func (g *Gateway) Policy(p *tenant.Principal) execution.Policy {
 	return p.Policy(g.cfg.MaxTimeout)
 }
 
-// EndTurn ends a turn of an agent of the caller's: what its calls share goes, and
-// a later call begins anew. A turn that there is not is no error.
+// EndTurn ends a turn of the caller's agent and deletes the sandbox that its calls
+// shared; a later call gets a new one. An unknown turn is not an error.
 func (g *Gateway) EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error {
 	return g.cfg.Runner.EndTurn(ctx, turnName(p, Call{Agent: agent, Turn: turn}))
 }
@@ -163,7 +162,7 @@ func (g *Gateway) Get(ctx context.Context, tenantID tenant.ID, traceID string) (
 	return g.cfg.Store.Get(ctx, tenantID, traceID)
 }
 
-// GetOutput returns a tenant's execution with its output, unless that is
+// GetOutput returns a tenant's execution with its output, unless the output is
 // Stored.
 func (g *Gateway) GetOutput(ctx context.Context, tenantID tenant.ID, traceID string) (*execution.Execution, error) {
 	return g.cfg.Store.Output(ctx, tenantID, traceID)
@@ -174,7 +173,7 @@ func (g *Gateway) List(ctx context.Context, f execution.Filter) (page []*executi
 	return g.cfg.Store.List(ctx, f)
 }
 
-// refusal is what the caller of an execution is told that was never started.
+// refusal returns the error for the caller of an execution that never started.
 func refusal(kind fault.Kind, reason string) error {
 	if kind == fault.Internal { // also when the kind is not known any more
 		kind = fault.Unavailable

@@ -14,13 +14,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// keepTime bounds storing a file.
+// keepTime limits storing a file.
 const keepTime = time.Minute
 
-// Keep records a file of a named sandbox as the one that an execution of req gave back, so
-// that it is counted, found and deleted as those are: req.Outputs names it. r has the file,
-// of which at most execution.MaxOutputBytes are taken, without secrets. Under the
-// idempotency key of c it is kept once: what comes again gets the execution that there is.
+// Keep stores a file of a named sandbox as the output of an execution of req, so that Atoll
+// counts, finds and deletes it like other outputs. req.Outputs has its name. Keep redacts
+// secrets in r, and fails if r is larger than execution.MaxOutputBytes. A repeated
+// idempotency key of c returns the earlier execution instead of storing the file again.
 func (g *Gateway) Keep(ctx context.Context, p *tenant.Principal, req execution.Request, c Call, r io.Reader, secrets []string) (*execution.Execution, error) {
 	sum := sha256.Sum256([]byte(req.Code))
 	err := g.admissible(p, g.Policy(p), req, c)
@@ -55,7 +55,7 @@ func (g *Gateway) Keep(ctx context.Context, p *tenant.Principal, req execution.R
 	return g.store(ctx, e, req.Outputs[0], r, set)
 }
 
-// store puts the one file of an execution into the blob store, and concludes it.
+// store writes the file of an execution to the blob store and concludes the execution.
 func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string, r io.Reader, set *redact.Set) (*execution.Execution, error) {
 	blob := execution.FilesName(e.Tenant, e.TraceID)
 	in, out := io.Pipe()

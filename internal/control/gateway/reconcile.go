@@ -11,16 +11,16 @@ import (
 const (
 	reconcileEvery = 15 * time.Second
 	reconcileBatch = 10_000
-	// recheckEvery is how often those are looked at again that no executor had: who waits
-	// for them waits for the end of the grace, and for no more.
+	// recheckEvery is how often the gateway rechecks executions without an executor, so that
+	// their callers do not wait much longer than the grace.
 	recheckEvery = 3 * time.Second
 
 	lostReason    = "the executor was lost; whether the program ran to its end is not known"
 	unbegunReason = "the server stopped before the program began; nothing was run, retry in a few seconds"
 )
 
-// Reconcile ends, until ctx does, executions that are recorded as running but
-// that no executor has had for longer than grace.
+// Reconcile ends executions that are recorded as running but that no executor has
+// had for longer than grace. It runs until ctx ends.
 func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
 	l := &lookout{grace: grace, missing: map[string]absence{}}
 	tick := time.NewTicker(min(recheckEvery, max(grace/2, 100*time.Millisecond)))
@@ -40,7 +40,7 @@ func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// recheck looks again at the executions that no executor had.
+// recheck reconciles the executions that had no executor.
 func (g *Gateway) recheck(ctx context.Context, l *lookout) {
 	for _, a := range l.missing {
 		if ctx.Err() != nil {
@@ -52,20 +52,20 @@ func (g *Gateway) recheck(ctx context.Context, l *lookout) {
 	}
 }
 
-// Sweep ends at once the executions admitted before t that no executor has. It
-// is for the start of a process that has the only executor. Of those admitted since
-// complete, if it is not zero, that executor knows all that were begun: the others can
-// be tried again.
+// Sweep immediately ends the executions admitted before t that no executor has. A
+// process that has the only executor calls it at its start. That executor knows every
+// execution that began since complete, unless complete is zero. Sweep therefore tells the
+// callers of the later ones that nothing ran and that they can retry.
 func (g *Gateway) Sweep(ctx context.Context, t, complete time.Time) {
 	g.sweep(ctx, t, &lookout{missing: map[string]absence{}, complete: complete})
 }
 
-// lookout is what is known of executions that no executor has.
+// lookout tracks the executions that no executor has.
 type lookout struct {
 	grace   time.Duration
 	missing map[string]absence // by trace id
 
-	complete time.Time // if not zero: those admitted since then were never begun
+	complete time.Time // unless zero: executions admitted since then never began
 }
 
 // absence is an execution that no executor has.
@@ -100,7 +100,7 @@ func (g *Gateway) sweep(ctx context.Context, before time.Time, l *lookout) {
 	}
 }
 
-// reconcile looks at one execution that is recorded as running.
+// reconcile ends an execution recorded as running if no executor has it.
 func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *lookout) error {
 	alive, err := g.cfg.Runner.Alive(ctx, e.TraceID)
 	if err != nil {

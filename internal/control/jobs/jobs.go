@@ -1,10 +1,9 @@
-// Package jobs does what must be done even if this process ends now: it tells
-// receivers how executions ended, and looks after the records from time to
-// time. It is River over the records' own database, so that a job is stored in
-// the transaction that gives rise to it.
+// Package jobs runs work that must survive the end of this process: it delivers
+// webhooks and runs periodic maintenance of the records. It runs River on the
+// records' own database, so a job is stored in the transaction that causes it.
 //
-// A job is done at least once. One that a killed process had under way is taken
-// up when a client with the same ID starts, or after rescueAfter by any other.
+// A job runs at least once. If a process is killed during a job, a client with
+// the same ID resumes the job when it starts, or any client after rescueAfter.
 package jobs
 
 import (
@@ -30,36 +29,36 @@ const (
 	webhookQueue  = "webhook"
 	periodicQueue = "periodic"
 
-	// fetchCooldown is the least time between two looks for jobs.
+	// fetchCooldown is the minimum interval between two fetches of jobs.
 	fetchCooldown = 20 * time.Millisecond
-	// Polls find jobs that no ring announced: those of another process, and what is
-	// tried again after a failure of our own. Each takes SQLite's write lock for a
-	// moment, and a millisecond of processor time.
-	sharedPoll = time.Second // where there are other processes
+	// Polls find jobs that no bell announced: those of another process, and retries
+	// after a failure of our own. Each poll briefly takes SQLite's write lock and 1 ms
+	// of CPU time.
+	sharedPoll = time.Second // if other processes share the database
 	ownPoll    = 5 * time.Second
 
-	// webhookTimeout is the most time of one attempt with all that belongs to it.
+	// webhookTimeout limits one attempt, including reading and recording.
 	webhookTimeout = 30 * time.Second
-	// rescueAfter is how long after its start a job of a process that is gone is
-	// taken up by another.
+	// rescueAfter is how long after its start another process resumes the job of a
+	// process that is gone.
 	rescueAfter = webhookTimeout + 15*time.Second
 
-	// keepDone is how long finished jobs stay to be looked at.
+	// keepDone is how long finished jobs stay for inspection.
 	keepDone = time.Hour
-	// maxAttempts is out of reach: River never gives up on a job, we do.
+	// maxAttempts is unreachable: this package decides when to give up, not River.
 	maxAttempts = math.MaxInt16
 )
 
 // Retries are the waits before the second and further attempts at a webhook.
 var Retries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
-// Outcomes of an attempt at a webhook: it was taken, will be made again, or was
-// the last.
+// Outcomes are the outcomes of an attempt at a webhook: delivered, to be retried,
+// or failed for good.
 var Outcomes = []string{string(execution.WebhookDelivered), retried, string(execution.WebhookFailed)}
 
 const retried = "retried"
 
-// Executions are the records that webhooks are about.
+// Executions stores the executions whose end webhooks report.
 type Executions interface {
 	Output(ctx context.Context, tenant, traceID string) (*execution.Execution, error)
 	SetWebhookStatus(ctx context.Context, traceID string, s execution.WebhookStatus) error
@@ -67,41 +66,40 @@ type Executions interface {
 	Redeliver(ctx context.Context, e *execution.Execution) error
 }
 
-// Periodic is work that one process of all that share the database does, again
-// and again.
+// Periodic is work that one of the processes on the database repeats.
 type Periodic struct {
 	Name    string
 	Every   time.Duration
-	Timeout time.Duration // 0 for a minute
+	Timeout time.Duration // 0 means 1 minute
 	Run     func(context.Context) error
 }
 
-// Config of a Client.
+// Config configures a Client.
 type Config struct {
 	DB       *sql.DB
 	Postgres bool
-	// ID names the process among those that share the database, the same after a
-	// restart. SQLite has one process, and needs none.
+	// ID names this process among those that share the database. It must survive a
+	// restart. SQLite needs none, because it has only one process.
 	ID  string
 	Log *slog.Logger
 
 	Executions Executions
-	// Deliver makes one attempt at a webhook. tried says that an error is the
-	// receiver's, which counts as an attempt.
+	// Deliver makes one attempt at a webhook. tried reports that the receiver caused
+	// the error, which counts as an attempt.
 	Deliver func(ctx context.Context, e *execution.Execution) (tried bool, err error)
 	// Tell makes one attempt at a sealed message about a session.
 	Tell    func(ctx context.Context, tenant, id string, sealed []byte) (tried bool, err error)
-	Retries []time.Duration // nil for Retries
-	Workers int             // webhooks at the same time, shared by the tenants; 0 for 256
-	// Observe is told of each attempt which of Outcomes it had. May be nil.
+	Retries []time.Duration // nil means the package's Retries
+	Workers int             // concurrent webhooks, shared by the tenants; 0 means 256
+	// Observe is called with the outcome, one of Outcomes, of each attempt. It may be nil.
 	Observe func(outcome string)
 
 	Periodic []Periodic
 
-	poll time.Duration // of webhooks; 0 for ownPoll or sharedPoll
+	poll time.Duration // of webhooks; 0 means ownPoll or sharedPoll
 }
 
-// Client stores jobs and works on them.
+// Client stores jobs and runs them.
 type Client struct {
 	cfg      Config
 	driver   driver
@@ -175,9 +173,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Enqueue stores the job to tell the receiver of e about its end, in tx, which
-// makes the webhook pending. Call
-// Poke once tx is committed, so that it is done at once.
+// Enqueue stores the job that delivers the webhook of e in tx, which must also
+// make the webhook pending. Call Poke after the commit to run the job immediately.
 func (c *Client) Enqueue(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
 	_, err := c.river.InsertTx(ctx, tx, webhookArgs{Tenant: e.Tenant, TraceID: e.TraceID}, nil)
 	if err != nil {
@@ -186,10 +183,11 @@ func (c *Client) Enqueue(ctx context.Context, tx *sql.Tx, e *execution.Execution
 	return nil
 }
 
-// Poke has the jobs of committed transactions looked for now.
+// Poke fetches the jobs of committed transactions now, without waiting for a poll.
 func (c *Client) Poke() { c.driver.bell.ring() }
 
-// Redeliver tells the receiver of e once more, with the same attempts.
+// Redeliver delivers the webhook of e again, with as many retries as the first time.
+// It returns a Conflict fault if e has no webhook or is still running.
 func (c *Client) Redeliver(ctx context.Context, e *execution.Execution) error {
 	switch {
 	case e.Webhook.URL == "":
@@ -204,8 +202,8 @@ func (c *Client) Redeliver(ctx context.Context, e *execution.Execution) error {
 	return nil
 }
 
-// Start takes up what an earlier process with this ID left under way, and works
-// on jobs until Stop.
+// Start resumes the jobs that an earlier process with this ID left, and runs jobs
+// until Stop.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.takeUp(ctx); err != nil {
 		return fmt.Errorf("take up jobs: %w", err)
@@ -216,9 +214,8 @@ func (c *Client) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes on no more jobs and waits for those under way. When ctx ends it
-// cuts them short, to be done again after the next start; it returns when they
-// have ended.
+// Stop fetches no more jobs and waits for running ones. When ctx ends, Stop cancels
+// them and waits until they have stopped; they run again after the next start.
 func (c *Client) Stop(ctx context.Context) error {
 	defer c.driver.bell.stop()
 	c.stopping.Store(true)

@@ -12,11 +12,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// maxOwn is how often we may fail to put a message together before the webhook
-// counts as failed.
+// maxOwn limits our own failures to build a message; after them the webhook counts
+// as failed.
 const maxOwn = 20
 
-// webhookArgs name the execution that a receiver is to be told of.
+// webhookArgs name the execution that a webhook reports.
 type webhookArgs struct {
 	Tenant  string `json:"tenant"`
 	TraceID string `json:"trace_id"`
@@ -25,10 +25,10 @@ type webhookArgs struct {
 func (webhookArgs) Kind() string                 { return "webhook" }
 func (webhookArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: webhookQueue} }
 
-// progress is what a job remembers from one attempt to the next.
+// progress is the state that a job keeps between attempts.
 type progress struct {
-	Tried int    `json:"tried"` // attempts that the receiver did not take
-	Error string `json:"error"` // of the last one
+	Tried int    `json:"tried"` // failed attempts of the receiver
+	Error string `json:"error"` // of the last attempt
 }
 
 type webhookWorker struct {
@@ -38,18 +38,19 @@ type webhookWorker struct {
 
 func (w *webhookWorker) Timeout(*river.Job[webhookArgs]) time.Duration { return webhookTimeout }
 
-// NextRetry is for failures of our own; the receiver's are snoozed.
+// NextRetry applies to failures of our own. Work snoozes after the receiver's failures.
 func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
 	return ownRetry(j.Attempt)
 }
 
-// ownRetry is when a job is done again that we failed to do.
+// ownRetry returns when to retry after a failure of our own.
 func ownRetry(attempt int) time.Time {
 	return time.Now().Add(min(time.Second<<min(attempt-1, 6), time.Minute))
 }
 
-// Work makes one attempt. What it returns says what becomes of the job: done,
-// due again after a snooze, or failed by us and due again.
+// Work makes one attempt. It returns nil if the job is done, a River snooze to retry
+// after the receiver failed, a River cancel if the execution was deleted, or another
+// error to retry after a failure of our own.
 func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) error {
 	c := w.client
 	if !c.turns.take(j.Args.Tenant) {
@@ -100,7 +101,7 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	return river.JobSnooze(wait)
 }
 
-// later puts off a webhook whose tenant has its share of the workers.
+// later postpones a webhook whose tenant already uses its share of the workers.
 func (c *Client) later(metadata []byte) error {
 	var past struct {
 		Snoozes int `json:"snoozes"` // River counts them

@@ -14,12 +14,12 @@ import (
 type call struct {
 	set      *Set
 	by       *Caller
-	row      sandbox.Call // what the audit trail will tell of it
-	recorded bool         // the gateway leaves the row
+	row      sandbox.Call // the call's audit row
+	recorded bool         // the gateway writes the row
 	begun    bool         // a sandbox was asked to do something
 }
 
-// record leaves the audit row of a call that ended with err.
+// record writes the audit row of a call that ended with err.
 func (c *call) record(ctx context.Context, err error) error {
 	if c.recorded {
 		return nil
@@ -30,7 +30,7 @@ func (c *call) record(ctx context.Context, err error) error {
 	return c.set.cfg.Pool.Record(ctx, c.by.Principal, c.row)
 }
 
-// open is find for a sandbox that is made if there is none of that name.
+// open is find, but creates the sandbox if the session has none of that name.
 func (c *call) open(ctx context.Context, name string) (sandbox.Handle, error) {
 	h, err := c.find(ctx, name)
 	if err == nil || fault.KindOf(err) != fault.NotFound {
@@ -46,8 +46,8 @@ func (c *call) open(ctx context.Context, name string) (sandbox.Handle, error) {
 	return c.find(ctx, name)
 }
 
-// use runs f with a sandbox of the caller's session, which is made if there is
-// none of that name.
+// use runs f with a sandbox of the caller's session, and creates the sandbox if
+// the session has none of that name.
 func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) error) error {
 	h, err := c.open(ctx, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) er
 	return ended(ctx, h, f(h))
 }
 
-// furnish gives a sandbox what a caller's session and skills have for it.
+// furnish gives a sandbox the mounts of the caller's session and the folders of its skills.
 func (c *call) furnish(ctx context.Context, h sandbox.Handle) error {
 	if err := c.fill(ctx, h); err != nil {
 		return err
@@ -69,8 +69,9 @@ func (c *call) furnish(ctx context.Context, h sandbox.Handle) error {
 	return c.equip(ctx, h)
 }
 
-// Open begins the use of a sandbox of a caller's session, as the tools do: it is made if there is
-// none of that name, and has the session's mounts. Who has it closes it.
+// Open returns a handle to a sandbox of a caller's session, and creates the sandbox if the session
+// has none of that name. As for the tools, it has the session's mounts. The caller must close
+// the handle.
 func (s *Set) Open(ctx context.Context, by *Caller, name string) (sandbox.Handle, error) {
 	if err := by.check(); err != nil {
 		return nil, err
@@ -88,8 +89,8 @@ func (s *Set) Open(ctx context.Context, by *Caller, name string) (sandbox.Handle
 	return h, nil
 }
 
-// find begins the use of a sandbox of the caller's session. Tools take no ids:
-// those of other sessions' sandboxes stand in the URLs of previews.
+// find returns a handle to a sandbox of the caller's session. Tools accept no ids,
+// because preview URLs reveal the ids of other sessions' sandboxes.
 func (c *call) find(ctx context.Context, name string) (sandbox.Handle, error) {
 	if err := sandbox.CheckName(name); err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (c *call) find(ctx context.Context, name string) (sandbox.Handle, error) {
 	return h, err
 }
 
-// ended says what became of a call whose sandbox went away under it.
+// ended returns the error of a call whose sandbox ended during the call.
 func ended(ctx context.Context, h sandbox.Handle, err error) error {
 	if errors.Is(err, process.ErrGone) {
 		if why := h.Stopped(ctx); why != nil {

@@ -13,48 +13,47 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Definition is what is told of a tool to those who may call it.
+// Definition describes a tool to its callers.
 type Definition struct {
 	Name        string
 	Title       string
 	Description string
 	Annotations Annotations
 	Input       jsontext.Value // JSON Schema of an object
-	Strict      jsontext.Value // of the same input, as OpenAI's strict mode wants it: every field is required, null leaves one out
-	Output      jsontext.Value // likewise
-	In, Out     reflect.Type   // the structs that both schemas were made from
+	Strict      jsontext.Value // Input for OpenAI's strict mode: every field is required, null omits one
+	Output      jsontext.Value // JSON Schema of an object
+	In, Out     reflect.Type   // the structs behind Input and Output
 }
 
-// Annotations are what a client may make of a tool before it lets a model use
-// it. They have MCP's meaning.
+// Annotations help a client decide whether a model may use a tool. They have the
+// meaning that MCP defines.
 type Annotations struct {
 	ReadOnly    bool // changes nothing
-	Destructive bool // may undo what was done before; meaningless with ReadOnly
-	Idempotent  bool // a repetition changes nothing more; meaningless with ReadOnly
+	Destructive bool // may undo or overwrite earlier work; ignored with ReadOnly
+	Idempotent  bool // a repeated call has no further effect; ignored with ReadOnly
 	OpenWorld   bool // may reach beyond the sandbox
 }
 
-// Caller is on whose behalf a tool is called.
+// Caller identifies the caller of a tool.
 type Caller struct {
 	Principal *tenant.Principal
-	Session   string           // names the pool of sandboxes; for execute_code the turn
+	Session   string           // owns the sandboxes; the turn for execute_code
 	TraceID   string           // of this call
 	By        execution.Origin // of a model's call, for the audit trail
-	// Agent and Template are for execute_code, whose caps and policy they choose:
-	// so the edge says them and never a model. Empty for the key's name, and the
-	// template named "default".
+	// Agent and Template select the caps and the policy of execute_code. The edge sets
+	// them, never a model. If empty, they are the key's name and the template "default".
 	Agent, Template string
-	// Command is about the process of shell and of File; the zero value for one that only its
-	// caller knows.
+	// Command is the process of shell and of File that another caller can continue; the zero
+	// value is for a process that only this caller uses.
 	Command Command
-	// Web lets programs of shell and execute_code call the services of the web; nil if they do
-	// not. Its token is shell's.
+	// Web lets programs of shell and execute_code call the web services; nil disables the calls.
+	// Only shell uses its token.
 	Web *execution.WebAccess
-	// Skills are those whose folders its sandboxes have.
+	// Skills lists the skills whose folders the caller's sandboxes get.
 	Skills []execution.SkillRef
 }
 
-// check refuses, before anything is done, what the audit trail could not hold.
+// check rejects names that the audit trail cannot record, before the tool does anything.
 func (c *Caller) check() error {
 	if err := sandbox.CheckSession(c.Session); err != nil || c.Agent == "" {
 		return err
@@ -62,14 +61,14 @@ func (c *Caller) check() error {
 	return CheckAgent(c.Agent)
 }
 
-// tool is a definition and what it does.
+// tool is a definition with its implementation.
 type tool struct {
 	Definition
 	call func(ctx context.Context, c *call, input []byte) (any, error)
 }
 
-// define joins a tool's parts. The schemas are those of I and O; what do is given
-// has every field that is required or has a default.
+// define builds a tool. It derives the schemas from I and O. The input of do has
+// every field that is required or has a default.
 func define[I, O any](d Definition, do func(ctx context.Context, c *call, in *I) (*O, error)) tool {
 	d.In, d.Out = reflect.TypeFor[I](), reflect.TypeFor[O]()
 	d.Input, d.Strict = wire.ForModel(d.In, wire.Models), wire.ForModel(d.In, wire.StrictModels)
@@ -90,7 +89,7 @@ func define[I, O any](d Definition, do func(ctx context.Context, c *call, in *I)
 	}}
 }
 
-// Definitions lists every tool there is, in the contract's order.
+// Definitions lists all tools, in the order of the contract.
 func Definitions() []Definition {
 	out := make([]Definition, len(all))
 	for i := range all {

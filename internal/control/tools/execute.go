@@ -12,9 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// SandboxExecuteName is what the tool sandbox_execute is called by. It is
-// POST /v1/sandbox/execute for those who can only call tools, and needs the same
-// scope; who has HTTP does not need it.
+// SandboxExecuteName is the name of the tool sandbox_execute. The tool does the work of
+// POST /v1/sandbox/execute, with the same scope, for clients that can only call tools.
 const SandboxExecuteName = "sandbox_execute"
 
 var sandboxExecute = define(Definition{
@@ -42,16 +41,16 @@ type ExecuteOutput struct {
 	TraceID         string  `json:"trace_id" required:"true" doc:"Names the execution and its audit row."`
 }
 
-// Apart is the definition of sandbox_execute, which is no tool of sessions.
+// Apart returns the definition of sandbox_execute, which does not belong to sessions.
 func (s *Set) Apart() Definition { return sandboxExecute.Definition }
 
-// CallApart calls sandbox_execute, as Call does the tools of sessions.
+// CallApart calls sandbox_execute. For the tools of sessions, use Call.
 func (s *Set) CallApart(ctx context.Context, c *Caller, input []byte) (any, error) {
 	return sandboxExecute.call(ctx, &call{set: s, by: c, row: sandbox.Call{TraceID: c.TraceID, Source: SandboxExecuteName, Began: time.Now()}}, input)
 }
 
 func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, error) {
-	c.recorded = true // the gateway leaves a row
+	c.recorded = true // the gateway writes the row
 	p := c.by.Principal
 	if p.Environment.ID == "" {
 		return nil, fault.New(fault.Forbidden, "this key has no environment, so it cannot run code")
@@ -89,12 +88,12 @@ func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, er
 	return out, nil
 }
 
-// Failed says that a call was done and did not succeed, which agents are told
-// beside its output.
+// Failed reports that the call ran but did not succeed. Agents see this beside the
+// output.
 func (o *ShellOutput) Failed() bool { return o.ExitCode != 0 }
 
-// Failed is as for ShellOutput.
+// Failed reports that the code ran but did not succeed.
 func (o *CodeOutput) Failed() bool { return !o.OK }
 
-// Failed is as for ShellOutput.
+// Failed reports that the code ran but did not succeed.
 func (o *ExecuteOutput) Failed() bool { return !o.Success }

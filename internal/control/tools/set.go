@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Pool is the named sandboxes; a directory.Directory is.
+// Pool manages the named sandboxes; *directory.Directory implements it.
 type Pool interface {
 	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (sb *sandbox.Sandbox, created bool, err error)
 	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error)
@@ -21,32 +21,32 @@ type Pool interface {
 	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
 }
 
-// Images finds images by what callers call them.
+// Images finds images by the names that callers use.
 type Images interface {
-	// Resolve returns the name in the image store of what was asked for.
+	// Resolve returns an image's name in the image store.
 	Resolve(asked string) (string, error)
 }
 
-// Policies say what a caller's plan and environment allow; a gateway does.
+// Policies returns the limits of a caller's plan and environment; *gateway.Gateway implements it.
 type Policies interface {
 	Policy(p *tenant.Principal) execution.Policy
 }
 
-// SetConfig is what a Set is made of. All of it is required but what may be nil.
+// SetConfig configures a Set. Fields are required unless their comment allows nil.
 type SetConfig struct {
 	Pool        Pool
 	Images      Images
 	Policies    Policies
 	ExecuteCode *ExecuteCode
-	Previews    Previews         // nil for no tool browse
-	Sessions    Sessions         // nil where there are none with agents
-	Files       Files            // that sessions have copies of; nil where there are none
-	Skills      execution.Skills // whose folders callers have; nil where there are none
-	Web         execution.Web    // makes the calls of programs; nil where they make none
+	Previews    Previews         // nil disables the tool browse
+	Sessions    Sessions         // nil if the server has no sessions with agents
+	Files       Files            // copied into sessions' sandboxes; nil if the server stores no files
+	Skills      execution.Skills // with the folders for callers' sandboxes; nil if the server has no skills
+	Web         execution.Web    // makes the web calls of programs; nil disables them
 	Log         *slog.Logger
 }
 
-// Set is the tools that a model can be given, ready to be called.
+// Set calls the tools that models can use.
 type Set struct {
 	cfg     SetConfig
 	overdue time.Duration
@@ -56,19 +56,18 @@ type Set struct {
 	entrances entrances
 }
 
-// NewSet returns the tools.
+// NewSet returns a Set.
 func NewSet(cfg SetConfig) *Set { return &Set{cfg: cfg, overdue: overdue} }
 
-// Definitions lists the tools, in the contract's order.
+// Definitions lists the tools that this server offers, in the order of the contract.
 func (s *Set) Definitions() []Definition {
 	return slices.DeleteFunc(Definitions(), func(d Definition) bool { return !s.has(d.Name) })
 }
 
 func (s *Set) has(name string) bool { return name != browseName || s.cfg.Previews != nil }
 
-// Call calls a tool with its input as JSON, and returns its output: a pointer to
-// the struct that the definition names. What the caller may be told of a failure
-// is a fault.Error.
+// Call calls a tool with JSON input. It returns a pointer to the struct that
+// Definition.Out names. An error that the caller may see is a *fault.Error.
 func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (any, error) {
 	if err := c.check(); err != nil {
 		return nil, err

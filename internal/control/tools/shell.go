@@ -17,18 +17,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// MaxShown is the most bytes of each stream that shell returns. What is more is
-// read and dropped, so that the command does not wait.
+// MaxShown limits the bytes of each stream that shell returns: 256 KiB. Atoll reads
+// and discards the rest, so that the command does not block.
 const MaxShown = 256 << 10
 
-// overdue is how long a command may take beyond its time, at whose end the sandbox
-// itself ends it. Then the caller waits no longer.
+// overdue is how long the caller waits after a command's timeout, at which the sandbox
+// should have ended the command.
 const overdue = 10 * time.Second
 
 var errOverdue = fault.New(fault.Conflict, "the command timed out, and the sandbox did not stop it and does not respond. The command may have taken effect. Destroy the sandbox if this happens again")
 
-// timedOut is shell's exit code of a command that was ended because its time was
-// over, as timeout(1) has it.
+// timedOut is shell's exit code for a command that timed out, the same as timeout(1)'s.
 const timedOut = 124
 
 func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
@@ -77,7 +76,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 	return out, err
 }
 
-// timeout is how long a command may run, which its caller's plan bounds.
+// timeout returns the timeout of a command, which the caller's plan limits.
 func (c *call) timeout(ms *wire.Whole) (time.Duration, error) {
 	asked, err := integer("timeout_ms", ms, 1, maxWhole)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *call) timeout(ms *wire.Whole) (time.Duration, error) {
 	return time.Duration(asked) * time.Millisecond, nil
 }
 
-// gather takes a command's output until it ends, and keeps the ends of its streams.
+// gather reads a command's output until it ends, and keeps the tails of its streams.
 func (c *call) gather(run process.Output, covers *redact.Set, tails *[2]execution.Tail) (*ShellOutput, error) {
 	var stdout, stderr shown
 	covered := covers.Pair(
@@ -136,8 +135,8 @@ func (c *call) gather(run process.Output, covers *redact.Set, tails *[2]executio
 	return out, nil
 }
 
-// refusedFork reports whether a command failed because it could not start another program, which
-// shells say in words of their own.
+// refusedFork reports whether a command failed because it could not start another program. Shells
+// word this differently.
 func refusedFork(out *ShellOutput) bool {
 	return out.ExitCode != 0 && (strings.Contains(strings.ToLower(out.Stderr), "fork") || strings.Contains(out.Stderr, "Operation not permitted"))
 }
@@ -154,7 +153,7 @@ func (s *shown) add(p []byte) {
 	s.more = s.more || room < len(p)
 }
 
-// text returns what was kept, cut at a whole character.
+// text returns the kept bytes, cut at a whole character.
 func (s *shown) text() string {
 	if s.more {
 		return text(whole(s.kept))
@@ -162,5 +161,5 @@ func (s *shown) text() string {
 	return text(s.kept)
 }
 
-// text makes bytes a string that JSON can hold.
+// text converts bytes to a valid UTF-8 string for JSON.
 func text(p []byte) string { return strings.ToValidUTF8(string(p), "\ufffd") }

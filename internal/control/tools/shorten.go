@@ -1,8 +1,8 @@
 package tools
 
-// Shorten returns an output that has at most a number of bytes of each text, and whether
-// that changed it. The output says so as where the tool itself cuts. What has no such
-// text is returned as it is.
+// Shorten cuts each text of an output to at most most bytes. It returns the output and reports
+// whether it cut a text, which the output marks as truncated. It does not modify out, and
+// returns outputs without such texts unchanged.
 func Shorten(out any, most int) (_ any, shorter bool) {
 	switch o := out.(type) {
 	case *ShellOutput:

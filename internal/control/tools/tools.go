@@ -1,9 +1,9 @@
-// Package tools has the tools that agents use, apart from how they are called:
-// over HTTP, and by whatever else offers tools.
+// Package tools implements the tools that agents use, independently of the
+// transport, such as HTTP or MCP.
 //
-// A tool answers its agent with a Result, also when it refuses: an agent is
-// told a class of error that it can react to. Only what is wrong with the call
-// itself is an error.
+// execute_code answers its agent with a Result even if it rejects a call, so that
+// the agent can react to the class of the error. Only an invalid call, or a failure
+// of the server, returns an error.
 package tools
 
 import (
@@ -25,22 +25,22 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Class is what kind of error a call ended with.
+// Class is the kind of error that a call ended with.
 type Class string
 
 const (
-	Provisioning Class = "SandboxProvisioning" // a policy, or no sandbox to be had: no code was run
-	CapExceeded  Class = "SandboxCapExceeded"  // a cap was reached: no code was run
+	Provisioning Class = "SandboxProvisioning" // a policy, or no sandbox available: no code ran
+	CapExceeded  Class = "SandboxCapExceeded"  // a cap was reached: no code ran
 	TimedOut     Class = "SandboxTimeout"
 	OutOfMemory  Class = "SandboxOutOfMemory"
 	Cancelled    Class = "SandboxCancelled"
-	Failed       Class = "SandboxFailed" // the sandbox ended, or could not hold the program
+	Failed       Class = "SandboxFailed" // the sandbox ended, or could not run the program
 )
 
 // Classes lists every class.
 var Classes = []Class{Provisioning, CapExceeded, TimedOut, OutOfMemory, Cancelled, Failed}
 
-// MaxName is the most characters of an agent's and a turn's name.
+// MaxName limits the names of agents and turns, in characters.
 const MaxName = 128
 
 // Input is a call of execute_code.
@@ -48,17 +48,17 @@ type Input struct {
 	TraceID  string
 	Code     string
 	Language execution.Language
-	Timeout  *time.Duration // nil for the default
+	Timeout  *time.Duration // nil means the default
 	Metadata map[string]string
-	Agent    string               // who calls; its hourly cap counts it
+	Agent    string               // the calling agent, for its hourly cap
 	Turn     string               // calls of the same agent and turn share a sandbox
 	Template string               // of the agent; it must have opted in
-	Skills   []execution.SkillRef // whose folders the sandbox has
-	Web      *execution.WebAccess // as in Caller, but for the token
+	Skills   []execution.SkillRef // skills whose folders the sandbox gets
+	Web      *execution.WebAccess // as in Caller, but without the token
 	By       execution.Origin     // of a model's call
 }
 
-// Result is what an agent is told.
+// Result is the answer to an agent.
 type Result struct {
 	TraceID                          string
 	OK                               bool
@@ -73,13 +73,13 @@ type Result struct {
 	ResetsAt                         time.Time
 }
 
-// Runner runs code; a gateway does.
+// Runner runs code; *gateway.Gateway implements it.
 type Runner interface {
 	Policy(p *tenant.Principal) execution.Policy
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
 	Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error)
 	EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error
-	Refused(ctx context.Context, row audit.Row) // takes the audit rows of calls that are refused here
+	Refused(ctx context.Context, row audit.Row) // records the audit rows of calls that this package rejects
 }
 
 // Templates finds agent templates.
@@ -87,27 +87,26 @@ type Templates interface {
 	Template(ctx context.Context, tenantID tenant.ID, name string) (tenant.Template, error)
 }
 
-// Breakers stop calls beyond a cap.
+// Breakers rejects calls beyond a cap.
 type Breakers interface {
 	Pass(ctx context.Context, tenantID, agent string, own breaker.Overrides) error
 }
 
-// Config is what the tools are made of. All of it is required.
+// Config configures an ExecuteCode. All fields are required.
 type Config struct {
 	Runner    Runner
 	Templates Templates
 	Breakers  Breakers
 }
 
-// ExecuteCode is the tool by which an agent runs code.
+// ExecuteCode is the tool with which an agent runs code.
 type ExecuteCode struct{ cfg Config }
 
 // NewExecuteCode returns the tool.
 func NewExecuteCode(cfg Config) *ExecuteCode { return &ExecuteCode{cfg} }
 
-// Call runs code for p, and returns when it has ended. Whatever comes of it
-// leaves one audit row, unless the call itself is wrong: then it is an error,
-// and nothing is counted.
+// Call runs code for p, and returns when it has ended. It leaves one audit row, unless
+// the call itself is invalid: then it returns an error, and the caps do not count it.
 func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (*Result, error) {
 	started := time.Now()
 	req, err := t.request(p, in)
@@ -149,8 +148,8 @@ func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (
 	return nil, err
 }
 
-// EndTurn ends a turn: the sandbox that its calls shared goes, and a later call
-// begins with a fresh one. A turn that there is not is no error.
+// EndTurn ends a turn and deletes the sandbox that its calls shared; a later call
+// gets a new one. An unknown turn is not an error.
 func (t *ExecuteCode) EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error {
 	if err := checkNames(agent, turn); err != nil {
 		return err
@@ -158,7 +157,7 @@ func (t *ExecuteCode) EndTurn(ctx context.Context, p *tenant.Principal, agent, t
 	return t.cfg.Runner.EndTurn(ctx, p, agent, turn)
 }
 
-// request checks the call itself.
+// request validates the call.
 func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request, error) {
 	if err := checkNames(in.Agent, in.Turn); err != nil {
 		return execution.Request{}, err
@@ -174,7 +173,7 @@ func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request,
 	if in.Timeout != nil {
 		req.Timeout = *in.Timeout
 	}
-	// Checked ahead of the breakers, which count no call that is wrong.
+	// Checked ahead of the breakers, which must not count an invalid call.
 	return req, policy.Check(req)
 }
 
@@ -189,10 +188,10 @@ func checkName(field, value string) error {
 	return nil
 }
 
-// CheckAgent says why an agent cannot be called so.
+// CheckAgent rejects invalid names of agents.
 func CheckAgent(name string) error { return checkName("agent", name) }
 
-// CheckTemplate says why a template cannot be called so.
+// CheckTemplate rejects invalid names of templates.
 func CheckTemplate(name string) error {
 	if !tenant.Name.MatchString(name) {
 		return fault.New(fault.Invalid, "template is required: the name of the agent's template")
@@ -200,8 +199,8 @@ func CheckTemplate(name string) error {
 	return nil
 }
 
-// policy fails closed: what is not known to be allowed is not. It returns the
-// network that the template has.
+// policy returns the network of the call's template. It fails closed: it rejects
+// every call that it cannot confirm as allowed.
 func (t *ExecuteCode) policy(ctx context.Context, p *tenant.Principal, in Input) (tenant.Network, error) {
 	switch {
 	case p.Tenant.Tier == tenant.Regulated:
@@ -225,8 +224,8 @@ func (t *ExecuteCode) policy(ctx context.Context, p *tenant.Principal, in Input)
 	return "", fault.New(fault.Unavailable, "the template %q requires the network %q, which this version does not support", in.Template, tpl.Sandbox)
 }
 
-// refused is what the agent is told of a call that ran no code, or nil when
-// that is an error of the call, or our own.
+// refused returns the Result of a call that ran no code; nil if err is an invalid
+// call or a failure of the server.
 func refused(in Input, err error, took time.Duration) *Result {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -247,7 +246,7 @@ func refused(in Input, err error, took time.Duration) *Result {
 	return out
 }
 
-// trail leaves the row of a call that was refused here.
+// trail writes the audit row of a call that this package rejected.
 func (t *ExecuteCode) trail(ctx context.Context, p *tenant.Principal, in Input, out *Result) {
 	row := audit.Row{
 		TraceID: in.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,

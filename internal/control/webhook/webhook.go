@@ -1,12 +1,11 @@
-// Package webhook tells a receiver of its caller's choice how an execution
-// ended, or a turn of a session: it builds the message, signs it and makes one attempt to deliver it.
-// When to try, and how often, is for the jobs that call it.
+// Package webhook tells a receiver how an execution or a session's turn ended. It builds
+// the message, signs it and makes one attempt to deliver it. Package jobs decides when
+// and how often to try.
 //
-// The URL comes from callers, so it must not become a way into the network that
-// the server stands in. What a name resolves to is checked when a URL is
-// accepted, for a good message, and again at each connection, on the address
-// that is connected to: what DNS says later, or says to others, does not
-// matter. Redirects are not followed and proxies from the environment not used.
+// Callers choose the URL, so it must not open a way into the server's own network. Atoll
+// resolves and checks the host when it accepts a URL, for a clear error. It checks the
+// address again at each connection, so a later DNS answer cannot bypass the rules. It
+// follows no redirects and uses no proxies from the environment.
 package webhook
 
 import (
@@ -29,21 +28,21 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxAnswer is how much of an answer is read, so that the connection can be
-	// used again. Its content is not used.
+	// maxAnswer limits the bytes read from an answer. Their content is ignored; reading
+	// them makes the connection reusable.
 	maxAnswer = 16 << 10
 )
 
-// Config of a Client.
+// Config configures a Client.
 type Config struct {
 	Version   string         // for User-Agent
-	MaxOutput int64          // bytes of each stream in a message: the cut of an inline answer
-	Timeout   time.Duration  // of a whole attempt; 0 for 10 s
-	RootCAs   *x509.CertPool // authorities of receivers' certificates; nil for the machine's
-	Allow     []string       // hosts, addresses and CIDRs that may be reached although they are not public
-	Resolver  *net.Resolver  // nil for the machine's
+	MaxOutput int64          // bytes of each stream in a message, as in an inline answer
+	Timeout   time.Duration  // of a whole attempt; 0 means 10 s
+	RootCAs   *x509.CertPool // authorities for receivers' certificates; nil means the machine's
+	Allow     []string       // hosts, addresses and CIDRs to allow although they are not public
+	Resolver  *net.Resolver  // nil means the machine's
 
-	// Open opens a blob, for output that is not in the record; required.
+	// Open opens a blob with output that is not in the record; required.
 	Open func(ctx context.Context, name string) (io.ReadCloser, error)
 }
 
@@ -58,7 +57,7 @@ type Client struct {
 	transport atomic.Pointer[http.Transport]
 }
 
-// New returns a Client. It fails when Config.Allow cannot be understood.
+// New returns a Client. It fails if Config.Allow is invalid.
 func New(cfg Config) (*Client, error) {
 	allow, err := outbound.Parse(cfg.Allow)
 	if err != nil {
@@ -79,7 +78,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// transportFor connects to receivers that these authorities certify.
+// transportFor returns a transport to receivers certified by roots.
 func (c *Client) transportFor(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		Proxy: nil, // a proxy would connect where this process may not
@@ -96,7 +95,7 @@ func (c *Client) transportFor(roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// current is the transport of a client for the authorities of now.
+// current is a transport that follows changes by SetRootCAs.
 type current struct{ *Client }
 
 // RoundTrip implements http.RoundTripper.
@@ -104,21 +103,20 @@ func (c current) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.transport.Load().RoundTrip(r)
 }
 
-// SetRootCAs changes Config.RootCAs while the client is in use. Attempts under way keep theirs.
+// SetRootCAs changes Config.RootCAs while the client is in use. Running attempts keep the old ones.
 func (c *Client) SetRootCAs(roots *x509.CertPool) {
 	c.transport.Swap(c.transportFor(roots)).CloseIdleConnections()
 }
 
-// Allowed is what Config.Allow opens, for changes while the client is in use.
+// Allowed returns the list of Config.Allow, so that callers can change it while the client is in use.
 func (c *Client) Allowed() outbound.List { return c.allow }
 
-// Close lets go of connections that are kept for later.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.Load().CloseIdleConnections() }
 
-// Deliver makes one attempt to tell the receiver of e, with its output where
-// the record has it, about its end. It is nil once the receiver has answered
-// with a status in the 200s. tried says that it is the receiver's failure, and
-// not ours in putting the message together.
+// Deliver makes one attempt to report the end of e, with its output, to the receiver.
+// It returns nil if the receiver answers with a 2xx status. tried reports that an
+// error is the receiver's, and not a failure of ours to build the message.
 func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried bool, err error) {
 	// A byte of output may become six in JSON, beside two copies of itself.
 	weight := 64<<10 + 8*(min(e.StdoutBytes, c.cfg.MaxOutput)+min(e.StderrBytes, c.cfg.MaxOutput))
@@ -136,7 +134,7 @@ func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried boo
 	return c.post(ctx, e.Webhook.URL, e.Webhook.Secret, MessageID(e.TraceID), body)
 }
 
-// post makes one attempt to send a message. tried is as that of Deliver.
+// post makes one attempt to send a message. tried has the meaning of Deliver.
 func (c *Client) post(ctx context.Context, to, secret, id string, body []byte) (tried bool, err error) {
 	own, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -167,8 +165,8 @@ func (c *Client) post(ctx context.Context, to, secret, id string, body []byte) (
 	}
 }
 
-// withoutURL drops the URL that net/http puts into its errors: people keep
-// secrets in them.
+// withoutURL drops the URL that net/http puts into its errors, because it may
+// contain secrets.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
