@@ -12,13 +12,13 @@ import (
 
 const executePath = "/v1/sandbox/execute"
 
-// abandonTime bounds how long a call that was given up takes to end what it began.
+// abandonTime limits how long an abandoned call may take to stop its work on the server.
 const abandonTime = 5 * time.Second
 
-// Execute runs code and returns its result, once it has ended. A program that runs out of its
-// time is an *Error with the code ErrProgramTimeout, which has the Result. When ctx ends before
-// the program does, the program is ended too. An answer that is lost is asked for again by its
-// Idempotency-Key, so that nothing runs twice.
+// Execute runs code and returns its result. If the program times out, the error is an *Error
+// with the code ErrProgramTimeout and the Result. If ctx ends first, Execute also stops the
+// program. If the answer is lost, Execute retries with the same Idempotency-Key, so nothing runs
+// twice.
 func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteResponse, error) {
 	if own := in.Timeout; own != nil && c.options.timeout == DefaultTimeout {
 		c = c.With(WithTimeout(max(DefaultTimeout, time.Duration(*own)*time.Second+abandonTime)))
@@ -33,15 +33,16 @@ func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteRespons
 	return out, err
 }
 
-// abandoning returns a context and a client for the calls that end what a call began whose own
-// context has ended. The client has no timeout besides: the caller's may be too short.
+// abandoning returns a context and a client for stopping the work of a call whose own context has
+// ended. The client has no other timeout, because the caller's may be too short.
 func (c *Client) abandoning(ctx context.Context) (context.Context, *Client, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 	return ctx, c.With(WithTimeout(0)), cancel
 }
 
-// abandon ends the execution that a request began or may begin yet. The same request with
-// the same key tells its id; one that has not begun begins, and is ended at once.
+// abandon ends the execution that a request started or may still start. It repeats the request
+// with the same key to learn the id. An execution that had not started starts, and is then
+// cancelled.
 func (c *Client) abandon(ctx context.Context, r *request) {
 	r.header.Set("Prefer", "respond-async")
 	begun, err := answer[AcceptedResponse](ctx, c, r)
@@ -51,17 +52,17 @@ func (c *Client) abandon(ctx context.Context, r *request) {
 	_, _ = c.CancelExecution(ctx, begun.TraceID) // it may have ended by now
 }
 
-// StartExecution begins to run code, and returns at once. Its end is told to its webhook, or
-// waited for with WaitExecution.
+// StartExecution starts code and returns immediately. Atoll reports the end to the webhook of the
+// request; WaitExecution waits for it.
 func (c *Client) StartExecution(ctx context.Context, in ExecuteRequest) (AcceptedResponse, error) {
 	r := c.execution(in, mediaJSON)
 	r.header.Set("Prefer", "respond-async")
 	return answer[AcceptedResponse](ctx, c, r)
 }
 
-// StreamExecution runs code and yields its events as they happen; the last has the type result.
-// When ctx ends before, the program is ended too; a caller who only leaves the loop lets it go
-// on.
+// StreamExecution runs code and yields its events as they happen; the last one has the type
+// result. If ctx ends first, StreamExecution also stops the program. Breaking out of the loop
+// does not stop it.
 func (c *Client) StreamExecution(ctx context.Context, in ExecuteRequest) iter.Seq2[Event, error] {
 	r := c.execution(in, mediaNDJSON)
 	id := ""
@@ -90,8 +91,8 @@ func (c *Client) StreamExecution(ctx context.Context, in ExecuteRequest) iter.Se
 	})
 }
 
-// FollowExecution yields the events of an execution after the one with a seq, 0 for all of
-// them, until its end.
+// FollowExecution yields the events of an execution until its end. It starts behind the event
+// with the seq after; 0 yields all events.
 func (c *Client) FollowExecution(ctx context.Context, traceID string, after int64) iter.Seq2[Event, error] {
 	return events(ctx, c, source[Event]{
 		first: followed(traceID, after),
@@ -106,7 +107,7 @@ func (c *Client) FollowExecution(ctx context.Context, traceID string, after int6
 	})
 }
 
-// WaitExecution waits for the end of an execution, and returns its record.
+// WaitExecution waits for the end of an execution and returns its record.
 func (c *Client) WaitExecution(ctx context.Context, traceID string) (Execution, error) {
 	for _, err := range c.FollowExecution(ctx, traceID, 0) {
 		if err != nil {
@@ -124,7 +125,7 @@ func followed(traceID string, after int64) *request {
 	return &request{method: http.MethodGet, path: under("/v1/executions", traceID, "output"), query: url.Values{"after": {strconv.FormatInt(after, 10)}}, accept: mediaNDJSON}
 }
 
-// execution is the request to run code. Its key makes it safe to repeat.
+// execution returns the request to run code. Its key makes it safe to repeat.
 func (c *Client) execution(in ExecuteRequest, accept string) *request {
 	return &request{method: http.MethodPost, path: executePath, in: in, accept: accept, header: http.Header{idempotencyKey: {c.newKey()}}}
 }

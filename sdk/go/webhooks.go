@@ -15,20 +15,20 @@ import (
 
 // Webhook is a message about the end of an execution, or about a session.
 type Webhook struct {
-	ID        string          `json:"-"`         // the same at every attempt: a message that comes again has it, too
+	ID        string          `json:"-"`         // the same for every attempt, to recognize duplicates
 	Event     string          `json:"event"`     // such as execution.completed
 	TraceID   string          `json:"trace_id"`  // of an execution
-	Timestamp time.Time       `json:"timestamp"` // when what it tells of was
+	Timestamp time.Time       `json:"timestamp"` // time of the event
 	Result    json.RawMessage `json:"result,omitempty"`
-	Body      []byte          `json:"-"` // all of it
+	Body      []byte          `json:"-"` // the whole request body
 }
 
-// WebhookTolerance is how far the time of a message may be from the receiver's.
+// WebhookTolerance is the largest accepted difference between the times of a message and its receiver.
 const WebhookTolerance = 5 * time.Minute
 
-// VerifyWebhook returns the message of a request's body, if its signature is by secret and its
-// time within WebhookTolerance of now. Any other one is ErrInvalidSignature. Read the body whole
-// before: the signature is of its bytes.
+// VerifyWebhook checks the signature of a webhook request and returns its message. If secret did
+// not sign the message, or its time differs from the argument now by more than WebhookTolerance,
+// the error is ErrInvalidSignature. Pass the exact bytes of the body, because they are signed.
 func VerifyWebhook(secret string, header http.Header, body []byte, now time.Time) (Webhook, error) {
 	id, at := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
