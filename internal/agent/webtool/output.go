@@ -17,7 +17,7 @@ type Found struct {
 	Results []Result `json:"results"`
 }
 
-// Result is one result of a search.
+// Result is a page that was found.
 type Result struct {
 	ID          int    `json:"id"` // from 1
 	Title       string `json:"title"`
