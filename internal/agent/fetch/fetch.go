@@ -146,7 +146,7 @@ func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) er
 	return p, f.read(ctx, &p, body, declared, res.Request.URL)
 }
 
-// read takes the text from a page.
+// read extracts the text of a page.
 func (f *Fetcher) read(ctx context.Context, p *web.Page, body []byte, declared string, at *url.URL) error {
 	isHTML := p.Media == "text/html" || p.Media == "application/xhtml+xml"
 	if !isHTML && !isText(p.Media) {
@@ -168,13 +168,13 @@ func (f *Fetcher) read(ctx context.Context, p *web.Page, body []byte, declared s
 	return nil
 }
 
-// isText reports whether a media type is text that a reader can be given as it is.
+// isText reports whether a media type is text that needs no conversion.
 func isText(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") ||
 		media == "application/json" || media == "application/xml" || media == "application/x-ndjson" || media == "application/javascript"
 }
 
-// decode makes UTF-8 of a page, of which maxPage bytes are kept.
+// decode converts a page to UTF-8 and keeps at most maxPage bytes.
 func decode(body []byte, declared string) (text string, cut bool) {
 	encoding, _, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], declared)
 	out, err := io.ReadAll(io.LimitReader(encoding.NewDecoder().Reader(bytes.NewReader(body)), maxPage+1))
@@ -187,7 +187,7 @@ func decode(body []byte, declared string) (text string, cut bool) {
 	return strings.ToValidUTF8(string(out), "\uFFFD"), cut
 }
 
-// unreachable is a page of which no whole answer came.
+// unreachable returns the error of a page without a complete answer.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

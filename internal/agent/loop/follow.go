@@ -57,7 +57,7 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 	return err
 }
 
-// look ends a reader's wait when the run has ended, and the reader has heard all that there is.
+// look ends a reader's wait once the run has ended and no further events arrive.
 func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.Int64, cancel context.CancelCauseFunc) {
 	news, stop := l.watch(id)
 	defer stop()
@@ -85,7 +85,7 @@ func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.I
 	}
 }
 
-// watch returns a channel that has a token when a run has ended.
+// watch returns a channel that receives a token when a run ends.
 func (l *Loop) watch(id run.ID) (news chan struct{}, stop func()) {
 	news = make(chan struct{}, 1)
 	if l.cfg.News == nil {
@@ -115,8 +115,8 @@ func pause(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// State reads the log of a run. Of a turn it has what the turn did, and not the conversation
-// before it, which may be long.
+// State reads the state of a run from its log. For a turn it omits the conversation before the
+// turn, which may be long.
 func (l *Loop) State(ctx context.Context, id run.ID) (*run.State, error) {
 	entries, err := l.cfg.Store.Log(ctx, id)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *Loop) recall(ctx context.Context, s *run.State, q *run.Request) (err er
 	return err
 }
 
-// Wait returns when a run has ended, wherever it is driven.
+// Wait returns when a run has ended, in whichever process drives it.
 func (l *Loop) Wait(ctx context.Context, t tenant.ID, id run.ID) error {
 	news, stop := l.watch(id)
 	defer stop()
@@ -188,5 +188,5 @@ func (l *Loop) Wait(ctx context.Context, t tenant.ID, id run.ID) error {
 	}
 }
 
-// pollEnd is how often the record is looked at for the end of a run where there is no news.
+// pollEnd is how often Wait polls the store for the end of a run if Config.News is nil.
 const pollEnd = 200 * time.Millisecond

@@ -468,7 +468,7 @@ func (l *Loop) renew() {
 	}
 }
 
-// within asks the store something, and not for long.
+// within calls ask with a short timeout.
 func (l *Loop) within(ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(l.ctx, renewEvery)
 	defer cancel()
@@ -493,8 +493,8 @@ func (l *Loop) lose() {
 // hold notes when leases were renewed.
 func (l *Loop) hold(at time.Time) { l.renewed.Store(&at) }
 
-// holds reports whether the run's lease lasts for a while. A process that was stopped and
-// goes on finds out before it says anything.
+// holds reports whether the run's lease is still safely valid. A process that was suspended
+// must notice a lost lease before it publishes anything.
 func (d *drive) holds() bool {
 	const most = run.LeaseTime - renewEvery
 	renewed := d.loop.renewed.Load()

@@ -199,8 +199,8 @@ func (t *Tools) same(id tenant.ID, k *Known, s *Server) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(before, now)
 }
 
-// carry keeps what is known of servers that this run does not name, for runs after it: where
-// they are, and not what they are asked with.
+// carry keeps known servers that this run does not name, for later runs: their addresses without
+// the credentials.
 func (t *Tools) carry(id tenant.ID, q *run.Request, known []Known) error {
 	for _, k := range known {
 		if k.Sealed == nil || q.Remote(k.Label) != nil {
@@ -220,7 +220,7 @@ func (t *Tools) carry(id tenant.ID, q *run.Request, known []Known) error {
 	return nil
 }
 
-// toolsOf are a server's tools as a model is given them.
+// toolsOf converts a server's tools for a model.
 func toolsOf(s *Server, r *run.Remote) []run.Tool {
 	out := make([]run.Tool, len(r.Tools))
 	for i := range r.Tools {
@@ -242,8 +242,8 @@ func toolsOf(s *Server, r *run.Remote) []run.Tool {
 
 var plain = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Name is what a model calls a tool of a server by: the same for the same server and tool,
-// and another one for any other two.
+// Name returns the name of a server's tool for models. It is unique and stable for each pair of
+// label and tool.
 func Name(label, tool string) string {
 	// A label without "__" ends at the first "__".
 	if name := label + "__" + tool; plain.MatchString(name) && label != "mcp" && !strings.Contains(label+"_", "__") {

@@ -195,7 +195,7 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return &loop.Outcome{Uses: uses}, err
 }
 
-// callerOf is the caller of the tools that a call is made for.
+// callerOf returns the tools.Caller of a call.
 func (h *Pool) callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 	if !p.May(tenant.ScopeTools) {
 		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeTools)
@@ -217,8 +217,7 @@ func processOf(c *loop.Call) process.ID {
 	return process.ID(fmt.Sprintf("%s%s-%d", tools.CommandPrefix, strings.TrimPrefix(string(c.Run.ID), "run_"), c.Number))
 }
 
-// place puts the files of the run's input into the home of the sandbox that is meant where none
-// is named.
+// place writes the run's input files to the home of the default sandbox.
 func (h *Pool) place(ctx context.Context, c *loop.Call, by *tools.Caller) error {
 	if c.Begun {
 		return nil
@@ -237,12 +236,12 @@ func (h *Pool) place(ctx context.Context, c *loop.Call, by *tools.Caller) error 
 	return nil
 }
 
-// spent is the limit that the model cannot keep to, by asking for less, later, or after another
-// sandbox has ended: it ends the run.
+// spent is the limit that ends the run, because the model cannot meet it by asking for less or
+// later, or by ending another sandbox.
 const spent = "monthly_credits"
 
-// refused is the outcome of a call that was not made, or was not seen to its end, as the model
-// is told of it; or the error of the server.
+// refused returns the outcome of a call that failed or was not made, for the model, or a failure
+// of the server as an error.
 func (h *Pool) refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error) {
 	kind := fault.KindOf(err)
 	switch {

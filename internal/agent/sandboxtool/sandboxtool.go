@@ -199,12 +199,12 @@ func shown(c *loop.Call) string {
 	return c.Call.Name + " " + c.Call.Arguments
 }
 
-// goneBefore is what the model, and who reads the events of a session, is told where the
-// sandbox of earlier calls was not there any more.
+// goneBefore tells the model, and readers of a session's events, that the sandbox of earlier
+// calls no longer exists.
 const goneBefore = "The sandbox of the earlier calls has ended, and what was in it is gone: this call was made in a new one."
 
-// anew has an outcome say that a call of a session was made in another sandbox than the calls
-// before it.
+// anew adds to the outcome that the call ran in another sandbox than the session's earlier
+// calls.
 func (s *Sandbox) anew(ctx context.Context, c *loop.Call, e *execution.Execution, out *loop.Outcome) error {
 	if !c.Used || c.Run.Session == "" || s.Ledger == nil || e.NotStarted {
 		return nil
@@ -216,8 +216,8 @@ func (s *Sandbox) anew(ctx context.Context, c *loop.Call, e *execution.Execution
 	return err
 }
 
-// execute runs code to its end. When ctx ends the program is ended too; what it came to is
-// returned beside the cause. Where nothing was run for want of room it waits for some.
+// execute runs code to its end. When ctx ends, execute also stops the program, and returns the
+// execution with the cause. If no executor has room, execute waits and retries.
 func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error) {
 	e, err := s.Runner.Execute(ctx, p, req, c)
 	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, lastWait) {
@@ -237,16 +237,16 @@ func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req executio
 	return ended, context.Cause(ctx)
 }
 
-// passing are the limits that the model can keep to, by asking for less or a moment later.
+// passing lists the limits that the model can meet, by asking for less or retrying later.
 var passing = map[string]bool{"timeout": true, "concurrency": true}
 
-// Waits for room for an execution, each about twice the one before it.
+// Waits for room for an execution, each about twice the previous one.
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 2 * time.Second
 )
 
-// pause waits, and reports whether ctx goes on.
+// pause waits for d. It reports false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
@@ -258,8 +258,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// refused is the outcome of a call that was not made because of what the caller may do,
-// or the error of the server that could not make it. A quota that is used up ends the run.
+// refused returns the outcome of a call that the caller's permissions or limits rejected, or a
+// failure of the server as an error. An exhausted quota ends the run.
 func (s *Sandbox) refused(ctx context.Context, t tool, c *loop.Call, err error) (*loop.Outcome, error) {
 	if ctx.Err() != nil || fault.KindOf(err) == fault.Internal || fault.KindOf(err) == fault.Unavailable {
 		return nil, err
@@ -277,12 +277,12 @@ func (s *Sandbox) refused(ctx context.Context, t tool, c *loop.Call, err error) 
 	return out, nil
 }
 
-// result is the result of a call, as the model reads it.
+// result returns the result of a call for the model.
 func result(text string, failed bool) model.Result {
 	return model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}
 }
 
-// text reads at most n bytes of an output as text. in is closed.
+// text reads at most n bytes of an output as text, and closes in.
 func text(in io.ReadCloser, n int) (s string, more bool, err error) {
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, int64(n)+1))

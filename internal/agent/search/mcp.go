@@ -61,8 +61,8 @@ func (e *MCPEngine) Name() string { return MCP }
 // writes domains into the query text.
 func (e *MCPEngine) Filters() web.Filters { return web.Filters{} }
 
-// queries are what the argument with the text is called, and counts that with how many
-// results there are to be, in tools that search.
+// queries lists the usual names of a search tool's argument for the text, and counts those for
+// the number of results.
 var (
 	queries = []string{"query", "q", "search_query", "queries", "text", "question", "input"}
 	counts  = []string{"max_results", "count", "num_results", "numResults", "maxResults", "limit"}
@@ -120,7 +120,7 @@ func (e *MCPEngine) find(ctx context.Context) (*run.RemoteTool, error) {
 	return tool, nil
 }
 
-// failed is a server that did not answer. What it says is for the operator.
+// failed returns the error of a server that did not answer. Its own message is for the operator.
 func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -131,8 +131,8 @@ func failed(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached, or rejects this server")
 }
 
-// choose returns the tool that searches: the one that is named, or the only one, or the first
-// whose name has search in it.
+// choose returns the tool that searches: the configured one, the only one, or the first whose
+// name contains search.
 func (e *MCPEngine) choose(tools []run.RemoteTool) (*run.RemoteTool, error) {
 	for _, fits := range []func(name string) bool{
 		func(name string) bool { return name == e.name },
@@ -146,7 +146,7 @@ func (e *MCPEngine) choose(tools []run.RemoteTool) (*run.RemoteTool, error) {
 	return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("it has no search tool: set %s_tool to the tool's name", e.setting), "the search provider cannot search")
 }
 
-// argumentsFor are a request as a tool's schema wants it.
+// argumentsFor converts a request to the arguments of a tool's schema.
 func argumentsFor(t *run.RemoteTool, r web.Request) (json.RawMessage, error) {
 	var schema struct {
 		Properties map[string]struct {
@@ -178,7 +178,7 @@ func argumentsFor(t *run.RemoteTool, r web.Request) (json.RawMessage, error) {
 	return json.Marshal(arguments)
 }
 
-// found is a page as tools that search describe one.
+// found is a page in the field names that search tools use.
 type found struct {
 	Title, Name                   *string
 	URL, Link, Href               *string
@@ -190,7 +190,7 @@ type found struct {
 	LastUpdated                   *string `json:"last_updated"`
 }
 
-// readTexts takes pages out of an answer: JSON with a list of them, somewhere near its top.
+// readTexts extracts the pages from an answer: JSON with a list of them in at most maxLevels objects.
 func readTexts(r *mcpclient.Result) ([]web.Result, error) {
 	for _, text := range append(r.Texts, r.Structured) {
 		if pages, ok := pagesIn([]byte(text), 0); ok {
@@ -200,7 +200,7 @@ func readTexts(r *mcpclient.Result) ([]web.Result, error) {
 	return nil, fault.Wrap(fault.Unavailable, errors.New("its answer is not JSON with a list of pages that each have a url"), "the search provider's answer cannot be read")
 }
 
-// maxLevels is how many objects a list of pages may be in.
+// maxLevels limits the objects around a list of pages.
 const maxLevels = 3
 
 func pagesIn(text []byte, level int) (pages []web.Result, ok bool) {

@@ -25,9 +25,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// Bounds of a provider's answer.
+// Limits of a provider's answer.
 const (
-	maxAnswer     = 4 << 20 // bytes, unpacked
+	maxAnswer     = 4 << 20 // bytes, decompressed
 	answerTimeout = 20 * time.Second
 )
 
@@ -44,7 +44,7 @@ type Config struct {
 
 // provider is one wire format.
 type provider struct {
-	url     string // its own; "" where the operator names it
+	url     string // the public URL; "" if the operator must set one
 	keyed   bool   // it needs a key
 	filters web.Filters
 	ask     func(*Engine, context.Context, web.Request) (*http.Request, error)
@@ -143,8 +143,8 @@ func (e *Engine) Search(ctx context.Context, r web.Request) ([]web.Result, error
 	return found, nil
 }
 
-// refusal is an answer that is no success. What the provider says is for the operator: it
-// may be about the account, and not about the query.
+// refusal returns the error of an answer without success. The provider's message is for the
+// operator, because it may be about the account and not about the query.
 func (e *Engine) refusal(status int, body []byte) error {
 	said := errors.New(transport.Scrub(cmp.Or(transport.ReadError(body).Message, string(body[:min(len(body), 500)])), e.key))
 	switch status {
@@ -160,8 +160,8 @@ func (e *Engine) refusal(status int, body []byte) error {
 	return fault.Wrap(fault.Unavailable, said, fmt.Sprintf("the search provider answered %d", status))
 }
 
-// unreachable is a request that got no whole answer. Errors of net/http have the URL in them,
-// and so the query.
+// unreachable returns the error of a request without a complete answer. It omits the URL from
+// errors of net/http, because it contains the query.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -178,14 +178,14 @@ func unreachable(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached")
 }
 
-// get is a request whose parameters are in its URL.
+// get returns a request with its parameters in the URL.
 func (e *Engine) get(ctx context.Context, path string, params url.Values) (*http.Request, error) {
 	u := e.base.JoinPath(path)
 	u.RawQuery = params.Encode()
 	return http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 }
 
-// post is a request with JSON and the key as a bearer token.
+// post returns a request with a JSON body and the key as a bearer token.
 func (e *Engine) post(ctx context.Context, path string, body any) (*http.Request, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -210,7 +210,7 @@ func (e *Engine) bearer(req *http.Request) {
 	}
 }
 
-// sites is a text with the operators that search engines have for domains.
+// sites adds the filter's domains to a text as search operators.
 func sites(text string, f *web.Filter) string {
 	for _, d := range f.NotDomains {
 		text += " -site:" + d
@@ -228,7 +228,7 @@ func sites(text string, f *web.Filter) string {
 	return text
 }
 
-// when reads a date in the forms that occur; the zero time for another.
+// when parses a date in the providers' formats; it returns the zero time for others.
 func when(text string) time.Time {
 	text = strings.TrimSpace(text)
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly, time.RFC1123, time.RFC1123Z} {

@@ -27,7 +27,7 @@ type Peers interface {
 	Node(ctx context.Context, executor string) (sandbox.Node, error)
 }
 
-// Config is what a Directory is made of. All of it but Peers is required.
+// Config configures a Directory. All fields except Peers are required.
 type Config struct {
 	Local     sandbox.Node
 	Executor  string // name of this machine's executor
@@ -50,7 +50,7 @@ type Refusals interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Directory is the named sandboxes of all machines. It is safe for concurrent use.
+// Directory manages the named sandboxes of all machines. It is safe for concurrent use.
 type Directory struct{ cfg Config }
 
 var _ sandbox.Node = (*Directory)(nil)

@@ -143,9 +143,8 @@ func (g *Gateway) quota(p *tenant.Principal) execution.OutputQuota {
 	}
 }
 
-// Room reports why a response, which is kept like an execution if kept says so, may not
-// begin: the disk is short of space, or what the caller's tenant keeps has reached its
-// plan's bound.
+// Room rejects a new response if the disk is short of space. If the response is kept, Room
+// also rejects it if the stored data of the caller's tenant has reached the plan's limit.
 func (g *Gateway) Room(ctx context.Context, p *tenant.Principal, ledger Ledger, kept bool) error {
 	if err := g.disk(); err != nil {
 		return err
@@ -161,7 +160,7 @@ func (g *Gateway) Room(ctx context.Context, p *tenant.Principal, ledger Ledger, 
 	return q.Check(k)
 }
 
-// Ledger says what a tenant keeps.
+// Ledger measures the stored data of a tenant.
 type Ledger interface {
 	Kept(ctx context.Context, tenantID tenant.ID, keep time.Duration) (usage.Kept, error)
 }
@@ -197,7 +196,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 	return e
 }
 
-// start hands a job to an executor.
+// start passes a job to an executor.
 func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
 	began := time.Now()
 	job.StartBy = began.UTC().Add(execution.StartTime)

@@ -8,10 +8,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Previews give URLs to the ports of sandboxes.
+// Previews exposes ports of sandboxes at URLs.
 type Previews interface {
-	// Expose returns a URL at which a port can be seen, the same as long as that is
-	// not revoked.
+	// Expose returns the URL of a port. It returns the same URL until that is revoked.
 	Expose(ctx context.Context, p *tenant.Principal, sb *sandbox.Sandbox, port uint16) (url string, err error)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// ExecuteCodeName is what the tool execute_code is called by.
+// ExecuteCodeName is the name of the tool execute_code.
 const ExecuteCodeName = "execute_code"
 
 // executeCode runs code in the sandbox of a turn, which is the session: not in

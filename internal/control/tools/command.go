@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// Command is the process of a call of shell that can be gone on with: its caller may die, and
-// another one collects what came of it.
+// Command is the process of a shell call that survives its caller: if the caller dies, another
+// one collects the result.
 type Command struct {
 	Process process.ID // beginning with CommandPrefix
 	Begun   bool       // another caller may have started it: it is not started again
@@ -19,10 +19,10 @@ type Command struct {
 	Claim func(ctx context.Context) error
 }
 
-// CommandPrefix begins the names of the processes of Commands.
+// CommandPrefix is the prefix of the process ids of Commands.
 const CommandPrefix = "call-"
 
-// ErrNoTrace says that nothing is known of a Command that may have been started.
+// ErrNoTrace reports that the sandbox has no record of a Command that may have started.
 var ErrNoTrace = errors.New("the state of the command is unknown")
 
 // keepCommands is how many Commands that have ended a sandbox keeps: callers may not have
@@ -87,8 +87,7 @@ func forget(ctx context.Context, g sandbox.Guest) error {
 	return nil
 }
 
-// EndCommand ends a Command in a sandbox that another caller has begun, and drops what is kept of
-// it.
+// EndCommand ends a Command that another caller started in a sandbox, and discards its record.
 func (s *Set) EndCommand(ctx context.Context, c *Caller, name string) error {
 	h, err := s.cfg.Pool.Use(ctx, c.Principal, c.Session, name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// MaxRead is the most bytes that one read_file returns, before encoding.
+// MaxRead limits the bytes that one read_file returns, before encoding.
 const MaxRead = 8 << 20
 
 // maxWhole is the largest whole number below which every JSON reader holds all.

@@ -25,12 +25,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/upload"
 )
 
-// Sessions are the sessions with agents; a session.Store is.
+// Sessions finds the sessions with agents; session.Store implements it.
 type Sessions interface {
 	Get(ctx context.Context, t tenant.ID, id session.ID) (*session.Session, error)
 }
 
-// Files are the files that tenants have uploaded; an upload.Service has them.
+// Files reads the files that tenants uploaded; *upload.Service implements it.
 type Files interface {
 	Read(ctx context.Context, t tenant.ID, id upload.ID) (io.ReadCloser, error)
 }

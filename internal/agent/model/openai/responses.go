@@ -64,8 +64,8 @@ func (m *Responses) Generate(ctx context.Context, r model.Request) iter.Seq2[mod
 	}
 }
 
-// event is one of a stream. Fields that mean different things in different events are
-// decoded when it is known which it is.
+// event is an event of a stream. Fields whose meaning depends on the event's type are decoded
+// later.
 type event struct {
 	Type        string          `json:"type"`
 	Delta       json.RawMessage `json:"delta"`
@@ -93,7 +93,7 @@ type outputItem struct {
 	} `json:"content"`
 }
 
-// response is what is read of the object that ends a stream.
+// response has the fields read from the object that ends a stream.
 type response struct {
 	Status            string          `json:"status"`
 	Error             json.RawMessage `json:"error"`
@@ -113,7 +113,7 @@ type response struct {
 	} `json:"usage"`
 }
 
-// answer makes deltas of events.
+// answer converts events to deltas.
 type answer struct {
 	rec       *model.Record
 	yield     func(model.Delta, error) bool
@@ -175,7 +175,7 @@ func (a *answer) take(data []byte) error {
 	return nil // of a later version, or of no use
 }
 
-// quoted is text as JSON.
+// quoted adds text that is encoded as a JSON string.
 func (a *answer) quoted(kind model.DeltaKind, at int, delta []byte) error {
 	if n := len(delta); n >= 2 && delta[0] == '"' && utf8.Valid(delta) && !escaped(delta) {
 		return a.text(kind, at, string(delta[1:n-1]))

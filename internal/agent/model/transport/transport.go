@@ -111,8 +111,8 @@ func (t *typed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// unreachable is a request that got no answer. Errors of net/http may have the URL in
-// them; those of net have an address at most.
+// unreachable returns the error of a request without an answer. It omits the URL that errors of
+// net/http may contain.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -135,7 +135,7 @@ func unreachable(ctx context.Context, err error) error {
 	return model.Errorf(model.Transient, "the connection to the provider was cut")
 }
 
-// Failure is what a Model returns for an error of its SDK.
+// Failure converts an error of an SDK to the error that a Model returns.
 func Failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -146,7 +146,7 @@ func Failure(ctx context.Context, err error) error {
 	return model.Errorf(model.Broken, "the request to the provider could not be made")
 }
 
-// Ended is why a stream ended early, by its decoder's error, which may be nil.
+// Ended returns the error of a stream that ended early. err is the decoder's error and may be nil.
 func Ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -157,7 +157,7 @@ func Ended(ctx context.Context, err error) error {
 	return model.Errorf(model.Transient, "the provider's answer was cut short")
 }
 
-// bounded is the body of a stream of server-sent events.
+// bounded limits the body of a stream of server-sent events.
 type bounded struct {
 	body               io.ReadCloser
 	ctx                context.Context
