@@ -29,12 +29,12 @@ func (c *Client) AgentVersions(idOrSlug string) *Pager[Agent] {
 	return &Pager[Agent]{c: c, path: under(agents, idOrSlug, "versions"), query: url.Values{"limit": {"100"}}}
 }
 
-// CreateAgent makes an agent.
+// CreateAgent creates an agent.
 func (c *Client) CreateAgent(ctx context.Context, in NewAgent) (Agent, error) {
 	return create[Agent](ctx, c, agents, nil, in)
 }
 
-// ChangeAgent makes another version of an agent.
+// ChangeAgent creates a new version of an agent.
 func (c *Client) ChangeAgent(ctx context.Context, idOrSlug string, in AgentChange) (Agent, error) {
 	return call[Agent](ctx, c, http.MethodPatch, under(agents, idOrSlug), nil, in)
 }
@@ -44,12 +44,12 @@ func (c *Client) CopyAgent(ctx context.Context, idOrSlug string, in AgentCopy) (
 	return create[Agent](ctx, c, under(agents, idOrSlug, "copy"), nil, in)
 }
 
-// DeleteAgent deletes an agent with its versions. An agent that has sessions is a conflict.
+// DeleteAgent deletes an agent with its versions. If the agent has sessions, the error is ErrConflict.
 func (c *Client) DeleteAgent(ctx context.Context, idOrSlug string) error {
 	return c.do(ctx, http.MethodDelete, under(agents, idOrSlug), nil)
 }
 
-// ArchiveAgent archives an agent; again is no error.
+// ArchiveAgent archives an agent. Repeating the call is not an error.
 func (c *Client) ArchiveAgent(ctx context.Context, idOrSlug string) (Agent, error) {
 	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "archive"), nil, nil)
 }

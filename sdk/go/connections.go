@@ -10,12 +10,12 @@ func (c *Client) Connections(tenant string) *Pager[Connection] {
 	return &Pager[Connection]{c: c, path: under(admin, "tenants", tenant, "connections")}
 }
 
-// Connection shows a connection.
+// Connection returns a connection.
 func (c *Client) Connection(ctx context.Context, tenant, slug string) (Connection, error) {
 	return call[Connection](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "connections", slug), nil, nil)
 }
 
-// CreateConnection makes a connection.
+// CreateConnection creates a connection.
 func (c *Client) CreateConnection(ctx context.Context, tenant string, in NewConnection) (Connection, error) {
 	return call[Connection](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "connections"), nil, in)
 }
@@ -25,7 +25,7 @@ func (c *Client) ChangeConnection(ctx context.Context, tenant, slug string, in C
 	return call[Connection](ctx, c, http.MethodPatch, under(admin, "tenants", tenant, "connections", slug), nil, in)
 }
 
-// DeleteConnection removes a connection.
+// DeleteConnection deletes a connection.
 func (c *Client) DeleteConnection(ctx context.Context, tenant, slug string) error {
 	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "connections", slug), nil)
 }
@@ -40,7 +40,7 @@ func (c *Client) CreateGrant(ctx context.Context, tenant, slug string, in NewGra
 	return call[Grant](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "connections", slug, "grants"), nil, in)
 }
 
-// DeleteGrant removes a grant.
+// DeleteGrant deletes a grant.
 func (c *Client) DeleteGrant(ctx context.Context, tenant, slug, id string) error {
 	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "connections", slug, "grants", id), nil)
 }

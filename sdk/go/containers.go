@@ -14,22 +14,22 @@ func (c *Client) Containers(query url.Values) *Pager[Container] {
 	return &Pager[Container]{c: c, path: containersPath, query: query, cursor: "after"}
 }
 
-// Container shows a container.
+// Container returns a container.
 func (c *Client) Container(ctx context.Context, id string) (Container, error) {
 	return call[Container](ctx, c, http.MethodGet, under(containersPath, id), nil, nil)
 }
 
-// CreateContainer makes a container.
+// CreateContainer creates a container.
 func (c *Client) CreateContainer(ctx context.Context, in NewContainer) (Container, error) {
 	return create[Container](ctx, c, containersPath, nil, in)
 }
 
-// DeleteContainer ends a container.
+// DeleteContainer stops the programs of a container and deletes its files.
 func (c *Client) DeleteContainer(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(containersPath, id), nil)
 }
 
-// ContainerFiles are the files of a container.
+// ContainerFiles accesses the files of a container.
 type ContainerFiles struct {
 	c  *Client
 	id string
@@ -43,7 +43,7 @@ func (f *ContainerFiles) List() *Pager[ContainerFile] {
 	return &Pager[ContainerFile]{c: f.c, path: under(containersPath, f.id, "files"), cursor: "after"}
 }
 
-// Get shows a file.
+// Get returns the metadata of a file.
 func (f *ContainerFiles) Get(ctx context.Context, file string) (ContainerFile, error) {
 	return call[ContainerFile](ctx, f.c, http.MethodGet, under(containersPath, f.id, "files", file), nil, nil)
 }

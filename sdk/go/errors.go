@@ -33,10 +33,10 @@ const (
 	ErrProgramTimeout  Code = "gateway_timeout" // the program ran longer than its timeout
 )
 
-// Codes of calls without an answer, and of messages.
+// Codes of calls without an answer, and of webhook messages.
 const (
-	ErrTimeout          Code = "timeout"    // the caller's time-out
-	ErrConnection       Code = "connection" // no answer, or one that broke off
+	ErrTimeout          Code = "timeout"    // the call timed out
+	ErrConnection       Code = "connection" // no answer, or an incomplete one
 	ErrCanceled         Code = "cancelled"  // the caller's context was cancelled
 	ErrInvalidSignature Code = "invalid_signature"
 )
@@ -44,7 +44,7 @@ const (
 // Error returns the code.
 func (c Code) Error() string { return string(c) }
 
-// Error is a refusal or failure that the server answered with.
+// Error is an error that the server returned.
 type Error struct {
 	Status     int           // of HTTP
 	Code       Code          // for programs, such as ErrNotFound
@@ -53,7 +53,7 @@ type Error struct {
 	ResetsAt   time.Time     // with rate_limited: when the limit starts again; zero if it does not
 	RetryAfter time.Duration // when to try again; 0 if the server does not say
 	TraceID    string        // names the request in the server's log
-	// Result is what a program came to that ran out of its time.
+	// Result is the result of a program that timed out.
 	Result *ExecuteResponse
 }
 
@@ -92,7 +92,7 @@ func (e *Error) Advice() string {
 	return "Change the request as the message says."
 }
 
-// TransportError is a call that ended without the server's answer.
+// TransportError is the error of a call that got no answer from the server.
 type TransportError struct {
 	Code    Code   // ErrTimeout, ErrConnection or ErrCanceled
 	TraceID string // of a stream that broke off

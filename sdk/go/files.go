@@ -30,8 +30,8 @@ func fileForm(field, filename string, r io.Reader, fields map[string]string) (*f
 	return &form{io.MultiReader(strings.NewReader(head.String()), r, strings.NewReader(tail)), w.FormDataContentType()}, nil
 }
 
-// UploadFile stores the bytes of r as a file of the tenant, which messages and sandboxes have by
-// its id. It goes by itself after the time keep; 0 is for never.
+// UploadFile stores the bytes of r as a file of the tenant. Messages and sandboxes refer to it by its
+// id. Atoll deletes the file after keep; 0 means never.
 func (c *Client) UploadFile(ctx context.Context, filename string, r io.Reader, keep time.Duration) (UploadedFile, error) {
 	fields := map[string]string{}
 	if keep > 0 {
@@ -49,7 +49,7 @@ func (c *Client) Files(query url.Values) *Pager[UploadedFile] {
 	return &Pager[UploadedFile]{c: c, path: filesPath, query: query}
 }
 
-// File shows an uploaded file.
+// File returns the metadata of an uploaded file.
 func (c *Client) File(ctx context.Context, id string) (UploadedFile, error) {
 	return call[UploadedFile](ctx, c, http.MethodGet, under(filesPath, id), nil, nil)
 }

@@ -11,12 +11,12 @@ func (c *Client) OwnEnvironments() *Pager[OwnEnvironment] {
 	return &Pager[OwnEnvironment]{c: c, path: "/v1/environments"}
 }
 
-// OwnEnvironment shows an environment of the key's tenant, by its id or name.
+// OwnEnvironment returns an environment of the key's tenant, by its id or name.
 func (c *Client) OwnEnvironment(ctx context.Context, idOrName string) (OwnEnvironment, error) {
 	return call[OwnEnvironment](ctx, c, http.MethodGet, under("/v1/environments", idOrName), nil, nil)
 }
 
-// CreateOwnEnvironment makes an environment of the key's tenant.
+// CreateOwnEnvironment creates an environment of the key's tenant.
 func (c *Client) CreateOwnEnvironment(ctx context.Context, in NewOwnEnvironment) (OwnEnvironment, error) {
 	return call[OwnEnvironment](ctx, c, http.MethodPost, "/v1/environments", nil, in)
 }
@@ -26,17 +26,17 @@ func (c *Client) ChangeOwnEnvironment(ctx context.Context, idOrName string, in O
 	return call[OwnEnvironment](ctx, c, http.MethodPatch, under("/v1/environments", idOrName), nil, in)
 }
 
-// DeleteOwnEnvironment removes an environment of the key's tenant.
+// DeleteOwnEnvironment deletes an environment of the key's tenant.
 func (c *Client) DeleteOwnEnvironment(ctx context.Context, idOrName string) error {
 	return c.do(ctx, http.MethodDelete, under("/v1/environments", idOrName), nil)
 }
 
-// OwnUsage shows what the key's tenant has used; query has since and before.
+// OwnUsage returns the usage of the key's tenant; query has since and before.
 func (c *Client) OwnUsage(ctx context.Context, query url.Values) (Usage, error) {
 	return call[Usage](ctx, c, http.MethodGet, "/v1/usage", query, nil)
 }
 
-// OwnModel shows a model that the key's tenant may name.
+// OwnModel returns a model that the key's tenant may use.
 func (c *Client) OwnModel(ctx context.Context, name string) (ListModel, error) {
 	return call[ListModel](ctx, c, http.MethodGet, under("/v1/models", name), nil, nil)
 }

@@ -11,12 +11,12 @@ func (c *Client) Previews(ctx context.Context, ref SandboxRef) ([]Preview, error
 	return all.Data, err
 }
 
-// OpenPreview gives a port of a sandbox a URL.
+// OpenPreview exposes a port of a sandbox at a URL.
 func (c *Client) OpenPreview(ctx context.Context, ref SandboxRef, port string) (Preview, error) {
 	return call[Preview](ctx, c, http.MethodPut, ref.path("previews", port), ref.query(), nil)
 }
 
-// ClosePreview ends the URL of a port.
+// ClosePreview revokes the URL of a port.
 func (c *Client) ClosePreview(ctx context.Context, ref SandboxRef, port string) error {
 	return c.do(ctx, http.MethodDelete, ref.path("previews", port), ref.query())
 }

@@ -23,13 +23,13 @@ func (c *Client) Processes(ctx context.Context, ref SandboxRef) ([]SandboxProces
 	return all.Data, err
 }
 
-// Process shows a process.
+// Process returns a process.
 func (c *Client) Process(ctx context.Context, ref SandboxRef, id string) (SandboxProcess, error) {
 	return call[SandboxProcess](ctx, c, http.MethodGet, ref.path("processes", id), ref.query(), nil)
 }
 
-// WaitProcess waits for a process to end, at most for the time most, and shows it; with 0 for as
-// long as the server waits.
+// WaitProcess waits until a process ends, at most for most, and returns the process. 0 means the
+// server's own limit.
 func (c *Client) WaitProcess(ctx context.Context, ref SandboxRef, id string, most time.Duration) (SandboxProcess, error) {
 	q := ref.query()
 	if most > 0 {
@@ -43,20 +43,20 @@ func (c *Client) SignalProcess(ctx context.Context, ref SandboxRef, id, signal s
 	return call[SandboxProcess](ctx, c, http.MethodPost, ref.path("processes", id, "signal"), ref.query(), ProcessSignal{Signal: signal})
 }
 
-// EndProcess ends a process and all that it started, and drops its output.
+// EndProcess ends a process with all its children, and discards its output.
 func (c *Client) EndProcess(ctx context.Context, ref SandboxRef, id string) error {
 	return c.do(ctx, http.MethodDelete, ref.path("processes", id), ref.query())
 }
 
-// KillAllProcesses ends every program in a sandbox, also those that no process here has
-// started, and code contexts. Files stay.
+// KillAllProcesses ends all programs in a sandbox, including code contexts and programs that no
+// process of the API started. Files stay.
 func (c *Client) KillAllProcesses(ctx context.Context, ref SandboxRef) error {
 	return c.do(ctx, http.MethodPost, ref.path("processes:killall"), ref.query())
 }
 
-// FollowProcess yields the output of a process after a cursor, 0 for all that is kept, until
-// the process ends; the last event says how. Data are the bytes that it wrote. With follow false
-// it stops after the output that there is now.
+// FollowProcess yields the output of a process after a cursor until the process ends; 0 starts at
+// the oldest output that is kept. The last event says how the process ended. Data has the raw
+// bytes. With follow false, FollowProcess stops after the existing output.
 func (c *Client) FollowProcess(ctx context.Context, ref SandboxRef, id string, after int64, follow bool) iter.Seq2[ProcessEvent, error] {
 	from := func(after int64) *request {
 		return &request{method: http.MethodGet, path: ref.path("processes", id, "output"), accept: mediaNDJSON, query: ref.query(
@@ -83,18 +83,18 @@ func (c *Client) FollowProcess(ctx context.Context, ref SandboxRef, id string, a
 	return events(ctx, c, s)
 }
 
-// FeedProcess writes all of r to a process, and ends its input.
+// FeedProcess writes all of r to the input of a process and closes it.
 func (c *Client) FeedProcess(ctx context.Context, ref SandboxRef, id string, r io.Reader) error {
 	_, err := c.WriteProcess(ctx, ref, id, r, true)
 	return err
 }
 
-// WriteProcess writes all of r to a process; end ends its input.
+// WriteProcess writes all of r to the input of a process; end closes it.
 func (c *Client) WriteProcess(ctx context.Context, ref SandboxRef, id string, r io.Reader, end bool) (ProcessWritten, error) {
 	return upload[ProcessWritten](ctx, c, http.MethodPost, ref.path("processes", id, "stdin"), ref.query("close", strconv.FormatBool(end)), r)
 }
 
-// Command is what Exec and StreamExec run in a sandbox.
+// Command is a command for Exec and StreamExec.
 type Command struct {
 	Argv       []string          // a program and its arguments
 	Shell      string            // in place of Argv: a line for the shell
@@ -112,8 +112,8 @@ type Result struct {
 	TimedOut       bool
 }
 
-// Exec runs a command in a sandbox to its end. When ctx ends before, the command and all that
-// it started is ended.
+// Exec runs a command in a sandbox to its end. If ctx ends first, Exec ends the command with all
+// its children.
 func (c *Client) Exec(ctx context.Context, ref SandboxRef, cmd Command) (Result, error) {
 	var out Result
 	for ev, err := range c.StreamExec(ctx, ref, cmd) {
@@ -131,9 +131,9 @@ func (c *Client) Exec(ctx context.Context, ref SandboxRef, cmd Command) (Result,
 	return out, nil
 }
 
-// StreamExec runs a command in a sandbox and yields its output as it comes; the last event says
-// how it ended. The command waits for a slow reader. When ctx ends, or the caller leaves the
-// loop, the command and all that it started is ended.
+// StreamExec runs a command in a sandbox and yields its output as it arrives; the last event says
+// how the command ended. A slow reader blocks the command. If ctx ends, or the caller leaves the
+// loop, StreamExec ends the command with all its children.
 func (c *Client) StreamExec(ctx context.Context, ref SandboxRef, cmd Command) iter.Seq2[ProcessEvent, error] {
 	return func(yield func(ProcessEvent, error) bool) {
 		p, err := c.StartProcess(ctx, ref, cmd.process())

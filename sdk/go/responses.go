@@ -12,8 +12,8 @@ import (
 
 const responsesPath = "/v1/responses"
 
-// CreateResponse asks a model, and returns its response once that has ended; with
-// Background at once.
+// CreateResponse asks a model and returns the response when it has ended, or immediately with
+// Background.
 func (c *Client) CreateResponse(ctx context.Context, in CreateResponse) (Response, error) {
 	stream := false
 	in.Stream = &stream
@@ -26,10 +26,9 @@ type ResponseStreamed struct {
 	Raw json.RawMessage `json:"-"` // as the server sent it
 }
 
-// StreamResponse asks a model and yields the events of its response as they happen. The last
-// one has the response as it ended. When ctx ends before, the response is cancelled; when the
-// caller only leaves the loop, or the connection breaks, so it is unless it is in the
-// background.
+// StreamResponse asks a model and yields the events of its response as they happen. The last event
+// has the ended response. If ctx ends first, StreamResponse cancels the response. If the caller
+// leaves the loop or the connection breaks, Atoll cancels it unless it runs in the background.
 func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) iter.Seq2[ResponseStreamed, error] {
 	stream := true
 	in.Stream = &stream
@@ -57,13 +56,13 @@ func (c *Client) StreamResponse(ctx context.Context, in CreateResponse) iter.Seq
 	return events(ctx, c, s)
 }
 
-// Response shows a response as it is now.
+// Response returns the current state of a response.
 func (c *Client) Response(ctx context.Context, id string) (Response, error) {
 	return call[Response](ctx, c, http.MethodGet, under(responsesPath, id), nil, nil)
 }
 
-// FollowResponse yields the events of a response after the one with a sequence number, -1
-// for all, until its end.
+// FollowResponse yields the events of a response after a sequence number until the response ends;
+// -1 yields all events.
 func (c *Client) FollowResponse(ctx context.Context, id string, after int64) iter.Seq2[ResponseStreamed, error] {
 	s := responseSource(followedResponse(id, after))
 	s.again = func(last *ResponseStreamed) *request {
@@ -99,17 +98,17 @@ func responseSource(first *request) source[ResponseStreamed] {
 	}
 }
 
-// CancelResponse ends a response that is under way.
+// CancelResponse cancels a running response.
 func (c *Client) CancelResponse(ctx context.Context, id string) (Response, error) {
 	return call[Response](ctx, c, http.MethodPost, under(responsesPath, id, "cancel"), nil, nil)
 }
 
-// DeleteResponse deletes a response that has ended.
+// DeleteResponse deletes an ended response.
 func (c *Client) DeleteResponse(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(responsesPath, id), nil)
 }
 
-// ResponseInputs lists what a response was asked, in an order, asc or desc; "" is the server's.
+// ResponseInputs lists the input items of a response. query has order, asc or desc.
 func (c *Client) ResponseInputs(id string, query url.Values) *Pager[ResponseItem] {
 	return &Pager[ResponseItem]{c: c, path: under(responsesPath, id, "input_items"), query: query, cursor: "after"}
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// SandboxFilesystem is the files of a sandbox.
+// SandboxFilesystem accesses the files of a sandbox.
 type SandboxFilesystem struct {
 	c   *Client
 	ref SandboxRef
@@ -65,7 +65,7 @@ func (f *SandboxFilesystem) Unpack(ctx context.Context, file string, r io.Reader
 	return upload[SandboxUnpacked](ctx, f.c, http.MethodPut, f.ref.path("archive"), f.ref.query("path", file), &form{r, mediaTar})
 }
 
-// MakeFolder makes a folder, with those above it.
+// MakeFolder creates a folder and its missing parents.
 func (f *SandboxFilesystem) MakeFolder(ctx context.Context, folder string) (SandboxFile, error) {
 	return call[SandboxFile](ctx, f.c, http.MethodPost, f.ref.path("files", "directories"), f.ref.query("path", folder), nil)
 }

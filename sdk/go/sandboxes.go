@@ -25,7 +25,7 @@ func (ref SandboxRef) query(pairs ...string) url.Values {
 	return q
 }
 
-// Sandboxes lists named sandboxes of a session, or of all sessions if that is "".
+// Sandboxes lists the named sandboxes of a session, or of all sessions if the name is "".
 func (c *Client) Sandboxes(ctx context.Context, session string) ([]Sandbox, error) {
 	q := url.Values{}
 	if session != "" {
@@ -35,12 +35,12 @@ func (c *Client) Sandboxes(ctx context.Context, session string) ([]Sandbox, erro
 	return all.Data, err
 }
 
-// CreateSandbox creates a named sandbox, or returns the one that has the name already.
+// CreateSandbox creates a named sandbox, or returns the existing one of that name.
 func (c *Client) CreateSandbox(ctx context.Context, in NewSandbox) (Sandbox, error) {
 	return create[Sandbox](ctx, c, "/v1/sandboxes", nil, in)
 }
 
-// Sandbox shows a named sandbox, without waking it.
+// Sandbox returns a named sandbox without waking it.
 func (c *Client) Sandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
 	return call[Sandbox](ctx, c, http.MethodGet, ref.path(), ref.query(), nil)
 }
@@ -55,7 +55,7 @@ func (c *Client) SetSandboxTimeout(ctx context.Context, ref SandboxRef, in Sandb
 	return call[Sandbox](ctx, c, http.MethodPut, ref.path("timeout"), ref.query(), in)
 }
 
-// SandboxMetrics shows what a sandbox uses.
+// SandboxMetrics returns the resource usage of a sandbox.
 func (c *Client) SandboxMetrics(ctx context.Context, ref SandboxRef) (SandboxMetrics, error) {
 	return call[SandboxMetrics](ctx, c, http.MethodGet, ref.path("metrics"), ref.query(), nil)
 }
@@ -65,7 +65,7 @@ func (c *Client) DeleteSandbox(ctx context.Context, ref SandboxRef) error {
 	return c.do(ctx, http.MethodDelete, ref.path(), ref.query())
 }
 
-// SleepSandbox puts a sandbox to sleep at once; its next use wakes it.
+// SleepSandbox puts a sandbox to sleep immediately; its next use wakes it.
 func (c *Client) SleepSandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
 	return call[Sandbox](ctx, c, http.MethodPost, ref.path("sleep"), ref.query(), nil)
 }
@@ -82,7 +82,7 @@ func (c *Client) ForkSandbox(ctx context.Context, ref SandboxRef, count int) ([]
 	return all.Data, err
 }
 
-// SandboxPorts lists the ports that something in a sandbox listens on.
+// SandboxPorts lists the ports that programs in a sandbox listen on.
 func (c *Client) SandboxPorts(ctx context.Context, ref SandboxRef) ([]SandboxPort, error) {
 	all, err := call[SandboxPorts](ctx, c, http.MethodGet, ref.path("ports"), ref.query(), nil)
 	return all.Data, err
@@ -94,7 +94,7 @@ func (c *Client) Orphans(ctx context.Context) ([]string, error) {
 	return all.Data, err
 }
 
-// Reap removes the orphans, and returns their ids.
+// Reap deletes the orphans and returns their ids.
 func (c *Client) Reap(ctx context.Context) ([]string, error) {
 	all, err := call[Orphans](ctx, c, http.MethodDelete, "/v1/admin/sandboxes/orphans", nil, nil)
 	return all.Data, err

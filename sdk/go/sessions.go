@@ -33,7 +33,7 @@ func (c *Client) SessionContext(ctx context.Context, id string) (SessionContext,
 	return call[SessionContext](ctx, c, http.MethodGet, under(sessionsPath, id, "context"), nil, nil)
 }
 
-// CreateSession begins a session.
+// CreateSession creates a session.
 func (c *Client) CreateSession(ctx context.Context, in NewSession) (Session, error) {
 	return create[Session](ctx, c, sessionsPath, nil, in)
 }
@@ -43,12 +43,12 @@ func (c *Client) ChangeSession(ctx context.Context, id string, in SessionChange)
 	return call[Session](ctx, c, http.MethodPatch, under(sessionsPath, id), nil, in)
 }
 
-// InterruptSession ends the turn that is under way, or the wait for answers.
+// InterruptSession interrupts the running turn, or the wait for answers.
 func (c *Client) InterruptSession(ctx context.Context, id string) (Session, error) {
 	return call[Session](ctx, c, http.MethodPost, under(sessionsPath, id, "interrupt"), nil, nil)
 }
 
-// ArchiveSession archives a session; again is no error.
+// ArchiveSession archives a session. Repeating the call is not an error.
 func (c *Client) ArchiveSession(ctx context.Context, id string) (Session, error) {
 	return call[Session](ctx, c, http.MethodPost, under(sessionsPath, id, "archive"), nil, nil)
 }
@@ -89,13 +89,13 @@ func (c *Client) ThreadEvents(id, thread string, query url.Values) *Pager[Sessio
 	return &Pager[SessionEvent]{c: c, path: under(sessionsPath, id, "threads", thread, "events"), query: query}
 }
 
-// StartSession sends a message or an answer, and returns at once.
+// StartSession sends a message or an answer and returns immediately.
 func (c *Client) StartSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
 	return answer[SessionTurn](ctx, c, &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), in: in, accept: mediaJSON, header: http.Header{"Prefer": {"respond-async"}, idempotencyKey: {c.newKey()}}})
 }
 
-// SendSession sends a message or an answer, and returns when its turn has ended. When ctx ends
-// before, the turn is interrupted.
+// SendSession sends a message or an answer and returns when its turn has ended. If ctx ends first,
+// SendSession interrupts the turn.
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
 	out, err := create[SessionTurn](ctx, c, under(sessionsPath, id, "events"), nil, in)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCanceled) {
@@ -111,14 +111,13 @@ type SessionStreamed struct {
 	SessionEvent
 	Of   string `json:"of,omitempty"`   // of a piece: the type of the event
 	Text string `json:"text,omitempty"` // of a piece
-	// Turn is there in place of an event where no turn begins, since other calls wait for
-	// answers too.
+	// Turn replaces the event if no turn starts because other calls still wait for answers.
 	Turn *SessionTurn `json:"-"`
 }
 
-// StreamSession sends a message or an answer, and yields the events of its turn as they happen,
-// with pieces of messages. When ctx ends before, the turn is interrupted; a caller who only
-// leaves the loop lets it go on.
+// StreamSession sends a message or an answer and yields the events of its turn as they happen,
+// including message deltas. If ctx ends first, StreamSession interrupts the turn. Leaving the
+// loop does not stop the turn.
 func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEvent) iter.Seq2[SessionStreamed, error] {
 	s := source[SessionStreamed]{first: &request{method: http.MethodPost, path: under(sessionsPath, id, "events"), query: url.Values{"deltas": {"true"}}, in: in, accept: mediaEvents}}
 	turn, after := "", ""
@@ -152,8 +151,8 @@ func (c *Client) StreamSession(ctx context.Context, id string, in NewSessionEven
 	return events(ctx, c, s)
 }
 
-// FollowSession yields the events of a session after the one with an id, "" for all of them,
-// and those to come, until the session is archived or deleted. deltas adds pieces of messages.
+// FollowSession yields the events of a session after an event id, and new events as they happen,
+// until the session is archived or deleted. "" yields all events. deltas adds message deltas.
 func (c *Client) FollowSession(ctx context.Context, id, after string, deltas bool) iter.Seq2[SessionStreamed, error] {
 	return c.followSession(ctx, under(sessionsPath, id), after, deltas, func(ctx context.Context) bool {
 		s, err := c.Session(ctx, id)
@@ -161,8 +160,8 @@ func (c *Client) FollowSession(ctx context.Context, id, after string, deltas boo
 	})
 }
 
-// FollowSessionThread yields the events of a thread of a session, as FollowSession does, until
-// the thread has ended.
+// FollowSessionThread yields the events of a thread of a session until the thread ends. See
+// FollowSession for the parameters.
 func (c *Client) FollowSessionThread(ctx context.Context, id, thread, after string, deltas bool) iter.Seq2[SessionStreamed, error] {
 	return c.followSession(ctx, under(sessionsPath, id, "threads", thread), after, deltas, func(ctx context.Context) bool {
 		t, err := c.SessionThread(ctx, id, thread)

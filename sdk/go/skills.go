@@ -40,7 +40,7 @@ func (c *Client) Skill(ctx context.Context, idOrName string) (Skill, error) {
 	return call[Skill](ctx, c, http.MethodGet, under(skills, idOrName), nil, nil)
 }
 
-// CreateSkill makes a skill of a zip archive of its folder.
+// CreateSkill creates a skill from a zip archive of its folder.
 func (c *Client) CreateSkill(ctx context.Context, displayName string, archive []byte) (Skill, error) {
 	f, err := skillForm(displayName, archive)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) CreateSkill(ctx context.Context, displayName string, archive []
 	return call[Skill](ctx, c, http.MethodPost, skills, nil, f)
 }
 
-// AddSkillVersion makes another version of a skill, of a zip archive of its folder.
+// AddSkillVersion creates a new version of a skill from a zip archive of its folder.
 func (c *Client) AddSkillVersion(ctx context.Context, idOrName string, archive []byte) (SkillVersion, error) {
 	f, err := skillForm("", archive)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Client) SkillContent(ctx context.Context, idOrName, version string, w i
 	return c.download(ctx, w, under(skills, idOrName, "versions", version, "content"), nil)
 }
 
-// ArchiveSkill archives a skill; again is no error.
+// ArchiveSkill archives a skill. Repeating the call is not an error.
 func (c *Client) ArchiveSkill(ctx context.Context, idOrName string) (Skill, error) {
 	return call[Skill](ctx, c, http.MethodPost, under(skills, idOrName, "archive"), nil, nil)
 }

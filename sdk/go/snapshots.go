@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CreateSnapshot keeps a sandbox as it is now, for the time keep; 0 is for the server's rule.
+// CreateSnapshot saves the current state of a sandbox for the time keep; 0 means the server's default.
 func (c *Client) CreateSnapshot(ctx context.Context, ref SandboxRef, keep time.Duration) (Snapshot, error) {
 	q := ref.query()
 	if keep != 0 {

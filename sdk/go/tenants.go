@@ -13,12 +13,12 @@ func (c *Client) Tenants() *Pager[Tenant] {
 	return &Pager[Tenant]{c: c, path: under(admin, "tenants")}
 }
 
-// Tenant shows a tenant.
+// Tenant returns a tenant.
 func (c *Client) Tenant(ctx context.Context, tenant string) (Tenant, error) {
 	return call[Tenant](ctx, c, http.MethodGet, under(admin, "tenants", tenant), nil, nil)
 }
 
-// CreateTenant makes a tenant.
+// CreateTenant creates a tenant.
 func (c *Client) CreateTenant(ctx context.Context, in NewTenant) (Tenant, error) {
 	return call[Tenant](ctx, c, http.MethodPost, under(admin, "tenants"), nil, in)
 }
@@ -44,32 +44,32 @@ func (c *Client) Templates(tenant string) *Pager[Template] {
 	return &Pager[Template]{c: c, path: under(admin, "tenants", tenant, "templates")}
 }
 
-// Template shows a template.
+// Template returns a template.
 func (c *Client) Template(ctx context.Context, tenant, name string) (Template, error) {
 	return call[Template](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "templates", name), nil, nil)
 }
 
-// PutTemplate makes or replaces a template.
+// PutTemplate creates or replaces a template.
 func (c *Client) PutTemplate(ctx context.Context, tenant, name string, in TemplateChange) (Template, error) {
 	return call[Template](ctx, c, http.MethodPut, under(admin, "tenants", tenant, "templates", name), nil, in)
 }
 
-// DeleteTemplate removes a template.
+// DeleteTemplate deletes a template.
 func (c *Client) DeleteTemplate(ctx context.Context, tenant, name string) error {
 	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "templates", name), nil)
 }
 
-// Caps shows the installation's caps of execute_code.
+// Caps returns the server's caps of execute_code.
 func (c *Client) Caps(ctx context.Context) (Caps, error) {
 	return call[Caps](ctx, c, http.MethodGet, under(admin, "caps"), nil, nil)
 }
 
-// ChangeCaps changes the installation's caps of execute_code.
+// ChangeCaps changes the server's caps of execute_code.
 func (c *Client) ChangeCaps(ctx context.Context, in CapsChange) (Caps, error) {
 	return call[Caps](ctx, c, http.MethodPatch, under(admin, "caps"), nil, in)
 }
 
-// Usage shows what a tenant has used.
+// Usage returns the usage of a tenant.
 func (c *Client) Usage(ctx context.Context, tenant string, query url.Values) (Usage, error) {
 	return call[Usage](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "usage"), query, nil)
 }

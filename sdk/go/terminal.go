@@ -10,8 +10,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Terminal opens a terminal, as a WebSocket. Binary messages are what is typed and what is
-// shown; each text message is a TerminalMessage.
+// Terminal opens a terminal over a WebSocket. Binary messages carry the input and the output; each
+// text message is a TerminalMessage.
 func (c *Client) Terminal(ctx context.Context, ref SandboxRef, q url.Values) (*websocket.Conn, error) {
 	q.Set("session", ref.Session)
 	target := "ws" + strings.TrimPrefix(c.base, "http") + ref.path("terminal") + "?" + q.Encode()
@@ -28,8 +28,8 @@ func (c *Client) Terminal(ctx context.Context, ref SandboxRef, q url.Values) (*w
 	return conn, nil
 }
 
-// TerminalTicket makes a ticket with which a browser opens one terminal of a sandbox, within
-// 30 seconds.
+// TerminalTicket creates a ticket with which a browser can open one terminal of a sandbox. It
+// expires after 30 seconds.
 func (c *Client) TerminalTicket(ctx context.Context, ref SandboxRef) (TerminalTicket, error) {
 	return call[TerminalTicket](ctx, c, http.MethodPost, ref.path("terminal", "ticket"), ref.query(), nil)
 }

@@ -33,12 +33,12 @@ func (c *Client) ExportThread(ctx context.Context, id string, w io.Writer) error
 	return c.download(ctx, w, threadPath(id)+"/archive", nil)
 }
 
-// ImportThread replaces the files of a thread with those of a tar archive.
+// ImportThread replaces the files of a thread with those in a tar archive.
 func (c *Client) ImportThread(ctx context.Context, id string, r io.Reader) (Thread, error) {
 	return upload[Thread](ctx, c, http.MethodPut, threadPath(id)+"/archive", nil, &form{r, mediaTar})
 }
 
-// ThreadFiles are the files of a thread.
+// ThreadFiles accesses the files of a thread.
 type ThreadFiles struct {
 	c  *Client
 	id string
@@ -94,14 +94,14 @@ func (c *Client) StorageFiles(in FilesListRequest) *Pager[File] {
 	}}
 }
 
-// UploadURL makes a request with which a file of a thread or volume can be written without a
-// key, for a time.
+// UploadURL returns a request that can write a file of a thread or volume without a key until it
+// expires.
 func (c *Client) UploadURL(ctx context.Context, in UploadRequest) (FileURL, error) {
 	return call[FileURL](ctx, c, http.MethodPost, "/v1/files/upload_url", nil, in)
 }
 
-// DownloadURL makes a request with which a file of a thread or volume can be read without a
-// key, for a time.
+// DownloadURL returns a request that can read a file of a thread or volume without a key until it
+// expires.
 func (c *Client) DownloadURL(ctx context.Context, in DownloadRequest) (FileURL, error) {
 	return call[FileURL](ctx, c, http.MethodPost, "/v1/files/download_url", nil, in)
 }

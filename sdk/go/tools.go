@@ -8,7 +8,7 @@ import (
 )
 
 // Tools returns the definitions of the tools in a format, such as openai, anthropic or mcp; ""
-// is the server's.
+// means the server's default.
 func (c *Client) Tools(ctx context.Context, format string) ([]json.RawMessage, error) {
 	q := url.Values{}
 	if format != "" {
@@ -56,12 +56,12 @@ func (c *Client) ToolTransfer(ctx context.Context, session string, in TransferIn
 	return tool[TransferOutput](ctx, c, session, "transfer", nil, in)
 }
 
-// ToolBrowse gives a port of a sandbox a URL.
+// ToolBrowse exposes a port of a sandbox at a URL.
 func (c *Client) ToolBrowse(ctx context.Context, session string, in BrowseInput) (BrowseOutput, error) {
 	return tool[BrowseOutput](ctx, c, session, "browse", nil, in)
 }
 
-// ToolSandboxCreate makes a sandbox in a session, if it is not there.
+// ToolSandboxCreate creates a sandbox in a session unless it exists.
 func (c *Client) ToolSandboxCreate(ctx context.Context, session string, in SandboxCreateInput) (SandboxCreateOutput, error) {
 	return tool[SandboxCreateOutput](ctx, c, session, "sandbox_create", nil, in)
 }
@@ -88,7 +88,7 @@ func (c *Client) EndTurn(ctx context.Context, agent, turn string) error {
 	return c.do(ctx, http.MethodDelete, under("/v1/tools/turns", turn), url.Values{"agent": {agent}})
 }
 
-// Search asks the search engine that the operator has set.
+// Search searches the web with the search engine that the operator configured.
 func (c *Client) Search(ctx context.Context, in SearchRequest) (SearchAnswer, error) {
 	return perform[SearchAnswer](ctx, c, "/v1/search", nil, in)
 }

@@ -24,7 +24,7 @@ func (c *Client) Vault(ctx context.Context, id string) (Vault, error) {
 	return call[Vault](ctx, c, http.MethodGet, under(vaultsPath, id), nil, nil)
 }
 
-// CreateVault makes a vault.
+// CreateVault creates a vault.
 func (c *Client) CreateVault(ctx context.Context, in NewVault) (Vault, error) {
 	return create[Vault](ctx, c, vaultsPath, nil, in)
 }
@@ -34,7 +34,7 @@ func (c *Client) ChangeVault(ctx context.Context, id string, in VaultChange) (Va
 	return call[Vault](ctx, c, http.MethodPatch, under(vaultsPath, id), nil, in)
 }
 
-// ArchiveVault archives a vault with its credentials; again is no error.
+// ArchiveVault archives a vault with its credentials. Repeating the call is not an error.
 func (c *Client) ArchiveVault(ctx context.Context, id string) (Vault, error) {
 	return call[Vault](ctx, c, http.MethodPost, under(vaultsPath, id, "archive"), nil, nil)
 }
@@ -59,12 +59,12 @@ func (c *Client) AddVaultCredential(ctx context.Context, vault string, in NewCre
 	return create[Credential](ctx, c, under(vaultsPath, vault, "credentials"), nil, in)
 }
 
-// ChangeVaultCredential gives a credential other secrets, another name or metadata.
+// ChangeVaultCredential changes the secrets, name or metadata of a credential.
 func (c *Client) ChangeVaultCredential(ctx context.Context, vault, id string, in CredentialChange) (Credential, error) {
 	return call[Credential](ctx, c, http.MethodPatch, under(vaultsPath, vault, "credentials", id), nil, in)
 }
 
-// ArchiveVaultCredential archives a credential; again is no error.
+// ArchiveVaultCredential archives a credential. Repeating the call is not an error.
 func (c *Client) ArchiveVaultCredential(ctx context.Context, vault, id string) (Credential, error) {
 	return call[Credential](ctx, c, http.MethodPost, under(vaultsPath, vault, "credentials", id, "archive"), nil, nil)
 }
