@@ -1,9 +1,7 @@
-// Package handoff gives agents the tools by which they hand work to others, or the
-// conversation.
+// Package handoff gives agents the tools to delegate work, or the conversation, to other agents.
 //
-// Work is done by a run of its own, whose id is made of the run and the number of the call: a
-// process that goes on with the call finds that run, whether it has begun, goes on or has
-// ended, and begins no other one.
+// A separate run does the delegated work. Its id is made of the run and the number of the call, so
+// a process that takes over the call finds that run in any state and starts no second one.
 package handoff
 
 import (
@@ -26,7 +24,7 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "handoff"
 
-// Runs are what drives runs; a *loop.Loop is.
+// Runs drives runs; *loop.Loop implements it.
 type Runs interface {
 	Begin(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (done <-chan struct{}, err error)
 	Wait(ctx context.Context, t tenant.ID, id run.ID) error
@@ -34,19 +32,19 @@ type Runs interface {
 	Cancel(ctx context.Context, t tenant.ID, id run.ID) error
 }
 
-// Threads keeps the threads of sessions; a session.Store does.
+// Threads stores the threads of sessions; session.Store implements it.
 type Threads interface {
 	OpenThread(ctx context.Context, t *session.Thread, most int) error
 	CloseThread(ctx context.Context, t *session.Thread) error
 	ResumeThread(ctx context.Context, t *session.Thread) (*run.Kept, error)
 }
 
-// Planner returns what a member of a turn is asked, without a conversation.
+// Planner returns the request of a member of a turn, without a conversation.
 type Planner interface {
 	Plan(ctx context.Context, a *Ask) (*run.Request, error)
 }
 
-// Ask is what a Planner plans.
+// Ask is the input of a Planner.
 type Ask struct {
 	Run   *run.Run // that is to do it, or does
 	Chain []run.Member
@@ -54,7 +52,7 @@ type Ask struct {
 	Mode  agent.Mode
 }
 
-// Handoffs is the loop.Handler of the tools.
+// Handoffs implements loop.Handler for the tools.
 type Handoffs struct {
 	Runs  Runs
 	Store interface { // of runs
@@ -62,7 +60,7 @@ type Handoffs struct {
 	}
 	Threads Threads
 	Planner Planner
-	// LetGo ends the sandbox of a run that no other has, or leaves it to its window where that fails.
+	// LetGo ends the sandbox that only the given run uses. If that fails, the sandbox ends with its window.
 	LetGo func(ctx context.Context, r *run.Run)
 }
 
@@ -201,8 +199,8 @@ func (h *Handoffs) move(ctx context.Context, c *loop.Call, o *options, reason st
 	return out, nil
 }
 
-// Give gives a run the tools of an agent's hand-offs, and tells its model of them. chain are the
-// agents that the turn came by, from the session's on, to the one that hands on.
+// Give adds the hand-off tools of an agent, and their instructions, to a run's request. chain lists
+// the agents of the turn, from the session's agent to the one that delegates.
 func Give(q *run.Request, hands agent.Multiagent, to []agent.Handoff, chain []run.Member) error {
 	if len(to) == 0 {
 		return nil

@@ -1,9 +1,9 @@
 // Package mcptool gives runs the tools of MCP servers that their callers name.
 //
-// The list of tools is fetched before a run begins and recorded with it, so that each
-// process that drives the run gives the model the same. Where a server is and what it is
-// asked with are sealed in the record. A call that may have effects is made once: when its
-// outcome is unknown the model is told so.
+// It lists the tools before a run begins and records them with the run, so every process that
+// drives the run gives the model the same tools. The record encrypts the server's address and
+// credentials. A call that may have effects is made only once; if its outcome is unknown, the
+// model sees that.
 package mcptool
 
 import (
@@ -44,17 +44,17 @@ type Sealer interface {
 	Open(sealed []byte, place string) ([]byte, error)
 }
 
-// Callers find out who started a run; a *tenant.Authority does.
+// Callers returns the principal that started a run; *tenant.Authority implements it.
 type Callers interface {
 	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
-// Config is what Tools are made of.
+// Config configures Tools.
 type Config struct {
 	Client  *mcpclient.Client
 	Seal    Sealer
 	Callers Callers
-	// Record leaves the audit row of a call and charges for it.
+	// Record writes the audit row of a call and charges for it.
 	Record func(context.Context, *tenant.Principal, sandbox.Call) error
 	// Token returns what the vaults of a run have for a server, "" for nothing. rejected is a
 	// token that the server did not take. Nil where runs have no vaults.
@@ -63,7 +63,7 @@ type Config struct {
 	Cover func(p *tenant.Principal, text string) (string, error)
 }
 
-// Tools are the loop.Handler of the tools here, and make them ready for a run.
+// Tools implements loop.Handler for the tools here, and prepares them for a run.
 type Tools struct {
 	cfg Config
 

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Containers are the named sandboxes, whichever machine has them; a directory.Directory is.
+// Containers reaches named sandboxes on any machine; *directory.Directory implements it.
 type Containers interface {
 	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error)
 }
@@ -129,7 +129,7 @@ func (s *Service) Forget(ctx context.Context, of *Started) {
 	}
 }
 
-// Settings are what a response shows of its request. They are kept with its run.
+// Settings are the parts of the request that a response shows. Atoll stores them with the run.
 type Settings struct {
 	Model              string            `json:"model"`
 	Background         bool              `json:"background,omitzero"`

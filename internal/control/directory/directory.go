@@ -1,8 +1,7 @@
-// Package directory knows which machine has a named sandbox, and passes calls on to it.
+// Package directory finds the machine of a named sandbox and forwards calls to it.
 //
-// A sandbox of this machine is found in memory, without a question to the records. Only
-// for one that this machine does not have are the records asked, and only where there
-// are other machines.
+// It finds this machine's sandboxes in memory. It queries the records only for sandboxes of
+// other machines, and only if other machines exist.
 package directory
 
 import (
@@ -22,8 +21,8 @@ import (
 
 // Peers finds the other machines.
 type Peers interface {
-	// Node returns the sandboxes of an executor's machine, or says why they cannot be
-	// reached.
+	// Node returns the sandboxes of an executor's machine, or an error if that machine is
+	// unreachable.
 	Node(ctx context.Context, executor string) (sandbox.Node, error)
 }
 
@@ -37,15 +36,14 @@ type Config struct {
 	Prices    usage.Prices
 	// Refusals takes the audit rows of refused calls.
 	Refusals Refusals
-	// Recordable says why no call of a caller may be added to the audit trail; nil for no
-	// bound.
+	// Recordable rejects callers whose calls the audit trail cannot record; nil means no
+	// limit.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
 	// Text returns the activity's text for a caller's command; with nil, the activity has no texts.
 	Text func(p *tenant.Principal, command string) (string, error)
 }
 
-// Refusals takes the audit rows of calls with which no sandbox was asked to do
-// anything.
+// Refusals records the audit rows of calls that never reached a sandbox.
 type Refusals interface {
 	Append(ctx context.Context, r audit.Row) error
 }
@@ -156,7 +154,7 @@ func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, e
 	return node.Reach(ctx, id)
 }
 
-// Get implements sandbox.Node. Of a sandbox of another machine it returns the record.
+// Get implements sandbox.Node. For a sandbox of another machine it returns the record.
 func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	sb, err := d.cfg.Local.Get(ctx, p, session, nameOrID)
 	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil || runtime.ID(nameOrID).Valid() {
@@ -169,7 +167,7 @@ func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameO
 	return there, failed
 }
 
-// List implements sandbox.Node. Of sandboxes of other machines it returns the records.
+// List implements sandbox.Node. For sandboxes of other machines it returns the records.
 func (d *Directory) List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
 	all, err := d.cfg.Local.List(ctx, p, session)
 	if err != nil || d.cfg.Peers == nil {

@@ -17,9 +17,9 @@ import (
 // recordTime bounds recording a call, whatever becomes of its caller.
 const recordTime = 10 * time.Second
 
-// Record leaves the audit row of a call, and charges for it unless it was refused. Every
-// call that keeps to the documented rules leaves one; refused calls may share one. An
-// answer whose row could not be written must not be given.
+// Record writes the audit row of a call, and charges for the call unless it was rejected. Every
+// valid call leaves a row; rejected calls may share one. If Record fails, the caller must not
+// return the answer of the call.
 func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -86,7 +86,7 @@ func (d *Directory) ListSnapshots(ctx context.Context, p *tenant.Principal, curs
 	return sandbox.ListSnapshots(ctx, d.cfg.Snapshots, p, cursor, limit)
 }
 
-// DeleteSnapshot deletes p's snapshot. Sandboxes that were made from it go on.
+// DeleteSnapshot deletes p's snapshot. Sandboxes created from it keep running.
 func (d *Directory) DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error {
 	return sandbox.DeleteSnapshot(ctx, d.cfg.Snapshots, p, id)
 }
