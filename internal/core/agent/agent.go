@@ -1,6 +1,6 @@
-// Package agent is agents as versioned resources: a model, what it is told, and the tools
-// that it may call. Each change makes another version; versions do not change. The package
-// knows no HTTP, SQL or provider.
+// Package agent defines agents as versioned resources: a model, its instructions, and the tools
+// that it may call. Each change creates a new version; versions are immutable. The package does not
+// depend on HTTP, SQL or a model provider.
 package agent
 
 import (
@@ -16,13 +16,13 @@ import (
 // ID names an agent: "agt_" and 32 hexadecimal digits.
 type ID string
 
-// NewID returns an ID that no other agent has.
+// NewID returns a unique ID.
 func NewID() ID { return ID(id.New("agt")) }
 
-// Valid reports whether i is one that an agent can have.
+// Valid reports whether i is well-formed.
 func (i ID) Valid() bool { return id.Is("agt", string(i)) }
 
-// Visibility is who may read an agent.
+// Visibility says which tenants may read an agent.
 type Visibility string
 
 // Visibilities.
@@ -41,12 +41,12 @@ type Agent struct {
 	Definition Definition
 	CreatedAt  time.Time // of the first version
 	UpdatedAt  time.Time // when this version was made
-	ArchivedAt time.Time // zero for one that is in use
+	ArchivedAt time.Time // zero while the agent is in use
 }
 
-// Shared is what others than the owner of a template see and copy of it: neither headers nor
-// what else may be secret or has a meaning for the owner alone, which are the queries of URLs,
-// metadata, the slug, and the tenant's skills and other agents.
+// Shared returns the part of a template that other tenants may read and copy. It omits secrets and
+// owner-only data: headers, environment variables, URL queries, metadata, the slug, the tenant's
+// own skills, and handoffs.
 func (a *Agent) Shared() *Agent {
 	out := *a
 	out.Slug, out.Definition.Metadata, out.Definition.Servers = "", nil, nil
@@ -60,7 +60,7 @@ func (a *Agent) Shared() *Agent {
 	return &out
 }
 
-// Copy is the first version of another agent of a tenant, private and without headers.
+// Copy returns version 1 of a new private agent for a tenant, without headers or server variables.
 func (a *Agent) Copy(to tenant.ID) *Agent {
 	from := a
 	if a.Tenant != to {
@@ -74,12 +74,11 @@ func (a *Agent) Copy(to tenant.ID) *Agent {
 	return out
 }
 
-// Archived reports whether a takes no new sessions and no changes.
+// Archived reports whether a rejects new sessions and changes.
 func (a *Agent) Archived() bool { return !a.ArchivedAt.IsZero() }
 
-// Definition is what an agent is made of. A list that says what is allowed has a meaning when
-// it is empty: it allows nothing, and only nil allows all. Hence omitzero, which keeps the two
-// apart, and never omitempty.
+// Definition is the content of an agent version. An empty list allows nothing and a nil list allows
+// everything, so these fields use omitzero, which keeps the two apart, and never omitempty.
 type Definition struct {
 	Name        string
 	Description string `json:",omitzero"`
@@ -90,17 +89,17 @@ type Definition struct {
 	Skills      []Skill     `json:",omitzero"`
 	Policy      Policy      `json:",omitzero"`
 	Handoffs    []Handoff   `json:",omitzero"`
-	Multiagent  *Multiagent `json:",omitzero"` // nil for what holds by itself
-	Compaction  *Compaction `json:",omitzero"` // nil for one at the size that the model reads
-	MaxSteps    int         `json:",omitzero"` // of a turn; 0 for DefaultSteps
-	// RetryFor is how long, in milliseconds, a model in trouble is asked again; nil for the
-	// server's setting.
+	Multiagent  *Multiagent `json:",omitzero"` // nil for the defaults
+	Compaction  *Compaction `json:",omitzero"` // nil to compact at the model's context limit
+	MaxSteps    int         `json:",omitzero"` // per turn; 0 for DefaultSteps
+	// RetryFor is how long, in milliseconds, Atoll retries a failing model; nil for the server's
+	// setting.
 	RetryFor *int64 `json:",omitzero"`
-	// Metadata is the caller's own, as it was given.
+	// Metadata is stored exactly as the caller sent it.
 	Metadata map[string]json.RawMessage `json:",omitzero"`
 }
 
-// Server returns a server by its name, nil if there is none.
+// Server returns the server with a name, or nil.
 func (d *Definition) Server(name string) *Server {
 	for i := range d.Servers {
 		if d.Servers[i].Name == name {
@@ -112,18 +111,18 @@ func (d *Definition) Server(name string) *Server {
 
 // Compaction says when a conversation is summarized.
 type Compaction struct {
-	Off bool  `json:",omitzero"` // its beginning is left out instead
-	At  int64 `json:",omitzero"` // tokens; 0 for what the model reads
+	Off bool  `json:",omitzero"` // drop the oldest messages instead
+	At  int64 `json:",omitzero"` // tokens; 0 for the model's context limit
 }
 
-// Model says which model is asked, and how.
+// Model selects the model and its parameters.
 type Model struct {
 	Name        string
-	MaxTokens   int64    `json:",omitzero"` // of one answer; 0 for the model's own bound
+	MaxTokens   int64    `json:",omitzero"` // per answer; 0 for the model's limit
 	Temperature *float64 `json:",omitzero"`
 	TopP        *float64 `json:",omitzero"`
 	Stop        []string `json:",omitzero"`
-	Effort      string   `json:",omitzero"` // of reasoning; "" for the model's own
+	Effort      string   `json:",omitzero"` // reasoning effort; "" for the model's default
 }
 
 // ToolType is a kind of tool.
@@ -132,28 +131,28 @@ type ToolType string
 // Kinds of tools.
 const (
 	MCP       ToolType = "mcp"        // all tools of Tool.Server
-	Custom    ToolType = "custom"     // its calls are answered by the client
+	Custom    ToolType = "custom"     // the client answers its calls
 	Sandbox   ToolType = "sandbox"    // the tools of a sandbox
 	Sandboxes ToolType = "sandboxes"  // the tools of the session's named sandboxes
-	WebSearch ToolType = "web_search" // a search of the web
-	FetchURL  ToolType = "fetch_url"  // the text of pages
+	WebSearch ToolType = "web_search" // searches the web
+	FetchURL  ToolType = "fetch_url"  // returns the text of pages
 )
 
 // Tool is something that an agent may call.
 type Tool struct {
 	Type        ToolType
-	Server      string          `json:",omitzero"` // of MCP: the name of a Server, or of a tool of ours
+	Server      string          `json:",omitzero"` // for MCP: the name of a Server or of a built-in tool
 	Name        string          `json:",omitzero"` // of Custom
 	Description string          `json:",omitzero"` // of Custom
 	Schema      json.RawMessage `json:",omitzero"` // of Custom
 }
 
-// Server is an MCP server that an agent may use: one at a URL, or a program in the sandbox of the
-// session. Headers and Env are secret: nothing shows them.
+// Server is an MCP server that an agent may use: a URL, or a program in the session's sandbox.
+// Headers and Env are secret; no API returns them.
 type Server struct {
 	Name         string
 	URL          string
-	Command      string            `json:",omitzero"` // instead of URL: a name in the PATH, or a path
+	Command      string            `json:",omitzero"` // instead of URL: a name in PATH, or a path
 	Args         []string          `json:",omitempty"`
 	Env          map[string]string `json:",omitzero"`
 	Description  string            `json:",omitzero"`
@@ -161,10 +160,10 @@ type Server struct {
 	AllowedTools []string          `json:",omitzero"` // nil for all, empty for none
 }
 
-// Policy says which tools may be called, by their names or those of their servers.
+// Policy says which tools the agent may call, by tool or server name.
 type Policy struct {
 	Allow   []string `json:",omitzero"` // nil for all, empty for none
 	Deny    []string `json:",omitzero"`
-	Confirm []string `json:",omitzero"` // after the client has approved the call
-	Within  int64    `json:",omitzero"` // seconds that calls wait for the client; 0 for the server's setting
+	Confirm []string `json:",omitzero"` // the client must approve each call
+	Within  int64    `json:",omitzero"` // seconds to wait for the client's approval; 0 for the server's setting
 }

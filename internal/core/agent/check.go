@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Bounds of a definition.
+// Limits of a definition.
 const (
 	MaxName        = 256     // characters
 	MaxDescription = 2048    // characters
@@ -23,12 +23,12 @@ const (
 	MaxTools       = 128
 	MaxServers     = 20
 	MaxMetadata    = 64       // pairs
-	MaxMetadataLen = 64 << 10 // bytes of all, as JSON
+	MaxMetadataLen = 64 << 10 // bytes of all metadata, as JSON
 	MaxSchema      = 256 << 10
 	MaxStop        = 16
-	MaxNames       = 128 // of a list of a policy, and of allowed_tools
+	MaxNames       = 128 // per policy list or allowed_tools
 	MaxHeaders     = 32
-	MaxDefinition  = 1 << 20 // bytes of all, as JSON
+	MaxDefinition  = 1 << 20 // bytes of the whole definition, as JSON
 	MinCompaction  = 1000    // tokens
 	MaxSteps       = 10_000
 	DefaultSteps   = 100
@@ -44,7 +44,7 @@ var (
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-// Check refuses what an agent cannot be, by the path of what is wrong.
+// Check validates the agent. Errors name the path of the invalid field.
 func (a *Agent) Check() error {
 	switch {
 	case a.Slug != "" && !slugPattern.MatchString(a.Slug):
@@ -92,7 +92,7 @@ func (d *Definition) check() error {
 	return nil
 }
 
-// CheckModel refuses what the model of a definition cannot do. m is its record.
+// CheckModel rejects settings that the model m does not support.
 func (d *Definition) CheckModel(m *model.Record) error {
 	switch s := &d.Model; {
 	case m.MaxOutput > 0 && s.MaxTokens > int64(m.MaxOutput):
@@ -194,7 +194,8 @@ func (d *Definition) checkTools() error {
 	return nil
 }
 
-// Kind is the kind of a tool, also of one of ours that is asked for as that of a server.
+// Kind returns the type of a tool. It resolves an MCP tool that names a built-in server to the
+// built-in type.
 func (d *Definition) Kind(t *Tool) ToolType {
 	if t.Type == MCP && d.Server(t.Server) == nil {
 		if kind, ours := BuiltIn[t.Server]; ours {
@@ -209,7 +210,7 @@ func (d *Definition) Pooled() bool {
 	return slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandboxes })
 }
 
-// Check refuses what a tool cannot be, by the path of what is wrong below its own.
+// Check validates the tool. Errors name the invalid field, prefixed with path.
 func (t *Tool) Check(path string) error {
 	switch t.Type {
 	case MCP:
@@ -286,15 +287,15 @@ func object(text json.RawMessage) bool {
 	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 }
 
-// Warning is something of a definition that is stored and has no effect as it is.
+// Warning reports a setting that Atoll stores but that has no effect.
 type Warning struct{ Path, Message string }
 
-// BuiltIn are the tools of ours that a tool of the type mcp finds by the name of its server
-// where the agent has no server of that name.
+// BuiltIn maps server names to built-in tools. An MCP tool with one of these names uses the
+// built-in tool unless the agent defines a server of that name.
 var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSearch, "fetch-url": FetchURL, "fetch_url": FetchURL, "sandbox": Sandbox, "sandboxes": Sandboxes}
 
-// Warnings are about tools whose server the agent does not have, and settings of hand-offs
-// that there are none of.
+// Warnings reports tools whose server the agent does not define, and multiagent settings without
+// handoffs.
 func (d *Definition) Warnings() (out []Warning) {
 	if d.Multiagent != nil && len(d.Handoffs) == 0 {
 		out = append(out, Warning{"multiagent", "handoffs is empty: there is no agent to hand on to"})

@@ -7,61 +7,61 @@ import (
 	"unicode/utf8"
 )
 
-// Handoff is an agent that another one may hand work to, or the conversation. It keeps a
-// version of it.
+// Handoff names an agent, pinned to a version, that another agent may delegate work to or move the
+// conversation to.
 type Handoff struct {
 	Agent       ID
 	Version     int
 	Name        string
 	Description string `json:",omitzero"`
-	Trigger     string `json:",omitzero"` // when to hand on
-	// Depth is how many levels of hand-offs there are below the version that is kept.
+	Trigger     string `json:",omitzero"` // when to hand off
+	// Depth is the number of handoff levels below the pinned version.
 	Depth int `json:",omitzero"`
-	// Swarm says that the version that is kept hands the conversation on.
+	// Swarm reports whether the pinned version is itself in swarm mode.
 	Swarm bool `json:",omitzero"`
 }
 
-// Mode is what becomes of the one who hands on.
+// Mode says whether the delegating agent waits (orchestrator) or leaves the conversation (swarm).
 type Mode string
 
 // Modes.
 const (
-	Orchestrator Mode = "orchestrator" // it waits for the result of the other one
-	Swarm        Mode = "swarm"        // the conversation moves to the other one
+	Orchestrator Mode = "orchestrator" // the delegating agent waits for the result
+	Swarm        Mode = "swarm"        // the conversation moves to the other agent
 )
 
-// Sharing is what an agent that is handed work is told of the conversation before it.
+// Sharing says how much of the earlier conversation an agent receives with a handoff.
 type Sharing string
 
-// Kinds of sharing.
+// Sharing modes.
 const (
 	ShareFull    Sharing = "full"
-	ShareSummary Sharing = "summary" // that the model makes of it
+	ShareSummary Sharing = "summary" // written by the model
 )
 
-// Multiagent says how an agent hands on.
+// Multiagent configures an agent's handoffs.
 type Multiagent struct {
 	Mode           Mode
-	MaxDelegations int // of a turn, over the whole tree
+	MaxDelegations int // per turn, over the whole tree
 	Parallel       bool
 	Sharing        Sharing
-	OwnSandbox     bool  `json:",omitzero"` // an agent that is waited for has the tool sandbox to itself
-	TimeoutMS      int64 `json:",omitzero"` // of each hand-off to wait for; 0 in a swarm
+	OwnSandbox     bool  `json:",omitzero"` // a delegate gets its own tool sandbox
+	TimeoutMS      int64 `json:",omitzero"` // limit of each handoff that the agent waits for; 0 in a swarm
 }
 
-// Bounds of hand-offs.
+// Limits of handoffs.
 const (
 	MaxHandoffs    = 16
 	MaxTrigger     = 2048 // characters
-	MaxDepth       = 4    // levels of hand-offs below an agent
+	MaxDepth       = 4    // levels of handoffs below an agent
 	MaxDelegations = 100
 	MinTimeoutMS   = 100
 	MaxTimeoutMS   = 24 * 60 * 60 * 1000
-	// MaxParallel bounds the hand-offs of one agent that are under way side by side.
+	// MaxParallel limits how many handoffs of one agent run at once.
 	MaxParallel = 8
 )
 
-// Hands are how d hands on: what it says, or what holds where it says nothing.
+// Hands returns d's handoff settings, or the defaults if d sets none.
 func (d *Definition) Hands() Multiagent {
 	if d.Multiagent != nil {
 		return *d.Multiagent
@@ -69,7 +69,7 @@ func (d *Definition) Hands() Multiagent {
 	return Defaults("")
 }
 
-// Defaults are those of a mode, of which "" is the first one.
+// Defaults returns the default settings of a mode; "" means Orchestrator.
 func Defaults(m Mode) Multiagent {
 	if m == Swarm {
 		return Multiagent{Mode: Swarm, MaxDelegations: 10, Sharing: ShareFull}
@@ -79,8 +79,8 @@ func Defaults(m Mode) Multiagent {
 
 const handoffPrefix = "handoff_to_"
 
-// HandoffTool is what the tool is called by which others hand on to an agent of a name. place
-// counts, from 1, for names that have no letters and digits which tools may have.
+// HandoffTool returns the name of the tool that hands off to the agent called name. If name
+// contains no ASCII letters or digits, place, which counts from 1, identifies the agent.
 func HandoffTool(name string, place int) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -164,7 +164,7 @@ func (d *Definition) checkHandoffs() error {
 	return nil
 }
 
-// Depth is how many levels of hand-offs there are below d.
+// Depth returns the number of handoff levels below d.
 func (d *Definition) Depth() (n int) {
 	if d.Hands().Mode == Swarm {
 		return 0

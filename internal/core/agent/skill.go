@@ -8,31 +8,31 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
-// Bounds of the skills of an agent.
+// Limits of an agent's skills.
 const (
 	MaxSkills     = 20
-	MaxSkillBytes = 16 << 20 // of all files together: they are put into a sandbox at once
+	MaxSkillBytes = 16 << 20 // all files together: Atoll copies them into a sandbox at once
 )
 
-// Skill is a skill of an agent: one of the server's own, or a version of one of the tenant's.
+// Skill is a built-in skill, or a version of one of the tenant's skills.
 type Skill struct {
 	Name    string
-	Config  json.RawMessage `json:",omitempty"` // of one of the server's own
-	ID      skill.ID        `json:",omitzero"`  // "" for one of the server's own
+	Config  json.RawMessage `json:",omitempty"` // for a built-in skill
+	ID      skill.ID        `json:",omitzero"`  // "" for a built-in skill
 	Version skill.VersionID `json:",omitzero"`
 }
 
-// Custom reports whether s is one of the tenant's.
+// Custom reports whether s is one of the tenant's skills, not a built-in one.
 func (s *Skill) Custom() bool { return s.ID != "" }
 
-// toolNames are what the tools of skills are called.
+// toolNames lists the tools of each built-in skill; "" stands for the tenant's skills.
 var toolNames = map[string][]string{
 	skill.Planning: {skill.PlanTool}, skill.State: {skill.ReadStateTool, skill.SaveStateTool}, "": {skill.ReadTool},
 	skill.Files:    {skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool},
 	skill.Browsing: {skill.OpenPageTool, skill.ReadPageTool, skill.FollowLinkTool, skill.FindTool, skill.ExtractTool, skill.ScreenshotTool},
 }
 
-// tools are the names of the tools that s gives its agent.
+// tools returns the names of the tools that s adds to its agent.
 func (s *Skill) tools() []string {
 	if s.Custom() {
 		return toolNames[""]
@@ -73,7 +73,7 @@ func (d *Definition) callTools() bool {
 	return slices.ContainsFunc(d.Skills, func(s Skill) bool { return len(s.tools()) > 0 })
 }
 
-// own are the skills of the server's own among those of d: the others are the tenant's alone.
+// own returns d's built-in skills. The others belong to the tenant.
 func (d *Definition) own() (out []Skill) {
 	for _, s := range d.Skills {
 		if !s.Custom() {

@@ -8,48 +8,47 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Store keeps agents with all of their versions. Definitions are encrypted. What another
-// tenant has is not found, whatever its visibility, but by Template.
+// Store keeps agents with all their versions and encrypts definitions. Methods treat another
+// tenant's agent as not found, whatever its visibility, except Template.
 type Store interface {
-	// Create, Update and Archive append events in the same transaction. Create records
-	// version 1. A slug that is taken is a Conflict; a tenant that has most is refused by an
-	// Exhausted fault.
+	// Create, Update and Archive append events in the same transaction. Create records version 1.
+	// It fails with a Conflict fault if the slug is taken, and with an Exhausted fault if the
+	// tenant has reached most.
 	Create(ctx context.Context, a *Agent, most Limits, events ...tenant.PolicyEvent) error
 	// Get returns the current version.
 	Get(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
-	// Template returns the current version of a template of any tenant that is not archived.
-	// It is the owner's: others see and copy what Shared gives.
+	// Template returns the current version of any tenant's template that is not archived, with the
+	// owner's secrets. Pass it through Shared before you show it to another tenant.
 	Template(ctx context.Context, id ID) (*Agent, error)
-	// At returns a version.
+	// At returns a specific version.
 	At(ctx context.Context, t tenant.ID, idOrSlug string, version int) (*Agent, error)
-	// Update records a as the version after a.Version-1. It is a Conflict when that is not
-	// the current one, or the agent is archived.
+	// Update records a as the version after a.Version-1. It fails with a Conflict fault if
+	// a.Version-1 is not the current version or the agent is archived.
 	Update(ctx context.Context, a *Agent, most Limits, events ...tenant.PolicyEvent) error
-	// List returns a page of agents, newest first, and where the next one begins; "" at
-	// the end.
+	// List returns a page of agents, newest first, and the cursor of the next page; "" at the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Agent, next string, err error)
 	// Versions returns a page of an agent's versions, newest first.
 	Versions(ctx context.Context, t tenant.ID, idOrSlug string, p Page) (page []Agent, next string, err error)
-	// Archive ends changes and new sessions. Again is no error, and no event.
+	// Archive stops changes and new sessions. Archiving again succeeds without an event.
 	Archive(ctx context.Context, t tenant.ID, idOrSlug string, events ...tenant.PolicyEvent) (*Agent, error)
-	// Delete removes an agent with its versions, and frees its slug. It is a Conflict while the
-	// agent has sessions, also archived ones: they need its versions.
+	// Delete removes an agent with its versions and frees its slug. It fails with a Conflict fault
+	// while the agent has sessions, including archived ones, because they need its versions.
 	Delete(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) error
 }
 
-// Limits bound what a tenant has; 0 for any number.
+// Limits bounds a tenant's agents; 0 means unlimited.
 type Limits struct {
-	Agents   int // that are not archived
-	Versions int // of all agents together, also of those that are archived: they are kept
+	Agents   int // not archived
+	Versions int // of all agents, including archived ones
 }
 
-// Dimensions of the limits.
+// Dimensions of Limits in Exhausted faults.
 const (
 	DimensionAgents   = "agents"
 	DimensionVersions = "agent_versions"
 )
 
-// Room refuses another version where a tenant has so many, and another agent, too, with first.
+// Room rejects another version, and with first another agent, if the tenant has reached its limits.
 func (l Limits) Room(agents, versions int, first bool) error {
 	switch {
 	case first && l.Agents > 0 && agents >= l.Agents:
@@ -60,32 +59,32 @@ func (l Limits) Room(agents, versions int, first bool) error {
 	return nil
 }
 
-// Page is a part of a list.
+// Page selects a page of a list.
 type Page struct {
-	Cursor string // what the page before gave as next; "" for the first one
+	Cursor string // next of the previous page; "" for the first page
 	Limit  int
 }
 
 // Filter chooses agents.
 type Filter struct {
 	Page
-	Archived bool // those that are archived, too
-	// From and To bound when agents were made, both included; zero for no bound.
+	Archived bool // include archived agents
+	// From and To bound the creation time, inclusive; zero for no bound.
 	From, To time.Time
 }
 
-// VersionConflict is the refusal of a change that was made for another version.
+// VersionConflict returns the error for a change that was based on another version.
 func VersionConflict(current int) error {
 	return fault.New(fault.Conflict, "the agent is now at version %d: read it again, and apply the change to that version", current)
 }
 
-// ErrArchived refuses changes of an agent that is archived.
+// ErrArchived rejects changes to an archived agent.
 var ErrArchived = fault.New(fault.Conflict, "the agent is archived")
 
-// HasSessions refuses to delete an agent that has so many sessions.
+// HasSessions returns the error for deleting an agent that has n sessions.
 func HasSessions(n int) error {
 	return fault.New(fault.Conflict, "the agent has %d sessions, including archived ones: delete them first, or archive the agent", n)
 }
 
-// ErrNotFound says that a tenant has no such agent.
+// ErrNotFound is returned if the tenant has no such agent.
 var ErrNotFound = fault.New(fault.NotFound, "agent not found")

@@ -30,7 +30,7 @@ const (
 	Pending   Status = "pending"
 	Approved  Status = "approved"
 	Denied    Status = "denied"
-	Expired   Status = "expired"   // denied because nobody decided before the deadline
+	Expired   Status = "expired"   // denied because no decision arrived before the deadline
 	Cancelled Status = "cancelled" // the client interrupted or archived the session
 )
 
@@ -109,7 +109,7 @@ var (
 	ErrDecided = fault.New(fault.Conflict, "the approval was already decided: read it to see the decision")
 )
 
-// NoAnswer is the reason of a call that is denied because nobody decided before the deadline.
+// NoAnswer returns the denial reason of a call whose deadline passed without a decision.
 func NoAnswer(until time.Time) string {
 	return "no answer until " + until.UTC().Format(time.RFC3339)
 }

@@ -1,6 +1,5 @@
-// Package audit is the trail of what was run: one append-only row for each
-// call, sealed per tenant in a chain of hashes, so that a row that was changed
-// or taken away shows.
+// Package audit records every call in an append-only trail. Each tenant's rows are sealed in a hash
+// chain, so that a verification detects changed or deleted rows.
 package audit
 
 import (
@@ -29,8 +28,8 @@ var ExitStatuses = []ExitStatus{OK, Error, Timeout, OOM, CapExceeded, Provisioni
 // Valid reports whether s is an exit status.
 func (s ExitStatus) Valid() bool { return slices.Contains(ExitStatuses, s) }
 
-// Retention of rows. The database refuses to delete a row earlier and to keep
-// one longer than MaxRetention.
+// Retention of rows. The database refuses to delete a row earlier, and to keep a row longer than
+// MaxRetention.
 const (
 	minRetention     = 24 * time.Hour
 	DefaultRetention = 30 * 24 * time.Hour
@@ -39,7 +38,7 @@ const (
 
 // Row is one call.
 type Row struct {
-	ID            int64 // given by the store, growing
+	ID            int64 // assigned by the store, increasing
 	TraceID       string
 	Tenant        string
 	Key           string
@@ -61,10 +60,10 @@ type Row struct {
 	StdoutTruncated, StderrTruncated bool
 	PeakMemory                       int64
 	OutboundHosts                    []string
-	Mounts                           []string // what of which storage it saw
+	Mounts                           []string // labels of the storage mounted for the call
 	Metadata                         map[string]string
 	Credits                          float64     // charged for the call
-	Cost                             usage.Money // likewise, in US dollars
+	Cost                             usage.Money // in US dollars
 	// Text is the redacted start of the code or command, if the tenant keeps texts. The store
 	// encrypts it outside the row. The digest does not cover it, and lists do not return it.
 	Text      string

@@ -11,14 +11,13 @@ import (
 // so many that a verification holds much at a time.
 const batch = 1000
 
-// Sealer seals what was appended, in batches. Any number of them share a store.
+// Sealer seals appended rows in batches. Several Sealers may share a store.
 type Sealer struct{ store Store }
 
-// NewSealer returns a Sealer.
 func NewSealer(store Store) *Sealer { return &Sealer{store} }
 
-// Seal seals every row of every tenant that no seal covers yet, and returns how
-// many it were. A tenant that fails does not keep the others from it.
+// Seal seals every unsealed row of every tenant and returns the number of rows. If one tenant
+// fails, Seal continues with the others and returns the joined errors.
 func (s *Sealer) Seal(ctx context.Context) (int, error) {
 	tenants, err := s.store.Unsealed(ctx)
 	if err != nil {
@@ -47,9 +46,8 @@ func (s *Sealer) SealTenant(ctx context.Context, tenant string) (total int, err 
 	}
 }
 
-// Verify seals what a tenant has left unsealed, so that it is covered, and then
-// checks the whole trail and the database's rules about it. known is the Head of
-// an earlier Report, or zero.
+// Verify seals a tenant's remaining rows, then checks the whole trail and the database rules that
+// protect it. known is the Head of an earlier Report, or zero.
 func (s *Sealer) Verify(ctx context.Context, tenant string, known Mark) (Report, error) {
 	// The rules come first: what is written after they were looked at is found next
 	// time.
@@ -77,6 +75,5 @@ func (s *Sealer) Verify(ctx context.Context, tenant string, known Mark) (Report,
 	return r, nil
 }
 
-// Trails lists the tenants that have a trail, also those that are not on record
-// any more.
+// Trails lists the tenants that have a trail, including deleted tenants.
 func (s *Sealer) Trails(ctx context.Context) ([]string, error) { return s.store.Trails(ctx) }

@@ -19,45 +19,44 @@ const slack = time.Hour
 // maxProblems bounds a Report; where there are as many the trail is worthless.
 const maxProblems = 1000
 
-// ProblemKind says what is wrong.
+// ProblemKind classifies a Problem.
 type ProblemKind string
 
 const (
-	Changed ProblemKind = "changed" // a row is not what it was when it was sealed
-	Missing ProblemKind = "missing" // a row is gone before its retention has passed
-	Order   ProblemKind = "order"   // a seal is gone, or not in its place
-	Chain   ProblemKind = "chain"   // a seal is not what it was, or does not go on from the one before
-	Known   ProblemKind = "known"   // the chain does not hold the seal it once ended with
+	Changed ProblemKind = "changed" // a row differs from what was sealed
+	Missing ProblemKind = "missing" // a row was deleted before its retention passed
+	Order   ProblemKind = "order"   // a seal is missing or out of order
+	Chain   ProblemKind = "chain"   // a seal was changed, or does not continue from the previous one
+	Known   ProblemKind = "known"   // the chain does not contain the known seal
 
-	Unsealed    ProblemKind = "unsealed"    // a row came while no seal was to cover it
-	Backdated   ProblemKind = "backdated"   // a row's time is not among those of its neighbours
-	Unprotected ProblemKind = "unprotected" // a rule of the database about the trail is missing or changed
-	Tenant      ProblemKind = "tenant"      // the tenant is not on record any more
+	Unsealed    ProblemKind = "unsealed"    // a row was appended while the sealing rule was missing
+	Backdated   ProblemKind = "backdated"   // a row's time contradicts its neighbors
+	Unprotected ProblemKind = "unprotected" // a database rule that protects the trail is missing or changed
+	Tenant      ProblemKind = "tenant"      // the tenant was deleted
 )
 
-// ProblemKinds lists every kind.
 var ProblemKinds = []ProblemKind{Changed, Missing, Order, Chain, Known, Unsealed, Backdated, Unprotected, Tenant}
 
-// Problem is something that should not be.
+// Problem is a sign of tampering or loss.
 type Problem struct {
-	Seal   int64 // its number
-	RowID  int64 // 0 if it is not about a row, or the row is gone
+	Seal   int64 // number of the seal
+	RowID  int64 // 0 if the problem is not about a row, or the row was deleted
 	Kind   ProblemKind
 	Detail string
 }
 
-// Mark names a seal. The last one of a chain, kept elsewhere, is what shows that
-// a chain was cut short or made anew.
+// Mark identifies a seal. Keep the last Mark of a chain elsewhere: it reveals a chain that was
+// truncated or rebuilt.
 type Mark struct {
 	Number int64
 	Hash   [32]byte
 }
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	Seals    int64
-	Rows     int64 // that are there and as they were
-	Expired  int64 // that are gone, as their retention allows
+	Rows     int64 // that exist and match their seal
+	Expired  int64 // deleted after their retention
 	Head     Mark  // of the last seal; zero for none
 	Problems []Problem
 
@@ -75,8 +74,8 @@ type seals interface {
 	Seals(ctx context.Context, tenant string) iter.Seq2[Covered, error]
 }
 
-// Verify checks a tenant's seals, and the rows they cover, against each other.
-// known is the Head of an earlier Report, or zero.
+// Verify checks a tenant's seals and the rows they cover against each other. known is the Head of
+// an earlier Report, or zero.
 func Verify(ctx context.Context, store seals, tenant string, known Mark, now time.Time) (Report, error) {
 	var r Report
 	found := known == Mark{}

@@ -10,20 +10,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Breakers count calls and stop those beyond a cap.
+// Breakers counts calls and stops those beyond a cap.
 type Breakers struct {
 	store Store
 	log   *slog.Logger
 	calls *prometheus.CounterVec
 }
 
-// Outcomes of a call for the metric, besides the dimensions that stop one.
+// Outcomes of a call for the metric, besides the dimensions.
 const (
 	passed = "passed"
 	failed = "failed"
 )
 
-// New returns Breakers over a store.
+// New returns Breakers over a store and registers their metrics.
 func New(store Store, log *slog.Logger, reg prometheus.Registerer) (*Breakers, error) {
 	b := &Breakers{store: store, log: log, calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "atoll_breaker_calls_total",
@@ -38,12 +38,11 @@ func New(store Store, log *slog.Logger, reg prometheus.Registerer) (*Breakers, e
 	return b, nil
 }
 
-// Overrides are caps of a tenant's own; nil for the installation's.
+// Overrides are a tenant's caps; nil uses the installation's cap.
 type Overrides struct{ TenantDaily, AgentHourly *int64 }
 
-// Pass counts a call. It fails with an Exhausted fault that names the breaker
-// when one has stopped the call, and with an Unavailable one when the calls
-// cannot be counted: what is not counted does not run.
+// Pass counts a call. It returns an Exhausted fault that names the breaker if a cap is reached. It
+// returns an Unavailable fault if the store cannot count, because an uncounted call must not run.
 func (b *Breakers) Pass(ctx context.Context, tenant, agent string, own Overrides) error {
 	breach, err := b.count(ctx, tenant, agent, own)
 	switch {
@@ -92,11 +91,10 @@ func (b *Breach) fault() *fault.Error {
 	return fault.Limit(string(b.Dimension), at, "%s of %d calls is reached; please try again at %s UTC", what, b.Cap, at.Format("15:04"))
 }
 
-// Caps are the installation's.
+// Caps returns the installation's caps.
 func (b *Breakers) Caps(ctx context.Context) (Caps, error) { return b.store.Caps(ctx) }
 
-// Change sets the installation's caps for actor, in force from the next call on;
-// nil leaves one as it is.
+// Change sets the installation's caps on behalf of actor. The next call uses them; nil keeps a cap.
 func (b *Breakers) Change(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (Caps, error) {
 	before, after, err := b.store.ChangeCaps(ctx, actor, tenantDaily, agentHourly)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package container describes containers, by which OpenAI's clients know the sandboxes of
-// code_interpreter: named sandboxes of one session, which are destroyed when they were not
-// used for a time. All there is of a container is in the record of its sandbox.
+// Package container describes containers: OpenAI's view of the sandboxes of code_interpreter. A
+// container is a named sandbox in one session, which Atoll destroys after a period without use. The
+// sandbox's record holds all of a container's state.
 package container
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Session is the one that containers are in.
+// Session is the session that holds every container.
 const Session = "containers"
 
-// FileMode are the permissions of files that callers give a container. Those that programs
-// write have others, so they say where a file is from.
+// FileMode is the mode of files that callers upload. Files that programs write have other modes, so
+// the mode shows where a file comes from.
 const FileMode = 0o664
 
 // variable keeps the Settings of a container. Callers cannot set it themselves.
@@ -33,38 +33,38 @@ const (
 	sandboxPrefix = "sb-"
 )
 
-// Pattern is what ids look like.
+// Pattern matches container ids.
 const Pattern = "^cntr_[0-9a-f]{16}$"
 
-// IDOf is the container of a sandbox.
+// IDOf returns the container id of a sandbox.
 func IDOf(id runtime.ID) ID { return ID(prefix + strings.TrimPrefix(string(id), sandboxPrefix)) }
 
-// Sandbox is the sandbox of a container. ok is false for what is no id.
+// Sandbox returns the sandbox id of a container; ok is false if the id is malformed.
 func (id ID) Sandbox() (_ runtime.ID, ok bool) {
 	digits, found := strings.CutPrefix(string(id), prefix)
 	sb := runtime.ID(sandboxPrefix + digits)
 	return sb, found && sb.Valid()
 }
 
-// Bounds of Settings.
+// Limits of Settings.
 const (
 	DefaultMinutes = 20
 	MaxMinutes     = 30 * 24 * 60
 	MaxName        = 256 // characters
 )
 
-// Settings are what a container is made with, beside what its sandbox is.
+// Settings are the container's settings that its sandbox does not hold elsewhere.
 type Settings struct {
 	Name string `json:"name"`
-	// Minutes without use after which it is destroyed.
+	// Minutes is how long a container may stay unused before Atoll destroys it.
 	Minutes int `json:"minutes"`
 }
 
-// NewName is a name for the sandbox of a new container: that of the container need not be
-// the only one.
+// NewName returns a random name for a new container's sandbox, because container names need not be
+// unique.
 func NewName() string { return "cntr-" + strings.ToLower(rand.Text()) }
 
-// Spec is the sandbox of a container.
+// Spec returns the sandbox spec of a container. The plan's MaxSandboxLife limits its timeout.
 func (s Settings) Spec(p *tenant.Principal) (*sandbox.Spec, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s Settings) Spec(p *tenant.Principal) (*sandbox.Spec, error) {
 
 func (s Settings) life() time.Duration { return time.Duration(s.Minutes) * time.Minute }
 
-// Of returns the settings of a container. ok is false for a sandbox that is none.
+// Of returns the settings of a container; ok is false if sb is not a container.
 func Of(sb *sandbox.Sandbox) (s Settings, ok bool) {
 	if sb.Session != Session || json.Unmarshal([]byte(sb.Env[variable]), &s) != nil || s.Minutes < 1 {
 		return s, false
@@ -87,13 +87,13 @@ func Of(sb *sandbox.Sandbox) (s Settings, ok bool) {
 	return s, true
 }
 
-// Alive reports whether a container can be used.
+// Alive reports whether a container is usable.
 func Alive(sb *sandbox.Sandbox) bool {
 	return sb.State != sandbox.Lost && sb.State != sandbox.Destroyed
 }
 
-// Used is the change of a container that is used, and perhaps busy for a while: its time
-// begins anew. No container outlives the plan's MaxSandboxLife.
+// Used returns the change that restarts a container's idle timeout on use and adds busy to it. No
+// container outlives the plan's MaxSandboxLife.
 func (s Settings) Used(p *tenant.Principal, sb *sandbox.Sandbox, busy time.Duration) sandbox.Change {
 	left := s.life() + busy
 	if most := p.Plan.MaxSandboxLife; most > 0 {

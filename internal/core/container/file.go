@@ -12,26 +12,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// Dir is the folder of a container's files.
+// Dir is the directory of a container's files.
 const Dir = runtime.Home
 
-// FileID names a file of a container: a digest of both, and the path. So nothing has to be
-// kept of files, which code makes and removes as it likes.
+// FileID names a file by a digest of container and path, plus the path. Atoll thus stores no state
+// for files, which code creates and deletes at will.
 type FileID string
 
 const filePrefix = "cfile_"
 
-// digestSize is how many bytes of the digest tell a file of one container from that of
-// another.
+// digestSize is how many bytes of the digest an id contains, to tell apart files of different
+// containers.
 const digestSize = 4
 
-// FileIDOf is the id of a file.
+// FileIDOf returns the id of the file at a path.
 func FileIDOf(c ID, at string) FileID {
 	sum := sha256.Sum256([]byte(string(c) + "\x00" + at))
 	return FileID(filePrefix + hex.EncodeToString(sum[:digestSize]) + base64.RawURLEncoding.EncodeToString([]byte(strings.TrimPrefix(at, Dir+"/"))))
 }
 
-// Path is where a file of a container is. ok is false for what is no id of the container.
+// Path returns the path of a file; ok is false if id does not belong to the container.
 func (id FileID) Path(c ID) (at string, ok bool) {
 	text, ok := strings.CutPrefix(string(id), filePrefix)
 	if !ok || len(text) <= 2*digestSize {
@@ -45,7 +45,7 @@ func (id FileID) Path(c ID) (at string, ok bool) {
 	return at, strings.HasPrefix(at, Dir+"/") && FileIDOf(c, at) == id
 }
 
-// maxDepth is how deep files are looked for.
+// maxDepth limits how deep Files searches.
 const maxDepth = 100
 
 // lister is what Files needs of a sandbox.
@@ -53,9 +53,8 @@ type lister interface {
 	List(ctx context.Context, path string, o file.ListOptions) (file.Listing, error)
 }
 
-// Files lists the regular files of a container, file.MaxEntries at most: those below Dir of
-// whose path no part begins with a dot. What interpreters and package managers keep for
-// themselves is there.
+// Files lists up to file.MaxEntries regular files of a container below Dir. It skips paths with a
+// part that begins with a dot, where interpreters and package managers keep their caches.
 func Files(ctx context.Context, g lister) ([]file.Info, error) {
 	top, err := g.List(ctx, Dir, file.ListOptions{})
 	if err != nil {

@@ -14,38 +14,36 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 )
 
-// Language is what a request's code is written in. The table of languages is package
-// language.
+// Language names the language of a request's code. Package language holds the table.
 type Language = language.Name
 
-// The languages that examples and tests are written in.
+// The languages of examples and tests.
 const (
 	Python = language.Python
 	Node   = language.Node
 	Bash   = language.Bash
 )
 
-// Languages lists every language, the default first.
+// Languages lists every language; the first is the default.
 var Languages = language.Names()
 
-// Status is where an execution is in its life. Running is the only one that
-// changes.
+// Status is the state of an execution. All but Running are final.
 type Status string
 
 const (
 	Running   Status = "running"
 	Success   Status = "success"   // the program exited with 0
-	Failed    Status = "failed"    // it exited otherwise, or was never seen to
-	Timeout   Status = "timeout"   // its wall-clock limit ended it
-	OOM       Status = "oom"       // its memory limit ended it
+	Failed    Status = "failed"    // the program exited with another status, or its exit was never seen
+	Timeout   Status = "timeout"   // the wall-clock limit ended the program
+	OOM       Status = "oom"       // the memory limit ended the program
 	Blocked   Status = "blocked"   // the platform did not let it run (NotStarted: a policy, or a sandbox that failed its readiness check), or a permission of the environment ended it
-	Cancelled Status = "cancelled" // the caller ended it
+	Cancelled Status = "cancelled" // the caller cancelled the program
 )
 
 // Statuses lists every status.
 var Statuses = []Status{Running, Success, Failed, Timeout, OOM, Blocked, Cancelled}
 
-// Stream names one of a program's two outputs.
+// Stream names one of a program's two output streams.
 type Stream string
 
 const (
@@ -53,7 +51,7 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Source says which interface an execution was asked for by.
+// Source names the interface that requested an execution.
 type Source string
 
 const (
@@ -62,11 +60,11 @@ const (
 	SourceResponse    Source = "response"     // the sandbox tool of POST /v1/responses
 )
 
-// Sources lists every interface.
+// Sources lists every source.
 var Sources = []Source{SourceAPI, SourceExecuteCode, SourceResponse}
 
-// Cut is how many bytes of each stream an interface's answers hold; most is the
-// installation's own bound, for those that have none in the contract.
+// Cut returns how many bytes of each stream an interface returns. most is the installation's limit,
+// for interfaces whose contract sets none.
 func (s Source) Cut(most int64) (stdout, stderr int64) {
 	if s == SourceExecuteCode {
 		return 256 << 10, 32 << 10
@@ -83,7 +81,7 @@ const (
 	Async    Delivery = "webhook"
 )
 
-// WebhookStatus is where an execution's webhook is; empty when it has none.
+// WebhookStatus is the delivery state of an execution's webhook; "" if it has none.
 type WebhookStatus string
 
 const (
@@ -96,80 +94,79 @@ const (
 type Execution struct {
 	TraceID     string // "trc_" and 20 letters and digits; 32 hexadecimal digits in older records
 	Tenant      string // id
-	Key         string // id of the key it was asked for with
+	Key         string // id of the key that made the request
 	Environment string // id
 	Source      Source
 	Delivery    Delivery
-	Agent, Turn string // of execute_code; empty otherwise
+	Agent, Turn string // for execute_code; empty otherwise
 	By          Origin // set for a model's tool call
 	Text        string // redacted code for the activity; "" for none. Set for Store.Admit, which stores it apart from the execution
-	Run         string // id of the run that it is a tool call of, and goes with; "" for none
-	Thread      string // id of the thread whose home it had; "" for none
-	ThreadState string // of that thread as the run began; set by Store.Admit, not recorded
+	Run         string // id of the run that made this tool call, which is deleted with the run; "" for none
+	Thread      string // id of the thread whose home the execution used; "" for none
+	ThreadState string // state of that thread at the start; set by Store.Admit, not recorded
 	Language    Language
 	Timeout     time.Duration
 	Metadata    map[string]string
-	Mounts      []string // what of which connection it saw: storage.Mount's labels
+	Mounts      []string // labels of the storage mounted for the program; see storage.Mount
 	CodeSHA256  [32]byte // of the code's bytes
-	CPU         float64  // cores and bytes the sandbox was given, for the ledger
+	CPU         float64  // cores and bytes of memory of the sandbox, for the ledger
 	Memory      int64
 	Webhook     WebhookTarget
 
 	Status Status
 
-	// Output as it may be shown, redacted and cut at the answer's length, while
-	// it is small enough to live in the record; otherwise Stored is set and the
-	// blob store has it. The byte counts are of everything the program wrote.
+	// Output is redacted and cut at the answer's length. If it is too large for the record, Stored
+	// is set and the blob store holds it. The byte counts cover everything the program wrote.
 	Stdout, Stderr                   []byte
 	StdoutBytes, StderrBytes         int64
 	StdoutTruncated, StderrTruncated bool
 	Stored                           bool
 
-	// OutputTruncated says that events have left the reconnect buffer.
+	// OutputTruncated says that the reconnect buffer has dropped events.
 	OutputTruncated bool
 	LastSeq         int64 // seq of the last event before the result
 
-	// ExitCode is the program's exit status, 128+n when signal n ended it, and
-	// -1 when none was seen (a time-out, a lost sandbox).
+	// ExitCode is the program's exit status, 128+n if signal n ended it, or -1 if the exit was not
+	// seen (a timeout, a lost sandbox).
 	ExitCode int
 
-	// Error names what ended the run when it was not the program itself, such
-	// as "memory limit of 512 MiB exceeded"; empty otherwise.
+	// Error says what ended the run if it was not the program, such as "memory limit of 512 MiB
+	// exceeded"; empty otherwise.
 	Error string
-	// Hint is what the caller can do about a failure, such as a command that opens
-	// the network; empty for nothing known.
+	// Hint says how the caller can fix a failure, such as a command that opens the network; empty
+	// if Atoll knows none.
 	Hint string
-	// NotStarted says that no code was run; Error has the reason.
+	// NotStarted says that no code ran; Error has the reason.
 	NotStarted bool
 
 	CreatedAt     time.Time
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
 	Files         OutputFiles
-	Kept          int64     // bytes of both streams and of Files that are kept; 0 in records of versions that did not count them
-	Start         Start     // "" while running, and when nothing was run
+	Kept          int64     // bytes stored of both streams and of Files; 0 in records of versions that did not count them
+	Start         Start     // "" while running, and if no code ran
 	Windows       int       // as Result.Windows
-	Isolation     Isolation // likewise; "" of versions that did not know it
+	Isolation     Isolation // as Result.Isolation; "" in records of older versions
 	WebhookStatus WebhookStatus
 }
 
-// WebhookTarget is where and how the end of an execution is told. The secret is
-// the key's at the time of the request.
+// WebhookTarget says where to deliver the webhook of an execution. Secret is the key's webhook
+// secret at the time of the request.
 type WebhookTarget struct {
 	URL    string
 	Secret string
 }
 
-// Duration is the time from admission to completion.
+// Duration returns the time from admission to completion.
 func (e *Execution) Duration() time.Duration { return e.CompletedAt.Sub(e.CreatedAt) }
 
-// Sink receives output as it comes, in order per stream. It must not keep p.
-// It is called from one goroutine at a time.
+// Sink receives output as it arrives, in order per stream. It must not keep p. Atoll calls it from
+// one goroutine at a time.
 type Sink func(stream Stream, p []byte)
 
-// Executor runs requests. Execute returns an error (a *fault.Error where the
-// caller can be told why) only when nothing was run; every end of a program,
-// limits included, is an Execution. The run ends early only when ctx does.
+// Executor runs requests. Execute returns an error only if no code ran, a *fault.Error if the
+// caller may see the reason. Every end of a program, including by a limit, is an Execution.
+// Cancelling ctx ends the run.
 type Executor interface {
 	Execute(ctx context.Context, req Request, sink Sink) (*Execution, error)
 }

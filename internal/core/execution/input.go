@@ -10,8 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 )
 
-// Bounds of what a program is given besides its code and variables, and of the files
-// that it gives back.
+// Limits of a program's arguments, stdin and files, and of the files that it returns.
 const (
 	MaxArgs     = 256
 	MaxArgBytes = 64 << 10 // of all arguments together
@@ -19,54 +18,54 @@ const (
 	MaxFiles      = 100
 	MaxInputBytes = 4 << 20 // stdin and the contents of all files together
 
-	MaxFileName = 1024 // bytes of a whole name
+	MaxFileName = 1024 // bytes of the whole name
 	maxNamePart = 255  // bytes between two slashes
 
-	MaxOutputs     = 20       // paths that a request names
-	MaxOutputFiles = 100      // files that a run gives back
+	MaxOutputs     = 20       // paths in a request
+	MaxOutputFiles = 100      // files returned by a run
 	MaxOutputBytes = 32 << 20 // contents of these files together
 )
 
-// Input is what a program is given besides its code and variables.
+// Input is what a program receives besides its code and variables.
 type Input struct {
-	Args  []string          // follow the name of the program's own file
+	Args  []string          // after the name of the program's own file
 	Stdin []byte            // nil for an empty stdin
-	Files map[string][]byte // contents by name, relative to the working folder
+	Files map[string][]byte // contents by name, relative to the working directory
 
-	// Outputs are paths of files and folders, relative to the working folder. What
-	// is there when the program has ended is kept for the caller. A path that ends
-	// with a slash is a folder that is made before the program starts.
+	// Outputs are paths of files and directories, relative to the working directory. When the
+	// program ends, Atoll stores them for the caller. A trailing slash means a directory that Atoll
+	// creates before the program starts.
 	Outputs []string
 
-	// Tool has the sandbox's own program for files run, whatever the image holds: Code is
-	// no program, but the filetool.Call that it reads.
+	// Tool runs the sandbox's built-in file program, regardless of the image. Code is then the
+	// filetool.Call that it reads, not a program.
 	Tool bool `json:",omitzero"`
 
-	// Helper says that Code is a program of the platform's in Python, which reads Stdin. It runs
-	// isolated: nothing that the sandbox's programs can write becomes a part of it.
+	// Helper says that Code is one of the platform's own Python programs, which reads Stdin. It
+	// runs isolated, so that programs in the sandbox cannot inject code into it.
 	Helper bool `json:",omitzero"`
 }
 
-// Empty reports whether a program is given nothing and asked for nothing.
+// Empty reports whether a program receives no input and returns no files.
 func (in *Input) Empty() bool {
 	return len(in.Args) == 0 && len(in.Stdin) == 0 && len(in.Files) == 0 && len(in.Outputs) == 0 && !in.Tool && !in.Helper
 }
 
-// OutputFiles are the files that a run gave back, in the order of their contents in
-// the blob FilesName.
+// OutputFiles lists the files that a run returned, in the order of their contents in the blob
+// FilesName.
 type OutputFiles struct {
 	Files []OutputFile `json:"files,omitempty"`
-	// Truncated says that there were more or larger files than are kept.
+	// Truncated says that the run left more or larger files than Atoll keeps.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// OutputFile is a file that a run gave back.
+// OutputFile is a file that a run returned.
 type OutputFile struct {
-	Name  string `json:"name"` // relative to the working folder
+	Name  string `json:"name"` // relative to the working directory
 	Bytes int64  `json:"bytes"`
 }
 
-// Bytes is how many bytes the files have together.
+// Bytes returns the total size of the files.
 func (o *OutputFiles) Bytes() (n int64) {
 	for _, f := range o.Files {
 		n += f.Bytes
@@ -74,7 +73,7 @@ func (o *OutputFiles) Bytes() (n int64) {
 	return n
 }
 
-// Find returns a file and where its contents begin in the blob.
+// Find returns a file and the offset of its contents in the blob.
 func (o *OutputFiles) Find(name string) (f OutputFile, offset int64, ok bool) {
 	for _, f := range o.Files {
 		if f.Name == name {
@@ -85,7 +84,7 @@ func (o *OutputFiles) Find(name string) (f OutputFile, offset int64, ok bool) {
 	return OutputFile{}, 0, false
 }
 
-// FilesName is the name in the blob store of the files that an execution gave back.
+// FilesName returns the blob store name of an execution's output files.
 func FilesName(tenant, traceID string) string {
 	return "outputs/" + tenant + "/" + traceID + "/files"
 }
@@ -147,8 +146,7 @@ func checkArgs(args []string) error {
 	return nil
 }
 
-// CheckFileName refuses what cannot be the name of a file below the working folder.
-// field is what messages call it.
+// CheckFileName validates a file name below the working directory. Errors call it field.
 func CheckFileName(field, name string) error {
 	switch {
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -161,6 +159,6 @@ func CheckFileName(field, name string) error {
 	return nil
 }
 
-// ProgramFile is the name of the file that a program of a language runs from, in the
-// working folder; "" for no language of the table.
+// ProgramFile returns the name of the file in the working directory that holds the program; "" for
+// an unknown language.
 func ProgramFile(l Language) string { return language.Get(l).File }

@@ -4,18 +4,18 @@ package execution
 type Isolation string
 
 const (
-	// IsolationRun is a kernel for each execution.
+	// IsolationRun starts a new kernel for each execution.
 	IsolationRun Isolation = "run"
-	// IsolationKey lets executions of one key and environment have a kernel after one
-	// another, each with namespaces and files of its own.
+	// IsolationKey lets consecutive executions of one key and environment reuse a kernel. Each gets
+	// its own namespaces and files.
 	IsolationKey Isolation = "key"
 )
 
-// Isolations are all of them, the default first.
+// Isolations lists every isolation, the default first.
 var Isolations = []Isolation{IsolationRun, IsolationKey}
 
-// Shares reports whether the job may have a kernel that others of its key had before.
-// What reaches beyond the sandbox or outlives the program takes one of its own.
+// Shares reports whether the job may reuse a kernel of its key's earlier jobs. A job that reaches
+// beyond the sandbox or outlives its program gets its own kernel.
 func (j *Job) Shares() bool {
 	return j.Isolation == IsolationKey && j.Key != "" && j.Turn == "" && j.Thread == nil && len(j.Mounts) == 0 &&
 		j.Web == nil && len(j.Skills) == 0 && len(j.Files) == 0 && !j.Input.Tool && !j.Input.Helper &&

@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
-// Bounds of a request. Characters are Unicode code points, bytes are of UTF-8.
+// Limits of a request. Characters are Unicode code points; bytes are of UTF-8.
 const (
-	MaxCode        = 1 << 20 // bytes; what the contract calls 1 MB
+	MaxCode        = 1 << 20 // bytes; 1 MB in the contract
 	DefaultTimeout = 60 * time.Second
 	MinTimeout     = time.Second
 
@@ -32,11 +32,11 @@ const (
 	MaxMetadataValue = 256 // characters
 )
 
-// EnvPrefix begins the names of variables that only the platform sets.
+// EnvPrefix starts the names of variables that only the platform sets.
 const EnvPrefix = "ATOLL_"
 
-// ReservedEnv are the variables the platform gives every program: they say who
-// and where it is, so a request may not change them.
+// ReservedEnv lists the variables that the platform sets for every program. They identify the user
+// and the location, so a request may not change them.
 var ReservedEnv = []string{
 	"HOME", "HOSTNAME", "IFS", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "USER",
 }
@@ -46,57 +46,54 @@ var (
 	sandboxEnvKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Request asks for one execution. Policy.Check is what makes its promises true.
+// Request asks for one execution. Policy.Check validates it.
 type Request struct {
 	TraceID  string // set by the caller's edge, unique
 	Code     string
 	Language Language
 	Timeout  time.Duration
-	Env      map[string]string // the request's own, over those of the environment
+	Env      map[string]string // the request's own, which override the environment's
 	Metadata map[string]string // for the record; never shown to the program
-	Thread   string            // id of the thread whose home it gets; "" for a fresh one
-	Partial  bool              // streams get the beginning of a line after PartialAfter without output
-	SubPaths []storage.SubPath // narrows what is mounted
+	Thread   string            // id of the thread whose home the program uses; "" for a temporary home
+	Partial  bool              // stream an incomplete line after PartialAfter without output
+	SubPaths []storage.SubPath // narrows the mounts
 	Input
 }
 
-// NewTraceID returns an unguessable trace id, of 100 random bits. The contract's own
-// client takes at most 20 characters after the prefix.
+// NewTraceID returns an unguessable trace id with 100 random bits. The contract's client accepts at
+// most 20 characters after the prefix.
 func NewTraceID() string { return tracePrefix + strings.ToLower(rand.Text()[:20]) }
 
-// TraceIDOf returns the trace id that stands for a digest of at least 13 bytes.
+// TraceIDOf derives a trace id from a digest of at least 13 bytes.
 func TraceIDOf(digest []byte) string {
 	return tracePrefix + strings.ToLower(base32.StdEncoding.EncodeToString(digest)[:20])
 }
 
 const tracePrefix = "trc_"
 
-// Policy is what the caller's environment and plan add to and allow in a
-// request.
+// Policy is what the caller's environment and plan add to a request and allow in it.
 type Policy struct {
-	// MaxTimeout is the plan's longest run. Asking for more is refused, never
-	// cut silently.
+	// MaxTimeout is the plan's longest run. Check rejects a longer timeout and never shortens it.
 	MaxTimeout time.Duration
-	// Default is what a request gets that names none; 0 for DefaultTimeout. Bound
-	// is what the refusal calls MaxTimeout, "" for "your plan's maximum".
+	// Default is the timeout of a request that sets none; 0 for DefaultTimeout. Bound is how the
+	// error refers to MaxTimeout; "" for "your plan's maximum".
 	Default time.Duration
 	Bound   string
-	// Cause returns the refusal's Err, which says what would allow what was asked for;
-	// nil for none.
+	// Cause returns the fault's Err, which says which setting would allow the timeout; nil for
+	// none.
 	Cause func(asked time.Duration) error
-	// Env is set for every execution; a request's own values win.
+	// Env is set for every execution; the request's values override it.
 	Env map[string]string
 }
 
-// DefaultTimeout is what a request gets that names none.
+// DefaultTimeout returns the timeout of a request that sets none.
 func (p Policy) DefaultTimeout() time.Duration {
 	return min(cmp.Or(p.Default, DefaultTimeout), p.MaxTimeout)
 }
 
-// Check checks r against every bound, its variables together with the policy's.
-// A refusal is a *fault.Error: Invalid for what breaks a rule, Exhausted for what
-// the plan does not allow. Nothing is defaulted here: a caller that was told no
-// language or timeout fills them in first.
+// Check validates r, with its variables merged into the policy's. It returns a *fault.Error:
+// Invalid for a broken rule, Exhausted for a limit of the plan. Check applies no defaults; callers
+// set the language and timeout first.
 func (p Policy) Check(r Request) error {
 	for _, check := range []func() error{
 		func() error { return checkCode(r.Code) },
@@ -155,12 +152,12 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	return nil
 }
 
-// CheckEnv reports the first variable that breaks a rule, in order of name. It refuses
-// too many before it looks at any: a body can have half a million.
+// CheckEnv returns an error for the first invalid variable in name order. It checks the count
+// first, because a body can hold half a million variables.
 func CheckEnv(env map[string]string) error { return checkEnv(env, checkEnvKey) }
 
-// CheckSandboxEnv is CheckEnv for the variables of a named sandbox and its processes, whose
-// names may be any that a shell can set.
+// CheckSandboxEnv is CheckEnv for named sandboxes and their processes, which accept any name that a
+// shell can set.
 func CheckSandboxEnv(env map[string]string) error { return checkEnv(env, checkSandboxEnvKey) }
 
 func checkEnv(env map[string]string, checkKey func(string) error) error {
@@ -232,7 +229,7 @@ func checkEnvSize(base, own map[string]string, which string) error {
 
 var threadID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// CheckThread refuses what cannot be the id of a thread; "" is none.
+// CheckThread validates a thread id; "" means no thread.
 func CheckThread(id string) error {
 	if id != "" && !threadID.MatchString(id) {
 		return invalid("thread_id must be 1 to 128 letters, digits, hyphens and underscores, starting with a letter or digit")

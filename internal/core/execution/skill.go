@@ -2,38 +2,38 @@ package execution
 
 import "context"
 
-// SkillRef is a skill whose folder the sandbox of a job has.
+// SkillRef names a skill whose directory the job's sandbox mounts.
 type SkillRef struct {
-	Name    string // of the folder
-	Version string // names its files
+	Name    string // of the directory
+	Version string // identifies its files
 }
 
-// SkillFile is a file of a skill's folder.
+// SkillFile is a file in a skill's directory.
 type SkillFile struct {
 	Path string // absolute in the sandbox
 	Exec bool
 	Data []byte
 }
 
-// Skills has the files of skills.
+// Skills reads the files of skills.
 type Skills interface {
-	// SkillFiles returns the files of a version of a tenant's skill. One that there is not, or
-	// not any more, is a NotFound fault.
+	// SkillFiles returns the files of a version of a tenant's skill. It returns a NotFound fault if
+	// the version does not exist.
 	SkillFiles(ctx context.Context, tenant string, of SkillRef) ([]SkillFile, error)
 }
 
-// FileRef is an uploaded file of which the sandbox of a job has a copy.
+// FileRef is an uploaded file that Atoll copies into the job's sandbox.
 type FileRef struct {
 	ID   string
 	Path string // absolute in the sandbox
 }
 
-// Uploads has the files that tenants have uploaded.
+// Uploads reads the files that tenants uploaded.
 type Uploads interface {
-	// Whole returns all bytes of a tenant's file. One that there is not, or not any more, is a
-	// NotFound fault.
+	// Whole returns the contents of a tenant's file. It returns a NotFound fault if the file does
+	// not exist or has expired.
 	Whole(ctx context.Context, tenant, id string) ([]byte, error)
 }
 
-// MaxCopies bounds the bytes of all uploaded files that a sandbox has copies of.
+// MaxCopies limits the total bytes of uploaded files that Atoll copies into a sandbox.
 const MaxCopies = 8 << 20

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// MaxRefusals is how many different refusals of a program are told.
+// MaxRefusals limits how many distinct refusals of a program are reported.
 const MaxRefusals = 100
 
 // RefusalAgain is the interval after which the network reports a sandbox's same refusal again.
 const RefusalAgain = 10 * time.Second
 
-// Traffic is what a program had to do with the network.
+// Traffic summarizes a program's use of the network.
 type Traffic struct {
 	BytesIn, BytesOut int64
-	Hosts             []string  // contacted: names, or addresses that had none; sorted
-	Refused           []Refusal // at most MaxRefusals, in their order
+	Hosts             []string  // contacted: names, or addresses without a known name; sorted
+	Refused           []Refusal // at most MaxRefusals, in order
 }
 
 // Refusal is a connection or a lookup that the network's policy refused.
 type Refusal struct {
-	Host string // the name or the address that was wanted
+	Host string // the requested name or address
 	Port uint16 // 0 for a lookup
-	Rule string // that refused it
+	Rule string // the rule that refused it
 }
 
-// String is how a refusal is told. What is contacted has no space in its name.
+// String formats a refusal for records. Hosts contain no spaces.
 func (r Refusal) String() string {
 	if r.Port == 0 {
 		return fmt.Sprintf("refused %s (%s)", r.Host, r.Rule)
@@ -35,7 +35,7 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("refused %s (%s)", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), r.Rule)
 }
 
-// Outbound lists the hosts that were contacted, then what was refused.
+// Outbound lists the contacted hosts, then the refusals.
 func (t *Traffic) Outbound() []string {
 	var all []string
 	all = append(all, t.Hosts...)

@@ -5,19 +5,19 @@ import (
 	"os"
 )
 
-// Seekable is content that is opened where it is first read after each seek. It is not
-// safe for concurrent use. Close it.
+// Seekable is content that opens lazily on the first read after each seek. It is not safe for
+// concurrent use. Callers must close it.
 type Seekable struct {
 	size int64
 	open func(at int64) (io.ReadCloser, error)
 
-	at   int64         // what is read next
-	body io.ReadCloser // nil until it is read
-	pos  int64         // where body goes on
+	at   int64         // offset of the next read
+	body io.ReadCloser // nil until the first read
+	pos  int64         // offset of body
 }
 
-// NewSeekable returns content of a size in bytes, which open opens at an offset. body is
-// what is open at its beginning already, or nil.
+// NewSeekable returns content of size bytes that open opens at an offset. body is the content
+// already open at offset 0, or nil.
 func NewSeekable(size int64, body io.ReadCloser, open func(at int64) (io.ReadCloser, error)) *Seekable {
 	return &Seekable{size: size, open: open, body: body}
 }
@@ -58,7 +58,7 @@ func (f *Seekable) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close implements io.Closer. The content can be read again.
+// Close implements io.Closer. A later Read opens the content again.
 func (f *Seekable) Close() error {
 	if f.body == nil {
 		return nil

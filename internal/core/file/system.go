@@ -5,49 +5,48 @@ import (
 	"io"
 )
 
-// System is the files of one sandbox, touched with the rights of its programs. Its
-// methods may be called concurrently. What a caller may be told of a failure is a
-// fault.Error; process.ErrGone says that the connection to the sandbox ended.
+// System accesses the files of one sandbox with the permissions of its programs. It is safe for
+// concurrent use. Errors that a caller may see are *fault.Error; process.ErrGone means that the
+// connection to the sandbox ended.
 type System interface {
-	// Stat describes what stands at a path; of a link, the link itself.
+	// Stat describes the file at a path. It does not follow links.
 	Stat(ctx context.Context, path string) (Info, error)
-	// List lists a folder.
+	// List lists a directory.
 	List(ctx context.Context, path string, o ListOptions) (Listing, error)
-	// Glob finds the paths that match a pattern, at most limit of them; 0 is MaxEntries.
+	// Glob returns up to limit paths that match a pattern; 0 means MaxEntries.
 	Glob(ctx context.Context, cwd, pattern string, limit int) (Paths, error)
-	// Mkdir makes a folder and those above it.
+	// Mkdir creates a directory and its parents.
 	Mkdir(ctx context.Context, path string) error
 	Remove(ctx context.Context, path string, recursive bool) error
 	Move(ctx context.Context, from, to string, replace bool) error
 
-	// Read returns a file's content from offset on, at most limit bytes of it, or all if
-	// limit is negative. Links are followed. ctx is for reading it, too.
+	// Read returns up to limit bytes of a file from offset; a negative limit reads to the end. It
+	// follows links. Cancelling ctx also ends reads of the content.
 	Read(ctx context.Context, path string, offset, limit int64) (Info, io.ReadCloser, error)
-	// Create writes a file and makes the folders above it, and returns the size that the
-	// file has then. Unless it appends, the file takes its place when all of it is written.
+	// Create writes a file, creates its parent directories, and returns the file's new size. Unless
+	// it appends, it replaces the file only after writing all of the content.
 	Create(ctx context.Context, path string, o CreateOptions, content io.Reader) (size int64, err error)
-	// Pack returns a file, or a folder with all below it, as a tar stream, with modes,
-	// links and times. The entry of path itself is named ".". ctx is for reading it, too.
+	// Pack returns a file, or a directory with its contents, as a tar stream with modes, links and
+	// times. The entry of path itself is named ".". Cancelling ctx also ends reads of the stream.
 	Pack(ctx context.Context, path string) (Archive, error)
-	// Unpack writes a tar stream to path, which is the name that the entry "." gets, and
-	// below which all others go. Folders that are there stay and are added to; files are
-	// replaced.
+	// Unpack extracts a tar stream to path; the entry "." becomes path. It merges into existing
+	// directories and replaces files.
 	Unpack(ctx context.Context, path string, archive io.Reader) (Counts, error)
 
-	// Watch tells of changes of a path, and below it if recursive, until the Events are
-	// closed or ctx ends.
+	// Watch reports changes of a path, and with recursive of everything below it, until the caller
+	// closes the Events or ctx ends.
 	Watch(ctx context.Context, path string, recursive bool) (Events, error)
 }
 
 // Archive is a tar stream.
 type Archive interface {
 	io.ReadCloser
-	// Counts says what was packed, once Read has returned io.EOF.
+	// Counts returns what the archive contains, valid after Read has returned io.EOF.
 	Counts() Counts
 }
 
-// Events are changes of files, as they come. One goroutine at a time may use them, but
-// Close may be called at any time.
+// Events delivers file changes as they happen. Only one goroutine at a time may use it, but Close
+// may be called at any time.
 type Events interface {
 	Next() (Event, error)
 	Close() error

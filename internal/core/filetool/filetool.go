@@ -1,9 +1,8 @@
-// Package filetool is what the program for files in a sandbox is asked, and how its answer
-// is read: the program is in package guest/filetool.
+// Package filetool defines the requests and answers of the file program in a sandbox. Package
+// guest/filetool implements the program.
 //
-// A Call is JSON. An answer is a line of JSON with numbers, an Answer, and after it text as
-// it is: so what covers secrets in a program's output finds them, which JSON would have
-// written otherwise.
+// A Call is JSON. An answer is one line of JSON numbers, an Answer, followed by plain text. The
+// text stays outside the JSON because JSON escapes would hide secrets from redaction.
 package filetool
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
-// Op is what a Call does.
+// Op selects what a Call does.
 type Op string
 
 // Operations.
@@ -31,76 +30,75 @@ const (
 	Share Op = "share"
 )
 
-// Bounds of an answer.
+// Limits of an answer.
 const (
-	MaxText    = 64 << 10 // bytes of a file, or of lines that match
+	MaxText    = 64 << 10 // bytes of a file, or of matching lines
 	MaxMatches = 1000     // lines, or paths
 	MaxPaths   = 256 << 10
 
-	// MaxBody bounds what follows the line of an Answer: the paths, and the text.
+	// MaxBody limits what follows the JSON line: the paths and the text.
 	MaxBody = MaxPaths + MaxText + 4<<10
-	// MaxAnswer bounds the whole.
+	// MaxAnswer limits the whole answer.
 	MaxAnswer = maxHead + 1 + MaxBody
 
 	maxHead = 512
 )
 
-// MaxShared bounds a file that is shared, in bytes.
+// MaxShared limits a shared file, in bytes.
 const MaxShared = execution.MaxOutputBytes
 
-// Folder is where Share may put a file, in the working folder.
+// Folder is the directory, in the working directory, where Share may put a file.
 const Folder = ".atoll"
 
-// Program is the guest daemon's binary in runtime.GuestDir, and Command the first argument that
-// has it do a Call, which it reads from its stdin.
+// Program is the guest daemon's binary in runtime.GuestDir. Command is its first argument to run a
+// Call from stdin.
 const (
 	Program = "atoll-guestd"
 	Command = "file"
 )
 
-// Call is one use of a tool. Paths are relative to the working folder.
+// Call is one use of a tool. Paths are relative to the working directory.
 type Call struct {
 	Op   Op     `json:"op"`
-	Path string `json:"path,omitempty"` // of a file; for Grep and Glob of a folder, too
+	Path string `json:"path,omitempty"` // a file; for Grep and Glob also a directory
 
 	Content string `json:"content,omitempty"` // Write
 
 	From int64 `json:"from,omitempty"` // Read: the first line, from 1
-	To   int64 `json:"to,omitempty"`   // the last one; 0 for as many as fit
+	To   int64 `json:"to,omitempty"`   // the last line; 0 for as many as fit
 
 	Old string `json:"old,omitempty"` // Edit
 	New string `json:"new,omitempty"`
-	All bool   `json:"all,omitempty"` // every place where Old is
+	All bool   `json:"all,omitempty"` // replace every occurrence of Old
 
 	Pattern string `json:"pattern,omitempty"` // Grep: a regular expression; Glob
-	Include string `json:"include,omitempty"` // Grep: a glob that names of files match
-	Fold    bool   `json:"fold,omitempty"`    // Grep: upper and lower case are the same
+	Include string `json:"include,omitempty"` // Grep: a glob for file names
+	Fold    bool   `json:"fold,omitempty"`    // Grep: ignore case
 
 	Patch string `json:"patch,omitempty"`
 
-	// Beside is where Share puts the file for whom collects it; "" leaves it where it is.
+	// Beside is where Share copies the file for collection; "" leaves it in place.
 	Beside string `json:"beside,omitempty"`
 }
 
-// Answer is what came of a Call. Body is in the order of the fields here: Paths lines of
-// paths, then text.
+// Answer is the result of a Call. Body holds Paths lines of paths, then text.
 type Answer struct {
-	Failed    bool  `json:"failed,omitempty"` // Body says why, in words for the model
+	Failed    bool  `json:"failed,omitempty"` // Body explains why, in words for the model
 	Bytes     int64 `json:"bytes,omitempty"`  // of the file: Write, Read, Edit, Share
 	Created   bool  `json:"created,omitempty"`
-	From      int64 `json:"from,omitempty"`  // Read: the lines that Body has; 0 for none
+	From      int64 `json:"from,omitempty"`  // Read: the lines in Body; 0 for none
 	To        int64 `json:"to,omitempty"`    //
 	Lines     int64 `json:"lines,omitempty"` // Read: of the whole file
-	Count     int64 `json:"count,omitempty"` // replacements, lines that match, or paths
+	Count     int64 `json:"count,omitempty"` // replacements, matching lines, or paths
 	Paths     int64 `json:"paths,omitempty"`
 	Truncated bool  `json:"truncated,omitempty"` // there is more
-	// Lacks are extras of the default image that a failed call needs: see package requirement.
+	// Lacks lists extras of the default image that a failed call needs; see package requirement.
 	Lacks []string `json:"lacks,omitempty"`
 
 	Body []byte `json:"-"`
 }
 
-// WriteTo writes an answer, as Parse reads it.
+// WriteTo writes the answer in the format that Parse reads.
 func (a *Answer) WriteTo(w io.Writer) (int64, error) {
 	head, err := json.Marshal(a)
 	if err != nil {
@@ -110,10 +108,10 @@ func (a *Answer) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ErrAnswer says that something is no answer.
+// ErrAnswer is returned for a malformed answer.
 var ErrAnswer = errors.New("the sandbox sent no answer of the file tools")
 
-// Parse reads an answer, whose writer is not trusted.
+// Parse parses an answer. It does not trust the writer.
 func Parse(b []byte) (*Answer, error) {
 	head, body, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || len(head) > maxHead || len(body) > MaxBody {

@@ -1,4 +1,4 @@
-// Package id makes and checks ids: what they are of, "_", and 32 hexadecimal digits of chance.
+// Package id creates and checks ids: a prefix for the kind, "_", and 32 random hexadecimal digits.
 package id
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const chance = 16 // bytes
 
-// New returns an id with a prefix that no other has, and that cannot be guessed.
+// New returns a unique, unguessable id with a prefix.
 func New(prefix string) string {
 	var b [chance]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -1,5 +1,5 @@
-// Package idempotency keeps what requests with an Idempotency-Key were answered, so that one
-// that is repeated is not done twice.
+// Package idempotency stores the answers to requests with an Idempotency-Key, so that Atoll does
+// not repeat the work for a retried request.
 package idempotency
 
 import (
@@ -8,75 +8,73 @@ import (
 )
 
 const (
-	// Keep is how long a key stands for its request.
+	// Keep is how long a key is reserved for its request.
 	Keep = 24 * time.Hour
-	// Lease is how long a server that works on a request is taken to be alive without a word
-	// from it.
+	// Lease is how long a server that works on a request counts as alive without renewing.
 	Lease = time.Minute
-	// MaxAnswer is the size in bytes of the longest answer that is kept.
+	// MaxAnswer is the largest stored answer, in bytes.
 	MaxAnswer = 64 << 10
-	// MaxKey is the number of characters of the longest key.
+	// MaxKey is the length of the longest key, in characters.
 	MaxKey = 255
 )
 
 // Request is a request with a key.
 type Request struct {
 	Tenant string
-	Caller string // the API key or token that it came with: another one's keys are others
+	Caller string // the API key or token of the request; keys of different callers are independent
 	Key    string
-	Body   [32]byte // digest of all that the key stands for
+	Body   [32]byte // digest of everything that the key identifies
 }
 
-// State is how far a request is.
+// State is the progress of a request.
 type State string
 
 // States of requests.
 const (
-	Begun   State = "begun"   // a server works on it
-	Done    State = "done"    // its answer is kept
-	TooLong State = "toolong" // it was answered, by more than MaxAnswer
-	Unknown State = "unknown" // what was done is not known
-	NotKept State = "notkept" // it was answered, by what the caller did not want stored
+	Begun   State = "begun"   // a server is working on it
+	Done    State = "done"    // its answer is stored
+	TooLong State = "toolong" // its answer exceeded MaxAnswer
+	Unknown State = "unknown" // the outcome is not known
+	NotKept State = "notkept" // the caller asked not to store the answer
 )
 
-// Record is what is known of a request. A Begun one whose server has not renewed its lease is
-// Unknown.
+// Record is the stored state of a request. A Begun record whose server has not renewed its lease
+// reads as Unknown.
 type Record struct {
-	Body   [32]byte // that of the request which was asked for, if it is the same
+	Body   [32]byte // digest of the recorded request, to detect a reused key
 	State  State
-	Answer Answer // of Done
+	Answer Answer // for Done
 }
 
-// Answer is what a request was answered.
+// Answer is the response to a request.
 type Answer struct {
 	Status  int
 	Header  map[string]string
 	Body    []byte
-	Refusal *Refusal // in place of a body, which each interface writes as it does
-	// Objects are ids and names of what the answer is about. With one of them the answer goes.
+	Refusal *Refusal // instead of Body; each interface encodes it in its own format
+	// Objects are the ids and names that the answer mentions. Deleting any of them deletes the
+	// answer.
 	Objects []string `json:"-"`
 }
 
-// Refusal is an answer that says why a request was not served.
+// Refusal says why a request was rejected.
 type Refusal struct{ Code, Message string }
 
-// Store keeps requests. Times are by its clock.
+// Store keeps requests. It uses its own clock.
 type Store interface {
-	// Begin records a request as begun, unless its key stands for one already, which is then
-	// returned.
+	// Begin records a request as begun. If its key is already in use, Begin returns the earlier
+	// record instead.
 	Begin(ctx context.Context, r Request) (earlier *Record, err error)
-	// Get returns what is known of a request, nil if its key stands for none.
+	// Get returns the record of a request, or nil if its key is unused.
 	Get(ctx context.Context, r Request) (*Record, error)
-	// Renew says that the request is still worked on.
+	// Renew extends the lease of a request in progress.
 	Renew(ctx context.Context, r Request) error
-	// End records how a request that has begun ended.
+	// End records the outcome of a begun request.
 	End(ctx context.Context, r Request, s State, a Answer) error
-	// Release forgets a request that has begun and did nothing: its key may be used again.
+	// Release deletes a begun request that had no effect, so that its key may be used again.
 	Release(ctx context.Context, r Request) error
-	// Forget deletes the answers about objects of a tenant that were deleted. Their keys stand for
-	// nothing any more.
+	// Forget deletes the answers that mention deleted objects of a tenant. Their keys become free.
 	Forget(ctx context.Context, tenant string, objects []string) error
-	// Purge deletes keys that stand for nothing any more, at most most of them, and returns how
-	// many went.
+	// Purge deletes up to most expired keys and returns how many.
 	Purge(ctx context.Context, most int) (int, error)
 }

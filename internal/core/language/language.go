@@ -1,101 +1,98 @@
-// Package language is the one table of the languages that code is run in.
+// Package language is the single table of the languages that Atoll runs.
 //
-// Requests, tools, the command line, images, warm sandboxes, code contexts and process 1
-// of a sandbox go by it: a new language is an entry of table.go, and its hooks in
-// internal/guest/hook if it has any. The package is data and imports next to nothing,
-// because process 1 is linked with it.
+// Requests, tools, the command line, images, warm sandboxes, code contexts and process 1 of a
+// sandbox use it. To add a language, add an entry to table.go and any hooks to internal/guest/hook.
+// The package is data with almost no imports, because it is linked into process 1.
 package language
 
 import "strings"
 
-// Name names a language in requests, records and messages to the guest.
+// Name identifies a language in requests, records and messages to the guest.
 type Name string
 
-// Language is what Atoll knows of a language.
+// Language describes a language.
 type Language struct {
 	Name  Name
-	Title string // in prose, such as "Node.js"
+	Title string // display name, such as "Node.js"
 
-	// Extensions are those of files that hold programs, with the dot, in lower case. No
-	// two languages share one.
+	// Extensions lists the file extensions of programs, with the dot, in lower case. No two
+	// languages share one.
 	Extensions []string
-	// File is the name under which a program is put into its working folder and run.
+	// File is the name of the program's file in the working directory.
 	File string
 
-	// Programs are the names that the interpreter has on the PATH of an image, the
-	// preferred first. A program is run as Programs[0] File ARGS.
+	// Programs lists the interpreter's names on the PATH of an image, the preferred one first.
+	// Atoll runs a program as Programs[0] File ARGS.
 	Programs []string
-	// Version are the arguments with which the interpreter prints its version alone in
-	// the first line of stdout.
+	// Version is the arguments that make the interpreter print only its version on the first line
+	// of stdout.
 	Version []string
-	// Site says that Version prints a second line: the folder of site packages, in which
-	// Python reads .pth files.
+	// Site says that Version prints a second line: the site-packages directory, where Python reads
+	// .pth files.
 	Site bool
-	// Major is the one major version that programs are for; 0 for any.
+	// Major is the required major version of the interpreter; 0 for any.
 	Major int
-	// Import are the arguments that import modules, whose names follow the last of them,
-	// separated by commas. nil for a language without modules to import ahead.
+	// Import is the arguments that import modules; the comma-separated module names follow. nil if
+	// the language cannot import modules ahead of time.
 	Import []string
-	// Repository of registries has images of this language, for which the default image
-	// can stand, such as "node" of "node:22". "" for none.
+	// Repository is a registry repository with images of this language, such as "node" of
+	// "node:22", which the default image can replace; "" for none.
 	Repository string
 
-	// Memory is how many bytes a warm sandbox takes, until one was measured.
+	// Memory is the estimated size of a warm sandbox, in bytes, until Atoll has measured one.
 	Memory int64
-	// AtStart lists variables that the interpreter reads before it comes to its hook, so
-	// that setting them later is not the same, separated by spaces. A name that ends in
-	// "*" stands for all that begin so. It errs on the side of starting anew.
+	// AtStart lists, separated by spaces, variables that the interpreter reads before its hook
+	// runs, so that setting them later has no effect. A trailing "*" matches any suffix. When in
+	// doubt, list the variable: the cost is a new interpreter.
 	AtStart string
 
 	Warm    Warm
 	Context Context
 }
 
-// Warm is how an interpreter is made to wait, within its start-up, for its program.
+// Warm says how to hold an interpreter during startup until its program arrives.
 type Warm struct {
-	// Hook is the file of internal/guest/hook that the interpreter runs as it starts. ""
-	// for a language whose interpreter starts with its program; the other fields mean
-	// nothing then.
+	// Hook is the file in internal/guest/hook that the interpreter runs on startup; "" if the
+	// language does not support waiting. The other fields are then unused.
 	Hook string
-	// Variable is set to Prefix and the path of the hook, which makes the interpreter run
-	// it first. "" for a hook that a .pth file in the folder of site packages runs.
+	// Variable is set to Prefix plus the path of the hook, which makes the interpreter run the hook
+	// first. It is "" if a .pth file in site-packages runs the hook.
 	Variable, Prefix string
-	// FD is where the hook finds its control pipe; FD+1 is for its report.
+	// FD is the descriptor of the hook's control pipe. FD+1 is for its report.
 	FD int
-	// Script says that the hook reads its message as a shell script. Any other reads the
-	// binary one.
+	// Script says that the hook reads its message as a shell script instead of the binary format.
 	Script bool
-	// LastWord says that the hook tells the end of a program before its process has ended.
+	// LastWord says that the hook reports the end of a program before the process exits.
 	LastWord bool
-	// Settle says that the hook of a restored interpreter can map its memory in before the
-	// program comes.
+	// Settle says that the hook of a restored interpreter can map its memory in before the program
+	// arrives.
 	Settle bool
 	// Fork says that the hook can fork an interpreter for each of several programs.
 	Fork bool
-	// Looked lists what the interpreter has looked for in the home before it came to the
-	// hook, separated by spaces. Where one of them is there, the program gets an
-	// interpreter of its own. A path that ends in "*" stands for all that begin so.
+	// Looked lists, separated by spaces, the paths in the home directory that the interpreter
+	// checks before its hook runs. If one exists, the program gets a new interpreter. A trailing
+	// "*" matches any suffix.
 	Looked string
 }
 
-// Context is how an interpreter is started that stays, for a code context.
+// Context says how to start the long-lived interpreter of a code context.
 type Context struct {
-	// Hook is the file of internal/guest/hook that the interpreter runs. "" for a
-	// language without contexts; the other fields mean nothing then.
+	// Hook is the file in internal/guest/hook that the interpreter runs; "" if the language has no
+	// contexts. The other fields are then unused.
 	Hook string
-	// Parts lists the files of that folder that the hook loads when code needs them.
+	// Parts lists files of that directory that the hook loads on demand.
 	Parts []string
-	// Flags come before the hook.
+	// Flags are the arguments before the hook.
 	Flags []string
-	// Thread says that, while code runs, another thread hears of an interrupt, by SIGURG.
+	// Thread says that a separate thread receives interrupts, as SIGURG, while code runs.
 	Thread bool
-	// Forks says that the interpreter forks while code runs. A process can lose an interrupt
-	// while it is being forked, so Atoll repeats the interrupt.
+	// Forks says that the interpreter forks while code runs. A process can lose an interrupt during
+	// a fork, so Atoll repeats the interrupt.
 	Forks bool
-	// NoNUL says that code cannot hold a NUL byte.
+	// NoNUL says that code must not contain a NUL byte.
 	NoNUL bool
-	// Keyed says that the hook knows the run that it had last, so that a run under a key is
-	// begun once.
+	// Keyed says that the hook remembers its last run, so that it starts a run with a key only
+	// once.
 	Keyed bool
 }
 
@@ -104,8 +101,8 @@ type Context struct {
 const commonAtStart = "LD_* MALLOC_* GLIBC_TUNABLES LANG LANGUAGE LC_* TZ TZDIR LOCPATH NLSPATH " +
 	"PATH HOME OPENSSL_* SSL_CERT_* GCONV_PATH RES_OPTIONS HOSTALIASES LOCALDOMAIN"
 
-// ReadsAtStart reports whether the interpreter may read a variable before it comes to its
-// hook. A program of a request that sets one needs an interpreter of its own.
+// ReadsAtStart reports whether the interpreter may read a variable before its hook runs. A program
+// that sets such a variable needs a new interpreter.
 func (l *Language) ReadsAtStart(variable string) bool {
 	return listed(commonAtStart, variable) || listed(l.AtStart, variable)
 }
@@ -122,14 +119,14 @@ func listed(patterns, name string) bool {
 // Default is the language of a request that names none.
 const Default = Python
 
-// All lists the languages, the default first. It must not be changed.
+// All lists the languages, the default first. Callers must not modify it.
 func All() []Language { return table }
 
 // none is the language of a name that is not in the table.
 var none Language
 
-// Get returns the language of a name; for one that is not in the table, such as the name
-// in a record of a later version, a language without a name that has nothing.
+// Get returns the language with a name. For an unknown name, such as one from a later version's
+// record, it returns a Language with zero fields.
 func Get(name Name) *Language {
 	for i := range table {
 		if table[i].Name == name {
@@ -139,11 +136,10 @@ func Get(name Name) *Language {
 	return &none
 }
 
-// Known reports whether the table has a name.
+// Known reports whether the table contains a name.
 func Known(name Name) bool { return Get(name) != &none }
 
-// ByExtension returns the language of files whose names end with extension, or one
-// without a name.
+// ByExtension returns the language for a file extension, or a zero Language.
 func ByExtension(extension string) *Language {
 	extension = strings.ToLower(extension)
 	for i := range table {
@@ -156,8 +152,7 @@ func ByExtension(extension string) *Language {
 	return &none
 }
 
-// ByRepository returns the language of the images of a repository, or one
-// without a name.
+// ByRepository returns the language of a repository's images, or a zero Language.
 func ByRepository(repository string) *Language {
 	for i := range table {
 		if r := table[i].Repository; r != "" && r == repository {
@@ -176,7 +171,7 @@ func Names() []Name {
 	return names
 }
 
-// ContextNames lists the names of those that have code contexts.
+// ContextNames lists the names of the languages that have code contexts.
 func ContextNames() []Name {
 	var names []Name
 	for i := range table {
@@ -187,7 +182,7 @@ func ContextNames() []Name {
 	return names
 }
 
-// Extensions lists those of all languages.
+// Extensions lists the file extensions of all languages.
 func Extensions() []string {
 	var all []string
 	for i := range table {
@@ -196,7 +191,7 @@ func Extensions() []string {
 	return all
 }
 
-// Titles lists all languages in prose, such as "Python, Node.js or Bash".
+// Titles lists the display names of all languages, such as "Python, Node.js or Bash".
 func Titles(conjunction string) string {
 	titles := make([]string, len(table))
 	for i := range table {
@@ -205,7 +200,7 @@ func Titles(conjunction string) string {
 	return Join(titles, ", ", " "+conjunction+" ")
 }
 
-// Join lists words, with last between the last two of them: "a, b or c".
+// Join joins words with separator, and the last two with last: "a, b or c".
 func Join[T ~string](words []T, separator, last string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -221,13 +216,13 @@ func Join[T ~string](words []T, separator, last string) string {
 	return b.String()
 }
 
-// Choices lists what a field of type Name can be, the default first.
+// Choices lists the values of a field of type Name, the default first.
 func (Name) Choices() []string { return texts(Names()) }
 
 // ContextName is a Name in requests and answers about code contexts.
 type ContextName string
 
-// Choices lists what a field of type ContextName can be, the default first.
+// Choices lists the values of a field of type ContextName, the default first.
 func (ContextName) Choices() []string { return texts(ContextNames()) }
 
 func texts(names []Name) []string {

@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// Citation says which page a part of a text goes back to, as the provider has it: none is
-// made here.
+// Citation says which page a part of a text cites, as the provider reported it. Atoll creates no
+// citations.
 type Citation struct {
 	URL        string
 	Title      string
-	Start, End int // characters of the text, the first one and that after the last
+	Start, End int // characters of the text, [Start, End)
 }
 
-// Bounds of citations.
+// Limits of citations.
 const (
 	maxCitationURL   = 4096
 	maxCitationTitle = 1000 // bytes
 	maxCitationEnd   = 1 << 30
 )
 
-// Sound returns a citation that readers can be told of; !ok for one of no page or place.
+// Sound returns the citation with a valid title of limited length. ok is false if its URL or range
+// is invalid.
 func (c Citation) Sound() (_ Citation, ok bool) {
 	u, err := url.Parse(c.URL)
 	if err != nil || len(c.URL) > maxCitationURL || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {

@@ -3,17 +3,17 @@ package model
 // Delta is a piece of an answer.
 type Delta struct {
 	Kind DeltaKind
-	// Index tells the blocks of an answer apart: a message, a thought, each call. Deltas of
-	// several blocks may alternate; the answer has its blocks by rising index.
+	// Index identifies the block of the answer: a message, a thought, or a call. Deltas of several
+	// blocks may interleave; the answer orders its blocks by index.
 	Index int
-	Text  string // of Said, Refused, Summarized, Thinking and CallArguments: what is added
-	// Call has ID and Name with CallBegun. With CallEnded it is the whole call.
+	Text  string // the added text, for Said, Refused, Summarized, Thinking and CallArguments
+	// Call carries ID and Name for CallBegun, and the whole call for CallEnded.
 	Call      Call
-	State     State      // of ThoughtEnded
-	Citation  *Citation  // of Cited
-	Usage     Usage      // of Used
-	Stop      StopReason // of Stopped
-	RequestID string     // of Started: the provider's name for the request, "" if it has none
+	State     State      // for ThoughtEnded
+	Citation  *Citation  // for Cited
+	Usage     Usage      // for Used
+	Stop      StopReason // for Stopped
+	RequestID string     // for Started: the provider's request id, "" if it has none
 }
 
 // DeltaKind is a kind of Delta.
@@ -21,50 +21,50 @@ type DeltaKind uint8
 
 // Kinds of deltas.
 const (
-	Started       DeltaKind = iota + 1 // the provider has begun to answer
+	Started       DeltaKind = iota + 1 // the provider started to answer
 	Said                               // text
-	Refused                            // text in place of an answer
+	Refused                            // text of a refusal
 	Summarized                         // text of a summary of reasoning
 	SummaryEnded                       // the next Summarized of the block begins another part
 	Thinking                           // text of the reasoning itself
-	ThoughtEnded                       // a block of reasoning is whole
+	ThoughtEnded                       // a block of reasoning is complete
 	CallBegun                          // a tool call
-	CallArguments                      // a fragment of a call's arguments, cut anywhere
-	CallEnded                          // a call is whole
-	Used                               // tokens so far; the last one counts
-	Stopped                            // the answer is whole
-	Cited                              // a part of the text is cited
+	CallArguments                      // a fragment of a call's arguments, split anywhere
+	CallEnded                          // a call is complete
+	Used                               // tokens so far; the last value counts
+	Stopped                            // the answer is complete
+	Cited                              // a part of the text has a citation
 )
 
-// StopReason is why an answer ended.
+// StopReason says why an answer ended.
 type StopReason string
 
 // Reasons.
 const (
-	StopEnd       StopReason = "end"        // it was all said
-	StopToolCalls StopReason = "tool_calls" // results are wanted
+	StopEnd       StopReason = "end"        // the model finished
+	StopToolCalls StopReason = "tool_calls" // the model waits for tool results
 	StopMaxTokens StopReason = "max_output_tokens"
-	StopFilter    StopReason = "content_filter" // the provider cut it
+	StopFilter    StopReason = "content_filter" // the provider filtered the answer
 	StopRefusal   StopReason = "refusal"
 )
 
-// Usage is tokens of one answer.
+// Usage counts the tokens of one answer.
 type Usage struct {
-	Input      int64 // all of the request's, from a cache or not
+	Input      int64 // all of the request, cached or not
 	CacheRead  int64 // of Input: read from the provider's cache
-	CacheWrite int64 // of Input: written to it
-	Output     int64 // all of the answer's, reasoning too
+	CacheWrite int64 // of Input: written to the provider's cache
+	Output     int64 // all of the answer, including reasoning
 	Reasoning  int64 // of Output
-	// Estimated tokens are those of Input and Output that Atoll counted itself, because the provider
-	// announced no count or the answer was cut before it did.
+	// Estimated is the part of Input and Output that Atoll counted itself, because the provider
+	// sent no count or the answer was cut before the count.
 	Estimated int64 `json:",omitzero"`
 }
 
-// Answer is a whole answer, or as much of it as came.
+// Answer is a complete or partial answer.
 type Answer struct {
 	Items     []Item // messages, thoughts and calls, in the model's order
 	Stop      StopReason
 	Usage     Usage
-	Counted   bool // whether the provider told Usage
+	Counted   bool // whether the provider reported Usage
 	RequestID string
 }

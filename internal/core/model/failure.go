@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Failure says what kind of end a request without an answer had, and so what helps.
+// Failure classifies a request that got no complete answer, and so tells the caller how to react.
 type Failure string
 
-// Failures.
+// Kinds of failures.
 const (
-	// Transient failures may be gone at the next try: 5xx, a connection that was cut, a
-	// stream that ended early or went silent.
+	// Transient failures may succeed on retry: a 5xx status, a broken connection, or a stream that
+	// ended early or stalled.
 	Transient Failure = "transient"
-	// RateLimited requests are over a limit of the provider that time resets.
+	// RateLimited requests exceeded a rate limit of the provider.
 	RateLimited Failure = "rate_limited"
-	// ContextTooLong requests are longer than the model reads.
+	// ContextTooLong requests exceed the model's context limit.
 	ContextTooLong Failure = "context_too_long"
-	// Rejected requests are wrong, or more than the model can do: no retry helps.
+	// Rejected requests are invalid or unsupported by the model. A retry does not help.
 	Rejected Failure = "rejected"
-	// Unauthorized requests had a key that the provider does not take.
+	// Unauthorized requests used a key that the provider rejects.
 	Unauthorized Failure = "unauthorized"
-	// Broken answers are none that the protocol has, or are over a bound.
+	// Broken answers violate the protocol or exceed a limit.
 	Broken Failure = "broken"
 )
 
-// Error is why a request has no answer, or not all of it.
+// Error says why a request got no answer or only a part of it.
 type Error struct {
 	Failure Failure
-	// Msg says what happened, with what the provider said where it is of use. It has no
-	// key, and may be shown to the caller.
+	// Msg says what happened, with the provider's message if it helps. It contains no key, so the
+	// caller may see it.
 	Msg        string
-	RetryAfter time.Duration // what the provider asks to wait; 0 if it says nothing
-	Status     int           // of the provider's HTTP answer; 0 if there was none
-	RequestID  string        // the provider's name for the request; "" if it has none
+	RetryAfter time.Duration // the wait that the provider asks for; 0 if it sent none
+	Status     int           // of the provider's HTTP response; 0 if none arrived
+	RequestID  string        // the provider's request id; "" if it has none
 }
 
 func (e *Error) Error() string { return e.Msg }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Fold makes an Answer of deltas. The zero Fold is ready for use.
+// Fold combines deltas into an Answer. The zero Fold is ready for use.
 type Fold struct {
 	answer Answer
 	blocks map[int]*block
@@ -27,8 +27,8 @@ type block struct {
 	citations        []Citation
 }
 
-// Add takes the next delta. Deltas that contradict each other make an answer that means
-// nothing; Guard lets none through.
+// Add adds the next delta. It does not detect deltas that contradict each other; Guard rejects
+// them.
 func (f *Fold) Add(d Delta) {
 	switch d.Kind {
 	case Started:
@@ -90,7 +90,7 @@ func (f *Fold) block(index int, kind DeltaKind) *block {
 	return b
 }
 
-// Answer returns what the deltas so far come to.
+// Answer returns the answer so far.
 func (f *Fold) Answer() Answer {
 	out := f.answer
 	indexes := make([]int, 0, len(f.blocks))
@@ -128,7 +128,7 @@ func (b *block) item() Item {
 	return Item{Message: m}
 }
 
-// Collect reads a sequence to its end. On an error the answer is what came before it.
+// Collect reads all deltas. On an error it also returns the partial answer.
 func Collect(deltas iter.Seq2[Delta, error]) (Answer, error) {
 	var f Fold
 	for d, err := range deltas {
@@ -140,7 +140,7 @@ func Collect(deltas iter.Seq2[Delta, error]) (Answer, error) {
 	return f.Answer(), nil
 }
 
-// Text returns what an answer says.
+// Text returns the text of an answer's messages.
 func (a *Answer) Text() string {
 	var out strings.Builder
 	for _, it := range a.Items {

@@ -45,7 +45,7 @@ func (c *Catalog) stored(ctx context.Context, idOrName string) (Record, error) {
 	return c.cfg.Store.Model(ctx, idOrName)
 }
 
-// Model returns a model by its id or name.
+// Model returns a model by id or name. Declared models take precedence over stored ones.
 func (c *Catalog) Model(ctx context.Context, idOrName string) (Record, error) {
 	if r := c.declaredAs(idOrName); r != nil {
 		return *r, nil
@@ -55,8 +55,7 @@ func (c *Catalog) Model(ctx context.Context, idOrName string) (Record, error) {
 	return r, err
 }
 
-// Models returns every model: those that are declared, in their order, and those of the
-// Store.
+// Models returns every model: the declared ones in their order, then those of the Store.
 func (c *Catalog) Models(ctx context.Context) ([]Record, error) {
 	stored, err := c.cfg.Store.Models(ctx)
 	if err != nil {
@@ -94,8 +93,8 @@ func (c *Catalog) Of(ctx context.Context, id tenant.ID) ([]Record, error) {
 	return out, nil
 }
 
-// Find returns a model that a tenant may use, by its id or name, as the tenant's requests
-// use it: with the tenant's own key if it has one, which then costs it nothing here.
+// Find returns a model, by id or name, as the tenant's requests use it. If the tenant has its own
+// key, the record carries that key and zero prices.
 func (c *Catalog) Find(ctx context.Context, id tenant.ID, idOrName string) (Record, error) {
 	r, err := c.Show(ctx, id, idOrName)
 	if err != nil {
@@ -104,7 +103,8 @@ func (c *Catalog) Find(ctx context.Context, id tenant.ID, idOrName string) (Reco
 	return c.own(ctx, id, r)
 }
 
-// Show returns a model that a tenant may use, by its id or name.
+// Show returns a model that a tenant may use, by id or name. It returns a NotFound fault for other
+// models.
 func (c *Catalog) Show(ctx context.Context, id tenant.ID, idOrName string) (Record, error) {
 	r, err := c.Model(ctx, idOrName)
 	if err != nil {

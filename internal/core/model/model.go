@@ -1,8 +1,8 @@
-// Package model is the contract between Atoll and language models: what a model is
-// asked, what it answers piece by piece, what that costs, and which models there are.
+// Package model is the contract between Atoll and language models: requests, streamed answers,
+// prices, and the catalog of models.
 //
-// It knows no provider, HTTP or SQL. An adapter for each wire protocol implements Model;
-// Guard holds any of them to the contract and to bounds, because a provider may send
+// It does not depend on a provider, HTTP or SQL. An adapter for each wire protocol implements
+// Model. Guard enforces the contract and limits on every adapter, because a provider may send
 // anything.
 package model
 
@@ -14,33 +14,32 @@ import (
 
 // Model answers requests.
 type Model interface {
-	// Generate asks the model once; it never asks again by itself. The sequence has the
-	// answer's deltas as they come, and ends after a delta of kind Stopped, or with one
-	// error, which is an *Error or the cause of ctx's end. When ctx ends, or the caller
-	// stops reading, the request to the provider has ended before the sequence returns.
+	// Generate sends one request to the model and never retries. The sequence yields the answer's
+	// deltas as they arrive. It ends after a Stopped delta, or with one error: an *Error or the
+	// cause of ctx. If ctx ends or the caller stops reading, the provider request ends before the
+	// sequence returns.
 	//
-	// A sequence may be read once.
+	// Callers may iterate over a sequence only once.
 	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 }
 
-// Request is what a model is asked. Zero values leave things to the provider.
+// Request is a request to a model. Zero values use the provider's defaults.
 type Request struct {
 	Instructions string // the system prompt
 	Items        []Item // the conversation, oldest first
 	Tools        []Tool
 	ToolChoice   ToolChoice
-	// ParallelToolCalls says whether one answer may have several tool calls; nil for the
+	// ParallelToolCalls says whether one answer may contain several tool calls; nil for the
 	// provider's default.
 	ParallelToolCalls *bool
 	Reasoning         Reasoning
-	MaxOutputTokens   int // 0 for the model's own bound
+	MaxOutputTokens   int // 0 for the model's limit
 	Temperature, TopP *float64
 	Format            *Format // nil for text
-	// Stop are texts before which an answer ends. A Guard sees to that, also where a provider
-	// does not.
+	// Stop lists texts that end an answer. Guard enforces them even if the provider does not.
 	Stop []string
-	// CacheKey groups requests that begin alike, for providers that route by it. Providers
-	// that cache on request alone are asked to whenever it is set.
+	// CacheKey groups requests with the same prefix, for providers that route by it. Setting it
+	// also enables caching for providers that cache only on request.
 	CacheKey string
 	Metadata map[string]string // for the provider's own records
 }
@@ -53,18 +52,18 @@ type Item struct {
 	Reasoning *Thought
 }
 
-// Role says who speaks.
+// Role names the speaker of a message.
 type Role string
 
 // Roles.
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
-	System    Role = "system" // instructions in the middle of a conversation
+	System    Role = "system" // instructions within a conversation
 	Developer Role = "developer"
 )
 
-// Message is something that was said.
+// Message is a message in a conversation.
 type Message struct {
 	Role  Role
 	Parts []Part
@@ -73,16 +72,16 @@ type Message struct {
 // Part is a part of a message or of a tool's result.
 type Part struct {
 	Kind PartKind
-	Text string // of PartText and PartRefusal
-	// Citations of PartText that a model said.
+	Text string // for PartText and PartRefusal
+	// Citations belong to PartText from a model.
 	Citations []Citation `json:",omitempty"`
 
-	// Of images and files: a URL that the provider fetches, or the bytes.
+	// For images and files: a URL that the provider fetches, or the bytes.
 	URL       string
 	Data      []byte
 	MediaType string // of Data, such as image/png
 	Name      string // of a file
-	Detail    string // of an image: low, high, auto or nothing
+	Detail    string // of an image: low, high, auto or empty
 }
 
 // PartKind is a kind of Part.
@@ -93,10 +92,10 @@ const (
 	PartText    PartKind = "text"
 	PartImage   PartKind = "image"
 	PartFile    PartKind = "file"
-	PartRefusal PartKind = "refusal" // what a model said in place of an answer
+	PartRefusal PartKind = "refusal" // a model's refusal
 )
 
-// Call is a tool call that a model asked for.
+// Call is a tool call requested by a model.
 type Call struct {
 	ID        string
 	Name      string
@@ -105,40 +104,39 @@ type Call struct {
 	State     State  // some providers sign calls
 }
 
-// Result is what a tool call came to.
+// Result is the result of a tool call.
 type Result struct {
 	CallID string
 	Parts  []Part
-	Failed bool // whether the tool says that it failed
+	Failed bool // whether the tool reported failure
 }
 
-// Thought is a model's reasoning between two things that it said.
+// Thought is a block of a model's reasoning.
 type Thought struct {
 	Summary []string
 	Text    string
 	State   State
 }
 
-// State is what a provider wants to get back unchanged to go on from an earlier answer:
-// a signature, encrypted reasoning. It means nothing to another origin, which is not
-// shown it.
+// State is opaque provider data, such as a signature or encrypted reasoning, that must go back
+// unchanged to continue an earlier answer. Atoll sends it only to its own origin.
 type State struct {
-	Origin string // of the model that made it; see Origin
+	Origin string // of the model that created it; see Record.Origin
 	ID     string
 	Data   string
 }
 
-// Tool is a function that a model may ask to be called.
+// Tool is a function that a model may call.
 type Tool struct {
 	Name        string
 	Description string
 	Parameters  []byte // JSON schema of an object; nil for no parameters
-	Strict      bool   // the provider makes arguments keep to the schema
-	// Custom is set for a tool that takes free text instead of Parameters.
+	Strict      bool   // the provider enforces the schema on arguments
+	// Custom is set for a tool that accepts free text instead of Parameters.
 	Custom *FreeText `json:",omitzero"`
 }
 
-// FreeText restricts the text that a custom tool takes. The zero FreeText allows any text.
+// FreeText restricts the text of a custom tool. The zero FreeText allows any text.
 type FreeText struct {
 	Syntax  Syntax `json:",omitzero"`
 	Grammar string `json:",omitzero"` // written in Syntax
@@ -153,13 +151,13 @@ const (
 	SyntaxRegex Syntax = "regex"
 )
 
-// ToolChoice says whether tools are called.
+// ToolChoice says whether the model must call a tool.
 type ToolChoice struct {
 	Mode ToolMode // "" for ToolAuto
-	Name string   // of ToolNamed
+	Name string   // for ToolNamed
 }
 
-// ToolMode is how a ToolChoice decides.
+// ToolMode is the mode of a ToolChoice.
 type ToolMode string
 
 // Modes of a tool choice.
@@ -170,13 +168,13 @@ const (
 	ToolNamed    ToolMode = "named"
 )
 
-// Reasoning says how long a model thinks and what of it is shown.
+// Reasoning controls how much a model reasons and whether it returns a summary.
 type Reasoning struct {
 	Effort  Effort // "" for the provider's default
-	Summary bool   // ask for a summary in the answer
+	Summary bool   // request a summary in the answer
 }
 
-// Effort is how long a model thinks.
+// Effort controls how long a model reasons.
 type Effort string
 
 // Efforts.
@@ -192,7 +190,7 @@ const (
 // Efforts lists every effort.
 var Efforts = []Effort{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 
-// Format asks for an answer that is JSON of a schema.
+// Format requests an answer in JSON that matches a schema.
 type Format struct {
 	Name        string
 	Description string
@@ -200,12 +198,12 @@ type Format struct {
 	Strict      bool
 }
 
-// Text returns a message of one text.
+// Text returns a message with one text part.
 func Text(role Role, text string) Item {
 	return Item{Message: &Message{Role: role, Parts: []Part{{Kind: PartText, Text: text}}}}
 }
 
-// Joined is the text of parts.
+// Joined concatenates the text of parts.
 func Joined(parts []Part) string {
 	var b strings.Builder
 	for _, p := range parts {

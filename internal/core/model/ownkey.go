@@ -9,26 +9,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// OwnKey is a tenant's own key for a model. Its requests have it in place of the
-// operator's, and cost the tenant nothing here: the provider asks the tenant.
+// OwnKey is a tenant's own key for a model. Requests use it instead of the operator's key and cost
+// nothing here, because the provider bills the tenant.
 type OwnKey struct {
 	ID        string // "mky_" and 16 hexadecimal digits
 	Tenant    tenant.ID
 	Model     string // id
-	BaseURL   string // of the model when the key was given; it is sent to no other server
-	Key       string // stored encrypted, never shown
+	BaseURL   string // the model's base URL when the key was set; Atoll sends the key to no other server
+	Key       string // stored encrypted, never returned
 	CreatedAt time.Time
 }
 
-// OwnKeyState is an OwnKey with the model as it is now.
+// OwnKeyState is an OwnKey with the model's current state.
 type OwnKeyState struct {
 	OwnKey
-	Name  string // of the model; its id if there is none any more
-	InUse bool   // false: the model's base URL changed, or the tenant may not use it any more
+	Name  string // of the model; its id if the model was deleted
+	InUse bool   // false if the model's base URL changed or the tenant lost access to the model
 }
 
-// SetOwnKey gives a tenant a key of its own for a model that it may use, in place of the one
-// that it has. actor is the id of the key that does.
+// SetOwnKey sets or replaces a tenant's key for a model that it may use. actor is the id of the key
+// that makes the change.
 func (c *Catalog) SetOwnKey(ctx context.Context, actor string, id tenant.ID, idOrName, key string) (OwnKeyState, error) {
 	if key == "" {
 		return OwnKeyState{}, invalid("key must not be empty")
@@ -49,7 +49,7 @@ func (c *Catalog) SetOwnKey(ctx context.Context, actor string, id tenant.ID, idO
 	return OwnKeyState{k, r.Name, true}, c.cfg.Store.SetOwnKey(ctx, k, ownKeyEvent(actor, id, r.Name, "given"))
 }
 
-// OwnKeys returns a tenant's own keys, in the order that they were given in.
+// OwnKeys returns a tenant's own keys, oldest first.
 func (c *Catalog) OwnKeys(ctx context.Context, id tenant.ID) ([]OwnKeyState, error) {
 	keys, err := c.cfg.Store.OwnKeys(ctx, id)
 	if err != nil || len(keys) == 0 {
@@ -76,7 +76,7 @@ func (c *Catalog) OwnKeys(ctx context.Context, id tenant.ID) ([]OwnKeyState, err
 	return out, nil
 }
 
-// RemoveOwnKey takes a tenant's own key for a model away, by the model's id or name.
+// RemoveOwnKey deletes a tenant's own key for a model, by the model's id or name.
 func (c *Catalog) RemoveOwnKey(ctx context.Context, actor string, id tenant.ID, idOrName string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// Price is what a million tokens cost, in millionths of a US dollar.
+// Price is the price of a million tokens, in millionths of a US dollar.
 type Price int64
 
-// MaxPrice is 10,000 dollars for a million tokens.
+// MaxPrice is 10,000 dollars per million tokens.
 const MaxPrice Price = 10_000_000_000
 
 // priceDigits are those after the point that a Price has.
 const priceDigits = 6
 
-// ParsePrice reads a decimal number of dollars, such as 2.50, exactly.
+// ParsePrice parses a decimal number of dollars, such as 2.50, exactly.
 func ParsePrice(text string) (Price, error) {
 	whole, fraction, point := strings.Cut(text, ".")
 	bad := fmt.Errorf("%q is not a price: want US dollars per million tokens, such as 2.50, with at most %d decimal places and at most %d dollars", text, priceDigits, MaxPrice/1e6)
@@ -33,27 +33,27 @@ func ParsePrice(text string) (Price, error) {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// String is a Price in dollars, as ParsePrice reads it.
+// String formats the price in dollars, as ParsePrice reads it.
 func (p Price) String() string { return usage.Decimal(int64(p), priceDigits) }
 
-// Money is an amount of money: a token at a Price is a whole number of its units.
+// Money is an amount of money. One token at any Price is a whole number of its units.
 type Money = usage.Money
 
-// Prices are what a model's tokens cost.
+// Prices are the prices of a model's tokens.
 type Prices struct {
 	Input, Output Price
-	// CacheRead and CacheWrite are for tokens of the input that were read from the
-	// provider's cache, or written to it.
+	// CacheRead and CacheWrite apply to input tokens that the provider read from, or wrote to, its
+	// cache.
 	CacheRead, CacheWrite Price
 }
 
-// Cost is what an answer costs.
+// Cost is the cost of an answer.
 type Cost struct{ Input, Output, CacheRead, CacheWrite, Total Money }
 
-// MaxTokens bounds each count in a Usage: what is above is no number of tokens.
+// MaxTokens is the largest valid token count in a Usage.
 const MaxTokens = 100_000_000
 
-// Cost returns what u costs.
+// Cost returns the cost of u.
 func (p Prices) Cost(u Usage) Cost {
 	c := Cost{
 		Input:  times(max(0, u.Input-u.CacheRead-u.CacheWrite), p.Input),
@@ -68,8 +68,8 @@ func times(tokens int64, p Price) Money {
 	return Money(min(max(tokens, 0), MaxTokens)) * Money(p)
 }
 
-// Sound returns u as it can be: some providers count reasoning beside the output, or
-// cached tokens beside the input. ok is false where a count is no number of tokens.
+// Sound normalizes u: some providers count reasoning outside the output, or cached tokens outside
+// the input. ok is false if a count is negative or above MaxTokens.
 func (u Usage) Sound() (_ Usage, ok bool) {
 	for _, n := range []int64{u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning} {
 		if n < 0 || n > MaxTokens {

@@ -10,32 +10,33 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Record is a model that callers can name.
+// Record describes a model that callers can name.
 type Record struct {
 	ID   string // "mdl_" and 16 hexadecimal digits
 	Name string // unique in the installation
 
 	Provider Provider
-	Upstream string // what the provider calls it
+	Upstream string // the provider's name for the model
 	BaseURL  string // of the provider's API
-	Key      string // for the provider; stored encrypted, never shown; "" for none
+	Key      string // for the provider; stored encrypted, never returned; "" for none
 	Spec
 
-	// Which tenants may use it: all, or those listed and those of the plans listed. A declared
-	// model has names among the tenants.
+	// AllTenants lets every tenant use the model. Otherwise Tenants lists the allowed tenants and
+	// Plans the allowed plans. In a declared model, Tenants may also hold names.
 	AllTenants bool
 	Tenants    []tenant.ID
 	Plans      []string
 
-	Source     string // path of the file that declares it; "" for one of the Store
-	OwnKey     string // id of the OwnKey that Key is, of what Find returns; "" for the operator's
-	Overridden bool   // it is one of the Store, and a declared one has its name: it is not used
+	Source     string // path of the file that declares the model; "" if it comes from the Store
+	OwnKey     string // id of the OwnKey in Key, set by Find; "" for the operator's key
+	Overridden bool   // a declared model has the same name, so this stored one is not used
 
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Origin names what keeps the state of its own answers; see State. A provider may read what
-// it made for one of its customers for that one alone.
+// Origin identifies the provider account that can read the state of the model's answers; see State.
+// A provider may accept state only from the customer that it created the state for, so a tenant's
+// own key is a part of the origin.
 func (r *Record) Origin() string {
 	origin := string(r.Provider) + " " + r.BaseURL + " " + r.Upstream
 	if r.OwnKey != "" {
@@ -52,7 +53,7 @@ func (r *Record) only() tenant.ID {
 	return r.Tenants[0]
 }
 
-// Through does the requests of the model for the one tenant that may use it, if it is one.
+// Through binds the transport to the tenant if exactly one tenant may use the model.
 func (r *Record) Through(rt http.RoundTripper) http.RoundTripper {
 	if id := r.only(); id != "" {
 		return outbound.Transport(rt, id)
@@ -60,8 +61,8 @@ func (r *Record) Through(rt http.RoundTripper) http.RoundTripper {
 	return rt
 }
 
-// OwnedBy is the provider as lists of models name it: the part of the name before its first
-// slash, or else the wire protocol.
+// OwnedBy returns the owner as model lists show it: the part of the name before the first slash, or
+// else the wire protocol.
 func (r *Record) OwnedBy() string {
 	if owner, _, ok := strings.Cut(r.Name, "/"); ok {
 		return owner
@@ -69,22 +70,22 @@ func (r *Record) OwnedBy() string {
 	return string(r.Provider)
 }
 
-// Store keeps records of models. What does not exist is a NotFound fault, a name that is
-// taken a Conflict. The list is in order of creation. A change appends its events in the
-// same transaction.
+// Store keeps models. It returns a NotFound fault for an unknown model and a Conflict fault for a
+// taken name. Lists are in order of creation. Each change appends its events in the same
+// transaction.
 type Store interface {
 	CreateModel(ctx context.Context, r Record, events ...tenant.PolicyEvent) error
-	// UpdateModel writes everything but id, name, provider and the time of creation.
+	// UpdateModel writes all fields except id, name, provider and creation time.
 	UpdateModel(ctx context.Context, r Record, events ...tenant.PolicyEvent) error
 	Model(ctx context.Context, idOrName string) (Record, error)
 	Models(ctx context.Context) ([]Record, error)
-	// DeleteModel also deletes tenants' own keys for it.
+	// DeleteModel also deletes the tenants' own keys for the model.
 	DeleteModel(ctx context.Context, id string, events ...tenant.PolicyEvent) error
 
-	// SetOwnKey writes a key in place of the one that the tenant has for the model.
+	// SetOwnKey sets or replaces the tenant's key for the model.
 	SetOwnKey(ctx context.Context, k OwnKey, events ...tenant.PolicyEvent) error
 	OwnKey(ctx context.Context, id tenant.ID, model string) (OwnKey, error)
-	// OwnKeys are a tenant's, in the order that they were given in.
+	// OwnKeys returns a tenant's keys, oldest first.
 	OwnKeys(ctx context.Context, id tenant.ID) ([]OwnKey, error)
 	DeleteOwnKey(ctx context.Context, id tenant.ID, model string, events ...tenant.PolicyEvent) error
 }

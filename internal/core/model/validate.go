@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// Bounds of a record.
+// Limits of a record.
 const (
 	MaxName     = 128
 	MaxUpstream = 256
 	MaxURL      = 2048
 	MaxKey      = 8192
 	MaxContext  = 100_000_000 // tokens
-	MaxTenants  = 1000        // in the list of one model
-	MaxPlans    = 100         // likewise
+	MaxTenants  = 1000        // per model
+	MaxPlans    = 100         // per model
 )
 
 // names are what models can be called, such as gpt-5, llama3.2:3b or acme/large.
@@ -25,11 +25,10 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z
 // ids are what names must not look like: both are asked for in the same place.
 var ids = regexp.MustCompile(`^mdl_[0-9a-f]{16}$`)
 
-// CanName reports whether a model can have an id or a name; what can be none is not looked
-// for.
+// CanName reports whether a text is valid as a model id or name. Lookups skip other texts.
 func CanName(idOrName string) bool { return len(idOrName) <= MaxName && names.MatchString(idOrName) }
 
-// CheckName reports why a model cannot have a name.
+// CheckName returns an error if name is not a valid model name.
 func CheckName(name string) error {
 	if !CanName(name) || ids.MatchString(name) {
 		return invalid("name must have 1 to %d letters, digits, dots, underscores, hyphens, colons and slashes, have a letter or digit at the start and after each slash, and not look like an id", MaxName)
@@ -37,8 +36,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CapabilitiesOf returns capabilities in the order of Capabilities. It refuses one that
-// there is not, or that is given twice.
+// CapabilitiesOf sorts capabilities into the order of Capabilities. It rejects unknown and
+// duplicate ones.
 func CapabilitiesOf(given []Capability) ([]Capability, error) {
 	out := slices.DeleteFunc(slices.Clone(Capabilities), func(c Capability) bool { return !slices.Contains(given, c) })
 	if len(out) != len(given) {
@@ -47,8 +46,8 @@ func CapabilitiesOf(given []Capability) ([]Capability, error) {
 	return out, nil
 }
 
-// Validate says what a record cannot have, but for where its base URL, which it returns,
-// leads. The message begins with the field's name.
+// Validate checks the record and returns its parsed base URL. It does not check where the URL
+// leads. Errors begin with the field's name.
 func (r *Record) Validate() (base *url.URL, err error) {
 	if err := CheckName(r.Name); err != nil {
 		return nil, err

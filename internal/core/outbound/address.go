@@ -1,10 +1,8 @@
-// Package outbound decides which addresses this process may connect to on behalf
-// of callers: public ones that are not this machine's, and what the operator has
-// opened beside them.
+// Package outbound decides which addresses this process may connect to on behalf of callers: public
+// addresses that are not this machine's, and those that the operator allows.
 //
-// A name is checked when a caller gives it, for a good message, and each address
-// again when it is connected to: what DNS says later, or says to others, does not
-// matter.
+// Atoll checks a name when a caller sets it, to return a helpful error, and checks the resolved
+// address again on each connection. DNS changes therefore cannot bypass the check.
 package outbound
 
 import (
@@ -22,8 +20,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// List is what an operator has opened beside the public addresses. The zero List opens nothing.
-// Copies of a List share its content, which Set changes while they are in use.
+// List is an operator's allow-list in addition to public addresses. The zero List allows nothing
+// more. Copies share their content, which Set may change during use.
 type List struct{ live *live }
 
 type live struct {
@@ -37,7 +35,7 @@ type opened struct {
 	nets  []netip.Prefix
 }
 
-// Parse reads a List of host names, addresses and CIDRs.
+// Parse parses a list of host names, addresses and CIDRs.
 func Parse(list []string) (List, error) {
 	l := List{&live{}}
 	if err := l.Set(list); err != nil {
@@ -82,8 +80,7 @@ func (l List) holds(a netip.Addr) bool {
 // host reports whether a host is allowed by its name, whatever its address.
 func (l List) host(h string) bool { return l.content().hosts[address.Hostname(h)] }
 
-// Opens reports whether the operator has opened a host by its name, or as the
-// address that it is.
+// Opens reports whether the operator allows a host, by name or by its literal address.
 func (l List) Opens(ctx context.Context, host string) bool {
 	if l.Loopback(ctx, host) {
 		return true
@@ -116,8 +113,8 @@ func (l List) connect(named bool, remote string) error {
 	return nil
 }
 
-// Dial connects to a host, or refuses the address it turns out to have. resolver
-// may be nil.
+// Dial connects to a host, and rejects it if its resolved address is not allowed. resolver may be
+// nil.
 func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -141,8 +138,8 @@ func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote 
 // resolved now is accepted: it may be later.
 const lookupTimeout = 2 * time.Second
 
-// Check returns an Invalid fault, which says what to change of field, unless a
-// host may be connected to. resolver may be nil.
+// Check returns an Invalid fault, which names field, if connections to a host are not allowed.
+// resolver may be nil.
 func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host string) error {
 	if l.Loopback(ctx, host) {
 		return nil

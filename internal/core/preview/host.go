@@ -12,15 +12,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// Base is where previews are: a URL in whose host a "*" stands for a preview's
-// own label, such as http://*.localhost:8080.
+// Base is the URL pattern of previews, such as http://*.localhost:8080. The "*" in the host stands
+// for a preview's label.
 type Base struct {
 	scheme string
 	domain string // without the label and its dot, in lower case
 	port   string // with its colon; "" for the scheme's own
 }
 
-// ParseBase reads a Base.
+// ParseBase parses a Base.
 func ParseBase(text string) (Base, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "" || u.User != nil ||
@@ -43,14 +43,14 @@ func ParseBase(text string) (Base, error) {
 
 var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
-// URL is the address of a label.
+// URL returns the URL of a label.
 func (b Base) URL(label string) string {
 	return b.scheme + "://" + label + "." + b.domain + b.port + "/"
 }
 
-// Label finds what stands in front of the domain in a request's host: ok is false
-// for the host of something else. What is below the domain and no label is "".
-// The domain itself belongs to previews, unless it is localhost.
+// Label extracts the label from a request's host. ok is false for a host outside the domain. Label
+// returns "" for a subdomain that is not a valid label. The domain itself counts as a preview host
+// unless it is localhost.
 func (b Base) Label(host string) (label string, ok bool) {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
@@ -85,8 +85,8 @@ func makeLabel(port uint16, id runtime.ID, token []byte) string {
 	return strconv.Itoa(int(port)) + "-" + strings.TrimPrefix(string(id), idPrefix) + "-" + encoding.EncodeToString(token)
 }
 
-// Domain is what stands behind a label and its dot, with the port if it has one.
+// Domain returns the part after a label and its dot, including the port if the base has one.
 func (b Base) Domain() string { return b.domain + b.port }
 
-// Scheme is http or https.
+// Scheme returns "http" or "https".
 func (b Base) Scheme() string { return b.scheme }

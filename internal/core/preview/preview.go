@@ -1,11 +1,10 @@
-// Package preview makes, finds and revokes the names under which browsers reach servers
-// that run in sandboxes: every opened port has a host name of its own, which only those
-// know who were given it.
+// Package preview creates, resolves and revokes host names under which browsers reach servers in
+// sandboxes. Each opened port gets its own secret host name.
 //
-// The name is a secret: a client that knows it may do what the server in the sandbox lets
-// them. Only a hash of it is recorded. It is derived from the installation's secret key
-// and from a seed in the record, so asking for the same port again gives the same name,
-// and another one once it was revoked.
+// A client that knows the name has whatever access the server in the sandbox grants. Atoll records
+// only a hash of it. The name is derived from the installation's secret key and a seed in the
+// record. Opening the same port again yields the same name, until the preview is revoked; then a
+// new one.
 package preview
 
 import (
@@ -19,39 +18,38 @@ import (
 type Preview struct {
 	Sandbox   runtime.ID
 	Port      uint16
-	URL       string // what a browser opens; not recorded
+	URL       string // opens the preview in a browser; not recorded
 	CreatedAt time.Time
 }
 
-// Record is a Preview as it is kept.
+// Record is a Preview as the Store keeps it.
 type Record struct {
 	Sandbox   runtime.ID
 	Port      uint16
 	Seed      []byte // SeedSize bytes
 	Hash      []byte // of the name, HashSize bytes
 	CreatedAt time.Time
-	Every     bool // of a name that leads to all ports, which is not kept
+	Every     bool // the name leads to all ports; such records are not stored
 }
 
-// Sizes in bytes.
+// Sizes of seeds and hashes, in bytes.
 const (
 	SeedSize = 16
 	HashSize = 32
 )
 
-// MaxPreviews is how many ports of one sandbox can be open.
+// MaxPreviews limits the open ports of a sandbox.
 const MaxPreviews = 64
 
-// Store keeps previews. They go with the record of their sandbox.
+// Store keeps previews. Deleting a sandbox's record deletes its previews.
 type Store interface {
-	// Open records a preview, unless there is one of its sandbox and port, and
-	// returns the one there is then. CreatedAt is set by the store's clock. Beyond
-	// MaxPreviews it is an Exhausted fault.
+	// Open records a preview, or returns the existing one of the same sandbox and port. The store
+	// sets CreatedAt. Open fails with an Exhausted fault beyond MaxPreviews.
 	Open(ctx context.Context, r Record) (*Record, error)
-	// Find returns the preview with a hash; a NotFound fault if there is none.
+	// Find returns the preview with a hash, or a NotFound fault.
 	Find(ctx context.Context, hash []byte) (*Record, error)
-	// List returns a sandbox's previews by their ports.
+	// List returns a sandbox's previews, sorted by port.
 	List(ctx context.Context, id runtime.ID) ([]*Record, error)
-	// Close removes a preview; a NotFound fault if there is none.
+	// Close removes a preview. It returns a NotFound fault if the port is not open.
 	Close(ctx context.Context, id runtime.ID, port uint16) error
 }

@@ -5,59 +5,57 @@ import (
 	"syscall"
 )
 
-// Output is the output of a process, as it comes. One goroutine at a time may use it,
-// but Close may be called at any time.
+// Output streams the output of a process. Only one goroutine at a time may use it, but Close may be
+// called at any time.
 type Output interface {
-	// Info is what the process was when its output began to be followed.
+	// Info returns the state of the process when this Output was opened.
 	Info() Info
-	// Next returns the next piece; io.EOF after the end of the process, and ErrEnough
-	// where Converse says so.
+	// Next returns the next chunk. It returns io.EOF after the process has ended, and ErrEnough as
+	// Converse describes.
 	Next() (Chunk, error)
-	// Exit is how the process ended, once Next has returned io.EOF.
+	// Exit says how the process ended. It is valid after Next has returned io.EOF.
 	Exit() Exit
-	// Enough ends the output of Converse and keeps its connection for the next.
+	// Enough ends the output of Converse and keeps its connection for reuse.
 	Enough()
 	Close() error
 }
 
-// Manager starts the processes of one sandbox, follows them and ends them. Its methods
-// may be called concurrently. What a caller may be told of a failure is a fault.Error;
-// ErrGone says that the connection to the sandbox ended.
+// Manager starts, follows and ends the processes of one sandbox. It is safe for concurrent use.
+// Errors that a caller may see are *fault.Error; ErrGone means that the connection to the sandbox
+// ended.
 type Manager interface {
-	// Start starts a process.
 	Start(ctx context.Context, spec Spec) (Info, error)
-	// Run starts a process, follows it, and forgets it once its end was read. When the
-	// Output is closed earlier, or ctx ends, the process goes on and stays.
+	// Run starts a process, follows it, and discards it after the caller has read its end. If the
+	// caller closes the Output earlier or ctx ends, the process keeps running and stays listed.
 	Run(ctx context.Context, spec Spec) (Output, error)
-	// Follow returns the output of a process from a place on, until its end, or that of
-	// ctx.
+	// Follow streams the output of a process after a position, until the process or ctx ends.
 	Follow(ctx context.Context, id ID, after Seq) (Output, error)
-	// Converse writes to descriptor 3 of a process and returns its output from a place
-	// on, in one exchange. A line of descriptor 4 with a blank at its end says that this
-	// was all for now: then Next returns ErrEnough.
+	// Converse writes to descriptor 3 of a process and returns its output after a position, in one
+	// exchange. A line on descriptor 4 that ends with a space says that no more output follows for
+	// now; Next then returns ErrEnough.
 	Converse(ctx context.Context, id ID, data []byte, after Seq) (Output, error)
 
-	// Processes lists those that are not forgotten, oldest first.
+	// Processes lists the processes that were not discarded, oldest first.
 	Processes(ctx context.Context) ([]Info, error)
 	Process(ctx context.Context, id ID) (Info, error)
-	// Wait returns the end of a process when it has come.
+	// Wait waits for a process to end.
 	Wait(ctx context.Context, id ID) (Exit, error)
 
-	// Write writes to the input or terminal of a process, and returns when all of it is
-	// in the pipe. n is how much was, if not all.
+	// Write writes to the stdin or terminal of a process and returns when the pipe has accepted all
+	// of data. On an error, n is the number of bytes accepted.
 	Write(ctx context.Context, id ID, data []byte) (n int, err error)
-	// CloseInput ends the input of a process.
+	// CloseInput closes the stdin of a process.
 	CloseInput(ctx context.Context, id ID) error
 	// Resize changes the size of a process's terminal.
 	Resize(ctx context.Context, id ID, size Size) error
 
-	// Signal sends a signal to a process, or to its process group: of one with a terminal
-	// to the group in the foreground.
+	// Signal sends a signal to a process or its process group. For a process with a terminal, the
+	// group is the foreground group.
 	Signal(ctx context.Context, id ID, sig syscall.Signal, group bool) error
-	// Kill ends a process and all it started.
+	// Kill ends a process and all its descendants.
 	Kill(ctx context.Context, id ID) error
-	// Discard is Kill, unless it has ended, and drops what is kept of it.
+	// Discard kills a process if it still runs, and deletes its stored output.
 	Discard(ctx context.Context, id ID) error
-	// KillAll ends every program of the sandbox, also those that no caller has started.
+	// KillAll ends every program of the sandbox, including those that no caller started.
 	KillAll(ctx context.Context) error
 }

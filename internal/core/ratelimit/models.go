@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Dimensions of the rates of models.
+// Dimensions of the per-model rates in Exhausted faults.
 const (
 	TenantResponses = "tenant_responses"
 	KeyResponses    = "key_responses"
@@ -17,11 +17,11 @@ const (
 	KeyTokens       = "key_tokens"
 )
 
-// Models holds keys and tenants to the responses and tokens a minute that their plan gives
-// them, of each model. Like a Limiter it is one process's.
+// Models enforces a plan's responses and tokens per minute, per model, for keys and tenants. Like a
+// Limiter it counts only within one process.
 //
-// The tokens of an answer are known when it has come: a response is begun while there are
-// tokens left, and what it uses above them delays the next ones.
+// The token count of an answer is known only at its end. A response may therefore begin while any
+// tokens are left; overuse delays the next ones.
 type Models struct {
 	now func() time.Time
 
@@ -30,7 +30,7 @@ type Models struct {
 	swept   time.Time               // guarded by mu
 }
 
-// NewModels returns a Models that goes by a clock.
+// NewModels returns a Models that uses a clock.
 func NewModels(now func() time.Time) *Models {
 	return &Models{now: now, callers: map[string]*modelCaller{}}
 }
@@ -72,14 +72,15 @@ func (b *bucket) until(amount float64, perMinute int64) time.Duration {
 	return time.Duration(math.Ceil(min(minutes, 1<<20) * float64(time.Minute)))
 }
 
-// Rate is a bound and what is left of it.
+// Rate is a limit and its remainder.
 type Rate struct {
-	Limit     int64 // a minute; 0 for no bound
+	Limit     int64 // per minute; 0 for unlimited
 	Remaining int64
-	Reset     time.Duration // until all of it is there again
+	Reset     time.Duration // time until the full limit is available
 }
 
-// Rates are those of a caller and a model, of its key or its tenant: what has less left.
+// Rates holds the tighter of the key's and the tenant's rates for one model: the one with less
+// remaining.
 type Rates struct{ Responses, Tokens Rate }
 
 // rated is one bound of a caller.
@@ -98,8 +99,7 @@ func ratedOf(p *tenant.Principal) [2]rated {
 	}
 }
 
-// Begin counts a response of p that asks a model. Above a rate the error is an Exhausted
-// fault.
+// Begin counts a response of p for a model. It returns an Exhausted fault if a rate is used up.
 func (m *Models) Begin(p *tenant.Principal, model string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +128,8 @@ func (m *Models) Begin(p *tenant.Principal, model string) error {
 	return nil
 }
 
-// Use takes the tokens of an answer to a key of a tenant, whose responses this process has
-// counted.
+// Use subtracts the tokens of an answer from the rates of a key and its tenant. It ignores callers
+// whose responses this process did not count.
 func (m *Models) Use(t tenant.ID, key, model string, tokens int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +144,7 @@ func (m *Models) Use(t tenant.ID, key, model string, tokens int64) {
 	}
 }
 
-// Left returns the rates of p and a model as they are now.
+// Left returns the current rates of p for a model.
 func (m *Models) Left(p *tenant.Principal, model string) Rates {
 	m.mu.Lock()
 	defer m.mu.Unlock()

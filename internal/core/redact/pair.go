@@ -2,26 +2,24 @@ package redact
 
 import "math"
 
-// Numbers of a program's streams in a Pair.
+// Indexes of a program's streams in a Pair.
 const (
 	Stdout = 0
 	Stderr = 1
 )
 
-// Pair covers secrets in the two streams of one program. Beyond what a Stream
-// does for each, it finds registered secrets whose bytes come in order but on
-// changing streams.
+// Pair redacts the two streams of one program. In addition to Stream, it finds registered secrets
+// whose bytes are in order but split across both streams.
 //
-// It follows the bytes of both in the order of the writes only from a change of
-// stream at which the last bytes may begin a secret, and only while they may.
-// So it holds nothing that one of the streams would not hold alone, except
-// bytes that go on, on one stream, with what is held on the other.
+// It follows both streams together only after a switch at which the last bytes may begin a secret,
+// and only while they still may. So it holds back nothing that a single stream would not, except
+// bytes on one stream that continue a possible secret on the other.
 type Pair struct {
 	streams [2]*Stream
 	current int
 	since   int64 // bytes of the current stream since the last change
 
-	joined bool   // what may begin a secret lies on both streams
+	joined bool   // a possible secret spans both streams
 	state  int32  // with joined: of the automaton over both
 	parts  []part // of the live beginning, on changing streams
 	length int64  // of parts together
@@ -33,14 +31,14 @@ type part struct {
 	from, to int64
 }
 
-// Pair returns a Pair that passes what may be seen to the two functions, which
-// must neither keep nor change the bytes.
+// Pair returns a Pair that passes redacted output to the two functions, which must neither keep nor
+// modify the bytes.
 func (s *Set) Pair(stdout, stderr func([]byte)) *Pair {
 	return &Pair{streams: [2]*Stream{s.Stream(stdout), s.Stream(stderr)}}
 }
 
-// Write takes the next bytes of a stream. What is certain by now, of both
-// streams, is passed on before it returns; p is not kept.
+// Write processes the next bytes of a stream. Before it returns, it passes on all bytes of both
+// streams that cannot become part of a secret. It does not keep b.
 func (p *Pair) Write(stream int, b []byte) {
 	for len(b) > 0 {
 		n := min(len(b), piece)
@@ -153,7 +151,7 @@ func (p *Pair) trim(n int64) {
 	}
 }
 
-// Flush passes on what was held: both streams have ended.
+// Flush passes on all held bytes at the end of both streams.
 func (p *Pair) Flush() {
 	for _, s := range p.streams {
 		s.Flush()
@@ -164,7 +162,7 @@ func (p *Pair) Flush() {
 // Pending returns how many bytes of both streams are held.
 func (p *Pair) Pending() int { return p.streams[0].Pending() + p.streams[1].Pending() }
 
-// Clean reports whether a new Pair would go on from here exactly as this one.
+// Clean reports whether a new Pair would continue exactly as this one.
 func (p *Pair) Clean() bool {
 	return !p.joined && p.streams[0].Clean() && p.streams[1].Clean()
 }

@@ -1,16 +1,13 @@
-// Package redact covers secrets in the output of programs, on the host, while
-// the bytes pass.
+// Package redact removes secrets from the output of programs, on the host, as the bytes pass.
 //
-// Two kinds of things are covered: values that are known to be secret
-// (Config.Secrets), as they are and in the usual encodings, and anything that
-// has the shape of a token (Rules). Each is replaced by a marker.
+// It replaces two kinds of text with a marker: known secrets (Config.Secrets), verbatim and in the
+// usual encodings, and anything shaped like a token (Rules).
 //
-// What comes out depends on the bytes alone, not on how they were cut into
-// writes; and after any write, what has come out depends on the bytes up to
-// there. So a process that reads the same bytes again produces the same.
+// The output depends only on the bytes, not on how writes split them, and after any write only on
+// the bytes so far. A process that reads the same bytes again therefore produces the same output.
 //
-// Bytes are held back only while they may be the beginning of something. A line
-// that contains no such beginning at its end leaves at once, with its newline.
+// It holds bytes back only while they may begin a secret. A line that does not end in such a
+// beginning passes immediately, with its newline.
 package redact
 
 import (
@@ -21,33 +18,33 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Bounds of registered secrets, in bytes after white space around them is left
-// away. A shorter one would be found by chance in ordinary text; a longer one
-// would be held back for as long as its beginning is all that was seen.
+// Limits of registered secrets, in bytes without surrounding white space. A shorter secret would
+// match ordinary text by chance. A longer one would hold output back for as long as only its
+// beginning was seen.
 const (
 	MinSecret  = 6
 	MaxSecret  = 8 << 10
-	MaxSecrets = 32 << 10 // of all secrets of a Set together
+	MaxSecrets = 32 << 10 // of all secrets in a Set together
 )
 
-// Config says what a Set covers.
+// Config selects what a Set redacts.
 type Config struct {
 	Secrets []string // see Validate
-	Rules   []string // names out of Rules; nil stands for all of them
+	Rules   []string // names from Rules; nil for all
 }
 
-// Set is what is to be covered, made ready for use. It does not change and may
-// be used by any number of streams at once.
+// Set is a compiled, immutable Config. Any number of streams may share it.
 type Set struct {
-	auto   *automaton // nil when there is nothing to look for
-	config Config     // what it was made from
+	auto   *automaton // nil if the set redacts nothing
+	config Config     // the source of the set
 }
 
-// Config is what New made s from. Another process makes an equal Set from it. It must not
-// be changed.
+// Config returns the Config that New compiled. Another process can build an equal Set from it.
+// Callers must not modify it.
 func (s *Set) Config() Config { return s.config }
 
-// Validate tells whether values can be registered as secrets.
+// Validate returns an Invalid fault if a secret is too short or too long, or all together are too
+// long.
 func Validate(secrets []string) error {
 	total := 0
 	for i, s := range secrets {
@@ -72,8 +69,8 @@ var all = uint32(1)<<len(specs) - 1
 // everything is the Set of all rules and no secret, which most streams use.
 var everything = sync.OnceValue(func() *Set { return build(nil, all) })
 
-// New prepares a Set. It fails for secrets that Validate refuses and for names
-// that are no rule's. Without secrets and with all rules it costs nothing.
+// New compiles a Set. It fails for secrets that Validate rejects and for unknown rule names.
+// Without secrets and with all rules it returns a shared Set.
 func New(c Config) (*Set, error) {
 	if err := Validate(c.Secrets); err != nil {
 		return nil, err
@@ -100,8 +97,7 @@ func New(c Config) (*Set, error) {
 	return s, nil
 }
 
-// Except returns the names of all rules but those given, for Config.Rules. An
-// unknown name is an error.
+// Except returns the names of all rules except off, for Config.Rules. It rejects unknown names.
 func Except(off []string) ([]string, error) {
 	names := make([]string, 0, len(Rules))
 	for _, r := range Rules {
@@ -117,7 +113,7 @@ func Except(off []string) ([]string, error) {
 	return names, nil
 }
 
-// Bytes returns b with everything covered, as a stream of its own would.
+// Bytes returns a redacted copy of b, treated as a stream of its own.
 func (s *Set) Bytes(b []byte) []byte {
 	var out bytes.Buffer
 	st := s.Stream(func(p []byte) { out.Write(p) })

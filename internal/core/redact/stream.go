@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Marker stands for a registered secret; a token of a rule becomes
-// "[redacted:" and the rule's name and "]". None is longer than MaxMarker.
-// What overlaps becomes one marker, named for what begins first.
+// Marker replaces a registered secret. "[redacted:RULE]" replaces a token that a rule matches.
+// Markers are at most MaxMarker bytes long. Overlapping matches become one marker, named for the
+// match that begins first.
 const (
 	Marker    = "[redacted]"
 	MaxMarker = 32
@@ -33,8 +33,8 @@ type span struct {
 	marker   uint8 // index into markers
 }
 
-// Stream covers secrets in one stream of bytes. It is not safe for concurrent
-// use. Positions count bytes of the input from its beginning.
+// Stream redacts one stream of bytes. It is not safe for concurrent use. Positions count input
+// bytes from the start.
 type Stream struct {
 	auto *automaton
 	emit func([]byte)
@@ -45,22 +45,22 @@ type Stream struct {
 	machines [32]machine
 
 	base     int64  // where held begins
-	held     []byte // what is not passed on yet, of earlier writes
-	now      []byte // what is looked at, after held
+	held     []byte // unprocessed bytes of earlier writes
+	now      []byte // the bytes being scanned, after held
 	before   [2]byte
 	spans    []span // found and not passed on, by their beginning
 	coverage int64  // all before this and after base is covered by a marker passed on
 	hold     int64  // nothing from here on is passed on, by order of a Pair
 }
 
-// Stream returns a stream that passes what may be seen to emit, which must
-// neither keep nor change the bytes.
+// Stream returns a Stream that passes redacted output to emit, which must neither keep nor modify
+// the bytes.
 func (s *Set) Stream(emit func([]byte)) *Stream {
 	return &Stream{auto: s.auto, emit: emit, hold: math.MaxInt64}
 }
 
-// Write takes the next bytes. What is certain by now is passed on before it
-// returns; p is not kept.
+// Write processes the next bytes. Before it returns, it passes on all bytes that cannot become part
+// of a secret. It does not keep p.
 func (s *Stream) Write(p []byte) {
 	for len(p) > piece {
 		s.write(p[:piece])
@@ -81,8 +81,7 @@ func (s *Stream) write(p []byte) {
 	s.release(s.horizon())
 }
 
-// Flush passes on what was held: the stream has ended, and the beginning of a
-// secret is all of it that came.
+// Flush passes on all held bytes at the end of the stream: an incomplete secret is not redacted.
 func (s *Stream) Flush() {
 	if s.auto == nil {
 		return
@@ -95,7 +94,7 @@ func (s *Stream) Flush() {
 // Pending returns how many bytes are held.
 func (s *Stream) Pending() int { return len(s.held) }
 
-// Clean reports whether a new Stream would go on from here exactly as this one.
+// Clean reports whether a new Stream would continue exactly as this one.
 func (s *Stream) Clean() bool {
 	if s.auto == nil {
 		return true

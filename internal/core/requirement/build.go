@@ -7,59 +7,59 @@ import (
 	"time"
 )
 
-// State is how far the installing of a set is.
+// State is the progress of a Build.
 type State string
 
 const (
-	Building State = "building" // or waits for its turn
+	Building State = "building" // or queued
 	Ready    State = "ready"
 	Failed   State = "failed"
 )
 
-// Build is how far one executor is with installing a set, or with a variant of the default image.
+// Build is one executor's installation of a package set or of a variant of the default image.
 type Build struct {
 	Ref       string // see Ref and Variant
 	Executor  string
-	Image     string // that the set is installed in, by its name in the image store
+	Image     string // name of the resulting image in the image store
 	State     State
-	Log       []string // the last lines that the installers wrote; of one that failed the last says why
+	Log       []string // the last lines of the installers' output; if the build failed, the last one says why
 	UpdatedAt time.Time
 }
 
-// Wanted is a set that an environment has, or a variant of the default image.
+// Wanted is a package set that an environment requires, or a variant of the default image.
 type Wanted struct {
-	Image   string   // below the packages
+	Image   string   // base image of the packages
 	Set     Set      // empty only for a variant without packages
-	Tenants []string // whose environments have it, by id
+	Tenants []string // ids of the tenants whose environments require it
 }
 
-// Ref is the reference of the image with these packages.
+// Ref returns the reference of the image with these packages.
 func (w *Wanted) Ref() string { return Ref(w.Image, &w.Set) }
 
-// Store keeps builds, and tells what environments want.
+// Store keeps builds and reports what environments require.
 type Store interface {
-	// Wanted are the sets that environments of all tenants have, and the variants of the default
-	// image, each once.
+	// Wanted lists the distinct sets that environments of all tenants require, and the variants of
+	// the default image.
 	Wanted(ctx context.Context) ([]Wanted, error)
-	// Builds are those of a reference, of all executors; Of are those of an executor.
+	// Builds returns a reference's builds on all executors; Of returns an executor's builds.
 	Builds(ctx context.Context, ref string) ([]Build, error)
 	Of(ctx context.Context, executor string) ([]Build, error)
-	// Put makes or replaces the build of a reference and executor.
+	// Put creates or replaces the build of a reference on an executor.
 	Put(ctx context.Context, b Build) error
-	// Retry forgets the builds of a reference that have failed.
+	// Retry deletes the failed builds of a reference, so that executors build it again.
 	Retry(ctx context.Context, ref string) error
 	Delete(ctx context.Context, ref, executor string) error
-	// UsedImages are the names of the images that named sandboxes and snapshots need.
+	// UsedImages lists the names of the images that named sandboxes and snapshots use.
 	UsedImages(ctx context.Context) ([]string, error)
 }
 
-// Bounds of Build.Log.
+// Limits of Build.Log.
 const (
 	MaxLines = 40
 	MaxLine  = 500 // bytes
 )
 
-// Tail collects the last lines of a text that comes in pieces. The zero value is ready.
+// Tail keeps the last lines of a text written to it. The zero value is ready.
 type Tail struct {
 	mu    sync.Mutex
 	lines []string        // guarded by mu
@@ -104,7 +104,7 @@ func (t *Tail) end() {
 	t.lines = append(t.lines, line)
 }
 
-// Lines are the last lines so far.
+// Lines returns the last lines so far.
 func (t *Tail) Lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

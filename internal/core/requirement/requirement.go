@@ -1,5 +1,5 @@
-// Package requirement holds the packages that an environment's image is to have, and the
-// rules for their names: a name and a version, never an option, a URL or a path.
+// Package requirement defines the packages that an environment installs into its image, and
+// validates their names: a name and a version, never an option, a URL or a path.
 package requirement
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Kind is what installs a package.
+// Kind names the installer of a package.
 type Kind string
 
-// Kinds are all there are, in the order in which they are installed.
+// Kinds lists every kind in installation order.
 var Kinds = []Kind{Apt, Pip, NPM}
 
 const (
@@ -23,18 +23,18 @@ const (
 	NPM Kind = "npm"
 )
 
-// Bounds of a set.
+// Limits of a set.
 const (
-	MaxEach   = 100 // of one kind
-	MaxLength = 200 // characters of one
+	MaxEach   = 100 // packages per kind
+	MaxLength = 200 // characters per package
 )
 
-// Set is packages by what installs them, such as "six==1.17.0", "@scope/name@1" and "jq".
+// Set lists packages by installer, such as "six==1.17.0", "@scope/name@1" and "jq".
 type Set struct {
 	Apt, Pip, NPM []string
 }
 
-// Of are the packages of a kind.
+// Of returns the packages of a kind.
 func (s *Set) Of(k Kind) []string {
 	switch k {
 	case Apt:
@@ -47,16 +47,16 @@ func (s *Set) Of(k Kind) []string {
 	return nil
 }
 
-// Empty reports whether there are none.
+// Empty reports whether the set contains no packages.
 func (s *Set) Empty() bool { return len(s.Apt)+len(s.Pip)+len(s.NPM) == 0 }
 
-// Equal reports whether two sets in their normal form are the same.
+// Equal reports whether two normalized sets are the same.
 func (s *Set) Equal(o *Set) bool {
 	return slices.Equal(s.Apt, o.Apt) && slices.Equal(s.Pip, o.Pip) && slices.Equal(s.NPM, o.NPM)
 }
 
-// Normal is s in its normal form: sorted, each once. The error says which one cannot be
-// installed, and why.
+// Normal returns s sorted and without duplicates. The error names a package that cannot be
+// installed, and says why.
 func (s Set) Normal() (Set, error) {
 	for _, list := range []struct {
 		kind Kind
@@ -110,8 +110,8 @@ var forms = map[Kind]struct {
 	NPM: {npmForm, `a name such as "left-pad" or "@scope/name", with a version "left-pad@1.3.0"`},
 }
 
-// Name is the name of a package, in its normal form, without extras and version. The error
-// says how a package is written.
+// Name returns the normalized name of a package, without extras and version. The error says how to
+// write the package.
 func Name(k Kind, text string) (string, error) {
 	f := forms[k]
 	if len(text) <= MaxLength && !archive.MatchString(text) {
@@ -124,7 +124,7 @@ func Name(k Kind, text string) (string, error) {
 	return "", fmt.Errorf("%s: cannot install %.80q; want %s, without options, URLs, paths or spaces", k, text, f.says)
 }
 
-// Normal is the form that names of packages are compared in; "" for what is none.
+// Normal normalizes a package name for comparison. It returns "" for an invalid name.
 func Normal(k Kind, name string) string {
 	switch {
 	case len(name) > 214, k == NPM && slices.Contains(npmReserved, strings.ToLower(name)):
@@ -138,14 +138,14 @@ func Normal(k Kind, name string) string {
 	return ""
 }
 
-// ImagePrefix begins the names of images with packages in image stores, and of no others.
+// ImagePrefix starts the names of images with packages in image stores, and of no other images.
 const ImagePrefix = "packages-"
 
 // refPrefix begins a reference. No image of a store can have such a name.
 const refPrefix = "packages:"
 
-// Ref names an image with packages by what it is made of: the name of the image below them,
-// and a set in its normal form. Without packages it is the image's name.
+// Ref returns a reference that identifies an image by its base image and normalized package set.
+// For an empty set it returns the base image's name.
 func Ref(image string, s *Set) string {
 	if s.Empty() {
 		return image
@@ -158,5 +158,5 @@ func Ref(image string, s *Set) string {
 	return refPrefix + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// IsRef reports whether a name is that of an image with packages.
+// IsRef reports whether a name is the reference of an image with packages.
 func IsRef(name string) bool { return strings.HasPrefix(name, refPrefix) }
