@@ -72,7 +72,7 @@ type Spec struct {
 	Keep      []string
 	Input     bool          // stdin accepts Write instead of being /dev/null
 	Terminal  *Size         // run with a terminal as stdin, stdout and stderr
-	Control   bool          // open descriptor 3, which reads what WriteControl sends, and 4, for stream Control
+	Control   bool          // open descriptor 3, which reads what Converse writes, and 4, for stream Control
 	Timeout   time.Duration // ends the process and its descendants; zero for no timeout
 	Lossless  bool          // while followed, block the process if its output is not read, instead of dropping output
 	Patient   bool          // likewise while not followed: block until a follower reads

@@ -8,33 +8,33 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Compact has a model summarize the conversation before it is longer than the model reads.
+// Compact configures the summary of a conversation before it exceeds the model's context.
 type Compact struct {
-	// At is the size in tokens from which on the conversation is summarized; 0 for what the model
-	// reads.
+	// At is the conversation size, in tokens, that triggers a summary; 0 for the model's context
+	// limit.
 	At int64 `json:",omitzero"`
 }
 
-// Compacting says what is to be summarized.
+// Compacting says what to summarize.
 type Compacting struct {
 	Model string
-	Items int   // of the conversation, from its beginning on
-	Upto  int64 // Told.Seq of the last event of them; 0 for a run that is no turn
+	Items int   // count from the start of the conversation
+	Upto  int64 // Told.Seq of the last event that the items cover; 0 if the run is not a turn
 }
 
-// Compacted has the summary that models are shown in place of the beginning of a conversation.
-// The conversation stays in the log.
+// Compacted holds the summary that replaces the start of a conversation in model requests. The log
+// keeps the full conversation.
 type Compacted struct {
 	Items   int
 	Upto    int64  `json:",omitzero"`
-	Summary string `json:",omitzero"` // "" where there is none
-	Failed  string `json:",omitzero"` // why there is none
+	Summary string `json:",omitzero"` // "" if the summary failed
+	Failed  string `json:",omitzero"` // why the summary failed
 	Model   string
 	Usage   model.Usage
 	Cost    model.Cost
 }
 
-// ToldCompaction is the event of a summary.
+// ToldCompaction is the session event of a summary.
 type ToldCompaction struct {
 	Upto int64 // Seq of the last event that the summary stands for
 }
@@ -96,12 +96,12 @@ func (s *State) compact(c *Compacted) bool {
 	return true
 }
 
-// Item is the summary as a model is shown it.
+// Item returns the summary as a message for the model.
 func (c *Compacted) Item() model.Item {
 	return model.Text(model.User, "[This is from the platform. The conversation before this point was summarized, because it is longer than you can read. The summary:]\n"+c.Summary)
 }
 
-// Remembered is the conversation with the summary in place of what it stands for.
+// Remembered returns the conversation with the summary in place of the items that it covers.
 func (s *State) Remembered() []model.Item { return s.visible(View{}) }
 
 const summarizer = `You summarize the beginning of a conversation between a user and an agent that uses tools. The agent continues with your summary alone and cannot read the beginning any more.
@@ -115,8 +115,8 @@ const (
 	unknownReads = 32_000   // tokens that a model is taken to read where nothing is known
 )
 
-// Summarize is what a model is asked for a summary. Of a conversation longer than the model reads
-// the newest part is shown, after the summary of before.
+// Summarize returns the model request that creates the summary. If the conversation exceeds the
+// model's context, the request contains the previous summary and the newest part.
 func (s *State) Summarize(c *Compacting, spec *model.Spec) model.Request {
 	room := roomOf(spec)
 	if room == 0 {

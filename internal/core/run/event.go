@@ -11,11 +11,11 @@ import (
 
 // Publisher publishes the events of runs.
 type Publisher interface {
-	// Publish adds events after those that were published before. It may return before
-	// they are stored, and blocks while too many are not.
+	// Publish appends events. It may return before they are stored, and blocks while too many are
+	// pending.
 	Publish(ctx context.Context, r *Run, events []Event) error
-	// Published returns what the run's events have said so far, and has Publish go on
-	// after them. It returns ErrNoEvents when the first of them are gone.
+	// Published returns a fold of the run's events so far. Later calls of Publish continue after
+	// them. It returns ErrNoEvents if the first events were deleted.
 	Published(ctx context.Context, r *Run) (*Published, error)
 	// Close says that this process publishes no more events of a run.
 	Close(id ID)
@@ -25,70 +25,70 @@ type Publisher interface {
 
 // Reader reads the events of runs.
 type Reader interface {
-	// Follow passes on the events of a run of a tenant from its first one on, those to come
-	// too, until ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents when
-	// the first of them are gone.
+	// Follow passes the events of a tenant's run to yield, from the first one, and waits for new
+	// ones until ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents
+	// if the first events were deleted.
 	Follow(ctx context.Context, t tenant.ID, id ID, yield func([]Event) error) error
-	// Stored returns how many events of a run there have been, those included that this process has
-	// published so far.
+	// Stored returns how many events a run has published, including those that this process has not
+	// stored yet.
 	Stored(ctx context.Context, id ID) (int64, error)
 }
 
-// News tells what changed in the records, also by other processes. It may miss a change while the
-// processes cannot reach each other, so those who wait look again from time to time, see LookAgain.
+// News notifies waiters of changed records, including changes by other processes. It may miss a
+// change while processes cannot reach each other, so waiters must also poll; see LookAgain.
 type News interface {
-	// Watch has wake called when a run has ended, or the session of that id has changed, until
-	// stop is called. wake must not block.
+	// Watch calls wake when the run ends or the session with that id changes, until the caller
+	// calls stop. wake must not block.
 	Watch(id string, wake func()) (stop func(), err error)
 }
 
-// LookAgain is after how long without news those who wait for a change look for it themselves.
+// LookAgain is how often waiters poll for a change without news.
 const LookAgain = 15 * time.Second
 
-// ErrNoEvents says that a run has no events, or no more.
+// ErrNoEvents says that a run's events do not exist or were deleted.
 var ErrNoEvents = errors.New("the run's events were deleted")
 
-// Event is something that readers of a run are told while it goes on. Exactly one of its pointers
-// is set, or none where something was recorded that readers of a session look for. Every dialect
-// renders its own events from these.
+// Event is a progress event for readers of a run. Exactly one of its pointers is set, or none if
+// the record changed in a way that only readers of a session need. Every API renders its own events
+// from these.
 type Event struct {
-	Began *ItemEvent `json:",omitzero"` // an item is under way
-	Delta *Delta     `json:",omitzero"` // it grew
-	// Called is an item whose call is made: it was shown while the model wrote it.
+	Began *ItemEvent `json:",omitzero"` // an item started
+	Delta *Delta     `json:",omitzero"` // the item grew
+	// Called is an item whose call starts. Readers already saw it while the model wrote it.
 	Called *ItemEvent `json:",omitzero"`
-	Done   *ItemEvent `json:",omitzero"` // it does not change any more
-	End    *End       `json:",omitzero"` // the run has ended
+	Done   *ItemEvent `json:",omitzero"` // the item is final
+	End    *End       `json:",omitzero"` // the run ended
 }
 
-// ItemEvent has an item of State.Output.
+// ItemEvent carries an item of State.Output.
 type ItemEvent struct {
 	Index int
 	Item  Item
-	// Recorded says that of Item only ID and Status are here: State.Output has it.
+	// Recorded says that Item holds only ID and Status; State.Output holds the rest.
 	Recorded bool `json:",omitzero"`
 }
 
-// MaxDelta bounds the bytes of a Delta's text.
+// MaxDelta limits a Delta's text, in bytes.
 const MaxDelta = 8 << 10
 
-// Delta is a piece of the item at an index of State.Output.
+// Delta is a piece of the item at Index in State.Output.
 type Delta struct {
 	Index int
 	Kind  model.DeltaKind // Said, Refused, Summarized, SummaryEnded, Thinking, CallArguments, Cited
 	Text  string          `json:",omitempty"`
-	// Citation is of Cited.
+	// Citation is set for Cited.
 	Citation *model.Citation `json:",omitempty"`
 }
 
-// Published is what the events of a run have said so far: a fold of them.
+// Published is a fold of the events of a run so far.
 type Published struct {
 	items []published
 	ended bool
 	heard bool
 }
 
-// Heard is a Published that keeps no deltas: Missing is the same without them, and Shown
-// lacks what an answer that is under way has.
+// Heard returns a Published that drops deltas. Missing returns the same result, but Shown omits the
+// text of an unfinished answer.
 func Heard() *Published { return &Published{heard: true} }
 
 type published struct {
@@ -98,7 +98,7 @@ type published struct {
 	fold   model.Fold
 }
 
-// Apply adds the next event. It reports whether the event can follow those before it.
+// Apply adds the next event. It reports whether the event is valid after the previous ones.
 func (p *Published) Apply(e *Event) bool {
 	switch {
 	case p.ended:
@@ -134,8 +134,8 @@ func (p *Published) Apply(e *Event) bool {
 	return true
 }
 
-// Shown returns what readers have seen of the answer that a model was giving when its
-// process ended: the items that are not in the record yet.
+// Shown returns the items that readers have seen of an unfinished answer after its process died.
+// The record does not contain them yet.
 func (p *Published) Shown(s *State) (items []model.Item) {
 	for i := len(s.Output); i < len(p.items); i++ {
 		it := p.items[i].item
@@ -156,7 +156,7 @@ func (p *Published) Shown(s *State) (items []model.Item) {
 	return items
 }
 
-// Missing returns the events that bring readers to what the record says.
+// Missing returns the events that bring readers up to date with the record.
 func (p *Published) Missing(s *State) (events []Event) {
 	for i := range s.Output {
 		it := s.Output[i]
@@ -185,5 +185,5 @@ func (p *Published) Missing(s *State) (events []Event) {
 	return events
 }
 
-// Ended reports whether the run's end was among them.
+// Ended reports whether the run's end was published.
 func (p *Published) Ended() bool { return p.ended }

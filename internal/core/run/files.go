@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Files are those of the request's own input that its tools are given, by name: those
-// with a name and with contents, as many as a program may be given.
+// Files returns the named files with contents in the request's own input, up to the limits of a
+// program's input, for the run's tools.
 func (r *Request) Files() map[string][]byte {
 	files := map[string][]byte{}
 	size := 0
@@ -42,9 +42,9 @@ func placeable(p *model.Part) bool {
 	return p.Kind == model.PartFile && p.URL == "" && execution.CheckFileName("input_file", p.Name) == nil && len(p.Data) <= execution.MaxInputBytes
 }
 
-// Place has a request to a model say where files are, if the run's tools are given them.
-// A model that reads none is told that alone, and of those of earlier requests that there
-// were some: a conversation goes on without the tools, too.
+// Place adds notes to a model request that say where files are, if the run's tools receive them. A
+// model that cannot read files gets only the note. For files of earlier requests it says that they
+// cannot be read, because a conversation may continue without the tools.
 func (r *Request) Place(q *model.Request, reads bool) {
 	note := "[The file %q, of %d bytes, is in the working folder of the sandbox.]"
 	earlier := map[*model.Message]bool{}
@@ -77,8 +77,8 @@ func (r *Request) Place(q *model.Request, reads bool) {
 	q.Items = items
 }
 
-// Used reports whether a call of a handler's tools went well before, in the run or in the
-// conversation that it goes on with.
+// Used reports whether a call of a handler's tools succeeded earlier, in the run or in the
+// conversation that it continues.
 func (s *State) Used(handler string) bool {
 	handled := map[string]bool{} // calls
 	for i := range s.Conversation {
@@ -94,9 +94,8 @@ func (s *State) Used(handler string) bool {
 	return false
 }
 
-// Fresh reports whether the call with a number is the first of a handler's in its step,
-// and none in an earlier step went well: the handler's tools have not been given the
-// files of the input for good.
+// Fresh reports whether the call with a number is a handler's first in its step and no call in an
+// earlier step succeeded. The handler's tools then do not have the input files yet.
 func (s *State) Fresh(handler string, number int) bool {
 	handled := map[string]bool{} // calls
 	at := len(s.Request.Approved)

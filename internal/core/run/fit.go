@@ -2,11 +2,12 @@ package run
 
 import "github.com/atoll-run/atoll/internal/core/model"
 
-// View says what a model is shown of a conversation. The zero View is all of it.
+// View selects the part of a conversation that a model sees. The zero View is all of it.
 type View struct {
-	// Skipped items at the beginning are left out, but for the user's last message of the input.
+	// Skipped is how many items at the start are omitted, except the user's last message of the
+	// input.
 	Skipped int `json:",omitzero"`
-	// Shortened results of tools, the oldest that are not skipped, are left out but for a
+	// Shortened is how many of the oldest tool results, after the skipped items, are replaced by a
 	// note.
 	Shortened int `json:",omitzero"`
 }
@@ -24,7 +25,7 @@ const (
 	itemTokens    = 8 // of what stands around each item
 )
 
-// ModelRequest returns what the last Asked asks a model.
+// ModelRequest returns the model request of the last Asked entry.
 func (s *State) ModelRequest() model.Request {
 	r := s.Request
 	q := model.Request{
@@ -44,8 +45,8 @@ func (s *State) ModelRequest() model.Request {
 	return q
 }
 
-// Bound is how many tokens an answer may have that has most at most: what the run's limits leave.
-// 0 is no bound.
+// Bound returns the limit, in tokens, of the next answer: most, lowered to what the run's limits
+// leave. 0 means no limit.
 func (s *State) Bound(most int) int {
 	l := &s.Request.Limits
 	if left := int(l.OutputTokens - s.said()); l.OutputTokens > 0 && (most == 0 || left < most) {

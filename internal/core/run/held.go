@@ -7,30 +7,30 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Held is a call of a thread that waits for the client. So do the calls by which work was handed
-// on, down to that thread.
+// Held is a call in a thread that waits for the client. The delegating calls above the thread wait
+// with it.
 type Held struct {
-	Thread string // that made it
-	Member Member // who works there
-	In     int64  // Told.Seq of it in Thread
+	Thread string // the thread that made the call
+	Member Member // the agent that works in the thread
+	In     int64  // Told.Seq of the call in Thread
 	Call   *model.Call
 	Tool   *ToldTool
 }
 
-// Resumed has a call go on that has handed work on: its thread, with the client's answers to all
-// calls in it, and below it, that waited.
+// Resumed resumes a delegating call: its thread continues with the client's answers to every
+// waiting call in and below it.
 type Resumed struct {
 	Thread  string
 	Answers []Answer
 }
 
-// Kept is what a thread that waits for the client goes on with.
+// Kept is the state from which a waiting thread resumes.
 type Kept struct {
-	Items []model.Item // what was said in it
+	Items []model.Item // the thread's conversation
 	Waits []Wait
 }
 
-// Held returns the calls of a thread, and below it, that wait for the client.
+// Held returns the calls in and below a thread that wait for the client.
 func (s *State) Held() (out []Held) {
 	for _, p := range s.Waiting() {
 		if len(p.held) > 0 {
@@ -42,7 +42,7 @@ func (s *State) Held() (out []Held) {
 	return out
 }
 
-// Waits returns what a run that has ended waits for: its own calls, and those of threads below it.
+// Waits returns the calls that an ended run waits for: its own, and those of threads below it.
 func (s *State) Waits() (out []Wait) {
 	for _, p := range s.Waiting() {
 		if len(p.held) == 0 {
@@ -85,8 +85,8 @@ func (a *Answer) of(w *Wait, own string) bool {
 	return a.Thread == w.Thread && a.In == w.In
 }
 
-// Resume adds to approved the calls that a run begins with because w was answered: those of a
-// thread go on with their hand-off.
+// Resume adds to approved the call that the next run starts with because the client answered w. A
+// call in a thread resumes the delegating call.
 func Resume(approved []Approved, w *Wait, a *Answer) []Approved {
 	if w.Thread == "" {
 		return append(approved, Approved{Call: w.Call, Told: w.Of})
@@ -99,8 +99,8 @@ func Resume(approved []Approved, w *Wait, a *Answer) []Approved {
 	return approved
 }
 
-// Onto has a request that is asked of the agent of a thread go on where the thread waited, with
-// answers to all that it waited for.
+// Onto makes q, a request to a thread's agent, continue where the thread waited, with answers to
+// all its waiting calls.
 func (k *Kept) Onto(q *Request, answers []Answer) error {
 	q.Input = slices.Clone(k.Items)
 	for i := range k.Waits {

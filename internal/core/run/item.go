@@ -15,21 +15,21 @@ type Item struct {
 
 	Message   *model.Message `json:",omitzero"`
 	Reasoning *model.Thought `json:",omitzero"`
-	Call      *model.Call    `json:",omitzero"` // of a tool that the client runs
+	Call      *model.Call    `json:",omitzero"` // the client runs the tool
 	Code      *CodeRun       `json:",omitzero"`
 	Use       *ToolUse       `json:",omitzero"`
 	Listing   *Listing       `json:",omitzero"`
 	Approval  *Approval      `json:",omitzero"`
 }
 
-// ItemStatus is where an item is in its life.
+// ItemStatus is the state of an item.
 type ItemStatus string
 
 // Statuses of items, by the names of the open Responses specification.
 const (
 	ItemInProgress ItemStatus = "in_progress"
 	ItemCompleted  ItemStatus = "completed"
-	ItemIncomplete ItemStatus = "incomplete" // its end never came
+	ItemIncomplete ItemStatus = "incomplete" // the item was cut off
 	ItemFailed     ItemStatus = "failed"
 	ItemTimedOut   ItemStatus = "timed_out"
 )
@@ -37,11 +37,11 @@ const (
 // CodeRun is code that the model ran in a sandbox.
 type CodeRun struct {
 	CallID    string
-	Sandbox   string // id; "" until there is one
+	Sandbox   string // id; "" until the sandbox exists
 	Language  string
 	Code      string
 	Results   []CodeResult
-	Execution string // trace id; "" until it began
+	Execution string // trace id; "" until the execution starts
 }
 
 // CodeResult is the outcome of one execution.
@@ -53,17 +53,18 @@ type CodeResult struct {
 	Status                           ItemStatus
 }
 
-// ToolUse is a call of a tool that the server runs, other than one that runs code.
+// ToolUse is a call of a tool that the server runs, except code execution.
 type ToolUse struct {
 	CallID string
-	Tool   string          // its name in the catalog of tools, whatever the model was told
-	Input  json.RawMessage `json:",omitzero"`  // the arguments; none while the model writes them, or if it wrote none that can be read
-	Writes string          `json:",omitzero"`  // what it has written of them, as long as there is no Input
-	Output json.RawMessage `json:",omitzero"`  // what it gave, in a form of the tool's; none until it ended
-	Error  string          `json:",omitzero"`  // why it failed, for the caller to read
-	Images []model.Part    `json:",omitempty"` // pictures of what it gave
-	// Of a tool of a Remote, whose name there is Tool: the Remote's label, the id of the item
-	// that asked for approval, and whether the server has said that it has other tools now.
+	Tool   string          // the tool's name in the catalog, which may differ from the name that the model sees
+	Input  json.RawMessage `json:",omitzero"`  // the arguments; empty while the model writes them, or if they are not valid JSON
+	Writes string          `json:",omitzero"`  // the arguments that the model has written so far, while Input is empty
+	Output json.RawMessage `json:",omitzero"`  // the result in the tool's own format; empty until the call ends
+	Error  string          `json:",omitzero"`  // why the call failed, for the caller
+	Images []model.Part    `json:",omitempty"` // images of the result
+	// For a Remote's tool, which Tool names as the Remote does: Server is the Remote's label,
+	// Approval is the id of the item that asked for approval, and Changed says that the server
+	// announced a new tool list.
 	Server   string `json:",omitzero"`
 	Approval string `json:",omitzero"`
 	Changed  bool   `json:",omitzero"`
@@ -132,11 +133,11 @@ func toolNamed(tools []Tool, name string) *Tool {
 	return nil
 }
 
-// Name gives an item its ID for a place in the output.
+// Name assigns an item its ID for an index in the output.
 func (s *State) Name(index int, it *Item) { nameItem(s.ID, index, it) }
 
-// Written is the item of a call while the model writes it; nil for one that readers see no
-// sooner than it is made.
+// Written returns the item of a call while the model writes it; nil if readers see the call only
+// once it is made.
 func (s *State) Written(c model.Call) *Item {
 	t := toolNamed(s.Request.Tools, c.Name)
 	if t == nil || t.Handler != "" && !t.writes() {

@@ -8,32 +8,32 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Outcome is what a run is to come to. Each time its model stops, the work is evaluated, and
-// the model goes on until it is good enough or a limit ends it.
+// Outcome is a goal for a run. Whenever the model stops, Atoll evaluates the work. The model
+// continues until the result is good enough or a limit ends the run.
 type Outcome struct {
 	ID          string // "outc_" and 32 hexadecimal digits
 	Description string
-	Rubric      string `json:",omitzero"` // that a model grades by; "" for none
-	// Check is a call that has to succeed, before a model grades; nil for none.
+	Rubric      string `json:",omitzero"` // grading criteria for a model; "" for none
+	// Check is a call that must succeed before a model grades; nil for none.
 	Check      *OutcomeCheck `json:",omitzero"`
-	Iterations int           // the most evaluations
-	Model      string        `json:",omitzero"` // that grades; "" for the one that works
-	// Of is the Told.Seq of its event where an earlier turn began with it, and Evaluated how
-	// many evaluations that turn has had, with those before.
+	Iterations int           // most evaluations
+	Model      string        `json:",omitzero"` // grades the work; "" for the run's own model
+	// Of is the Told.Seq of the outcome's event if an earlier turn began with it. Evaluated is how
+	// many evaluations had happened by the end of that turn.
 	Of        int64 `json:",omitzero"`
 	Evaluated int   `json:",omitzero"`
 }
 
-// OutcomeCheck is a call of a tool that no model is given.
+// OutcomeCheck is a tool call that only the platform makes.
 type OutcomeCheck struct {
 	Tool      Tool
 	Arguments string
 }
 
-// NewOutcomeID returns an id that no other outcome has.
+// NewOutcomeID returns a unique id.
 func NewOutcomeID() string { return id.New("outc") }
 
-// Verdict is what an evaluation comes to.
+// Verdict is the result of an evaluation.
 type Verdict string
 
 // Verdicts, by the names of the field's most complete client.
@@ -45,23 +45,23 @@ const (
 	CutShort      Verdict = "interrupted"
 )
 
-// Open reports whether another evaluation comes after v.
+// Open reports whether another evaluation follows v.
 func (v Verdict) Open() bool { return v == "" || v == NeedsRevision }
 
-// Evaluation is an evaluation of an outcome, as readers are told of it.
+// Evaluation is an evaluation of an outcome, as readers see it.
 type Evaluation struct {
 	Outcome     string
 	Iteration   int     // from 0
-	Result      Verdict `json:",omitzero"` // "" while it is under way
+	Result      Verdict `json:",omitzero"` // "" while the evaluation runs
 	Explanation string  `json:",omitzero"`
-	Begun       int64   `json:",omitzero"` // Told.Seq of its beginning; 0 for one that never began
+	Begun       int64   `json:",omitzero"` // Told.Seq of its start; 0 if it never started
 }
 
-// Evaluating says that an evaluation begins.
+// Evaluating says that an evaluation starts.
 type Evaluating struct{ Iteration int }
 
-// Carried is an outcome that a turn leaves to the one after it, which begins with the answers
-// to its calls.
+// Carried is an outcome that a turn passes to the next one, which begins with the answers to its
+// calls.
 type Carried struct {
 	Of        int64
 	Evaluated int
@@ -71,22 +71,22 @@ type Carried struct {
 const (
 	ToldOutcome    ToldKind = "user.define_outcome"
 	ToldEvaluating ToldKind = "outcome_evaluation_start"
-	ToldGrading    ToldKind = "outcome_evaluation_ongoing" // the check has passed, or a grader is asked again
+	ToldGrading    ToldKind = "outcome_evaluation_ongoing" // the check passed, or Atoll asks a grader again
 	ToldEvaluated  ToldKind = "outcome_evaluation_end"
 )
 
-// Progress is how far the evaluations of an outcome are.
+// Progress is the progress of an outcome's evaluations.
 type Progress struct {
-	Last  Evaluation // the one under way, or the last one
-	Open  bool       // Last is under way
-	Check *Called    // of Last; nil until the check has ended, or if there is none
-	Tries int        // answers of graders that were no verdict
-	again time.Time  // when the grader is asked
+	Last  Evaluation // the current or last evaluation
+	Open  bool       // Last is running
+	Check *Called    // of Last; nil until the check ends, or if the outcome has no check
+	Tries int        // grader answers without a verdict
+	again time.Time  // when to ask the grader
 	spent Spent      // by Last
-	next  int        // iteration
+	next  int        // next iteration
 }
 
-// Failed reports whether the check of Last has been made and has failed.
+// Failed reports whether the check of Last ran and failed.
 func (p *Progress) Failed() bool { return p.Check != nil && p.Check.Result.Failed }
 
 // cost is what the evaluation under way came to.
@@ -180,7 +180,7 @@ func (s *State) cut(e *End) *Evaluation {
 	return &last
 }
 
-// Evaluation is the last evaluation of the run's outcome; nil where it has none.
+// Evaluation returns the last evaluation of the run's outcome, or nil without an outcome.
 func (s *State) Evaluation() *Evaluation {
 	switch {
 	case s.Request.Outcome == nil:

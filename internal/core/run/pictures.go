@@ -8,8 +8,8 @@ import (
 
 const unseen = "[A picture, which this model cannot see.]"
 
-// HidePictures leaves out the pictures of tools' results, for a model that takes none. Those
-// that the request itself has stay: it is refused by them.
+// HidePictures replaces images in tool results for a model that does not support images. It keeps
+// images in results that the request itself contains, so that the model rejects them.
 func (r *Request) HidePictures(q *model.Request) {
 	own := map[*model.Result]bool{}
 	for i := r.Before; i < len(r.Input); i++ {

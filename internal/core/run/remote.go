@@ -9,27 +9,27 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Remote is a server of others whose tools a run may call.
+// Remote is an external server whose tools a run may call.
 type Remote struct {
-	Label  string // names it in the run
-	Sealed []byte // where it is and what it is asked with: for its handler alone
+	Label  string // identifies the server in the run
+	Sealed []byte // the address and credentials, readable only by the handler
 	Tools  []RemoteTool
 }
 
-// RemoteTool is a tool as its server described it: data of strangers.
+// RemoteTool is a tool as its server described it. Do not trust the text.
 type RemoteTool struct {
 	Name, Description string
 	Schema            json.RawMessage
 	Annotations       json.RawMessage `json:",omitzero"`
 }
 
-// Listing is the item that shows what a Remote has.
+// Listing is the output item that shows a Remote's tools.
 type Listing struct {
 	Server string
 	Tools  []RemoteTool
 }
 
-// Approval is the item that asks the client whether a call may be made.
+// Approval is the output item that asks the client to approve a call.
 type Approval struct {
 	CallID       string
 	Server, Tool string
@@ -47,7 +47,7 @@ type Said struct {
 	Noted bool `json:",omitzero"`
 }
 
-// Asks is a call of a response that waits for an approval.
+// Asks is a call of a response that waits for approval.
 type Asks struct {
 	Item string // id
 	Approval
@@ -75,13 +75,12 @@ func (s *State) asksAt(at time.Time) (out []Asks) {
 	return out
 }
 
-// Approved is a call of an earlier run that the client has approved since: the run begins
-// with it.
+// Approved is a call of an earlier run that the client has since approved. The run begins with it.
 type Approved struct {
-	Call     string // id of a call in Request.Input that has no result
-	Approval string // id of the item that asked for it
+	Call     string // id of a call in Request.Input without a result
+	Approval string // id of the item that asked for approval
 	Told     int64  `json:",omitzero"` // Told.Seq of the call, in a turn
-	// Resumes is set for a call that has handed work on which waited for the client.
+	// Resumes is set for a delegating call whose delegate waited for the client.
 	Resumes *Resumed `json:",omitzero"`
 }
 
@@ -90,7 +89,7 @@ func (p *Pending) client() bool {
 	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved || len(p.held) > 0)
 }
 
-// Approves reports whether the client is to say if the call may be made, and not to make it.
+// Approves reports whether the client must approve the call rather than make it.
 func (p *Pending) Approves() bool { return p.Tool != nil && p.Tool.Handler != "" }
 
 // resume makes the approved calls pending. It reports whether they can be.
@@ -123,8 +122,7 @@ func (s *State) call(id string) int {
 	return -1
 }
 
-// Approval returns the id of the item by which a call was approved, "" for one that
-// needed no approval.
+// Approval returns the id of the item that approved a call; "" if the call needed no approval.
 func (q *Request) Approval(call string) string {
 	for _, a := range q.Approved {
 		if a.Call == call {
@@ -134,7 +132,7 @@ func (q *Request) Approval(call string) string {
 	return ""
 }
 
-// Remote returns a server by its label, nil if there is none.
+// Remote returns the server with a label, or nil.
 func (q *Request) Remote(label string) *Remote {
 	for i := range q.Remotes {
 		if q.Remotes[i].Label == label {

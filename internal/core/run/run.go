@@ -1,11 +1,11 @@
-// Package run is one turn of a model with tools: ask the model, do the tool calls it
-// asks for, give it their results, until it stops, a limit ends it or the client must
-// act.
+// Package run implements one turn of a model with tools: send the conversation to the model,
+// execute its tool calls, return their results, and repeat until the model stops, a limit ends the
+// run, or the client must act.
 //
-// A run is its log. Each Entry is recorded before the effect that it announces, or with
-// the result of that effect; State is a fold of the log, and State.Next says what is to
-// be done. So any process that reads the log can go on from its last entry. The package
-// knows no HTTP, SQL or provider.
+// A run is its log. Each Entry is recorded before the effect that it announces, or together with
+// the result of the effect. State is a fold of the log, and State.Next says what to do next. Any
+// process that reads the log can therefore continue from the last entry. The package does not
+// depend on HTTP, SQL or a provider.
 package run
 
 import (
@@ -23,25 +23,24 @@ import (
 // ID names a run: "run_" and 32 hexadecimal digits.
 type ID string
 
-// NewID returns an ID that no other run has.
+// NewID returns a unique ID.
 func NewID() ID { return ID(id.New("run")) }
 
-// Valid reports whether i is one that a run can have.
+// Valid reports whether i is well-formed.
 func (i ID) Valid() bool { return id.Is("run", string(i)) }
 
-// Run is the record of a run. What it was asked is the first entry of its log.
+// Run is the record of a run. The first entry of its log holds the request.
 type Run struct {
 	ID          ID
 	Tenant      tenant.ID
-	Key         string // id of the key that started it, which is charged
-	Environment string // id of the environment that its tools work in
-	Sandbox     string // names the sandbox of its tools; that of the run which it continues
-	Session     string // id of the session that it is a turn of, or works for one of; "" for none
-	// Top is the run that work was handed on in, at the top of the tree; "" for one that no other
-	// run has begun.
+	Key         string // id of the key that started the run and pays for it
+	Environment string // id of the environment of its tools
+	Sandbox     string // name of the sandbox of its tools; a run that continues another shares its sandbox
+	Session     string // id of the session that the run is a turn of, or works for; "" for none
+	// Top is the run at the root of the delegation tree; "" if no run started this one.
 	Top ID
-	// Keep is how long the run is kept after its end. 0 is for one that nothing but its
-	// caller is to see: it stays for Unkept.
+	// Keep is how long the run is stored after its end. A run with 0 is visible only to its caller
+	// and is stored for Unkept.
 	Keep time.Duration
 
 	Status    Status
@@ -50,136 +49,134 @@ type Run struct {
 	EndedAt   time.Time // zero until the status is final
 }
 
-// SandboxOf names the sandboxes of a conversation by its first run.
+// SandboxOf returns the name of a conversation's sandboxes, derived from its first run.
 func SandboxOf(first ID) string { return "sbx_" + string(first[len("run_"):]) }
 
-// Unkept is how long a run that is not kept stays after its end, for the caller who waits
-// for it.
+// Unkept is how long a run with Keep 0 is stored after its end, for the waiting caller.
 const Unkept = time.Minute
 
-// Status is where a run is in its life.
+// Status is the state of a run.
 type Status string
 
 // Statuses, by the names of the open Responses specification.
 const (
-	Queued         Status = "queued"      // no process drives it yet
-	InProgress     Status = "in_progress" // also while it waits for a provider
+	Queued         Status = "queued"      // no process runs it yet
+	InProgress     Status = "in_progress" // includes waiting for a provider
 	Completed      Status = "completed"
 	RequiresAction Status = "requires_action" // the model called tools that the client runs
-	Incomplete     Status = "incomplete"      // a limit ended it; there is output
+	Incomplete     Status = "incomplete"      // a limit ended the run, which has output
 	Failed         Status = "failed"
 	Cancelled      Status = "cancelled"
 
-	// Expired is the end of a session's wait for the client, and of no run.
+	// Expired ends a session's wait for the client. Runs never have this status.
 	Expired Status = "expired"
 )
 
-// Final reports whether s does not change any more.
+// Final reports whether s is a final status.
 func (s Status) Final() bool { return s != Queued && s != InProgress }
 
 // Continuable reports whether another run can continue the conversation of a run that ended with s.
 func (s Status) Continuable() bool { return s == Completed || s == RequiresAction || s == Incomplete }
 
-// Request is what a run was asked.
+// Request is the request of a run.
 type Request struct {
 	// Agent is the id of the agent that answers; "" for a response.
 	Agent string `json:",omitzero"`
-	// Models are asked in this order: the next one when one fails for good.
+	// Models are tried in order. The run falls back to the next one when a model fails permanently.
 	Models       []string
 	Instructions string
-	Input        []model.Item // with the conversation before it
-	Before       int          // items of Input that are that conversation
-	// Turn has the conversation before Input. A State has it in its Request.Input.
+	Input        []model.Item // includes the earlier conversation
+	Before       int          // number of Input items in the earlier conversation
+	// Turn locates the conversation before Input. A State includes that conversation in its
+	// Request.Input.
 	Turn *Turn `json:",omitzero"`
-	// Thread is of a run that another one has handed work to.
+	// Thread is set for a run that another run delegated to.
 	Thread *Thread `json:",omitzero"`
-	// PlaceFiles has the files of the input put where the tools work.
+	// PlaceFiles copies the files of the input to where the tools run.
 	PlaceFiles bool
 	Tools      []Tool
-	// Remotes are the servers of others that some of Tools are of.
+	// Remotes are the external servers that provide some of Tools.
 	Remotes []Remote `json:",omitempty"`
-	// Warnings say which tools are missing. Instructions tell the model.
+	// Warnings say which tools are missing. Instructions also tell the model.
 	Warnings []Warning `json:",omitempty"`
-	// Skills are what the run's tools and checks go by, beside what is said of them in
-	// Instructions.
+	// Skills configure the run's tools and checks. Instructions describe them to the model.
 	Skills []Skill `json:",omitempty"`
-	// Vaults have the credentials of the servers, and secrets of code in the sandbox.
+	// Vaults hold the credentials for servers and the secrets for code in the sandbox.
 	Vaults []vault.ID `json:",omitempty"`
-	// Copies are uploaded files that the run's sandbox has.
+	// Copies are uploaded files to copy into the run's sandbox.
 	Copies []execution.FileRef `json:",omitempty"`
-	// NoWeb says that code in the sandbox does not call the services of the web.
+	// NoWeb says that code in the sandbox may not call the web services.
 	NoWeb bool `json:",omitzero"`
-	// Outcome is what the run is to come to; nil for what its model makes of it.
+	// Outcome is the run's goal; nil if the model decides when it is done.
 	Outcome *Outcome `json:",omitzero"`
-	// Approved are the calls that the run begins with, before it asks a model.
+	// Approved are the calls that the run makes before it asks a model.
 	Approved []Approved `json:",omitempty"`
-	// Within is how long a response's calls wait for an approval after it has ended; 0 means no
+	// Within is how long a response's calls wait for approval after the response ends; 0 means no
 	// limit.
 	Within time.Duration `json:",omitzero"`
 	// Verdicts are the client's decisions about calls of the response that the run continues.
 	Verdicts []Said `json:",omitempty"`
-	// Output is what the run's output begins with.
+	// Output is the start of the run's output.
 	Output []Item `json:",omitempty"`
-	// Choice holds for the first step. In later ones the model chooses freely where it
-	// forces a call, since it would force calls without end.
+	// Choice applies to the first step. If it forces a call, the model chooses freely in later
+	// steps; otherwise the run would never end.
 	Choice model.ToolChoice
-	// Parallel says whether the calls of one step run side by side.
+	// Parallel runs the calls of one step concurrently.
 	Parallel    bool
 	Reasoning   model.Reasoning
 	Temperature *float64
 	TopP        *float64
-	Stop        []string `json:",omitempty"` // texts before which an answer ends
+	Stop        []string `json:",omitempty"` // texts that end an answer
 	Format      *model.Format
 	CacheKey    string
-	// Truncate leaves out the beginning of a conversation that is longer than the model
-	// reads; without it the run fails.
+	// Truncate drops the start of a conversation that exceeds the model's context. Without it the
+	// run fails.
 	Truncate bool
-	// Compact has the conversation summarized before it is too long; nil for never.
+	// Compact summarizes the conversation before it exceeds the context; nil for never.
 	Compact *Compact `json:",omitzero"`
-	// RetryFor is how long a model is asked again whose provider is in trouble, from its first
-	// failure on; nil for a few tries within seconds. Where another of Models follows, a few tries
-	// are made in any case.
+	// RetryFor is how long the run retries a model whose provider fails, from the first failure;
+	// nil for a few tries within seconds. If another of Models follows, the run always makes only a
+	// few tries.
 	RetryFor *time.Duration `json:",omitzero"`
-	// Publish has the run's events published, for readers that follow it.
+	// Publish publishes the run's events for readers that follow it.
 	Publish bool
 	Limits  Limits
-	// Settings are what the API that asked for the run shows of the request. They mean
-	// nothing here.
+	// Settings is the API's own encoding of the request. This package does not interpret it.
 	Settings []byte
 }
 
-// Tool is a tool that the model is given.
+// Tool is a tool that the model may call.
 type Tool struct {
 	model.Tool
-	// Handler names what runs its calls; "" for the client, so that a call ends the run.
+	// Handler names the component that executes the calls; "" for the client, so that a call ends
+	// the run.
 	Handler string
-	// Idempotent calls may be repeated when their outcome is unknown: they change nothing,
-	// or a repetition changes nothing more.
+	// Idempotent calls may be repeated if their outcome is unknown.
 	Idempotent bool
-	// Serial says that calls of the same Handler run one at a time.
+	// Serial runs calls of the same Handler one at a time.
 	Serial bool
-	// Beside bounds the calls of the same Handler that run side by side; 0 for any number.
+	// Beside limits concurrent calls of the same Handler; 0 for unlimited.
 	Beside int `json:",omitzero"`
-	// Counted is the name that calls are counted and charged under; that of the Handler if it
-	// is empty. Uncounted ones are a part of what is counted otherwise.
+	// Counted is the name under which calls are counted and charged; "" uses the Handler. Uncounted
+	// calls are a part of other counted calls.
 	Counted   string `json:",omitzero"`
 	Uncounted bool   `json:",omitzero"`
-	// Shown says that readers see a call of the server's while the model writes it. The handler
-	// shows the same item then.
+	// Shown says that readers see a call of this server's tool while the model writes it. The
+	// handler then shows the same item.
 	Shown bool `json:",omitzero"`
-	// Window says that a call begins a window of the sandbox where none is open.
+	// Window says that a call starts a billed window of the sandbox unless one is open.
 	Window bool `json:",omitzero"`
-	// Approve says that a call waits for the client's approval: it ends the run, and another
-	// run begins with it.
+	// Approve requires the client's approval of each call. The call ends the run, and another run
+	// begins with it.
 	Approve bool `json:",omitzero"`
-	// Server and RemoteName say which tool of a Remote it is; "" for one of this server.
+	// Server and RemoteName identify a Remote's tool; "" for one of this server.
 	Server     string `json:",omitzero"`
 	RemoteName string `json:",omitzero"`
-	// Options are the handler's own.
+	// Options belong to the handler.
 	Options []byte `json:",omitzero"`
 }
 
-// CheckTools rejects tools that a model cannot tell apart.
+// CheckTools rejects tools with the same name.
 func (q *Request) CheckTools() error {
 	names := map[string]bool{}
 	for i := range q.Tools {
@@ -192,7 +189,7 @@ func (q *Request) CheckTools() error {
 	return nil
 }
 
-// CheckChoice rejects the choice of a tool that is not there.
+// CheckChoice rejects a tool choice that names an unknown tool.
 func (q *Request) CheckChoice() error {
 	if q.Choice.Mode == model.ToolNamed && !slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == q.Choice.Name }) {
 		return fault.New(fault.Invalid, "tool_choice names %q, which is not among tools", q.Choice.Name)
@@ -200,13 +197,13 @@ func (q *Request) CheckChoice() error {
 	return nil
 }
 
-// Limits bound a run. 0 is no bound.
+// Limits bounds a run; 0 means unlimited.
 type Limits struct {
 	Steps        int
-	Calls        int           // of tools, by the server
+	Calls        int           // tool calls by the server
 	OutputTokens int64         // of all answers
-	Tokens       int64         // of all answers and of what was sent for them
-	Cost         model.Money   // of all answers, tool calls and windows of the sandbox
+	Tokens       int64         // of all requests and answers
+	Cost         model.Money   // of all answers, tool calls and sandbox windows
 	Duration     time.Duration // from the run's first entry
-	Session      Left          `json:",omitzero"` // of the session's budget
+	Session      Left          `json:",omitzero"` // remainder of the session's budget
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Skill is a skill that a run has. What it does is said by whoever checks runs.
+// Skill is a skill of a run. The code that checks runs implements its effect.
 type Skill struct {
 	Name    string
-	Version string          `json:",omitzero"`  // id of the version, of one of the tenant's
-	Config  json.RawMessage `json:",omitempty"` // of one of the server's own
+	Version string          `json:",omitzero"`  // id of the version, for a tenant's skill
+	Config  json.RawMessage `json:",omitempty"` // for a built-in skill
 }
 
-// Skill returns a skill of the request by its name, nil if there is none.
+// Skill returns the request's skill with a name, or nil.
 func (q *Request) Skill(name string) *Skill {
 	for i := range q.Skills {
 		if q.Skills[i].Name == name {
@@ -28,10 +28,10 @@ func (q *Request) Skill(name string) *Skill {
 	return nil
 }
 
-// Note is what a skill or a tool tells the readers of a session.
+// Note is an event that a skill or a tool adds for the readers of a session.
 type Note struct {
 	Skill string          // "" for a tool
-	Data  json.RawMessage // by the kind of event
+	Data  json.RawMessage // format depends on the kind of event
 }
 
 // Kinds of events of skills.
@@ -42,20 +42,20 @@ const (
 	ToldReminder ToldKind = "reminder"
 )
 
-// Checked is what a skill or a grader says when a run would end as the model wants it to. A run
-// that goes on is checked again when it would end again.
+// Checked is the verdict of a skill or a grader when the model wants to stop. If the run continues,
+// it is checked again at the next stop.
 type Checked struct {
 	Kind ToldKind // of the event
 	Note Note
-	// Say is a message after which the run goes on, nil for none; End is how it ends then, nil
-	// for as it would have.
+	// Say is a message that makes the run continue; nil for none. End overrides how the run ends;
+	// nil keeps the original end.
 	Say *model.Item `json:",omitzero"`
 	End *End        `json:",omitzero"`
-	// Evaluation is the end of the evaluation under way, by its Result and Explanation. Without one
-	// the grader is asked again, at Again.
+	// Evaluation completes the current evaluation with its Result and Explanation. Without one, the
+	// grader is asked again at Again.
 	Evaluation *Evaluation `json:",omitzero"`
 	Again      time.Time   `json:",omitzero"`
-	// Asked is the model that was asked for it, "" for none.
+	// Asked is the model that produced the verdict; "" for none.
 	Asked string      `json:",omitzero"`
 	Usage model.Usage `json:",omitzero"`
 	Cost  model.Cost  `json:",omitzero"`

@@ -2,17 +2,17 @@ package run
 
 import "github.com/atoll-run/atoll/internal/core/model"
 
-// Lost is an answer on the side, of a skill, a grader or a summary, that a provider began and did
-// not finish. The run is charged for it.
+// Lost is an unfinished provider answer outside the conversation: of a skill, a grader or a
+// summary. The run pays for it.
 type Lost struct {
 	Model string
 	Usage model.Usage
 	Cost  model.Cost
 }
 
-// Spend is the usage of an answer or of the part of it that came. The provider's counts hold.
-// Where there are none, the request counts asked tokens; an answer that was cut counts at least
-// the text that was streamed.
+// Spend returns the usage of a complete or partial answer. It prefers the provider's counts.
+// Without them, the request counts as asked tokens, and a partial answer counts at least its
+// streamed text.
 func Spend(a *model.Answer, asked int64) model.Usage {
 	u := a.Usage
 	if a.Counted && a.Stop != "" {
@@ -31,7 +31,7 @@ func Spend(a *model.Answer, asked int64) model.Usage {
 	return u
 }
 
-// RequestTokens is about how many tokens a request has.
+// RequestTokens estimates the tokens of a request.
 func RequestTokens(q *model.Request) int64 {
 	n := int64(len(q.Instructions)) / bytesPerToken
 	for i := range q.Tools {
@@ -47,5 +47,5 @@ func RequestTokens(q *model.Request) int64 {
 // and without answers that did not come to their end.
 func (s *State) said() int64 { return s.Usage.Output - s.beside }
 
-// AskedTokens is about how many tokens the last request to a model has.
+// AskedTokens estimates the tokens of the last model request.
 func (s *State) AskedTokens() int64 { return s.estimate(s.view) }

@@ -16,32 +16,31 @@ type State struct {
 	ID      ID
 	Seq     int64 // of the last entry; 0 for an empty log
 	Request *Request
-	// Earlier is the conversation of the session before a turn. It is set before the first
-	// entry is applied.
+	// Earlier is the session's conversation before a turn. Set it before you apply the first entry.
 	Earlier []model.Item
-	// Apart is set before the first entry is applied for who reads what the turn did alone: a
-	// turn that begins with calls that were approved needs Earlier all the same.
+	// Apart is for callers that read only what the turn itself did. Set it before you apply the
+	// first entry. A turn that begins with approved calls still needs Earlier.
 	Apart bool
 	Began time.Time
-	Ended time.Time // zero while the run goes on
+	Ended time.Time // zero while the run is active
 
 	Conversation []model.Item // Request.Input, answers and results
 	Output       []Item
-	Steps        int         // models asked, repetitions not counted
-	Calls        int         // tool calls that the server began
-	Windows      int         // of the sandbox that began with calls
+	Steps        int         // models asked, without retries
+	Calls        int         // tool calls that the server started
+	Windows      int         // billed windows of the sandbox
 	Usage        model.Usage // of all answers
 	Cost         model.Cost
-	Invoked      map[string]int // calls of tools that are charged for, by what they are counted as
-	ToolCost     model.Money    // of both
-	Below        Spent          // by runs that it handed work to
-	Moves        int            // of the conversation to another agent
-	Model        string         // the last one asked
-	End          *End           // nil while the run goes on
+	Invoked      map[string]int // charged tool calls, by counted name
+	ToolCost     model.Money    // of tool calls and windows
+	Below        Spent          // usage of the runs that it delegated to
+	Moves        int            // moves of the conversation to another agent
+	Model        string         // the last model asked
+	End          *End           // nil while the run is active
 
 	Progress     Progress  // of Request.Outcome
-	Checks       []Checked // by skills
-	settled      bool      // no skill has a say any more
+	Checks       []Checked // verdicts of skills
+	settled      bool      // skills have no further checks
 	try          int       // of Model, in this step
 	asked        *Asked    // nil once it has an outcome
 	askedAt      time.Time
@@ -71,21 +70,21 @@ type State struct {
 // Pending is a tool call of the last answer.
 type Pending struct {
 	Call *model.Call
-	// Number counts the calls of the run, from 1: it tells calls apart to which a provider
-	// gave the same id in different steps. Checks of an outcome count down from -1.
+	// Number counts the calls of the run, from 1. It distinguishes calls in different steps to
+	// which a provider gave the same id. Checks of an outcome count down from -1.
 	Number int
-	Tool   *Tool // nil for one that the model was not given
-	// Begun says that a process has recorded that it makes the call.
+	Tool   *Tool // nil for a tool that the model does not have
+	// Begun says that a process has recorded the start of the call.
 	Begun bool
-	// Unclaimed says that the call, although begun, has had no effect.
+	// Unclaimed says that the call has begun but has not taken effect.
 	Unclaimed bool
-	// Cost is what the call costs at least. Next sets it.
+	// Cost is the minimum cost of the call. Next sets it.
 	Cost model.Money
-	Told int64 // Told.Seq of the call; 0 for a run that is no turn
+	Told int64 // Told.Seq of the call; 0 if the run is not a turn
 	// Opens is the thread that the call opens with its claim; nil for none.
 	Opens *Opens
 
-	// Resumes has a call go on that has handed work on; nil for one that begins.
+	// Resumes resumes a delegating call; nil for a new call.
 	Resumes *Resumed
 
 	index    int // in State.Output of its item; -1 without one
@@ -101,8 +100,7 @@ func NewState(id ID) *State { return &State{ID: id} }
 // errLog says that entries do not follow from each other.
 var errLog = errors.New("the run's log is damaged")
 
-// Apply adds the next entry. After an error, which says that the log is damaged, s must
-// not be used.
+// Apply adds the next entry. An error means that the log is damaged; do not use s after it.
 func (s *State) Apply(e *Entry) error {
 	_, err := s.advance(e)
 	return err
@@ -390,10 +388,10 @@ func (s *State) use(used []Use) {
 	}
 }
 
-// Spent is what the run has cost so far, with those that it handed work to.
+// Spent returns the cost of the run so far, including the runs that it delegated to.
 func (s *State) Spent() model.Money { return s.Cost.Total.Plus(s.ToolCost).Plus(s.Below.Cost) }
 
-// AllUsage is what the run and those that it handed work to have asked models for.
+// AllUsage returns the token usage of the run and of the runs that it delegated to.
 func (s *State) AllUsage() model.Usage { return s.Usage.Plus(s.Below.Usage) }
 
 // Cut returns the calls that have begun and have no result.
@@ -406,8 +404,8 @@ func (s *State) Cut() (calls []Pending) {
 	return calls
 }
 
-// Paused returns the calls that have handed work on which waits for the client, or which has waited
-// and is yet to go on.
+// Paused returns the delegating calls whose delegates wait for the client, or waited and have not
+// resumed yet.
 func (s *State) Paused() (calls []Pending) {
 	for _, p := range s.pending {
 		if p.result == nil && (len(p.held) > 0 || p.Resumes != nil && (!p.Begun || p.Unclaimed)) {
@@ -417,7 +415,7 @@ func (s *State) Paused() (calls []Pending) {
 	return calls
 }
 
-// Waiting returns the calls of a run that has ended which wait for the client.
+// Waiting returns the calls of an ended run that wait for the client.
 func (s *State) Waiting() (calls []Pending) {
 	for _, p := range s.pending {
 		if s.waits(&p) {

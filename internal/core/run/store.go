@@ -8,60 +8,59 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Lease is the right to drive a run. It ends LeaseTime after it was given or renewed.
+// Lease is the right to advance a run. It expires LeaseTime after it was granted or renewed.
 type Lease struct {
-	Holder string    // of the process
-	Tenant tenant.ID // of the run, whose key its entries are encrypted with
-	Epoch  int64     // rises with each lease of a run, so that the last one is known
+	Holder string    // id of the process
+	Tenant tenant.ID // of the run; its key encrypts the entries
+	Epoch  int64     // increases with each lease of a run, to detect stale ones
 }
 
-// LeaseTime is how long a run belongs to a process that says nothing more.
+// LeaseTime is how long a process holds a run without renewing.
 const LeaseTime = 15 * time.Second
 
-// ErrLeaseLost says that another process drives the run, or that it has ended.
+// ErrLeaseLost says that another process holds the run or that the run has ended.
 var ErrLeaseLost = fault.New(fault.Conflict, "another process runs this run")
 
-// Due is a run that a process has taken on.
+// Due is a run that a process has claimed.
 type Due struct {
 	Run   Run
 	Lease Lease
-	// Cancelled says that the run is to be cancelled.
+	// Cancelled says that the process must cancel the run.
 	Cancelled bool
 }
 
-// Store keeps runs and their logs. Entries are encrypted with the key of their tenant.
+// Store keeps runs and their logs. Entries are encrypted with the tenant's key.
 type Store interface {
-	// Create records a run with the first entries of its log and what they leave beside it. It is driven under the
-	// lease, whose epoch is 1. It is refused when limit runs of the tenant have not ended;
-	// cause is then in the error's chain. 0 is no limit.
+	// Create records a run with the first entries of its log and their side records. The holder
+	// gets a lease with epoch 1. If the tenant already has limit active runs, Create fails with an
+	// error that wraps cause; limit 0 means unlimited.
 	Create(ctx context.Context, r *Run, first []Entry, holder string, limit int, cause error, left ...Trace) (Lease, error)
-	// Append adds entries to a log with what they leave beside it, and sets the status that
-	// they lead to. It returns ErrLeaseLost when lease is not the last one given, or the log
-	// has other entries.
+	// Append adds entries to a log with their side records, and sets the resulting status. It
+	// returns ErrLeaseLost if lease is not the current one or the log has other entries.
 	Append(ctx context.Context, id ID, l Lease, entries []Entry, left ...Trace) error
-	// Release gives a run back. Any process may take it on when it is due.
+	// Release gives up a run. Any process may claim it when it is due.
 	Release(ctx context.Context, id ID, l Lease, due time.Time) error
-	// Renew prolongs all leases of a process.
+	// Renew extends all leases of a process.
 	Renew(ctx context.Context, holder string) error
-	// Cancelled returns the runs of a process that are to be cancelled.
+	// Cancelled returns the process's runs that callers asked to cancel.
 	Cancelled(ctx context.Context, holder string) ([]ID, error)
-	// Claim takes on up to limit runs that are due: whose lease has ended, or whose time
-	// has come. next is when the next one is due after that; zero for none.
+	// Claim claims up to limit due runs: those with an expired lease or a due time that has passed.
+	// next is when the next run is due; zero for none.
 	Claim(ctx context.Context, holder string, limit int) (due []Due, next time.Time, err error)
-	// Abandon makes all runs of a process due now: it has started anew.
+	// Abandon makes all runs of a process due now, because the process has restarted.
 	Abandon(ctx context.Context, holder string) error
 
-	// Run returns the record of a run of a tenant.
+	// Run returns the record of a tenant's run.
 	Run(ctx context.Context, t tenant.ID, id ID) (*Run, error)
 	// Log returns a log, oldest entry first.
 	Log(ctx context.Context, id ID) ([]Entry, error)
-	// Cancel asks for a run to be cancelled, by the process that drives it. A run that has
-	// ended is a Conflict.
+	// Cancel asks the process that holds a run to cancel it. It returns a Conflict fault if the run
+	// has ended.
 	Cancel(ctx context.Context, t tenant.ID, id ID) error
-	// Expire removes up to limit runs that are kept no longer, and returns their ids.
+	// Expire deletes up to limit runs whose storage time has passed, and returns their ids.
 	Expire(ctx context.Context, limit int) ([]ID, error)
-	// HasSandbox reports whether a run of a tenant has a sandbox of that name.
+	// HasSandbox reports whether a tenant has a run with a sandbox of that name.
 	HasSandbox(ctx context.Context, t tenant.ID, sandbox string) (bool, error)
-	// Delete removes a run with its log. One that has not ended is a Conflict.
+	// Delete deletes a run with its log. It returns a Conflict fault if the run has not ended.
 	Delete(ctx context.Context, t tenant.ID, id ID) error
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Thread makes a run the work that another run has handed on: a conversation of its own in a
-// session, with events of its own.
+// Thread makes a run the delegated work of another run: a separate conversation in a session, with
+// its own events.
 type Thread struct {
 	ID      string
 	Session string
-	// Chain are the agents that the work came by, from that of the session on, and Member is the
-	// one that does it.
+	// Chain lists the agents that delegated the work, from the session's agent down. Member is the
+	// agent that does it.
 	Chain  []Member
 	Member Member
-	// Summary is what the thread is told of the conversation that it came from; nil for nothing,
-	// or for all of it, which is in Request.Input then.
+	// Summary summarizes the conversation that the thread came from. It is nil if the thread gets
+	// nothing, or the full conversation in Request.Input.
 	Summary *Summary `json:",omitzero"`
-	// Until is Told.Seq of the last event of a thread that goes on after it has waited for the client,
-	// and Answers are the client's; 0 for one that begins.
+	// Until is the Told.Seq of the last event of a thread that resumes after waiting for the
+	// client, and Answers are the client's answers; 0 for a new thread.
 	Until   int64    `json:",omitzero"`
 	Answers []Answer `json:",omitempty"`
 }
 
-// Member is a version of an agent that has a part in a turn.
+// Member is a version of an agent that takes part in a turn.
 type Member struct {
 	Agent   string
 	Version int
 	Name    string `json:",omitzero"`
 }
 
-// Summary is what a model made of a conversation.
+// Summary is a model's summary of a conversation.
 type Summary struct {
 	Text  string
 	Model string
@@ -45,43 +45,43 @@ type Summary struct {
 type Opens struct {
 	ID     string
 	Member Member
-	Task   string // that it is sent
-	// Again says that the thread was open before.
+	Task   string // the message that the thread starts with
+	// Again says that the thread was already open.
 	Again bool `json:",omitzero"`
 }
 
-// ThreadEnd is how a thread was left.
+// ThreadEnd says how a thread ended.
 type ThreadEnd struct {
 	Status Status // of its run
 	Reason Reason `json:",omitzero"`
-	Text   string // that it sent
+	Text   string // the thread's answer
 }
 
-// Ended reports whether the thread was ended, and did not come to its end.
+// Ended reports whether the thread was terminated rather than finished.
 func (e *ThreadEnd) Ended() bool {
 	return e.Status != Completed && e.Status != Incomplete || e.Reason == MaxDuration
 }
 
-// Move has a conversation go on with another agent.
+// Move continues a conversation with another agent.
 type Move struct {
 	To Member
-	// Request is what a run of that agent is asked, without a conversation.
+	// Request is the request to that agent, without a conversation.
 	Request *Request
 }
 
-// ChildOf names the run that a call hands work to, for good.
+// ChildOf returns the id of the run that a call delegates to. It is deterministic.
 func ChildOf(parent ID, number int) ID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", parent, number))
 	return ID("run_" + hex.EncodeToString(sum[:16]))
 }
 
-// ThreadOf names the thread of a run that work was handed to.
+// ThreadOf returns the thread id of a delegated run.
 func ThreadOf(child ID) string { return "sthr_" + string(child[len("run_"):]) }
 
-// OfThread names the run that does the work of a thread.
+// OfThread returns the run id of a thread.
 func OfThread(thread string) ID { return ID("run_" + thread[len("sthr_"):]) }
 
-// Kinds of events of hand-offs.
+// Kinds of handoff events.
 const (
 	ToldOpened     ToldKind = "thread_created"
 	ToldSent       ToldKind = "thread_message_sent"
@@ -92,12 +92,12 @@ const (
 	ToldSpeaker    ToldKind = "speaker"
 )
 
-// ToldThread is what readers are told of a thread.
+// ToldThread is what readers see of a thread.
 type ToldThread struct {
 	ID     string `json:",omitzero"`
 	Member Member `json:",omitzero"`
-	Text   string `json:",omitzero"` // that was sent to it or received from it, or the summary that it begins with
-	Status Status `json:",omitzero"` // of the run, at its end
+	Text   string `json:",omitzero"` // a message sent to or received from the thread, or the summary that it starts with
+	Status Status `json:",omitzero"` // of the run, once it has ended
 	Reason Reason `json:",omitzero"`
 }
 
@@ -145,8 +145,8 @@ func (s *State) of() (session, thread string) {
 	return s.Request.Turn.Session, ""
 }
 
-// Onto has a request asked of the agent that m moves to. What is said in it stays, and where the
-// tools of the agent before have its files.
+// Onto changes q into a request to the agent that m moves to. It keeps the conversation and the
+// files of the previous agent's tools.
 func (m *Move) Onto(q *Request) {
 	to := m.Request
 	q.Agent = to.Agent
@@ -170,8 +170,7 @@ func (s *State) move() {
 	s.Moves++
 }
 
-// First reports whether no other call of a handler was asked for before a call, by the same
-// answer.
+// First reports whether a call is the first of a handler in its answer.
 func (s *State) First(handler string, number int) bool {
 	for i := range s.pending {
 		if p := &s.pending[i]; p.Number < number && p.Tool != nil && p.Tool.Handler == handler {

@@ -11,52 +11,51 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Turn makes a run a turn of a session. The conversation before it is not in the run's log,
-// which would grow with each turn: the session's events have it.
+// Turn makes a run a turn of a session. The session's events hold the earlier conversation, because
+// copying it would grow the log with each turn.
 type Turn struct {
 	Session string
-	// After and Until bound the events that the run begins with: those of a Seq above After,
-	// up to Until, which is the session's last one. Items is how many items they have.
+	// After and Until select the events that the run begins with: Seq above After, up to Until, the
+	// session's last event. Items is their number of conversation items.
 	After, Until int64
 	Items        int
-	// Queued is the turn's place in the queue that it waited in; 0 for none.
+	// Queued is the turn's position in the session's queue; 0 if it did not wait.
 	Queued int64 `json:",omitzero"`
-	// Spent is what the session's turns before this one came to.
+	// Spent is the total of the session's earlier turns.
 	Spent Total `json:",omitzero"`
-	// Answers are the client's to calls that waited for it. Their results are a part of the
-	// conversation, before Request.Input.
+	// Answers are the client's answers to waiting calls. Their results precede Request.Input in the
+	// conversation.
 	Answers []Answer `json:",omitempty"`
-	// Within is how long calls wait for the client once the turn has ended; 0 for ever.
+	// Within is how long calls wait for the client after the turn ends; 0 for no limit.
 	Within time.Duration `json:",omitzero"`
 }
 
-// Answer is what a client says to a call that waits for it.
+// Answer is a client's answer to a waiting call.
 type Answer struct {
 	Of   int64  // Told.Seq of the call
-	Call string // its id
+	Call string // id of the call
 	Tool string
-	// Server is the MCP server that Tool is of; "" for none.
+	// Server is the MCP server of Tool; "" for none.
 	Server string `json:",omitzero"`
-	// Result is that of a tool of the client, or of a call that the client does not allow;
-	// nil for one that it does.
+	// Result is the result of a client's tool or of a denied call; nil for an approved call.
 	Result *model.Result `json:",omitzero"`
-	// Decision is nil for a tool of the client.
+	// Decision is nil for a client's tool.
 	Decision *Decision `json:",omitzero"`
-	// Expired says that the client gave none in time.
+	// Expired says that the client did not answer in time.
 	Expired bool `json:",omitzero"`
-	// Thread, Member and In are where the call was made, as in Wait.
+	// Thread, Member and In say where the call was made, as in Wait.
 	Thread string `json:",omitzero"`
 	Member Member `json:",omitzero"`
 	In     int64  `json:",omitzero"`
-	// Gone says that Of is a hand-off whose thread is given up, and Result what came of it.
+	// Gone says that Of is a handoff whose thread was abandoned. Result is then its result.
 	Gone bool `json:",omitzero"`
 }
 
-// Decision says whether a call may be made.
+// Decision says whether a call may run.
 type Decision struct {
 	Approve bool
 	Reason  string `json:",omitzero"`
-	Key     string // id of the key of who decided; "" where the time did
+	Key     string // id of the key that decided; "" if the deadline did
 	GivenUp bool   `json:",omitzero"` // the client interrupted its session
 }
 
@@ -64,7 +63,7 @@ type Decision struct {
 // GivenUp instead.
 const Interrupted = "interrupted"
 
-// ToldKind is a kind of event of a session.
+// ToldKind is a kind of session event.
 type ToldKind string
 
 // Kinds of events.
@@ -77,97 +76,97 @@ const (
 	ToldError    ToldKind = "error"
 	ToldUsage    ToldKind = "usage"
 	ToldStatus   ToldKind = "status"
-	// A model was asked, and its answer has ended.
+	// ToldRequest says that a model was asked, and ToldAnswer that its answer ended.
 	ToldRequest ToldKind = "model_request"
 	ToldAnswer  ToldKind = "model_answer"
-	// A tool has given the client a file.
+	// ToldFile says that a tool gave the client a file.
 	ToldFile ToldKind = "file"
-	// The turn continues although something failed.
+	// ToldWarning says that the turn continues despite a failure.
 	ToldWarning ToldKind = "warning"
-	// The beginning of the conversation was summarized.
+	// ToldCompacted says that the start of the conversation was summarized.
 	ToldCompacted ToldKind = "context_compacted"
-	// The client has interrupted the turn, or the wait for its answers.
+	// ToldInterrupt says that the client interrupted the turn or its wait for answers.
 	ToldInterrupt ToldKind = "interrupt"
 )
 
-// Told is an event of a session: what its readers are told of a turn. It is made from an
-// entry of the run's log, and recorded with it.
+// Told is a session event about a turn. It is derived from an entry of the run's log and recorded
+// with it.
 type Told struct {
 	Seq  int64     `json:"-"` // in the session, from 1, without gaps
 	At   time.Time `json:"-"`
 	Kind ToldKind  `json:"-"`
 
-	Item  *model.Item `json:",omitzero"` // of a message, thinking, a call and a result
-	Shown string      `json:",omitzero"` // id of the Item of the run's output that Item is in, by which its deltas are known
-	Cut   bool        `json:",omitzero"` // the answer broke off: Item is no part of the conversation
-	Of    int64       `json:",omitzero"` // Seq of the call that a result or decision is of, or of the request that an answer is to
-	// Place counts, from 1, what a message stands among of those that its turn began with.
+	Item  *model.Item `json:",omitzero"` // for a message, thinking, a call or a result
+	Shown string      `json:",omitzero"` // id of the output item that contains Item, to match its deltas
+	Cut   bool        `json:",omitzero"` // the answer was cut off, so Item is not part of the conversation
+	Of    int64       `json:",omitzero"` // Seq of the call of a result or decision, or of the request of an answer
+	// Place is the position, from 1, of a message among those that its turn began with.
 	Place int       `json:",omitzero"`
-	Tool  *ToldTool `json:",omitzero"` // of a call, and of its result; nil for one that the model was not given
+	Tool  *ToldTool `json:",omitzero"` // for a call and its result; nil for a tool that the model does not have
 
 	Decision   *Decision       `json:",omitzero"`
-	Note       *Note           `json:",omitzero"` // of a skill; Item is then what the model was told
-	Outcome    *Outcome        `json:",omitzero"` // that the client has defined; Item is what the model was told of it
-	Evaluation *Evaluation     `json:",omitzero"` // of an outcome; Item is then what the model was told
+	Note       *Note           `json:",omitzero"` // of a skill; Item is then the message to the model
+	Outcome    *Outcome        `json:",omitzero"` // defined by the client; Item is the message to the model
+	Evaluation *Evaluation     `json:",omitzero"` // of an outcome; Item is then the message to the model
 	Failure    *ToldFailure    `json:",omitzero"`
 	Warning    *Warning        `json:",omitzero"`
-	Compaction *ToldCompaction `json:",omitzero"` // Item is the summary as models are shown it
-	Spent      *Spent          `json:",omitzero"` // of the turn, of an answer or an evaluation
-	Total      *Total          `json:",omitzero"` // of the session, with the turn
-	Failed     bool            `json:",omitzero"` // of an answer: there is none, or not all of it
+	Compaction *ToldCompaction `json:",omitzero"` // Item is the summary that models see
+	Spent      *Spent          `json:",omitzero"` // by the turn, an answer or an evaluation
+	Total      *Total          `json:",omitzero"` // of the session, including the turn
+	Failed     bool            `json:",omitzero"` // the model gave no answer, or only a part of one
 	Status     *ToldState      `json:",omitzero"`
-	Thread     *ToldThread     `json:",omitzero"` // that work was handed to, or that made a call which waits
-	Speaker    *Member         `json:",omitzero"` // who speaks from then on
+	Thread     *ToldThread     `json:",omitzero"` // a delegate, or the thread of a waiting call
+	Speaker    *Member         `json:",omitzero"` // the agent that speaks from here on
 }
 
-// Warning says what is in trouble in a turn that goes on.
+// Warning reports a problem in a turn that continues.
 type Warning struct {
 	Code    WarningCode
 	Message string    // for people; it may quote a server, whose text must not reach the model as instructions
 	Told    string    `json:",omitzero"` // shown to the model instead of Message
-	Server  string    `json:",omitzero"` // of MCPUnavailable: its name
-	Again   time.Time `json:",omitzero"` // when it is tried again; zero where that is not known
+	Server  string    `json:",omitzero"` // for MCPUnavailable: its name
+	Again   time.Time `json:",omitzero"` // time of the next try; zero if unknown
 }
 
-// WarningCode is what a Warning is about.
+// WarningCode classifies a Warning.
 type WarningCode string
 
 // Codes of warnings.
 const (
-	ModelRetry       WarningCode = "model_retry"       // the provider failed, and is asked again
+	ModelRetry       WarningCode = "model_retry"       // the provider failed, and Atoll retries
 	MCPUnavailable   WarningCode = "mcp_unavailable"   // a server's tools are missing from the turn
-	ToolUnavailable  WarningCode = "tool_unavailable"  // the server has a built-in tool turned off
-	CompactionFailed WarningCode = "compaction_failed" // the beginning of the conversation is left out instead
-	ImageBuilding    WarningCode = "image_building"    // the server is making programs that the agent's skills need
+	ToolUnavailable  WarningCode = "tool_unavailable"  // the operator disabled a built-in tool
+	CompactionFailed WarningCode = "compaction_failed" // the start of the conversation is dropped instead
+	ImageBuilding    WarningCode = "image_building"    // the server is installing programs that the agent's skills need
 )
 
-// ToldFailure is why a turn did not complete.
+// ToldFailure says why a turn did not complete.
 type ToldFailure struct {
 	Reason  Reason
 	Message string
 }
 
-// Spent is what a turn has used.
+// Spent is the usage of a turn.
 type Spent struct {
 	Usage model.Usage
 	Cost  model.Money // of models, tools and the sandbox
 }
 
-// Plus is what both come to.
+// Plus returns the sum.
 func (s Spent) Plus(o Spent) Spent { return Spent{s.Usage.Plus(o.Usage), s.Cost.Plus(o.Cost)} }
 
-// Total is what turns have come to together.
+// Total is the usage of several turns.
 type Total struct {
 	Spent
-	Active time.Duration // in which they were under way
+	Active time.Duration // total running time
 }
 
-// ToldTool is what made a call.
+// ToldTool describes the tool of a call.
 type ToldTool struct {
 	Server  string `json:",omitzero"` // an MCP server
-	Name    string `json:",omitzero"` // that the server has for the tool, unless it is that of the call
-	Client  bool   `json:",omitzero"` // the client makes it
-	Approve bool   `json:",omitzero"` // the client says whether it may be made
+	Name    string `json:",omitzero"` // the server's name for the tool, if it differs from the call's
+	Client  bool   `json:",omitzero"` // the client runs the tool
+	Approve bool   `json:",omitzero"` // the client must approve the call
 }
 
 func toldTool(t *Tool) *ToldTool {
@@ -183,22 +182,23 @@ type ToldState struct {
 	End     Status    `json:",omitzero"` // of the turn, unless Running
 	Reason  Reason    `json:",omitzero"`
 	Waits   []Wait    `json:",omitempty"` // calls that wait for the client
-	Until   time.Time `json:",omitzero"`  // how long they do; zero for ever
-	Outcome *Carried  `json:",omitzero"`  // that the turn which begins with their answers goes on with
+	Until   time.Time `json:",omitzero"`  // deadline of the waits; zero for none
+	Outcome *Carried  `json:",omitzero"`  // outcome that the turn with the answers continues
 }
 
 // Wait is a call that waits for the client.
 type Wait struct {
 	Of      int64  // Told.Seq of the call
-	Call    string // its id
+	Call    string // id of the call
 	Tool    string
-	Approve bool // it waits for a decision, and otherwise for its result
+	Approve bool // the call waits for a decision, not for its result
 
 	Arguments string `json:"-"`
 	Server    string `json:"-"` // the MCP server of the tool; "" for other tools
-	// Thread is the one that made the call, "" for the run itself, Member works there, and In is Told.Seq of the call there.
-	// Of is then the event that tells of it, Call and Hand are the id and Told.Seq of the hand-off that
-	// waits with it, and Child is the thread of that.
+	// Thread is the thread that made the call, "" for the run itself. Member is the agent in that
+	// thread, and In the Told.Seq of the call there. For a call in a thread, Of is the session
+	// event that reports it, Call and Hand are the id and Told.Seq of the waiting handoff, and
+	// Child is the handoff's thread.
 	Thread string `json:",omitzero"`
 	Member Member `json:",omitzero"`
 	In     int64  `json:",omitzero"`
@@ -206,18 +206,18 @@ type Wait struct {
 	Child  string `json:",omitzero"`
 }
 
-// Sort is a kind of event, and whose it is where that differs: "message/user",
-// "tool_use/client". Events are kept and chosen by it.
+// Sort is a kind of event plus its origin where that matters: "message/user", "tool_use/client".
+// Events are stored and filtered by it.
 type Sort string
 
-// Parts of a Sort.
+// Origins in a Sort.
 const (
 	ByClient = "client"
 	ByServer = "mcp"
 	Begun    = "running"
 )
 
-// Sort returns that of t.
+// Sort returns the sort of t.
 func (t *Told) Sort() Sort {
 	by := ""
 	switch {
@@ -236,16 +236,16 @@ func (t *Told) Sort() Sort {
 	return t.Kind.By(by)
 }
 
-// By is the sort of events of a kind that are a part's.
+// By returns the sort for a kind and an origin.
 func (k ToldKind) By(part string) Sort { return Sort(string(k) + "/" + part) }
 
-// Kind is the kind of events of a sort.
+// Kind returns the kind of a sort.
 func (s Sort) Kind() ToldKind {
 	kind, _, _ := strings.Cut(string(s), "/")
 	return ToldKind(kind)
 }
 
-// Sorts are all those of a kind.
+// Sorts lists the sorts of a kind.
 func (k ToldKind) Sorts() []Sort {
 	switch k {
 	case ToldMessage:
@@ -263,10 +263,10 @@ func (t *Told) Begins() bool {
 	return t.Item != nil && !t.Cut && t.Note == nil && t.Evaluation == nil && byUser(t.Item)
 }
 
-// Talk reports whether t is a part of the conversation.
+// Talk reports whether t is part of the conversation.
 func (t *Told) Talk() bool { return t.Item != nil && !t.Cut && t.Thread == nil }
 
-// TellAnswers returns the events of answers, of which the first has a Seq.
+// TellAnswers returns the events of answers, numbered from seq.
 func TellAnswers(seq int64, at time.Time, answers []Answer) (out []Told) {
 	for i := range answers {
 		a := &answers[i]
@@ -398,12 +398,12 @@ func tellWarnings(q *Request) (out []Told) {
 	return out
 }
 
-// Warn adds a warning to what a run is asked, and tells the model.
+// Warn adds a warning about missing tools to the request and its instructions for the model.
 func (q *Request) Warn(w Warning) {
 	q.warn(w, " Its tools are missing from this turn. If the task needs them, say so and do not invent their results.")
 }
 
-// WarnOfWait adds a warning that calls take longer in this turn, and tells the model.
+// WarnOfWait adds a warning about slower calls in this turn and tells the model.
 func (q *Request) WarnOfWait(w Warning) { q.warn(w, "") }
 
 func (q *Request) warn(w Warning, advice string) {
@@ -413,8 +413,8 @@ func (q *Request) warn(w Warning, advice string) {
 
 func (w *Warning) told() string { return cmp.Or(w.Told, w.Message) }
 
-// NoTool explains why a call to an unknown tool was not made. The client may have approved a call
-// to an MCP server that has since become unavailable.
+// NoTool returns why a call to an unknown tool did not run. The client may have approved a call to
+// an MCP server that has since become unavailable.
 func (q *Request) NoTool(name string) string {
 	for i := range q.Warnings {
 		w := &q.Warnings[i]

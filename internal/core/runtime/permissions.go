@@ -10,43 +10,43 @@ import (
 	"unicode/utf8"
 )
 
-// Permissions are what an environment lets its programs reach and do, beyond
-// Limits. The zero value reaches no network and restricts nothing else.
+// Permissions define what programs of an environment may reach and do, in addition to Limits. The
+// zero value allows no network and restricts nothing else.
 type Permissions struct {
 	Network    NetworkPolicy
 	Filesystem FilesystemPolicy
 	Process    ProcessPolicy
 }
 
-// NetworkMode says how a sandbox is connected.
+// NetworkMode says how a sandbox connects to the network.
 type NetworkMode string
 
 const (
-	NetworkBlocked      NetworkMode = "blocked"      // no device at all
-	NetworkRules        NetworkMode = "rules"        // what the rules allow
-	NetworkUnrestricted NetworkMode = "unrestricted" // everything but the floor: see package egress
+	NetworkBlocked      NetworkMode = "blocked"      // no network device
+	NetworkRules        NetworkMode = "rules"        // only what the rules allow
+	NetworkUnrestricted NetworkMode = "unrestricted" // everything except what package egress always denies
 )
 
-// NetworkPolicy is what a sandbox may connect to. The zero value is blocked. An
-// empty list allows nothing.
+// NetworkPolicy defines what a sandbox may connect to. The zero value allows nothing, and neither
+// does an empty list.
 type NetworkPolicy struct {
-	Mode         NetworkMode    // "" is NetworkBlocked
-	AllowedHosts []string       // names; "*.example.com" is every name below it, "*" every name
-	AllowedCIDRs []netip.Prefix // addresses that may be connected to without a name
-	BlockedPorts []uint16       // refused whatever the host
+	Mode         NetworkMode    // "" means NetworkBlocked
+	AllowedHosts []string       // names; "*.example.com" matches all subdomains, "*" matches every name
+	AllowedCIDRs []netip.Prefix // addresses that programs may connect to without a name
+	BlockedPorts []uint16       // denied for every host
 }
 
-// Blocked reports whether there is no network at all.
+// Blocked reports whether p allows no network.
 func (p NetworkPolicy) Blocked() bool { return p.Mode == "" || p.Mode == NetworkBlocked }
 
-// Equal reports whether p and o are the same rules.
+// Equal reports whether p and o have the same rules.
 func (p NetworkPolicy) Equal(o NetworkPolicy) bool {
 	return p.Mode == o.Mode && slices.Equal(p.AllowedHosts, o.AllowedHosts) &&
 		slices.Equal(p.AllowedCIDRs, o.AllowedCIDRs) && slices.Equal(p.BlockedPorts, o.BlockedPorts)
 }
 
-// Within reports whether p allows nothing that o does not. It compares rule by
-// rule: two ranges that make up a third are not found to.
+// Within reports whether o allows everything that p allows. It compares rule by rule, so it does
+// not recognize a range that two others cover together.
 func (p NetworkPolicy) Within(o NetworkPolicy) bool {
 	switch {
 	case p.Blocked():
@@ -75,8 +75,8 @@ func (p NetworkPolicy) Within(o NetworkPolicy) bool {
 	return true
 }
 
-// And is what both p and o allow. Patterns of names, and ranges of addresses, lie
-// within each other or have nothing in common, so the narrower of each two is it.
+// And returns what both p and o allow. Two name patterns or address ranges either nest or are
+// disjoint, so the narrower of each pair is their intersection.
 func (p NetworkPolicy) And(o NetworkPolicy) NetworkPolicy {
 	if p.Blocked() || o.Blocked() {
 		return NetworkPolicy{Mode: NetworkBlocked}
@@ -150,13 +150,13 @@ func (p NetworkPolicy) Reaches(host string, port uint16) bool {
 	return slices.ContainsFunc(p.AllowedHosts, func(pattern string) bool { return covers(strings.ToLower(pattern), name) })
 }
 
-// FilesystemPolicy restricts paths of a sandbox, absolute and clean. The longest
-// path that holds a file decides about it; Blocked wins over ReadOnly, ReadOnly
-// over Writable. Nothing below a blocked path is opened again.
+// FilesystemPolicy restricts paths of a sandbox; paths are absolute and clean. The longest path
+// that contains a file decides. Blocked overrides ReadOnly, and ReadOnly overrides Writable. No
+// rule reopens a path below a blocked one.
 type FilesystemPolicy struct {
-	Writable []string // where programs may write; nil is wherever their user may
+	Writable []string // where programs may write; nil for wherever their user may
 	ReadOnly []string
-	Blocked  []string // neither read nor listed
+	Blocked  []string // programs can neither read nor list these
 }
 
 // Restricts reports whether p forbids anything.
@@ -164,32 +164,31 @@ func (p FilesystemPolicy) Restricts() bool {
 	return p.Writable != nil || len(p.ReadOnly) > 0 || len(p.Blocked) > 0
 }
 
-// ProcessPolicy restricts what programs start, and says as which user.
+// ProcessPolicy restricts which programs may start, and as which user.
 type ProcessPolicy struct {
-	// Root has programs run as uid 0 of the sandbox, with the capabilities that a
-	// package manager needs, instead of as UID. On the host they are as unprivileged
-	// as before.
+	// Root runs programs as uid 0 of the sandbox, with the capabilities that a package manager
+	// needs, instead of as UID. On the host they remain unprivileged.
 	Root bool
 
-	NoExec          bool     // the interpreter runs, with threads; fork and exec are refused
-	BlockedCommands []string // matched at exec, after the shell's expansion
-	MaxProcesses    int      // processes, not threads, at the same time; 0 is Limits.Processes
+	NoExec          bool     // the interpreter may run, with threads; fork and exec fail
+	BlockedCommands []string // matched at exec, after shell expansion
+	MaxProcesses    int      // concurrent processes, not threads; 0 for Limits.Processes
 }
 
-// Restricts reports whether p asks anything of the guest.
+// Restricts reports whether the guest must enforce p.
 func (p ProcessPolicy) Restricts() bool {
 	return p.Root || p.NoExec || len(p.BlockedCommands) > 0 || p.MaxProcesses > 0
 }
 
-// Traced reports whether something must look at what programs start.
+// Traced reports whether the guest must inspect the programs that start.
 func (p ProcessPolicy) Traced() bool {
 	return !p.NoExec && (len(p.BlockedCommands) > 0 || p.MaxProcesses > 0)
 }
 
-// Restricts reports whether p has anything that the guest enforces.
+// Restricts reports whether the guest must enforce any rule of p.
 func (p Permissions) Restricts() bool { return p.Filesystem.Restricts() || p.Process.Restricts() }
 
-// Equal reports whether p and o are the same rules.
+// Equal reports whether p and o have the same rules.
 func (p Permissions) Equal(o Permissions) bool {
 	return p.Network.Equal(o.Network) &&
 		(p.Filesystem.Writable == nil) == (o.Filesystem.Writable == nil) && slices.Equal(p.Filesystem.Writable, o.Filesystem.Writable) &&
@@ -198,16 +197,16 @@ func (p Permissions) Equal(o Permissions) bool {
 		p.Process.MaxProcesses == o.Process.MaxProcesses
 }
 
-// Bounds of permissions.
+// Limits of permissions.
 const (
-	MaxRules     = 100  // entries of one list
-	MaxRulePath  = 1024 // bytes of a path
-	MaxCommand   = 1024 // bytes of a blocked command
+	MaxRules     = 100  // entries per list
+	MaxRulePath  = 1024 // bytes per path
+	MaxCommand   = 1024 // bytes per blocked command
 	maxHost      = 253  // characters of a name, as in DNS
 	maxHostLabel = 63
 )
 
-// Validate says, for who wrote the rules, which of them cannot be enforced.
+// Validate returns an error, for the author of the rules, if a rule cannot be enforced.
 func (p Permissions) Validate() error {
 	for _, check := range []func() error{p.Network.validate, p.Filesystem.validate, p.Process.validate} {
 		if err := check(); err != nil {
@@ -248,7 +247,7 @@ func (p NetworkPolicy) validate() error {
 	return nil
 }
 
-// CheckHost says why h is neither a host's name nor a pattern of names.
+// CheckHost returns an error if h is neither a host name nor a name pattern.
 func CheckHost(h string) error {
 	if why := hostPattern(h); why != "" {
 		return fmt.Errorf("%.300q %s; want a name such as \"example.com\", or \"*.example.com\" for all its subdomains", h, why)
@@ -359,7 +358,7 @@ func (p ProcessPolicy) validate() error {
 	return nil
 }
 
-// MaxProcesses is the most that ProcessPolicy.MaxProcesses can be.
+// MaxProcesses is the largest ProcessPolicy.MaxProcesses.
 const MaxProcesses = 1 << 20
 
 func atMost(list string, n int) error {

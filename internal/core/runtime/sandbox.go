@@ -1,5 +1,5 @@
-// Package runtime holds the types of a sandbox, an isolated instance with its
-// own kernel, and the contract that every runtime implements.
+// Package runtime defines the types of a sandbox, an isolated instance with its own kernel, and the
+// contract that every runtime implements.
 package runtime
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// ID names a sandbox: "sb-" and 16 hexadecimal digits. Being its own type, it
-// is never mistaken for an execution's trace id.
+// ID names a sandbox: "sb-" and 16 hexadecimal digits. It is a separate type so that the compiler
+// rejects an execution's trace id.
 type ID string
 
 // NewID returns an unguessable ID.
@@ -27,34 +27,34 @@ func NewID() ID {
 
 var idPattern = regexp.MustCompile(`^sb-[0-9a-f]{16}$`)
 
-// Valid reports whether id has the form NewID gives. State folders are named
-// by ids, so nothing else may ever become part of a path.
+// Valid reports whether id is well-formed. State directories are named by ids, so callers must
+// validate an id before they use it in a path.
 func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
 
-// UID and GID are the unprivileged user that programs run as inside every
-// sandbox; the guest itself is the sandbox's uid 0.
+// UID, GID and Home belong to the unprivileged user that runs programs in every sandbox. The guest
+// itself runs as the sandbox's uid 0.
 const (
 	UID  = 1000
 	GID  = 1000
 	Home = "/home/user"
 )
 
-// GuestDir is where the guest's own files are mounted, read-only.
+// GuestDir is the read-only mount point of the guest's own files.
 const GuestDir = "/.atoll"
 
-// Limits bound what one sandbox may use. Every field must be positive.
+// Limits bounds the resources of one sandbox. Every field must be positive.
 type Limits struct {
 	CPU       float64 // cores
 	Memory    int64   // bytes: programs, page cache and in-memory files together
 	Processes int     // tasks (processes and threads) of the unprivileged user
-	OpenFiles int     // descriptors of one process
+	OpenFiles int     // descriptors per process
 	Root      int64   // bytes of the writable overlay over the image
 	Tmp       int64   // bytes of /tmp
 	Shm       int64   // bytes of /dev/shm
 	Inodes    int     // files in each of the three
 }
 
-// DefaultLimits are what an environment gets that says nothing.
+// DefaultLimits returns the limits of an environment that sets none.
 func DefaultLimits() Limits {
 	const MiB = 1 << 20
 	return Limits{
@@ -69,7 +69,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Validate reports the first limit that cannot work.
+// Validate returns an error if a limit cannot work.
 func (l Limits) Validate() error {
 	switch {
 	case l.CPU <= 0, l.Memory <= 0, l.Processes <= 0, l.OpenFiles <= 0, l.Root <= 0, l.Tmp <= 0, l.Shm <= 0, l.Inodes <= 0:
@@ -82,8 +82,8 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// ShrinkFiles makes the in-memory files a quarter of the memory each, and shm an eighth,
-// where together they do not fit in it.
+// ShrinkFiles limits the root and /tmp file systems to a quarter of the memory each, and /dev/shm
+// to an eighth, if together they do not fit into the memory.
 func (l *Limits) ShrinkFiles() {
 	if l.Root+l.Tmp+l.Shm < l.Memory {
 		return
@@ -91,30 +91,30 @@ func (l *Limits) ShrinkFiles() {
 	l.Root, l.Tmp, l.Shm = min(l.Root, l.Memory/4), min(l.Tmp, l.Memory/4), min(l.Shm, l.Memory/8)
 }
 
-// Rootfs is what a sandbox sees as /, read-only beneath the overlay. Exactly
-// one of Image and Tree is set.
+// Rootfs is the root file system of a sandbox, read-only beneath the overlay. Exactly one of Image
+// and Tree is set.
 type Rootfs struct {
 	Image string // path of an EROFS file, uncompressed and without inline data
-	Tree  string // path of a folder; slower to start
-	Binds []Bind // host folders shown inside, read-only; only with Tree
+	Tree  string // path of a directory; slower to start
+	Binds []Bind // read-only host directories in the sandbox; only with Tree
 }
 
-// Bind shows a host folder inside a sandbox, read-only.
+// Bind shows a host directory read-only in a sandbox.
 type Bind struct{ Source, Target string }
 
-// Mount shows a host folder inside a sandbox, under gVisor through a file server
-// process beside it. Files belong to the users that package idmap names. What is put into the
-// folder on the host later is seen inside at once; under gVisor, so is what is
-// mounted below it, if it lies on a shared mount (mount --make-shared).
+// Mount shows a host directory in a sandbox; under gVisor a file server process serves it. Files
+// belong to the users that package idmap names. Later changes on the host are visible immediately.
+// Under gVisor so are later mounts below the directory, if it is on a shared mount (mount
+// --make-shared).
 type Mount struct {
 	Source, Target string
 	Writable       bool
-	// Own says that no process of the host changes the folder while the sandbox lives.
-	// The kernel then looks names up once: opening a file takes a sixth of the time.
+	// Own says that no host process changes the directory while the sandbox runs. The kernel then
+	// caches name lookups, which makes opening a file six times as fast.
 	Own bool
 }
 
-// Validate reports a mount that cannot work.
+// Validate returns an error if the mount cannot work.
 func (m Mount) Validate() error {
 	for _, p := range []string{m.Source, m.Target} {
 		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
@@ -127,50 +127,50 @@ func (m Mount) Validate() error {
 	return nil
 }
 
-// Network is the network that a sandbox sees.
+// Network is the network of a sandbox.
 type Network struct {
-	// Namespace is the path of a network namespace with its devices set up. It
-	// is needed until the sandbox has started, which then keeps the namespace.
+	// Namespace is the path of a network namespace with configured devices. It must exist until the
+	// sandbox has started, which then keeps the namespace alive.
 	Namespace string
-	// Resolver is the DNS server that /etc/resolv.conf names.
+	// Resolver is the DNS server in /etc/resolv.conf.
 	Resolver netip.Addr
-	// Authority has the sandbox trust the installation's certificate authority.
+	// Authority makes the sandbox trust the installation's certificate authority.
 	Authority bool
 }
 
-// Spec is all a runtime needs to make a sandbox.
+// Spec describes a sandbox to create.
 type Spec struct {
 	ID     ID
 	Rootfs Rootfs
 	Limits Limits
 	Mounts []Mount
-	// Network connects the sandbox; nil leaves it without any device.
+	// Network connects the sandbox; nil gives it no network device.
 	Network *Network
-	Traces  bool // the guest looks at what programs execute
-	// Shared lets the guest keep several programs apart in it, that come one after
-	// another: guest.Client.Renew.
+	Traces  bool // the guest inspects the programs that start
+	// Shared lets the guest isolate several consecutive programs from each other; see
+	// guest.Client.Renew.
 	Shared bool
-	// Guest is another image of the guest than the runtime's, with certificates or for a
-	// checkpoint of a sandbox that had it; "" for the runtime's.
+	// Guest is a guest image to use instead of the runtime's: one with certificates, or the one
+	// that a checkpoint was taken with; "" for the runtime's.
 	Guest string
-	// Sockets lets what may open a Unix socket in one of Mounts connect to it.
-	// Under gVisor nothing else would.
+	// Sockets lets users that may open a Unix socket on a mount connect to it. gVisor otherwise
+	// forbids it.
 	Sockets bool
-	// Labels are kept beside the sandbox, so that a later process can tell
-	// what it was for (for example "pool": "python").
+	// Labels are stored with the sandbox, so that a later process can tell its purpose (for example
+	// "pool": "python").
 	Labels map[string]string
 }
 
-// Usage is what a sandbox has used so far.
+// Usage is the resource usage of a sandbox so far.
 type Usage struct {
 	CPUSeconds float64
-	Memory     int64 // bytes in use that cannot be taken back, page cache left out
-	PeakMemory int64 // bytes, page cache included
-	OOMKills   int   // programs that the host's kernel ended because memory ran out
-	Relieved   int   // programs that were ended before that, because they were the largest
+	Memory     int64 // bytes in use that cannot be reclaimed, without page cache
+	PeakMemory int64 // bytes, with page cache
+	OOMKills   int   // programs that the host kernel killed because memory ran out
+	Relieved   int   // programs that were killed before that, because they were the largest
 }
 
-// FormatBytes writes a size the way settings are written: "512 MiB".
+// FormatBytes formats a size as in settings: "512 MiB".
 func FormatBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	f, i := float64(n), 0
