@@ -36,7 +36,7 @@ type Compacted struct {
 
 // ToldCompaction is the session event of a summary.
 type ToldCompaction struct {
-	Upto int64 // Seq of the last event that the summary stands for
+	Upto int64 // Seq of the last event that the summary covers
 }
 
 // minCompact is how many items a summary stands for at least.

@@ -10,19 +10,19 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Call is something that was done with a sandbox, as the trail tells of it.
+// Call is the audit record of an operation on a sandbox.
 type Call struct {
 	TraceID string
-	Source  string // what was called, such as "shell" or "write_file"
+	Source  string // the operation, such as "shell" or "write_file"
 	Session string
 	Agent   string
-	Turn    string // of a model's call: the turn of an agent's session, or the response
+	Turn    string // for a model's call: the turn of an agent's session, or the response
 	Thread  string
-	// What was asked for, such as a command or a path: its digest is kept.
+	// Command is the input, such as a command or a path. The trail keeps its digest.
 	Command  []byte
 	Status   audit.ExitStatus
 	ExitCode int
-	Reason   string // why it is not OK
+	Reason   string // why Status is not OK
 	Refused  bool   // no sandbox was asked to do anything
 	Began    time.Time
 	// Sizes before redaction and truncation.
@@ -32,10 +32,10 @@ type Call struct {
 	Metadata                         map[string]string
 }
 
-// SetSandbox notes which sandbox a call is about.
+// SetSandbox records which sandbox the call uses.
 func (c *Call) SetSandbox(sb *Sandbox) { c.Annotate("sandbox_id", string(sb.ID)) }
 
-// SetOrigin notes whose work the call is, if a model asked for it.
+// SetOrigin records whose work the call is, if a model requested it.
 func (c *Call) SetOrigin(o execution.Origin) {
 	if o.Turn == "" {
 		return
@@ -43,7 +43,7 @@ func (c *Call) SetOrigin(o execution.Origin) {
 	c.Agent, c.Session, c.Turn = o.Agent, o.Session, o.Turn
 }
 
-// Annotate notes something of a call in its Metadata.
+// Annotate adds an entry to Metadata.
 func (c *Call) Annotate(name, value string) {
 	if c.Metadata == nil {
 		c.Metadata = map[string]string{}
@@ -51,9 +51,9 @@ func (c *Call) Annotate(name, value string) {
 	c.Metadata[name] = value
 }
 
-// Ended notes how a call ended, and reports whether it leaves a row: one that
-// broke a documented rule leaves none, unless a sandbox had begun with it. What
-// that did before it, or its guest, said so, only they know.
+// Ended records how the call ended and reports whether it gets an audit row. A call that a
+// documented rule rejected gets no row, unless it had already started in a sandbox: only the
+// sandbox knows what happened before the error.
 func (c *Call) Ended(ctx context.Context, err error, begun bool) bool {
 	c.Refused = err != nil && !begun
 	f, told := errors.AsType[*fault.Error](err)

@@ -9,24 +9,22 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Node is the named sandboxes of one machine, as callers of any machine use them.
-// Another tenant's sandbox, or another environment's, is as unknown (NotFound) as one
-// that never was. A sandbox that the records have on another machine is an
-// *ElsewhereError.
+// Node manages the named sandboxes of one machine for callers on any machine. Methods return a
+// NotFound fault for a sandbox of another tenant or environment, and an *ElsewhereError for a
+// sandbox on another machine.
 type Node interface {
-	// Ensure returns p's sandbox of a session and name, and makes it if there is none. A
-	// nil spec means that any will do; otherwise one of another image is a Conflict.
+	// Ensure returns p's sandbox of a session and name, and creates it if it does not exist. A nil
+	// spec accepts any sandbox; otherwise a different image is a Conflict fault.
 	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (sb *Sandbox, created bool, err error)
-	// Use returns p's sandbox to be used, and wakes it if it sleeps.
+	// Use opens p's sandbox for use and wakes it if it sleeps.
 	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (Handle, error)
-	// Reach is Use for callers without a key, such as a preview's: they were given the
-	// sandbox's id.
+	// Reach is Use for callers without a key, such as preview clients, who know the sandbox's id.
 	Reach(ctx context.Context, id runtime.ID) (Handle, error)
 
-	// Get returns p's sandbox of a session and name, or of an id: of an id also one that
-	// is destroyed, as long as that is on record.
+	// Get returns p's sandbox by session and name, or by id. By id it also finds a destroyed
+	// sandbox while its record exists.
 	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error)
-	// List returns p's sandboxes of a session, or of all sessions if that is "", by
+	// List returns p's sandboxes of a session, or of all sessions if session is "", ordered by
 	// session and name.
 	List(ctx context.Context, p *tenant.Principal, session string) ([]*Sandbox, error)
 	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (Usage, error)
@@ -36,28 +34,26 @@ type Node interface {
 	// image, limits, permissions and network of its environment. It keeps files only in
 	// /home/user, /tmp and /var/tmp.
 	Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error)
-	// Fork makes copies of p's sandbox, with its files, processes and memory; either all
-	// are made or none.
+	// Fork copies p's sandbox with its files, processes and memory. It creates all copies or none.
 	Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*Sandbox, error)
-	// Destroy ends p's sandbox, also while it is in use, and removes all there is of it.
+	// Destroy ends p's sandbox, even while it is in use, and deletes its data.
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
-	// Snapshot keeps p's sandbox in the blob store as it is at one moment, for a time; 0
-	// is as long as the server's rule says.
+	// Snapshot stores the state of p's sandbox in the blob store for keep; 0 uses the server's
+	// default.
 	Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*Snapshot, error)
 
-	// Orphans lists what there is of sandboxes on this machine that no record knows; Reap
-	// removes them.
+	// Orphans lists sandboxes on this machine that have no record. Reap deletes them.
 	Orphans(ctx context.Context) ([]runtime.ID, error)
 	Reap(ctx context.Context) ([]runtime.ID, error)
 }
 
-// MaxForks bounds the copies that one Fork makes.
+// MaxForks limits the copies of one Fork.
 const MaxForks = 50
 
-// ElsewhereError says that a sandbox is on another machine than the one that was asked.
+// ElsewhereError says that a sandbox is on another machine.
 type ElsewhereError struct {
 	Sandbox  *Sandbox
-	Executor string // the installation that has it
+	Executor string // the installation that runs it
 }
 
 // Error implements error.

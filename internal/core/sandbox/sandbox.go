@@ -1,9 +1,8 @@
-// Package sandbox describes named sandboxes: long-lived ones that a caller makes under a
-// name in a session, uses again and again, and that end when they are told to, when their
-// time is over, or never.
+// Package sandbox describes named sandboxes. A caller creates a sandbox under a name in a session
+// and reuses it. It lives until the caller deletes it or it expires.
 //
-// Node and Handle are the contract by which they are used, on whichever machine they
-// are. Store and SnapshotStore keep their records.
+// Node and Handle are the contract for using sandboxes on any machine. Store and SnapshotStore keep
+// their records.
 package sandbox
 
 import (
@@ -20,18 +19,18 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// State is where a sandbox is in its life.
+// State is the state of a sandbox.
 type State string
 
 const (
 	Creating  State = "creating"
 	Running   State = "running"
-	Sleeping  State = "sleeping"  // Sleep says how deep; any use wakes it
-	Lost      State = "lost"      // it ended by itself, or with its machine; Detail says why
-	Destroyed State = "destroyed" // by its caller, or because its time was over
+	Sleeping  State = "sleeping"  // Sleep says how; any use wakes it
+	Lost      State = "lost"      // the sandbox exited or its machine failed; Detail says why
+	Destroyed State = "destroyed" // the caller deleted the sandbox, or it expired
 )
 
-// moves is the whole life of a sandbox; a move that is not listed is a conflict.
+// moves lists the allowed state changes; any other change is a conflict.
 var moves = map[State][]State{
 	Creating: {Running, Destroyed},
 	Running:  {Sleeping, Lost, Destroyed},
@@ -39,56 +38,56 @@ var moves = map[State][]State{
 	Lost:     {Destroyed},
 }
 
-// Sleep is how a sleeping sandbox is kept.
+// Sleep says how a sleeping sandbox is stored.
 type Sleep string
 
 const (
-	Frozen Sleep = "frozen" // its processes do not run; its memory stays
-	OnDisk Sleep = "disk"   // its memory is in a file of this machine
-	Stored Sleep = "stored" // it is in the blob store
+	Frozen Sleep = "frozen" // its processes are paused; its memory stays in RAM
+	OnDisk Sleep = "disk"   // its memory is in a file on this machine
+	Stored Sleep = "stored" // its state is in the blob store
 )
 
-// Sandbox is a named sandbox as it is recorded.
+// Sandbox is the record of a named sandbox.
 type Sandbox struct {
 	ID          runtime.ID
 	Tenant      tenant.ID
-	Environment string // id; with the tenant and the session, what its name is unique in
+	Environment string // id; names are unique within tenant, environment and session
 	Session     string
 	Name        string
-	Key         string // id of the key that made it, which its time is charged to
-	Executor    string // the installation that has it
+	Key         string // id of the key that created the sandbox and pays for its running time
+	Executor    string // the installation that runs it
 
 	Image      string // name in the image store
-	ImageAlias string // what Image was asked for as; "" for the environment's image
+	ImageAlias string // the requested image name; "" for the environment's image
 	// ImageWarning warns that Image has a different version than ImageAlias requests; "" if the
 	// versions match.
 	ImageWarning string
 	Limits       runtime.Limits
 	Own          Size  // the size that the caller requested; a restart keeps it
-	Disk         int64 // limit in bytes of its home, /tmp and /var/tmp together; 0 for none
-	// Permissions are those it was made with, but for a network policy of its own.
-	// What of the network is open is never more than its environment allows now.
+	Disk         int64 // limit in bytes of its home, /tmp and /var/tmp together; 0 for unlimited
+	// Permissions are fixed at creation, with the sandbox's own network policy. The environment's
+	// current policy also limits the network.
 	Permissions runtime.Permissions
-	Connected   bool              // it has a network device; without one it can never have a network
-	Mounts      []storage.Mount   // without credentials; those it was made with, or what is left of them
-	Env         map[string]string // variables of its own, over those of environment and key
+	Connected   bool              // whether the sandbox has a network device; without one it can never use a network
+	Mounts      []storage.Mount   // without credentials; fixed at creation, and narrowed if grants shrink
+	Env         map[string]string // its own variables, which override those of environment and key
 
 	State      State
-	Sleep      Sleep       // of a sleeping one
-	Stored     *StoredCopy // where the blob store has it, and the machine may not; nil for nowhere
-	Detail     string      // of the state, for who asks: why it is lost, why it cannot sleep
+	Sleep      Sleep       // set while sleeping
+	Stored     *StoredCopy // the copy in the blob store, which may be the only one; nil for none
+	Detail     string      // tells callers why the sandbox is lost or cannot sleep
 	SleepAfter time.Duration
 	CreatedAt  time.Time
 	UsedAt     time.Time
-	ExpiresAt  *time.Time // when it is destroyed; nil for never
-	// UnusedUntil is when a sandbox that sleeps or is lost is destroyed unless it is used
-	// before; nil for never. A Node says it of its own sandboxes, and it is not recorded.
+	ExpiresAt  *time.Time // when Atoll destroys the sandbox; nil for never
+	// UnusedUntil is when Atoll destroys a sleeping or lost sandbox unless a caller uses it first;
+	// nil for never. A Node sets it for its own sandboxes; it is not recorded.
 	UnusedUntil *time.Time
-	MeteredAt   time.Time // up to when its running time is charged
-	Endings     []Ending  // on record, oldest first
+	MeteredAt   time.Time // end of the running time charged so far
+	Endings     []Ending  // recorded endings, oldest first
 }
 
-// Status is State as the contract's tools know it.
+// Status returns State as the contract's tools report it.
 func (s *Sandbox) Status() State {
 	if s.State == Creating {
 		return Running
@@ -96,12 +95,12 @@ func (s *Sandbox) Status() State {
 	return s.State
 }
 
-// resident reports whether s has memory of its machine.
+// Resident reports whether s occupies memory of its machine.
 func (s *Sandbox) Resident() bool {
 	return s.State == Creating || s.State == Running || s.State == Sleeping && s.Sleep == Frozen
 }
 
-// move changes the state, if that is a move of its life.
+// Move changes the state. It returns a Conflict fault for a change that is not allowed.
 func (s *Sandbox) Move(to State, detail string) error {
 	if !slices.Contains(moves[s.State], to) {
 		return fault.New(fault.Conflict, "the sandbox %q is %s, so it cannot become %s", s.Name, s.State, to)
@@ -110,7 +109,7 @@ func (s *Sandbox) Move(to State, detail string) error {
 	return nil
 }
 
-// sleep is move for one that falls asleep, or deeper.
+// FallAsleep moves the sandbox to a sleeping state, or to a deeper one.
 func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
 	if err := s.Move(Sleeping, detail); err != nil {
 		return err
@@ -121,7 +120,7 @@ func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
 	return nil
 }
 
-// clone returns a copy whose maps are its own.
+// Clone returns a copy that shares no maps or slices of mounts with s.
 func (s *Sandbox) Clone() *Sandbox {
 	c := *s
 	c.Env, c.Mounts = maps.Clone(s.Env), slices.Clone(s.Mounts)
@@ -137,11 +136,10 @@ func (s *Sandbox) Clone() *Sandbox {
 type Size struct {
 	CPU    float64 // cores
 	Memory int64   // bytes
-	Disk   int64   // bytes of its files
+	Disk   int64   // bytes of files
 }
 
-// Spec is what a caller may say of a sandbox that is to be made. The zero value
-// is the defaults.
+// Spec describes a sandbox to create. The zero value uses the defaults.
 type Spec struct {
 	Image string // as requested; "" for the environment's
 	// ImageAssumed says that the caller named no image. The sandbox gets the environment's image,
@@ -151,21 +149,20 @@ type Spec struct {
 	// warning set it.
 	ImageExact bool
 	Size                         // at most the environment's limits
-	SleepAfter time.Duration     // without use; 0 for the server's default, negative for never
-	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
+	SleepAfter time.Duration     // idle time before sleep; 0 for the server's default, negative for never
+	Timeout    time.Duration     // time until Atoll destroys the sandbox; 0 for the plan's maximum
 	Env        map[string]string // variables of its programs
 	Network    *runtime.NetworkPolicy
-	SubPaths   []storage.SubPath // what it wants to see of connections; all that it may if it says nothing of one
+	SubPaths   []storage.SubPath // narrows the mounts; a connection without an entry is mounted in full
 
-	Snapshot  SnapshotID // what it begins with; "" for nothing
-	FilesOnly bool       // of the snapshot; what ran in it does not go on
+	Snapshot  SnapshotID // initial state; "" for none
+	FilesOnly bool       // restore only the snapshot's files, not its processes
 }
 
-// Default is the sandbox of a session that a call means which names none, and
-// the session of a call that names none.
+// Default is the sandbox name, and the session name, for calls that set none.
 const Default = "default"
 
-// MaxSession is the most characters of a session's name.
+// MaxSession limits a session's name, in characters.
 const MaxSession = 128
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
@@ -188,8 +185,8 @@ func (s *Sandbox) RestartCommand() string {
 	return "atoll sandbox restart " + string(s.ID) // the id needs no quoting; names of sessions can contain any character
 }
 
-// CheckName says why a sandbox cannot have a name. One that looks like an id is
-// none, since either can be used to find a sandbox.
+// CheckName validates a sandbox name. It rejects names that look like ids, because callers may use
+// either to find a sandbox.
 func CheckName(name string) error {
 	if runtime.ID(name).Valid() {
 		return fault.New(fault.Invalid, "sandbox: %q is not found; it looks like an id, which only the server creates, so it cannot be the name of a new sandbox", name)
@@ -200,7 +197,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSession says why a session cannot have a name.
+// CheckSession validates a session name.
 func CheckSession(name string) error {
 	if n := utf8.RuneCountInString(name); n < 1 || n > MaxSession || !utf8.ValidString(name) {
 		return fault.New(fault.Invalid, "session: want a name of 1 to %d characters", MaxSession)

@@ -19,24 +19,24 @@ type SnapshotID string
 
 var snapshotPattern = regexp.MustCompile(`^snap-[0-9a-f]{16}$`)
 
-// Valid reports whether id is one that a snapshot can have.
+// Valid reports whether id is well-formed.
 func (id SnapshotID) Valid() bool { return snapshotPattern.MatchString(string(id)) }
 
-// NewSnapshotID returns an ID that no snapshot has.
+// NewSnapshotID returns a unique ID.
 func NewSnapshotID() SnapshotID {
 	var b [8]byte
 	rand.Read(b[:])
 	return SnapshotID("snap-" + hex.EncodeToString(b[:]))
 }
 
-// Snapshot is a sandbox as it was at one moment, kept in the blob store. It
-// outlives the sandbox and its machine.
+// Snapshot is the state of a sandbox at one moment, in the blob store. It outlives the sandbox and
+// its machine.
 type Snapshot struct {
 	ID          SnapshotID
 	Tenant      tenant.ID
 	Environment string
-	Key         string // id of the key that made it
-	Executor    string // the installation that made it
+	Key         string // id of the key that created it
+	Executor    string // the installation that created it
 
 	// The sandbox that it is of.
 	Sandbox           runtime.ID
@@ -44,20 +44,20 @@ type Snapshot struct {
 	Image, ImageAlias string
 	Limits            runtime.Limits
 	Own               Size  // the size that the sandbox's caller requested
-	DiskLimit         int64 // its Disk; 0 for no bound
+	DiskLimit         int64 // its Disk; 0 for unlimited
 	Permissions       runtime.Permissions
 	Connected         bool
-	Mounts            []storage.Mount // that its memory knows of
+	Mounts            []storage.Mount // referenced by its memory
 	Env               map[string]string
 	SleepAfter        time.Duration
 
 	Stored    StoredCopy
-	Detail    string // why it has no memory
+	Detail    string // why the snapshot has no memory
 	CreatedAt time.Time
-	ExpiresAt *time.Time // when it is deleted; nil for never
+	ExpiresAt *time.Time // when Atoll deletes it; nil for never
 }
 
-// snapshotOf is a snapshot that is to be made of a sandbox.
+// SnapshotOf returns the record of a new snapshot of a sandbox.
 func SnapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
@@ -66,10 +66,10 @@ func SnapshotOf(sb *Sandbox) *Snapshot {
 	}
 }
 
-// SnapshotRoom is what of a tenant's plan its snapshots must fit in; 0 is no bound.
+// SnapshotQuota is the plan's limit on a tenant's snapshots; 0 means unlimited.
 type SnapshotQuota struct {
 	Snapshots int
-	Bytes     int64 // of all of them, together
+	Bytes     int64 // of all snapshots together
 }
 
 // SnapshotFilter selects snapshots, newest first.
@@ -80,30 +80,29 @@ type SnapshotFilter struct {
 	Limit       int    // 1 to 100
 }
 
-// SnapshotStore keeps the records of snapshots. One of another tenant or
-// environment is as unknown as one that never was (NotFound).
+// SnapshotStore keeps the records of snapshots. It returns a NotFound fault for snapshots of
+// another tenant or environment.
 type SnapshotStore interface {
-	// Begin records a snapshot that is being made: it cannot be found yet, but it takes
-	// room, Kept.Bytes of it. Without room for it the error is an Exhausted fault.
+	// Begin records a snapshot in progress. It cannot be found yet but reserves its size. Begin
+	// returns an Exhausted fault if the snapshot exceeds room.
 	Begin(ctx context.Context, s *Snapshot, room SnapshotQuota) error
-	// Finish records what was kept of it, if that fits in room, and from then on it
-	// is found. CreatedAt is set by the store's clock, ExpiresAt so long after it.
+	// Finish records the final size, if it fits into room, and makes the snapshot visible. The
+	// store sets CreatedAt, and ExpiresAt to keep after it.
 	Finish(ctx context.Context, s *Snapshot, keep time.Duration, room SnapshotQuota) error
-	// Abandon forgets one that is being made, AbandonAll those of an executor.
+	// Abandon deletes a snapshot in progress; AbandonAll deletes those of an executor.
 	Abandon(ctx context.Context, id SnapshotID) error
 	AbandonAll(ctx context.Context, executor string) error
 
 	Get(ctx context.Context, tenantID tenant.ID, environment string, id SnapshotID) (*Snapshot, error)
 	List(ctx context.Context, f SnapshotFilter) (page []*Snapshot, next string, err error)
 	Delete(ctx context.Context, tenantID tenant.ID, environment string, id SnapshotID) error
-	// Expire deletes snapshots whose time is over, at most most of them, and returns
-	// how many went.
+	// Expire deletes up to most expired snapshots and returns how many.
 	Expire(ctx context.Context, most int) (int, error)
 
-	// Litter notes that a tenant has, or may soon have, something in the blob store
-	// that nothing refers to; so does everything that may leave it. Littered lists
-	// such tenants, and Swept forgets one, unless there was something new within
-	// the last age. States lists what snapshots and sandboxes of a tenant refer to.
+	// MarkGarbage records that a tenant has, or may soon have, unreferenced data in the blob store.
+	// Every operation that may leave some calls it. TenantsWithGarbage lists those tenants.
+	// ClearGarbage removes a tenant from the list unless it was marked within the last age.
+	// ReferencedStates lists the states that a tenant's snapshots and sandboxes reference.
 	MarkGarbage(ctx context.Context, tenantID tenant.ID) error
 	TenantsWithGarbage(ctx context.Context) ([]tenant.ID, error)
 	ReferencedStates(ctx context.Context, tenantID tenant.ID) ([]string, error)

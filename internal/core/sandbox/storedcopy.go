@@ -1,13 +1,13 @@
 package sandbox
 
-// StoredCopy is what the blob store has of a sandbox: its files, and its memory and
-// processes unless it is of files alone.
+// StoredCopy describes a sandbox's state in the blob store: its files, and with Checkpoint its
+// memory and processes.
 type StoredCopy struct {
-	State      string // names it in the store
-	Bytes      int64  // of all of it, before it was compressed
-	Disk       int64  // of them, what its files take
+	State      string // name in the blob store
+	Bytes      int64  // total, before compression
+	Disk       int64  // part of Bytes in files
 	Checkpoint bool
-	// What its memory needs to go on.
-	Kernel string // digest of gVisor's program
+	// Kernel and Image are required to resume the memory.
+	Kernel string // digest of the gVisor binary
 	Image  string // digest of the image
 }

@@ -11,48 +11,48 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// Event is an event of a session. Events do not change, and neither does their order.
+// Event is an event of a session. Events are immutable and keep their order.
 type Event struct {
 	Run run.ID // the turn
 	run.Told
 }
 
-// TreeEvent is an event of a session, or of one of its threads.
+// TreeEvent is an event of a session or one of its threads.
 type TreeEvent struct {
 	Event
 	Thread string // "" for the session's own
 }
 
-// EventFilter chooses events.
+// EventFilter selects events.
 type EventFilter struct {
 	agent.Page
-	// Kinds and Sorts are what is chosen; all if there are none.
+	// Kinds and Sorts select events; all if both are empty.
 	Kinds []run.ToldKind
 	Sorts []run.Sort
 	Run   run.ID // "" for all
 	Span
-	Last bool // the last one first
+	Last bool // newest first
 }
 
-// Span is a time: from From on, until before Until; zero for no bound.
+// Span is the time range [From, Until); zero for no bound.
 type Span struct{ From, Until time.Time }
 
-// Bounds of the conversation that a turn begins with. What was said before is in the events,
-// and the model is not given it.
+// Limits of the conversation that a turn begins with. The events keep earlier messages, but the
+// model does not see them.
 const (
 	MaxTurnItems = 2000
-	MaxTurnBytes = 8 << 20 // as the events are stored
+	MaxTurnBytes = 8 << 20 // of events as stored
 )
 
 // Call is a call of the last turn that waits for the client.
 type Call struct {
 	run.Wait
-	// Approved says that the client has allowed it, and has to answer others yet; of a call of a
-	// thread, that the client has answered it.
+	// Approved says that the client approved the call and still has to answer others. For a call in
+	// a thread it says that the client has answered.
 	Approved bool
 }
 
-// Expire are the answers to calls that the client did not answer until a time.
+// Expire returns the answers to calls that the client did not answer before until.
 func Expire(calls []Call, until time.Time) (answers []run.Answer) {
 	no := approval.NoAnswer(until)
 	why := "This call has expired: " + no + ", so it was not made."
@@ -72,7 +72,7 @@ func Expire(calls []Call, until time.Time) (answers []run.Answer) {
 	return append(answers, GoneWith(calls, why)...)
 }
 
-// GoneWith are the results of hand-offs whose threads are given up, as their calls are.
+// GoneWith returns the results of handoffs whose threads are abandoned together with their calls.
 func GoneWith(calls []Call, why string) (answers []run.Answer) {
 	for _, c := range calls {
 		if c.Thread == "" || slices.ContainsFunc(answers, func(a run.Answer) bool { return a.Of == c.Hand }) {
@@ -83,27 +83,27 @@ func GoneWith(calls []Call, why string) (answers []run.Answer) {
 	return answers
 }
 
-// MaxQueued bounds the turns of a session that wait for those before them.
+// MaxQueued limits the queued turns of a session.
 const MaxQueued = 16
 
-// Queued is a turn that waits for those before it.
+// Queued is a turn that waits for earlier turns.
 type Queued struct {
 	Run     run.Run
 	Request run.Request
-	Speaker Speaker // the agent that Request is asked of
-	Now     Speaker `json:"-"` // who speaks by now
+	Speaker Speaker // the agent that Request is for
+	Now     Speaker `json:"-"` // the current speaker
 }
 
-// ErrFull refuses a turn where MaxQueued wait.
+// ErrFull rejects a turn if MaxQueued turns are queued.
 var ErrFull = fault.Limit("queued_turns", time.Time{}, "the session has reached its limit of %d queued turns; wait until one starts", MaxQueued)
 
 var (
-	// ErrWaits refuses messages to a session whose calls wait for the client.
+	// ErrWaits rejects messages to a session whose calls wait for the client.
 	ErrWaits = fault.New(fault.Conflict, "calls of the session wait for an answer: confirm them, send their results, or interrupt the session")
-	// ErrExpired refuses answers that come too late.
+	// ErrExpired rejects answers that arrive too late.
 	ErrExpired = fault.New(fault.Conflict, "the call has expired: it was not answered in time")
-	// ErrAnswered refuses answers to calls that do not wait, or no more.
+	// ErrAnswered rejects answers to calls that do not wait for one.
 	ErrAnswered = fault.New(fault.Conflict, "the call does not wait for this answer: it was already answered, or did not need one")
-	// ErrChanged says that a session has changed since it was read.
+	// ErrChanged says that the session changed since the caller read it.
 	ErrChanged = fault.New(fault.Conflict, "the session has just changed: read it, and try again")
 )

@@ -21,35 +21,34 @@ type MountType string
 const (
 	MountFile   MountType = "file"           // Content at Path
 	MountGit    MountType = "git_repository" // a clone of URL in the folder Path
-	MountVolume MountType = "volume"         // Path is what the session sees of a connection
+	MountVolume MountType = "volume"         // Path is the part of a connection that the session mounts
 )
 
-// Mount is something that the sandboxes of a session have from the beginning: files and
-// repositories the one that is called sandbox.Default, volumes all of them.
+// Mount is something that a session's sandboxes contain from the start. Files and repositories go
+// into the sandbox named sandbox.Default, volumes into every sandbox.
 type Mount struct {
 	Type MountType
-	// Path is below the home, to which it is relative; of a volume it is below storage.Root, and of
-	// a copy of an uploaded file, for an agent without named sandboxes, it may be below Uploads.
+	// Path is relative to the home directory. For a volume it is below storage.Root. For an
+	// uploaded file of an agent without named sandboxes it may be below Uploads.
 	Path    string
-	Content []byte `json:",omitempty"` // of a file
-	// File is the uploaded file that a file is a copy of, in place of Content.
+	Content []byte `json:",omitempty"` // for a file
+	// File is the uploaded file to copy, instead of Content.
 	File upload.ID `json:",omitzero"`
 
-	URL string `json:",omitzero"` // of a repository
-	Ref string `json:",omitzero"` // a branch, tag or commit; "" for the repository's own
-	// Token is the variable of the sandbox's programs that has the password for URL: that of a
-	// secret which is bound to its host, so that the sandbox has a stand-in for it.
+	URL string `json:",omitzero"` // for a repository
+	Ref string `json:",omitzero"` // a branch, tag or commit; "" for the default branch
+	// Token names the variable with the password for URL. It must be a secret bound to the URL's
+	// host, so that the sandbox sees only a placeholder.
 	Token string `json:",omitzero"`
 }
 
-// Uploads is a folder of sandboxes, outside of the home, that copies of uploaded files may be in.
-// Programs can read them, and cannot change them.
+// Uploads is a read-only directory outside the home for copies of uploaded files.
 const Uploads = "/mnt/session"
 
-// Bounds of the mounts of a session.
+// Limits of a session's mounts.
 const (
 	MaxMounts       = 20
-	MaxMountContent = 128 << 10 // bytes, of all files
+	MaxMountContent = 128 << 10 // bytes of all files
 	maxMountPath    = 1024
 	maxMountURL     = 2048
 )
@@ -63,9 +62,9 @@ func invalidMount(i int, format string, args ...any) error {
 	return fault.New(fault.Invalid, "mounts[%d]"+format, append([]any{i}, args...)...)
 }
 
-// CheckMounts refuses mounts that cannot be, by the path of what is wrong, and makes their paths
-// relative to the home. pooled says that the agent works in named sandboxes; another one's sandbox
-// has copies of uploaded files alone.
+// CheckMounts validates mounts and makes their paths relative to the home. Errors name the invalid
+// field. pooled says that the agent uses named sandboxes; other agents support only copies of
+// uploaded files.
 func CheckMounts(all []Mount, pooled bool) error {
 	if len(all) > MaxMounts {
 		return fault.New(fault.Invalid, "mounts must have at most %d entries", MaxMounts)
@@ -142,7 +141,7 @@ func belowUploads(p string) bool {
 	return strings.HasPrefix(p, Uploads+"/") && p == path.Clean(p) && len(p) <= maxMountPath && !strings.ContainsRune(p, 0)
 }
 
-// Copies are the uploaded files that the sandbox of an agent without named sandboxes has.
+// Copies returns the uploaded files to copy into the sandbox of an agent without named sandboxes.
 func Copies(all []Mount) (out []execution.FileRef) {
 	for _, m := range all {
 		if m.File != "" {
@@ -166,7 +165,7 @@ func belowHome(p string) (string, error) {
 	return rel, nil
 }
 
-// SubPaths are what a session's sandboxes see of connections; nil for all that they may.
+// SubPaths returns the connections that a session's sandboxes mount; nil for all.
 func SubPaths(all []Mount) ([]storage.SubPath, error) {
 	var entries []string
 	at := -1

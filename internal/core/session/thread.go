@@ -10,28 +10,28 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Thread is work that an agent has handed to another one in a turn of a session: a
-// conversation of its own.
+// Thread is work that an agent delegated to another in a turn of a session, with its own
+// conversation.
 type Thread struct {
 	ID        string // "sthr_" and the digits of the run that does the work
 	Session   ID
 	Tenant    tenant.ID
-	Turn      run.ID // at the top
-	Parent    string // the thread that handed it on; "" for the session's own conversation
+	Turn      run.ID // the session's turn
+	Parent    string // the delegating thread; "" for the session's own conversation
 	Agent     agent.ID
 	Version   int    // of Agent
-	Name      string // of the hand-off
+	Name      string // name of the handoff
 	Status    ThreadStatus
-	Events    int64     // Seq of the last one
-	Used      run.Spent // once it has ended, with that of threads below it
+	Events    int64     // Seq of the last event
+	Used      run.Spent // once ended, including threads below it
 	CreatedAt time.Time
-	EndedAt   time.Time // zero while it runs or waits
-	// ArchivedAt is when the client put it aside; zero for one that it did not. Archived ones are
-	// listed, too.
+	EndedAt   time.Time // zero while the thread runs or waits
+	// ArchivedAt is when the client archived the thread; zero if it did not. Lists include archived
+	// threads.
 	ArchivedAt time.Time
 }
 
-// Changed is when the thread last changed, but for its events.
+// Changed returns when the thread last changed, apart from its events.
 func (t *Thread) Changed() time.Time {
 	switch {
 	case !t.ArchivedAt.IsZero():
@@ -42,34 +42,34 @@ func (t *Thread) Changed() time.Time {
 	return t.CreatedAt
 }
 
-// ThreadFilter chooses threads of a session.
+// ThreadFilter selects threads of a session.
 type ThreadFilter struct {
 	agent.Page
-	Statuses []ThreadStatus // all if it is nil
+	Statuses []ThreadStatus // nil for all
 }
 
-// ValidThread reports whether a text is one that can name a thread.
+// ValidThread reports whether a text is a well-formed thread id.
 func ValidThread(text string) bool { return id.Is("sthr", text) }
 
-// ThreadStatus is what a thread is doing.
+// ThreadStatus is the state of a thread.
 type ThreadStatus string
 
 // Statuses of threads.
 const (
 	ThreadRunning    ThreadStatus = "running"
-	ThreadWaits      ThreadStatus = "requires_action" // calls of it, or below it, wait for the client
-	ThreadIdle       ThreadStatus = "idle"            // it came to its end
-	ThreadTerminated ThreadStatus = "terminated"      // it was ended, or has failed
+	ThreadWaits      ThreadStatus = "requires_action" // calls in or below it wait for the client
+	ThreadIdle       ThreadStatus = "idle"            // the thread finished
+	ThreadTerminated ThreadStatus = "terminated"      // the thread was ended or failed
 )
 
-// ErrThreadEnded refuses a thread that was there before, and what came of it is gone.
+// ErrThreadEnded rejects an existing thread whose result has expired.
 var ErrThreadEnded = fault.New(fault.Conflict, "the thread has ended, and its result has expired")
 
-// ErrThreadRuns refuses to archive a thread that runs.
+// ErrThreadRuns rejects archiving a running thread.
 var ErrThreadRuns = fault.New(fault.Conflict, "the thread is running: interrupt the session, or wait until it ends")
 
-// ErrNoThread says that a session has no such thread.
+// ErrNoThread is returned if the session has no such thread.
 var ErrNoThread = fault.New(fault.NotFound, "thread not found in this session")
 
-// DimensionDelegations is the dimension of the limit of a turn's hand-offs.
+// DimensionDelegations is the dimension of the limit on a turn's handoffs.
 const DimensionDelegations = "delegations"

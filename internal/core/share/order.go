@@ -2,16 +2,15 @@ package share
 
 import "sync"
 
-// Order picks the tenant that is served next: the one that was served least of late. A tenant
-// that comes back after a pause does not catch up on what it left unused.
+// Order picks the tenant to serve next: the one that was served least recently by cost. A tenant
+// that returns after a pause does not get credit for the time that it was idle.
 type Order struct {
 	mu   sync.Mutex
 	used map[string]float64 // guarded by mu
-	now  float64            // guarded by mu: what the tenant last picked had used
+	now  float64            // guarded by mu: usage of the last picked tenant
 }
 
-// Next returns the tenant of those that wait that is served next; "" if none waits. Among equals
-// it is the first one.
+// Next returns the waiting tenant to serve next, the first one among equals; "" if none waits.
 func (o *Order) Next(waiting []string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +32,7 @@ func (o *Order) Next(waiting []string) string {
 	return next
 }
 
-// Charge counts what serving a tenant cost.
+// Charge adds the cost of serving a tenant.
 func (o *Order) Charge(tenant string, cost float64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,8 +45,8 @@ func (o *Order) Charge(tenant string, cost float64) {
 // of is what a tenant has used. mu is held.
 func (o *Order) of(tenant string) float64 { return max(o.now, o.used[tenant]) }
 
-// Most returns the tenant that holds most of what is kept, such as bytes in a cache: it loses what it
-// has not used for longest when something has to go. It is "" if nothing is held.
+// Most returns the tenant that holds the most, such as bytes in a cache, so that the caller can
+// evict its oldest entries; "" if nothing is held.
 func Most(held map[string]int64) (most string) {
 	for t, n := range held {
 		if n > held[most] || n == held[most] && (most == "" || t < most) {

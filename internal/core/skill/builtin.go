@@ -23,12 +23,12 @@ const (
 	Browsing   = "web-browsing"
 )
 
-// Names of the tools that skills come with.
+// Names of the tools that skills add.
 const (
 	PlanTool      = "update_plan"
 	ReadStateTool = "read_state"
 	SaveStateTool = "save_state"
-	ReadTool      = "read_skill" // of a tenant's skills
+	ReadTool      = "read_skill" // for a tenant's skills
 
 	ReadDocumentTool    = "read_document"
 	ConvertDocumentTool = "convert_document"
@@ -42,35 +42,35 @@ const (
 	ScreenshotTool = "screenshot_page"
 )
 
-// Configurations of the built-in skills. What is left out has the value of its default.
+// Configurations of the built-in skills. Omitted fields use their defaults.
 type (
-	// PlanningConfig is of Planning.
+	// PlanningConfig configures Planning.
 	PlanningConfig struct {
 		MaxSteps *wire.Whole `json:"max_steps,omitzero" minimum:"1" maximum:"100" default:"20"`
 	}
-	// ReflectionConfig is of Reflection.
+	// ReflectionConfig configures Reflection.
 	ReflectionConfig struct {
 		MaxIterations    *wire.Whole `json:"max_iterations,omitzero" minimum:"1" maximum:"10" default:"3"`
 		QualityThreshold *float64    `json:"quality_threshold,omitzero" minimum:"0" maximum:"1" default:"0.8"`
 		Rubric           *string     `json:"rubric,omitzero" default:"Is the answer correct, complete, clear, and what was asked for?"`
 	}
-	// StateConfig is of State.
+	// StateConfig configures State.
 	StateConfig struct {
 		CheckpointIntervalMS *wire.Whole `json:"checkpoint_interval_ms,omitzero" minimum:"1000" maximum:"86400000" default:"60000"`
 		MaxStateSizeKB       *wire.Whole `json:"max_state_size_kb,omitzero" minimum:"1" maximum:"1024" default:"64"`
 	}
-	// CodeConfig is of Code.
+	// CodeConfig configures Code.
 	CodeConfig struct {
 		MaxAttempts *wire.Whole `json:"max_attempts,omitzero" minimum:"1" maximum:"10" default:"3"`
 	}
-	// FilesConfig is of Files.
+	// FilesConfig configures Files.
 	FilesConfig struct {
-		Formats   *[]string   `json:"formats,omitzero"` // all if left out
+		Formats   *[]string   `json:"formats,omitzero"` // all if omitted
 		MaxFileMB *wire.Whole `json:"max_file_mb,omitzero" minimum:"1" maximum:"200" default:"25"`
 	}
-	// BrowsingConfig is of Browsing.
+	// BrowsingConfig configures Browsing.
 	BrowsingConfig struct {
-		AllowedDomains *[]string   `json:"allowed_domains,omitzero"` // all that the network allows if left out
+		AllowedDomains *[]string   `json:"allowed_domains,omitzero"` // all that the network allows if omitted
 		MaxPages       *wire.Whole `json:"max_pages,omitzero" minimum:"1" maximum:"200" default:"20"`
 		MaxTextKB      *wire.Whole `json:"max_text_kb,omitzero" minimum:"1" maximum:"64" default:"32"`
 		PageTimeoutMS  *wire.Whole `json:"page_timeout_ms,omitzero" minimum:"1000" maximum:"120000" default:"30000"`
@@ -78,7 +78,7 @@ type (
 	}
 )
 
-// Formats are the documents that Files can be about.
+// Formats lists the document formats that Files supports.
 var Formats = []string{"pdf", "docx", "xlsx", "pptx"}
 
 const (
@@ -174,13 +174,13 @@ var builtIn = map[string]func() config{
 	Browsing:   func() config { return new(BrowsingConfig) },
 }
 
-// BuiltIn reports whether a name is that of a built-in skill.
+// BuiltIn reports whether a built-in skill has the name.
 func BuiltIn(name string) bool {
 	_, is := builtIn[name]
 	return is
 }
 
-// Extras are extras of the default image that the tools of a built-in skill need; nil for none.
+// Extras returns the extras of the default image that a built-in skill's tools need.
 func Extras(name string) []string {
 	switch name {
 	case Files:
@@ -191,8 +191,7 @@ func Extras(name string) []string {
 	return nil
 }
 
-// CheckConfig refuses what the built-in skill of a name cannot be configured with. path is
-// that of the skill.
+// CheckConfig validates the configuration of a built-in skill. Errors begin with path.
 func CheckConfig(path, name string, text json.RawMessage) error {
 	build, ok := builtIn[name]
 	if !ok {
@@ -208,7 +207,7 @@ func CheckConfig(path, name string, text json.RawMessage) error {
 // configs reads configurations, with defaults for what is left out.
 var configs = wire.Decoder{Noun: "it", Arguments: true}
 
-// Config reads the configuration of a built-in skill, which CheckConfig has taken.
+// Config decodes a configuration that CheckConfig accepted.
 func Config[T any](text json.RawMessage) (c T, err error) {
 	err = configs.Decode(text, &c)
 	if f, ok := any(&c).(*FilesConfig); ok && f.Formats == nil {

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bundle is the checked content of a version.
+// Bundle is the validated content of a version.
 type Bundle struct {
 	Head  Head
-	Files []File // by path, relative to the skill's folder
+	Files []File // by path, relative to the skill's directory
 }
 
-// NewBundle checks the files of a skill, whose paths begin with its folder, or are relative
-// to it.
+// NewBundle validates the files of a skill. Their paths either all begin with the skill's directory
+// or are relative to it.
 func NewBundle(files []File) (*Bundle, error) {
 	if len(files) == 0 {
 		return nil, invalid("files must have %s", Main)
@@ -106,7 +106,7 @@ func apart(files []File) error {
 	return nil
 }
 
-// Infos are what lists say of the files.
+// Infos returns the file list without contents.
 func (b *Bundle) Infos() []FileInfo {
 	out := make([]FileInfo, len(b.Files))
 	for i, f := range b.Files {
@@ -115,7 +115,7 @@ func (b *Bundle) Infos() []FileInfo {
 	return out
 }
 
-// Pack is the files as a zip archive: the same files give the same bytes.
+// Pack returns the files as a reproducible zip archive.
 func (b *Bundle) Pack() ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -137,8 +137,8 @@ func (b *Bundle) Pack() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Unpack reads an archive that a caller gave, a zip or a tar with or without gzip, within the
-// bounds of skills.
+// Unpack reads a caller's archive, a zip or a tar with or without gzip, within the limits of
+// skills.
 func Unpack(archive []byte) ([]File, error) {
 	if bytes.HasPrefix(archive, []byte("PK")) {
 		return unzip(archive)
@@ -146,14 +146,14 @@ func Unpack(archive []byte) ([]File, error) {
 	return untar(archive)
 }
 
-// IsArchive reports whether a file is one that Unpack reads.
+// IsArchive reports whether Unpack can read a file, by name and content.
 func IsArchive(name string, data []byte) bool {
 	name = strings.ToLower(name)
 	zipped := bytes.HasPrefix(data, []byte("PK\x03\x04")) && (strings.HasSuffix(name, ".zip") || strings.HasSuffix(name, ".skill"))
 	return zipped || strings.HasSuffix(name, ".tar") || strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz")
 }
 
-// Program reports whether a file without a mode of its own is a program.
+// Program reports whether a file without a known mode is a script, by its "#!".
 func Program(data []byte) bool { return bytes.HasPrefix(data, []byte("#!")) }
 
 // within reads at most what is left of the bounds.

@@ -1,6 +1,6 @@
-// Package skill is skills of agents: folders of instructions and files in the open Agent
-// Skills format, which tenants upload and version, and the behaviors that this server has
-// built in. The package knows no HTTP, SQL or provider.
+// Package skill implements skills of agents: directories of instructions and files in the open
+// Agent Skills format, which tenants upload and version, and the server's built-in behaviors. The
+// package does not depend on HTTP, SQL or a provider.
 package skill
 
 import (
@@ -17,34 +17,34 @@ type ID string
 // VersionID names a version of a skill: "skillver_" and 32 hexadecimal digits.
 type VersionID string
 
-// NewID returns an ID that no other skill has.
+// NewID returns a unique ID.
 func NewID() ID { return ID(id.New("skill")) }
 
-// NewVersionID returns an ID that no other version has.
+// NewVersionID returns a unique ID.
 func NewVersionID() VersionID { return VersionID(id.New("skillver")) }
 
-// Valid reports whether i is one that a skill can have.
+// Valid reports whether i is well-formed.
 func (i ID) Valid() bool { return id.Is("skill", string(i)) }
 
-// Valid reports whether i is one that a version can have.
+// Valid reports whether i is well-formed.
 func (i VersionID) Valid() bool { return id.Is("skillver", string(i)) }
 
-// Skill is a skill of a tenant. It has one version at least.
+// Skill is a tenant's skill. It has at least one version.
 type Skill struct {
 	ID         ID
 	Tenant     tenant.ID
-	Name       string // that of all versions; unique in the tenant
-	Title      string // for people
+	Name       string // the same in all versions; unique in the tenant
+	Title      string // for display
 	Latest     Version
 	CreatedAt  time.Time
-	UpdatedAt  time.Time // when Latest was made
-	ArchivedAt time.Time // zero for one that is in use
+	UpdatedAt  time.Time // when Latest was created
+	ArchivedAt time.Time // zero while the skill is in use
 }
 
-// Archived reports whether s takes no new versions and no new agents.
+// Archived reports whether s rejects new versions and new agents.
 func (s *Skill) Archived() bool { return !s.ArchivedAt.IsZero() }
 
-// Version is a version of a skill. It does not change.
+// Version is an immutable version of a skill.
 type Version struct {
 	ID        VersionID
 	Skill     ID
@@ -54,11 +54,11 @@ type Version struct {
 	CreatedAt time.Time
 }
 
-// FileInfo is what lists say of a file.
+// FileInfo describes a file in lists.
 type FileInfo struct {
 	Path string // relative to the skill's folder
 	Size int64
-	Exec bool `json:",omitzero"` // it may be run as a program
+	Exec bool `json:",omitzero"` // the file is executable
 }
 
 // File is a file of a skill.
@@ -68,17 +68,17 @@ type File struct {
 	Data []byte
 }
 
-// Dir is where the folders of skills are in a sandbox, each by the name of its skill.
+// Dir is the sandbox directory that contains one directory per skill, by name.
 const Dir = "/skills"
 
-// Main is the file that every skill has.
+// Main is the file that every skill must contain.
 const Main = "SKILL.md"
 
-// Bounds of skills.
+// Limits of skills.
 const (
 	MaxTitle = 255     // characters
-	MaxFiles = 500     // of a version
-	MaxBytes = 8 << 20 // of all files of a version together
+	MaxFiles = 500     // per version
+	MaxBytes = 8 << 20 // total per version
 	MaxMain  = 256 << 10
 	MaxPath  = 256 // bytes
 	maxDepth = 16
@@ -87,12 +87,12 @@ const (
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
 var (
-	// ErrNotFound says that a tenant has no such skill.
+	// ErrNotFound is returned if the tenant has no such skill.
 	ErrNotFound = fault.New(fault.NotFound, "skill not found")
-	// ErrNoVersion says that a skill has no such version.
+	// ErrNoVersion is returned if the skill has no such version.
 	ErrNoVersion = fault.New(fault.NotFound, "version not found in this skill")
-	// ErrArchived refuses new versions of a skill that is archived.
+	// ErrArchived rejects new versions of an archived skill.
 	ErrArchived = fault.New(fault.Conflict, "the skill is archived")
-	// ErrLast refuses to delete the only version of a skill.
+	// ErrLast rejects deleting the only version of a skill.
 	ErrLast = fault.New(fault.Conflict, "this is the only version of the skill: delete the skill, or add another version first")
 )

@@ -9,13 +9,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Store keeps skills with all of their versions. All but names is encrypted. What another
-// tenant has is not found.
+// Store keeps skills with all their versions. It encrypts everything except names, and returns a
+// NotFound fault for another tenant's skill.
 type Store interface {
-	// Create records a skill with its first version, and AddVersion another one of a skill,
-	// which sets s to what it is then. Both append events in the same transaction, as do
-	// Archive and those that delete. A name that is taken is a Conflict; a tenant that has most is refused
-	// by an Exhausted fault.
+	// Create records a skill with its first version. AddVersion adds a version and updates s. Both
+	// append events in the same transaction, as do Archive, Delete and DeleteVersion. A taken name
+	// is a Conflict fault; a tenant beyond most gets an Exhausted fault.
 	Create(ctx context.Context, s *Skill, b *Bundle, most Limits, events ...tenant.PolicyEvent) error
 	AddVersion(ctx context.Context, s *Skill, b *Bundle, most Limits, events ...tenant.PolicyEvent) error
 	// Get returns a skill by its ID or name.
@@ -24,34 +23,34 @@ type Store interface {
 	Version(ctx context.Context, t tenant.ID, id VersionID) (*Version, error)
 	// Numbered returns a version of a skill by its number.
 	Numbered(ctx context.Context, t tenant.ID, id ID, number int) (*Version, error)
-	// Content returns the files of a version of a tenant's.
+	// Content returns the files of a version.
 	Content(ctx context.Context, t tenant.ID, id VersionID) (*Bundle, error)
-	// List returns a page of skills, newest first, and where the next one begins; "" at the
-	// end. Versions does so with the versions of one.
+	// List returns a page of skills, newest first, and the cursor of the next page; "" at the end.
+	// Versions does the same for the versions of a skill.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Skill, next string, err error)
 	Versions(ctx context.Context, t tenant.ID, id ID, p Page) (page []Version, next string, err error)
-	// Archive ends new versions and new uses. Again is no error, and no event.
+	// Archive stops new versions and new uses. Archiving again succeeds without an event.
 	Archive(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) (*Skill, error)
-	// Delete removes a skill with its versions.
+	// Delete deletes a skill with its versions.
 	Delete(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) error
-	// DeleteVersion removes a version. It is ErrLast for the only one.
+	// DeleteVersion deletes a version. It returns ErrLast for the only one.
 	DeleteVersion(ctx context.Context, t tenant.ID, id ID, v VersionID, events ...tenant.PolicyEvent) error
 }
 
-// Limits bound what a tenant has; 0 for any number.
+// Limits bounds a tenant's skills; 0 means unlimited.
 type Limits struct {
-	Skills int   // also those that are archived: their versions are kept
-	Bytes  int64 // of all versions together, as they are kept
+	Skills int   // including archived ones, whose versions are kept
+	Bytes  int64 // stored size of all versions together
 }
 
-// Dimensions of the limits.
+// Dimensions of Limits in Exhausted faults.
 const (
 	DimensionSkills = "skills"
 	DimensionBytes  = "skill_bytes"
 )
 
-// Room refuses another version of a size where a tenant has so much, and another skill, too,
-// with first.
+// Room rejects another version of size bytes, and with first another skill, if the tenant would
+// exceed its limits.
 func (l Limits) Room(skills int, bytes, size int64, first bool) error {
 	switch {
 	case first && l.Skills > 0 && skills >= l.Skills:
@@ -62,19 +61,20 @@ func (l Limits) Room(skills int, bytes, size int64, first bool) error {
 	return nil
 }
 
-// Page is a part of a list.
+// Page selects a page of a list.
 type Page struct {
-	Cursor string // what the page before gave as next; "" for the first one
+	Cursor string // next of the previous page; "" for the first page
 	Limit  int
 }
 
-// Filter chooses skills.
+// Filter selects skills.
 type Filter struct {
 	Page
-	Archived bool // those that are archived, too
+	Archived bool // include archived skills
 }
 
-// Resolve is a version of a skill by its ID or number; latest or "" for the newest one.
+// Resolve returns a version by ID or number; "latest" or "" returns the newest one. It returns
+// ErrNoVersion if the skill has no such version.
 func Resolve(ctx context.Context, store Store, s *Skill, name string) (*Version, error) {
 	if name == "" || name == "latest" || name == string(s.Latest.ID) {
 		return &s.Latest, nil

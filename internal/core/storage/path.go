@@ -11,20 +11,19 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// MaxPath is the most characters of a prefix or of an entry of sub_paths;
-// maxSegment the most bytes of a name within one, which is what file systems take.
+// MaxPath limits a prefix or an entry of sub_paths, in characters. maxSegment limits a name within
+// it, in bytes, as file systems do.
 const (
 	MaxPath    = 512
 	maxSegment = 255
 )
 
-// Path is a folder of a connection: names joined by slashes, without one at
-// either end. "" is all of it. Only ParsePath makes one of foreign text.
+// Path is a directory of a connection: names joined by slashes, without a leading or trailing
+// slash. "" is the root. Use ParsePath for untrusted text.
 type Path string
 
-// ParsePath reads a path that a caller or an administrator has written. What it
-// lets through means the same to every program that reads it: nothing is decoded,
-// folded or cleaned up afterwards.
+// ParsePath parses a path from a caller or an administrator. It accepts only paths that every
+// program reads the same way, because Atoll does not decode, fold or clean them later.
 func ParsePath(field, text string) (Path, error) {
 	if utf8.RuneCountInString(text) > MaxPath {
 		return "", invalid("%s must be at most %d characters", field, MaxPath)
@@ -96,13 +95,13 @@ func disguised(s string) bool {
 	return false
 }
 
-// Within reports whether p is outer or lies below it, name by name: "reports-old"
-// is not within "reports".
+// Within reports whether p is outer or below it, by whole names: "reports-old" is not within
+// "reports".
 func (p Path) Within(outer Path) bool {
 	return outer == "" || p == outer || strings.HasPrefix(string(p), string(outer)+"/")
 }
 
-// Join returns the path of a path within p.
+// Join appends a relative path to p.
 func (p Path) Join(inner Path) Path {
 	switch {
 	case p == "":

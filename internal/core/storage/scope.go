@@ -8,18 +8,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// MaxSubPaths is the most entries of a request's sub_paths.
+// MaxSubPaths limits the entries of a request's sub_paths.
 const MaxSubPaths = 10
 
-// SubPath is an entry of a request's sub_paths: what it wants to see of one
-// connection.
+// SubPath is an entry of a request's sub_paths. It narrows one connection.
 type SubPath struct {
 	Slug string
 	Path Path
 }
 
-// ParseSubPaths reads a request's sub_paths. Which connections there are, and what
-// they allow, is for Resolve to say.
+// ParseSubPaths parses a request's sub_paths. Resolve checks them against the connections.
 func ParseSubPaths(entries []string) ([]SubPath, error) {
 	if len(entries) > MaxSubPaths {
 		return nil, invalid("sub_paths must have at most %d entries", MaxSubPaths)
@@ -61,10 +59,9 @@ func parseSubPath(entry string) (SubPath, error) {
 	return SubPath{Slug: slug, Path: p}, err
 }
 
-// Resolve gives what one execution mounts: of each connection that its environment
-// or its key was granted, what the connection's prefix, the grants' prefixes and
-// the request leave. Each level may only narrow the one before; where a level does
-// not lie within the one before, nothing is mounted and nothing is run.
+// Resolve returns the mounts of one execution. For each connection granted to its environment or
+// key, it intersects the connection's prefix, the grants' prefixes and the request. Each level may
+// only narrow the one before; otherwise Resolve returns an error and nothing runs.
 func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
 	mounts := map[string]*Mount{}
 	var slugs []string
@@ -107,8 +104,7 @@ func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
 	return out, nil
 }
 
-// Narrow gives what of mounts is still to be seen where by is all that may be. What
-// nothing of is left is not among it; where nothing is taken away it is mounts.
+// Narrow intersects mounts with by. It drops mounts that by does not allow at all.
 func Narrow(mounts, by []Mount) []Mount {
 	var out []Mount
 	for _, m := range mounts {

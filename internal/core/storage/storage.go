@@ -1,8 +1,7 @@
-// Package storage has connections, buckets and volumes that environments and keys
-// mount at /data/{slug}, and the rules of what of them a program sees.
+// Package storage defines connections: buckets and volumes that environments and keys mount at
+// /data/{slug}. It also decides which part of them a program sees.
 //
-// What is here is pure. How a folder or a bucket comes to be mounted is the
-// business of the packages below it.
+// This package does no I/O. The packages below it mount directories and buckets.
 package storage
 
 import (
@@ -10,53 +9,52 @@ import (
 	"time"
 )
 
-// Kind is what a connection leads to.
+// Kind is the type of storage behind a connection.
 type Kind string
 
 const (
-	S3     Kind = "s3"     // a bucket of any service that speaks S3
+	S3     Kind = "s3"     // a bucket of any S3-compatible service
 	GCS    Kind = "gcs"    // a bucket of Google Cloud Storage
 	Azure  Kind = "azure"  // a container of Azure Blob Storage
-	Volume Kind = "volume" // a folder that the operator keeps
+	Volume Kind = "volume" // a directory that the operator provides
 )
 
 // Kinds lists every kind.
 var Kinds = []Kind{S3, GCS, Azure, Volume}
 
-// Root is the folder of sandboxes that connections are mounted in.
+// Root is the sandbox directory that contains the mounts.
 const Root = "/data"
 
-// Slug is what a connection is called: the name of its folder in Root. None looks
-// like an id.
+// Slug matches a connection's slug, which names its directory in Root. No slug looks like an id.
 var Slug = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Connection is storage of a tenant.
+// Connection is a tenant's storage.
 type Connection struct {
 	ID       string // "con_" and 16 hexadecimal digits
 	Tenant   string // id
 	Slug     string // unique within the tenant
 	Kind     Kind
-	Prefix   Path // all of it that callers see
+	Prefix   Path // the part that callers see
 	ReadOnly bool
 	Target
 	CreatedAt time.Time
 }
 
-// Target is where a connection leads. A volume has none.
+// Target locates a connection's storage; empty for a volume.
 type Target struct {
-	Bucket    string // of Azure: the container
-	Region    string // of S3
-	Endpoint  string // URL of the service; "" for the provider's own
-	PathStyle bool   // of S3: the bucket is in the path and not in the host's name
-	Account   string // of Azure
+	Bucket    string // for Azure: the container
+	Region    string // for S3
+	Endpoint  string // URL of the service; "" for the provider's default
+	PathStyle bool   // for S3: put the bucket in the path instead of the host name
+	Account   string // for Azure
 	Credentials
 }
 
-// Credentials are stored encrypted and never shown.
+// Credentials are stored encrypted and never returned.
 type Credentials struct {
-	AccessKeyID, SecretAccessKey string // of S3
-	ServiceAccount               string // of GCS: the key file's JSON
-	AccountKey                   string // of Azure
+	AccessKeyID, SecretAccessKey string // for S3
+	ServiceAccount               string // for GCS: the JSON of the key file
+	AccountKey                   string // for Azure
 }
 
 // Grant lets an environment, or a key, mount a connection.
@@ -64,9 +62,9 @@ type Grant struct {
 	ID          string // "grt_" and 16 hexadecimal digits
 	Tenant      string // id
 	Connection  string // id
-	Environment string // id; either this or Key is set
+	Environment string // id; set either this or Key
 	Key         string // id
-	Prefix      Path   // within the connection's prefix, and like it from the connection's root
+	Prefix      Path   // within the connection's prefix; both start at the connection's root
 	ReadOnly    bool
 	CreatedAt   time.Time
 }
@@ -77,20 +75,20 @@ type Granted struct {
 	Connection Connection
 }
 
-// Mount is what one execution sees of a connection. It holds credentials.
+// Mount is the part of a connection that one execution sees. It contains credentials.
 type Mount struct {
 	Slug       string
 	Connection string // id
 	Kind       Kind
-	Path       Path // what is mounted, from the connection's root
+	Path       Path // mounted directory, from the connection's root
 	ReadOnly   bool
 	Target
 }
 
-// Folder is where a mount is inside a sandbox.
+// Folder returns the mount point in a sandbox.
 func (m *Mount) Folder() string { return Root + "/" + m.Slug }
 
-// Label says in records what was mounted: slug, path and mode.
+// Label describes the mount in records: slug, path and mode.
 func (m *Mount) Label() string {
 	mode := "rw"
 	if m.ReadOnly {
@@ -99,7 +97,7 @@ func (m *Mount) Label() string {
 	return m.Slug + "/" + string(m.Path) + ":" + mode
 }
 
-// Labels are those of several mounts.
+// Labels returns the labels of mounts.
 func Labels(mounts []Mount) []string {
 	var out []string
 	for i := range mounts {
@@ -108,10 +106,10 @@ func Labels(mounts []Mount) []string {
 	return out
 }
 
-// MaxList is the most entries of a folder that are listed.
+// MaxList limits the entries that a directory listing returns.
 const MaxList = 10_000
 
-// File is an entry of a folder.
+// File is an entry of a directory.
 type File struct {
 	Name, Path string // Path is from the connection's root
 	Size       int64

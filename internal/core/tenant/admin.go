@@ -12,36 +12,36 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
-// AdminConfig is what an Admin is made of. All of it is required but for Packages.
+// AdminConfig configures an Admin. All fields are required except Packages and Deleted.
 type AdminConfig struct {
 	Store     Store
-	Authority *Authority     // is told of every change
-	Limits    runtime.Limits // of an environment that says nothing
-	Image     string         // of one that the tenant makes itself and that names no template
+	Authority *Authority     // notified of every change
+	Limits    runtime.Limits // of an environment that sets none
+	Image     string         // of an environment that a tenant creates without a template
 
-	// Templates are the images by the names that tenants know; without any
-	// DefaultTemplate is Image.
+	// Templates maps the template names that tenants use to images. If it is empty, DefaultTemplate
+	// stands for Image.
 	Templates map[string]string
 
-	// CheckImage says why an environment cannot have an image.
+	// CheckImage returns an error if an environment cannot use an image.
 	CheckImage func(ctx context.Context, name string) error
-	// CheckNetwork says why an environment cannot have a policy that keeps to the
-	// domain's rules; nil for what these say.
+	// CheckNetwork returns an error if an environment cannot use a policy that the domain's rules
+	// accept; nil to apply only those rules.
 	CheckNetwork func(p runtime.NetworkPolicy) error
-	// CheckWebhook and CheckSecret say why a key cannot have a URL for its
-	// webhooks, or a secret that signs them.
+	// CheckWebhook and CheckSecret return an error if a key cannot use a webhook URL, or a secret
+	// to sign webhooks.
 	CheckWebhook func(ctx context.Context, url string) error
 	CheckSecret  func(secret string) error
-	// Packages installs what environments have; nil refuses packages.
+	// Packages installs the packages of environments; nil rejects packages.
 	Packages Packages
 	// Deleted is called when the deletion of a tenant starts; may be nil.
 	Deleted func(id ID)
-	// Reach says why a connection, which is right in itself, leads nowhere.
+	// Reach returns an error if a valid connection does not lead to reachable storage.
 	Reach func(ctx context.Context, c *storage.Connection) error
 }
 
-// Admin changes tenants and what is theirs. It holds the rules that a Store
-// does not know; every refusal is a *fault.Error.
+// Admin changes tenants and their resources. It enforces the rules that a Store does not know.
+// Every rejection is a *fault.Error.
 type Admin struct {
 	cfg   AdminConfig
 	store Store

@@ -7,22 +7,22 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
-// ConnectionChange says what to change of a connection; nil leaves a thing as it is.
+// ConnectionChange changes a connection; nil keeps a field.
 type ConnectionChange struct {
 	Prefix      *string
 	ReadOnly    *bool
-	Credentials *storage.Credentials // all of them
+	Credentials *storage.Credentials // replaces all of them
 }
 
-// GrantTo says who mounts a connection: an environment or a key, by id or name.
+// GrantTo names the environment or key, by id or name, that mounts a connection.
 type GrantTo struct {
 	Environment, Key string
 	Prefix           string
 	ReadOnly         bool
 }
 
-// CreateConnection makes a connection of a tenant, once it is known that it leads
-// somewhere. c has what its owner says of it; its prefix is read from prefix.
+// CreateConnection creates a connection after checking that its storage is reachable. It parses
+// prefix into c.Prefix.
 func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c storage.Connection) (storage.Connection, error) {
 	t, err := a.Changeable(ctx, tenant)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *Admin) reach(ctx context.Context, c *storage.Connection) error {
 	return a.cfg.Reach(ctx, c)
 }
 
-// ChangeConnection changes a connection. Where it leads cannot be changed.
+// ChangeConnection changes a connection. Its target cannot change, except for the credentials.
 func (a *Admin) ChangeConnection(ctx context.Context, tenant, idOrSlug string, change ConnectionChange) (storage.Connection, error) {
 	c, err := a.Connection(ctx, tenant, idOrSlug)
 	if err != nil {
@@ -104,8 +104,8 @@ func (a *Admin) Connections(ctx context.Context, tenant string) ([]storage.Conne
 	return a.store.Connections(ctx, t.ID)
 }
 
-// DeleteConnection removes a connection that no environment or key mounts. What is stored where
-// it leads stays.
+// DeleteConnection deletes a connection that no environment or key mounts. It does not touch the
+// stored data.
 func (a *Admin) DeleteConnection(ctx context.Context, tenant, idOrSlug string) error {
 	defer a.changing()()
 	c, err := a.Connection(ctx, tenant, idOrSlug)
@@ -160,7 +160,7 @@ func missing(err error, msg string) error {
 	return err
 }
 
-// Grants returns who mounts a connection.
+// Grants returns the grants of a connection.
 func (a *Admin) Grants(ctx context.Context, tenant, connection string) ([]storage.Grant, error) {
 	c, err := a.Connection(ctx, tenant, connection)
 	if err != nil {
@@ -169,8 +169,8 @@ func (a *Admin) Grants(ctx context.Context, tenant, connection string) ([]storag
 	return a.store.Grants(ctx, c.Tenant, c.ID)
 }
 
-// Ungrant takes a grant back: from the next execution on, in other processes
-// within ten seconds. What runs keeps its mounts.
+// Ungrant revokes a grant. The next execution no longer mounts the connection; other processes
+// follow within 10 seconds. Running executions keep their mounts.
 func (a *Admin) Ungrant(ctx context.Context, tenant, connection, id string) error {
 	defer a.changing()()
 	c, err := a.Connection(ctx, tenant, connection)

@@ -12,21 +12,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// EnvironmentChange says what to change of an environment; nil leaves a thing
-// as it is.
+// EnvironmentChange changes an environment; nil keeps a field.
 type EnvironmentChange struct {
 	Name        *string
 	Image       *string
 	Limits      LimitsChange
 	Variables   VariablesChange
 	Permissions PermissionsChange
-	Template    *string // sets Image as well
+	Template    *string // also sets Image
 	Timeout     *time.Duration
 	Isolation   *execution.Isolation
 	Packages    PackagesChange
 }
 
-// LimitsChange says what to change of limits.
+// LimitsChange changes limits; nil keeps a field.
 type LimitsChange struct {
 	CPU            *float64
 	Memory         *int64
@@ -36,8 +35,8 @@ type LimitsChange struct {
 	Inodes         *int
 }
 
-// CreateEnvironment makes an environment: with the image named default and the
-// server's limits unless c says otherwise. It is noted as a PolicyEvent by actor.
+// CreateEnvironment creates an environment, with the image named default and the server's limits
+// unless c sets others. It records a PolicyEvent by actor.
 func (a *Admin) CreateEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
 	t, err := a.Changeable(ctx, tenant)
@@ -61,11 +60,11 @@ func (a *Admin) CreateEnvironment(ctx context.Context, actor, tenant, name strin
 	return a.store.Environment(ctx, t.ID, e.ID)
 }
 
-// MaxOwnEnvironments is how many environments a tenant may have when it makes one itself.
+// MaxOwnEnvironments limits a tenant's environments when the tenant creates one itself.
 const MaxOwnEnvironments = 1000
 
-// CreateOwnEnvironment is CreateEnvironment for a tenant that makes one itself: it
-// has the contract's defaults, and so a network.
+// CreateOwnEnvironment is CreateEnvironment for a tenant's own request. It uses the contract's
+// defaults, which include a network.
 func (a *Admin) CreateOwnEnvironment(ctx context.Context, actor, tenant, name string, c EnvironmentChange) (Environment, error) {
 	if c.Permissions.Profile == nil {
 		c.Permissions.Profile = new(StandardUse)
@@ -80,11 +79,10 @@ func (a *Admin) CreateOwnEnvironment(ctx context.Context, actor, tenant, name st
 	return a.CreateEnvironment(ctx, actor, tenant, name, c)
 }
 
-// Limits are those of an environment that says nothing.
+// Limits returns the limits of an environment that sets none.
 func (a *Admin) Limits() runtime.Limits { return a.cfg.Limits }
 
-// ChangeEnvironment changes an environment; what is running goes on with what
-// it was started with.
+// ChangeEnvironment changes an environment. Running executions keep their settings.
 func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, c EnvironmentChange) (Environment, error) {
 	defer a.changing()()
 	t, err := a.Changeable(ctx, tenant)
@@ -132,8 +130,8 @@ func (e *Environment) made(actor string) PolicyEvent {
 	return PolicyEvent{Tenant: e.Tenant, Actor: actor, Field: "environment/" + e.Name, New: e.Image, CreatedAt: now()}
 }
 
-// DeleteEnvironment removes an environment that no living key is bound to. It is noted as a
-// PolicyEvent by actor.
+// DeleteEnvironment deletes an environment that no valid key is bound to. It records a PolicyEvent
+// by actor.
 func (a *Admin) DeleteEnvironment(ctx context.Context, actor, tenant, idOrName string) error {
 	defer a.changing()()
 	e, err := a.Environment(ctx, tenant, idOrName)
@@ -144,11 +142,11 @@ func (a *Admin) DeleteEnvironment(ctx context.Context, actor, tenant, idOrName s
 	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID, deleted)
 }
 
-// MaxEnvironmentTimeout is the most that an environment's own bound on a run can
-// be; plan and server bound it further.
+// MaxEnvironmentTimeout is the largest timeout limit of an environment. Plan and server may set
+// lower ones.
 const MaxEnvironmentTimeout = 24 * time.Hour
 
-// DefaultTemplate is the template of an installation that has named none.
+// DefaultTemplate is the only template of an installation that configures none.
 const DefaultTemplate = "tpl_code_interpreter"
 
 // templateImage returns the image that a template stands for; "" is the default
@@ -252,8 +250,7 @@ func (c LimitsChange) shrinkFiles(l *runtime.Limits) {
 	set(&l.Shm, c.Shm)
 }
 
-// Bounds of an environment's limits above which no machine goes; what one
-// machine has decides further.
+// Upper limits of an environment's limits on any machine. A machine's resources may set lower ones.
 const (
 	MaxProcesses = 1 << 20
 	MaxOpenFiles = 1 << 20

@@ -10,26 +10,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
-// Bounds of a key's webhook.
+// Limits of a key's webhook.
 const (
 	MaxWebhookURL    = 2048 // bytes
 	MinWebhookSecret = 16   // characters
 	MaxWebhookSecret = 256
 )
 
-// KeyChange says what to change of a key; nil leaves a thing as it is.
+// KeyChange changes a key; nil keeps a field.
 type KeyChange struct {
 	Name          *string
 	Scopes        *[]Scope
-	ExpiresAt     *time.Time // the zero time for never
-	WebhookURL    *string    // "" for nowhere
-	WebhookSecret *string    // "" for unsigned
+	ExpiresAt     *time.Time // the zero time for no expiry
+	WebhookURL    *string    // "" for none
+	WebhookSecret *string    // "" for unsigned webhooks
 	Variables     VariablesChange
 }
 
-// CreateKey makes a key for an environment of a tenant, "" for a key that only
-// administers. The second result is the key's secret, which Atoll never shows again. CreateKey
-// appends a PolicyEvent by actor.
+// CreateKey creates a key for an environment of a tenant; "" for an admin-only key. The second
+// result is the key's secret, which Atoll never shows again. CreateKey appends a PolicyEvent by
+// actor.
 func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name string, c KeyChange) (Key, string, error) {
 	defer a.changing()()
 	t, err := a.Changeable(ctx, tenant)
@@ -70,8 +70,8 @@ func newKey(id ID, name string) (Key, string) {
 	return Key{ID: NewID("key"), Tenant: id, Name: name, Hash: HashKey(key), Hint: key[len(key)-4:], CreatedAt: now()}, key
 }
 
-// ChangeKey changes a key. What it is bound to cannot be changed, and nothing
-// of one that was revoked.
+// ChangeKey changes a key. The key's environment cannot change. It returns a Conflict fault for a
+// revoked key.
 func (a *Admin) ChangeKey(ctx context.Context, tenant, idOrName string, c KeyChange) (Key, error) {
 	defer a.changing()()
 	t, err := a.Changeable(ctx, tenant)
@@ -103,7 +103,7 @@ func (a *Admin) Key(ctx context.Context, tenant, idOrName string) (Key, error) {
 	return a.store.Key(ctx, t.ID, idOrName)
 }
 
-// Keys returns the records of a tenant's keys, revoked ones too.
+// Keys returns the records of a tenant's keys, including revoked ones.
 func (a *Admin) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	t, err := a.find(ctx, tenant)
 	if err != nil {
@@ -112,9 +112,9 @@ func (a *Admin) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	return a.store.Keys(ctx, t.ID)
 }
 
-// RevokeKey ends a key: here at once, in other processes within ten seconds.
-// Work that the key started continues. RevokeKey appends a PolicyEvent by actor unless the key was
-// already revoked.
+// RevokeKey revokes a key: in this process immediately, in others within 10 seconds. Work that the
+// key started continues. RevokeKey appends a PolicyEvent by actor unless the key was already
+// revoked.
 func (a *Admin) RevokeKey(ctx context.Context, actor, tenant, idOrName string) (Key, error) {
 	defer a.changing()()
 	k, err := a.Key(ctx, tenant, idOrName)

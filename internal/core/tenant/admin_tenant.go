@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// Bounds of what a tenant can be set to.
+// Limits of a tenant's settings.
 const (
 	MaxCredits   = 1e12
 	MaxCost      = 1e9 // US dollars
@@ -23,7 +23,7 @@ const (
 // Tiers lists every tier.
 var Tiers = []Tier{Standard, Regulated}
 
-// TenantChange says what to change of a tenant; nil leaves a thing as it is.
+// TenantChange changes a tenant; nil keeps a field.
 type TenantChange struct {
 	Plan           *string
 	Tier           *Tier
@@ -33,7 +33,7 @@ type TenantChange struct {
 	RedactionOff   *[]string
 	AuditDays      *int
 	AuditText      *bool
-	Caps           *CapOverrides // both at once
+	Caps           *CapOverrides // replaces both caps
 	NetworkEnabled *bool
 	RootEnabled    *bool
 
@@ -41,12 +41,11 @@ type TenantChange struct {
 	Disabled            *bool
 }
 
-// CapOverrides are a tenant's own caps for execute_code; nil for the server's.
+// CapOverrides are a tenant's own caps for execute_code; nil uses the server's cap.
 type CapOverrides struct{ TenantDaily, AgentHourly *int64 }
 
-// CreateTenant makes a tenant: on the free plan, of the standard tier and with
-// the sandbox enabled unless c says otherwise. What it begins with is noted as
-// PolicyEvents by actor.
+// CreateTenant creates a tenant, on the free plan, in the standard tier and with the sandbox
+// enabled unless c says otherwise. It records the initial settings as PolicyEvents by actor.
 func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantChange) (Tenant, error) {
 	defer a.changing()()
 	t, err := a.newTenant(ctx, name, c)
@@ -123,8 +122,7 @@ func (a *Admin) Tenant(ctx context.Context, idOrName string) (Tenant, error) {
 // Tenants returns every tenant.
 func (a *Admin) Tenants(ctx context.Context) ([]Tenant, error) { return a.store.Tenants(ctx) }
 
-// ChangeTenant changes a tenant and notes each change of what it may do as a
-// PolicyEvent by actor.
+// ChangeTenant changes a tenant and records each change of its policy as a PolicyEvent by actor.
 func (a *Admin) ChangeTenant(ctx context.Context, actor, idOrName string, c TenantChange) (Tenant, error) {
 	defer a.changing()()
 	t, err := a.find(ctx, idOrName)

@@ -10,16 +10,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// MinSecret is the fewest characters of a secret, white space around it left
-// away: what is shorter cannot be told from ordinary output.
+// MinSecret is the shortest secret, in characters without surrounding white space. Shorter values
+// would match ordinary output.
 const MinSecret = 8
 
-// VariablesChange says what to change of the variables of an environment or a
-// key; what is in none of them stays.
+// VariablesChange changes the variables of an environment or a key. Variables that it does not
+// mention remain.
 type VariablesChange struct {
-	Env, Secrets map[string]string   // set; a name is in one of them
-	Unset        []string            // taken out of either
-	Hosts        map[string][]string // what secrets are bound to from now on; none for what programs get
+	Env, Secrets map[string]string   // variables to set; a name may be in only one of them
+	Unset        []string            // variables to delete
+	Hosts        map[string][]string // hosts to bind secrets to; an empty list passes the secret to programs
 }
 
 // apply sets and unsets variables. A name that is set as one kind stops being of

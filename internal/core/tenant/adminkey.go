@@ -9,13 +9,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// KeepKey puts a new key where its owner finds it. discard undoes that.
+// KeepKey stores a new key where its owner finds it. discard undoes that.
 type KeepKey func(key string) (discard func() error, err error)
 
-// AdminKey returns a new key that administers if no valid one exists, else "". keep, which may be
-// nil, gets the key before the store does. A process that dies in between leaves an invalid key,
-// never a valid key that nobody saw. If several processes call AdminKey at once, one of them
-// creates the key.
+// AdminKey creates an admin key and returns it, or returns "" if a valid one exists. keep, which
+// may be nil, stores the key before the database does. A process that dies in between leaves an
+// invalid key, never a valid key that the operator cannot know. If several processes call AdminKey
+// at once, only one of them creates the key.
 func (s Setup) AdminKey(ctx context.Context, keep KeepKey) (string, error) {
 	t, err := s.Store.Tenant(ctx, Operator)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s Setup) AdminKey(ctx context.Context, keep KeepKey) (string, error) {
 	}
 }
 
-// RecoverAdminKey makes another key that administers, for an operator who has lost the others.
-// revokeOthers revokes those. actor is recorded with the change.
+// RecoverAdminKey creates another admin key for an operator who has lost the others. revokeOthers
+// revokes those. actor is recorded with the change.
 func RecoverAdminKey(ctx context.Context, store Store, actor string, revokeOthers bool, keep KeepKey) (k Key, key string, err error) {
 	t, err := store.Tenant(ctx, Operator)
 	if err != nil {

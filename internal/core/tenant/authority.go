@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// AuthTTL is how long an answer of the store about a key is cached: a revocation in
-// another process takes at most so long to reach this one.
+// AuthTTL is how long Atoll caches the store's answer about a key. A revocation in another process
+// reaches this one within AuthTTL.
 const AuthTTL = 10 * time.Second
 
 // maxCached bounds how many keys are cached, good and bad ones each, so
@@ -25,7 +25,7 @@ type principals interface {
 	TokenHolder(ctx context.Context, tenantID ID, id string, begun bool) (Principal, error)
 }
 
-// Authority finds out who calls, and remembers it for a short while.
+// Authority authenticates callers and caches the result for AuthTTL.
 type Authority struct {
 	store principals
 
@@ -45,9 +45,8 @@ func NewAuthority(store principals) *Authority {
 	return &Authority{store: store, good: map[[32]byte]belief{}, bad: map[[32]byte]time.Time{}}
 }
 
-// Holder finds out who has a key or a token of a tenant by its id. It fails with an
-// Unauthorized fault when that is not valid, or not any more. Nothing is
-// remembered of it.
+// Holder returns the caller that holds a key or token, by its id. It returns an Unauthorized fault
+// if the key or token is not valid. It does not cache the result.
 func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Principal, error) {
 	return a.holder(ctx, tenantID, keyID, false)
 }
@@ -74,8 +73,8 @@ func (a *Authority) holder(ctx context.Context, tenantID ID, keyID string, begun
 	return Principal{}, err
 }
 
-// Entrant is Holder for work that was begun in an environment, by its id. Work that a token
-// began goes on when the token expires; it ends when the token or its key is revoked.
+// Entrant is Holder for work that started in an environment, by its id. Work that a token started
+// continues after the token expires, and ends when the token or its key is revoked.
 func (a *Authority) Entrant(ctx context.Context, tenantID ID, keyID, environment string) (Principal, error) {
 	p, err := a.holder(ctx, tenantID, keyID, true)
 	if err == nil {
@@ -84,9 +83,9 @@ func (a *Authority) Entrant(ctx context.Context, tenantID ID, keyID, environment
 	return p, err
 }
 
-// Enter puts a caller into an environment of its tenant, by id or name; "" is its own. A key works in the
-// one that it is bound to; in another one only with the scope environments, with which it
-// could change its own into any other.
+// Enter moves a caller into an environment of its tenant, by id or name; "" means its own. To enter
+// an environment other than its own, a key needs the scope environments, with which it could
+// reconfigure its own environment anyway.
 func (a *Authority) Enter(ctx context.Context, p *Principal, idOrName string) error {
 	if own := &p.Environment; idOrName == "" || own.ID != "" && (idOrName == own.ID || idOrName == own.Name) {
 		return nil
@@ -101,9 +100,9 @@ func (a *Authority) Enter(ctx context.Context, p *Principal, idOrName string) er
 	return err
 }
 
-// Within returns a caller in another environment of its tenant, by id, without a check of its scopes. It
-// serves only to redact that environment's secrets. If the environment was deleted, so were its secrets,
-// and the caller stays in its own.
+// Within returns a caller in another environment of its tenant, by id, without checking scopes. Use
+// it only to redact that environment's secrets. If the environment was deleted, so were its
+// secrets, and the caller stays in its own.
 func (a *Authority) Within(ctx context.Context, p Principal, environment string) (Principal, error) {
 	if environment == p.Environment.ID {
 		return p, nil
@@ -117,14 +116,14 @@ func (a *Authority) Within(ctx context.Context, p Principal, environment string)
 
 var (
 	errEntry = fault.New(fault.Forbidden, "this key is limited to its environment; to use another one, it needs the scope environments")
-	// ErrNoEnvironment says that a tenant has no such environment.
+	// ErrNoEnvironment is returned if the tenant has no such environment.
 	ErrNoEnvironment = fault.New(fault.NotFound, "environment not found")
 )
 
-// Authenticate returns the caller whose key token is. A token that is unknown,
-// expired, revoked or of a disabled tenant gets the same Unauthorized fault by
-// the same way; while the store cannot be asked every token is refused (Unavailable).
-// Callers share what the Principal points at and must not change it.
+// Authenticate returns the caller that holds a key. Unknown, expired and revoked keys and keys of
+// disabled tenants get the same Unauthorized fault in the same way. If the store is unavailable,
+// every key gets an Unavailable fault. Callers share the data behind the Principal and must not
+// modify it.
 func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if _, ok := ParseToken(token); ok { // a refusal that is cached would hold where the token is good
 		return Principal{}, errToken
@@ -132,8 +131,8 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 	return a.authenticate(ctx, HashKey(token), a.store.Principal)
 }
 
-// AuthenticateToken is Authenticate for a token, which Authenticate does not know: only where
-// a token's bounds are held may it be used.
+// AuthenticateToken is Authenticate for tokens. Authenticate rejects tokens, so that only APIs that
+// enforce a token's limits accept them.
 func (a *Authority) AuthenticateToken(ctx context.Context, text string) (Principal, error) {
 	hash, ok := ParseToken(text)
 	if !ok {
@@ -199,8 +198,7 @@ func put[V any](m map[[32]byte]V, hash [32]byte, v V) {
 	m[hash] = v
 }
 
-// Forget makes every key be asked for again. It is called after each change of
-// what a Principal holds.
+// Forget empties the cache. Call it after each change of the data in a Principal.
 func (a *Authority) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// Bind binds a secret of its own to hosts, under the placeholder that it has. It says what is
-// wrong by the fields secret_name, secret_value and hosts of auth.
+// Bind validates a secret's binding to hosts and assigns its placeholder. Errors name the fields
+// auth.secret_name, auth.secret_value or auth.hosts.
 func Bind(name, value string, b Binding) (Binding, error) {
 	if err := execution.CheckEnv(map[string]string{name: "x"}); err != nil {
 		why := err.Error()
@@ -33,14 +33,14 @@ func Bind(name, value string, b Binding) (Binding, error) {
 	return b, nil
 }
 
-// Loan is a secret that is bound to hosts, and that a caller's programs use for a while.
+// Loan is a secret bound to hosts that a caller's programs use temporarily.
 type Loan struct {
 	Name, Value string
 	Binding
 }
 
-// Lend gives p's programs secrets over the variables of its key. What p shares with others is
-// not changed.
+// Lend adds secrets to p's programs, overriding the variables of its key. It does not modify data
+// that p shares with other callers.
 func (p *Principal) Lend(loans []Loan) error {
 	if len(loans) == 0 {
 		return nil

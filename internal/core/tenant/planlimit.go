@@ -9,15 +9,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// A PlanLimit is the cause of a refusal for what a plan allows. It has what is needed to
-// say which plan would do.
+// PlanLimit is the cause of a rejection by a plan's limit. It carries the data to say which plan
+// would suffice.
 type PlanLimit struct {
 	Plan      Plan // the caller's
 	Dimension string
 
 	Limits  runtime.Limits // of the environment, for the dimensions cpu and memory
-	Timeout time.Duration  // what was asked for, for the dimension timeout
-	Longest time.Duration  // the server's own bound on a timeout, which holds for every plan
+	Timeout time.Duration  // the requested timeout, for the dimension timeout
+	Longest time.Duration  // the server's limit on timeouts, for every plan
 }
 
 // Dimensions of a plan's limits.
@@ -40,12 +40,12 @@ func (l *PlanLimit) refuse(format string, args ...any) error {
 	return f
 }
 
-// RefuseStreaming says that p has no streaming.
+// RefuseStreaming returns the fault for a plan without streaming.
 func (p *Plan) RefuseStreaming() error {
 	return p.refuseDelivery(DimensionStreaming, "Streaming execution requires a plan with streaming", func(o Plan) bool { return o.Streaming })
 }
 
-// RefuseAsync says that p has no asynchronous delivery.
+// RefuseAsync returns the fault for a plan without asynchronous delivery.
 func (p *Plan) RefuseAsync() error {
 	return p.refuseDelivery(DimensionAsync, "Webhook delivery requires a plan with asynchronous delivery", func(o Plan) bool { return o.Async })
 }
@@ -60,8 +60,7 @@ func (p *Plan) refuseDelivery(dimension, requires string, has func(Plan) bool) e
 	return (&PlanLimit{Plan: *p, Dimension: dimension}).refuse("%s, such as %s.", requires, strings.Join(with, " or "))
 }
 
-// Allows reports, as an Exhausted fault, the first limit of an environment that
-// is above the plan.
+// Allows returns an Exhausted fault for the first limit of an environment that exceeds the plan.
 func (p *Plan) Allows(e *Environment) error {
 	l := e.Limits
 	limit := &PlanLimit{Plan: *p, Limits: l}

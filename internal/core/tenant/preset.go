@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Preset is a name for the hosts that a package manager needs.
+// Preset names the hosts that a package manager needs.
 type Preset struct {
 	Name  string
 	Hosts []string // as in NetworkPolicy.AllowedHosts
 }
 
-// Presets lists the package registries that a network policy can be opened for by
-// name: the public hosts that their package managers ask when nothing else is configured.
-// A mirror is allowed by its host. No name here can be that of a host: none has a dot.
+// Presets lists the package registries that a network policy can allow by name, with the default
+// public hosts of their package managers. To use a mirror, allow its host. Preset names contain no
+// dot, so they never collide with host names.
 var Presets = []Preset{
 	{"pypi", []string{"pypi.org", "files.pythonhosted.org"}},
 	{"npm", []string{"registry.npmjs.org"}},
@@ -26,7 +26,7 @@ var Presets = []Preset{
 	{"maven", []string{"repo.maven.apache.org", "repo1.maven.org"}},
 }
 
-// PresetHosts returns the hosts of a preset, nil where there is none of that name.
+// PresetHosts returns the hosts of a preset; nil for an unknown name.
 func PresetHosts(name string) []string {
 	for _, p := range Presets {
 		if p.Name == name {

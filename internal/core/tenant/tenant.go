@@ -1,5 +1,5 @@
-// Package tenant says who calls and what they may use: tenants, their
-// environments and keys, and the plans that bound them.
+// Package tenant authenticates callers and defines what they may use: tenants, their environments
+// and keys, and plans with their limits.
 package tenant
 
 import (
@@ -17,13 +17,12 @@ import (
 // ID names a tenant: "ten_" and 16 hexadecimal digits.
 type ID = string
 
-// Name is what tenants, environments, keys, plans and templates are called by
-// their operators: a letter or digit, then letters, digits, '.', '_' and '-',
-// at most 64 characters.
+// Name matches the names of tenants, environments, keys, plans and templates: a letter or digit,
+// then letters, digits, '.', '_' and '-', at most 64 characters.
 var Name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Dev is the name of the tenant that the development key belongs to, Operator
-// that of the one whose keys administer all others.
+// Dev is the tenant of the development key. Operator is the tenant whose keys administer all
+// others.
 const (
 	Dev      = "dev"
 	Operator = "operator"
@@ -34,71 +33,71 @@ type Tier string
 
 const (
 	Standard Tier = "standard"
-	// Regulated tenants never have the sandbox tool: going to this tier turns it
-	// off, and it cannot be turned on again while it lasts.
+	// Regulated tenants never have the sandbox tool. Entering this tier disables it until the
+	// tenant leaves the tier.
 	Regulated Tier = "regulated"
 )
 
-// Tenant owns keys, environments and everything that is made with them.
+// Tenant owns keys, environments and everything created with them.
 type Tenant struct {
 	ID             ID
 	Name           string // unique
 	Plan           string // name of its plan
 	SandboxEnabled bool   // whether agents may use execute_code
 	Tier           Tier
-	MonthlyCredits float64  // budget of a calendar month in UTC; 0 for none
-	MonthlyCost    float64  // likewise, of what runs cost in US dollars
-	RedactionOff   []string // redaction rules that do not apply to it
-	AuditDays      int      // days its audit rows are kept, 1 to 180
-	AuditText      bool     // whether the activity shows code and commands, redacted, and not their hashes alone
-	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
-	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
-	NetworkEnabled bool     // whether its environments may have a network
+	MonthlyCredits float64  // budget per calendar month in UTC; 0 for unlimited
+	MonthlyCost    float64  // likewise, for the cost of runs in US dollars
+	RedactionOff   []string // redaction rules that are off for the tenant
+	AuditDays      int      // retention of its audit rows in days, 1 to 180
+	AuditText      bool     // whether the activity shows redacted code and commands, not only their hashes
+	DailyCap       *int64   // execute_code calls per UTC day; nil for the server's cap
+	HourlyCap      *int64   // execute_code calls per agent and UTC hour; nil for the server's cap
+	NetworkEnabled bool     // whether its environments may use a network
 	RootEnabled    bool     // whether its environments may run programs as root of their sandbox
-	// KeyIsolationEnabled says whether its environments may have IsolationKey.
+	// KeyIsolationEnabled says whether its environments may use IsolationKey.
 	KeyIsolationEnabled bool
 	CreatedAt           time.Time
-	DisabledAt          *time.Time // its keys are refused from then on
-	DeletedAt           *time.Time // when its deletion was asked for; nil for never
-	ErasedAt            *time.Time // since when nothing is left of it but its audit trail and policy events
+	DisabledAt          *time.Time // its keys are rejected from then on
+	DeletedAt           *time.Time // when an operator requested its deletion; nil for never
+	ErasedAt            *time.Time // when all its data except the audit trail and policy events was deleted
 }
 
-// Plan bounds what a tenant may use. Zero means no bound where that is said.
+// Plan limits what a tenant may use. Zero means unlimited where the field says so.
 type Plan struct {
 	Name          string
-	MaxCPU        float64       // cores of a sandbox; 0 for no bound
-	MaxMemory     int64         // bytes of a sandbox; 0 for no bound
-	Concurrency   int           // executions at the same time; 0 for no bound
-	MaxTimeout    time.Duration // 0 for the server's own
+	MaxCPU        float64       // cores per sandbox; 0 for unlimited
+	MaxMemory     int64         // bytes per sandbox; 0 for unlimited
+	Concurrency   int           // concurrent executions; 0 for unlimited
+	MaxTimeout    time.Duration // 0 for the server's limit
 	Streaming     bool
 	Async         bool  // webhook delivery
-	KeyIsolation  bool  // environments may have execution.IsolationKey
-	MaxOutput     int64 // bytes of each stream that are kept whole
-	MaxThreads    int   // threads at the same time; 0 for no bound
-	MaxThreadSize int64 // bytes of a thread's files; 0 for no bound
-	MaxOutputs    int64 // bytes that ended executions keep, together; 0 for no bound
-	BuiltIn       bool  // one of the contract's; cannot be removed
+	KeyIsolation  bool  // environments may use execution.IsolationKey
+	MaxOutput     int64 // bytes of each stream that are stored
+	MaxThreads    int   // threads that exist at once; 0 for unlimited
+	MaxThreadSize int64 // bytes of a thread's files; 0 for unlimited
+	MaxOutputs    int64 // total bytes that ended executions store; 0 for unlimited
+	BuiltIn       bool  // defined by the contract; cannot be deleted
 
-	// Of named sandboxes; 0 for no bound.
-	MaxSandboxes     int           // at the same time, sleeping ones too
-	MaxSandboxMemory int64         // bytes of those that are not asleep on disk, together
-	MaxSandboxDisk   int64         // bytes of the files of one
-	MaxSandboxLife   time.Duration // of one
+	// Limits of named sandboxes; 0 for unlimited.
+	MaxSandboxes     int           // concurrent, including sleeping ones
+	MaxSandboxMemory int64         // total bytes of sandboxes that are not asleep on disk
+	MaxSandboxDisk   int64         // bytes of files per sandbox
+	MaxSandboxLife   time.Duration // per sandbox
 	MaxSnapshots     int
-	MaxSnapshotSize  int64 // bytes of all of them, together
+	MaxSnapshotSize  int64 // total bytes
 
-	// Of requests to one server, on average over 10 s, and of the bytes of their
-	// bodies: a second, of all keys together and of each. 0 for no bound.
+	// Requests per second, and bytes of their bodies per second, to one server, averaged over 10 s:
+	// for all keys together and for each key. 0 for unlimited.
 	MaxRequestRate, MaxKeyRequestRate int64
 	MaxUploadRate, MaxKeyUploadRate   int64
 
-	// Of responses and the tokens of their models, for each model: a minute, of all keys
-	// together and of each. 0 for no bound.
+	// Responses and model tokens per minute and model: for all keys together and for each key. 0
+	// for unlimited.
 	MaxResponseRate, MaxKeyResponseRate int64
 	MaxTokenRate, MaxKeyTokenRate       int64
 }
 
-// Plans are the contract's.
+// Plans returns the contract's plans.
 func Plans() []Plan {
 	const GiB = 1 << 30
 	return []Plan{
@@ -126,29 +125,29 @@ type Environment struct {
 	Image     string // name in the image store
 	Limits    runtime.Limits
 	Env       map[string]string  // variables of every execution
-	Secrets   map[string]string  // likewise, stored encrypted, redacted from output and never shown again
-	Bound     map[string]Binding // of those in Secrets that programs do not get
+	Secrets   map[string]string  // likewise, stored encrypted, redacted from output and never returned
+	Bound     map[string]Binding // the Secrets that programs see only as placeholders
 	CreatedAt time.Time
 
 	Permissions runtime.Permissions
-	Profile     string        // the rules that Permissions began with; "" for none
-	Template    string        // the base_template that Image was asked for as; "" for none
-	Timeout     time.Duration // longest run, and that of a request which names none; 0 for the plan's
-	Isolation   string        // execution.Isolation; "" for IsolationRun
-	AllowMCP    bool          // agents' MCP servers are asked also where the network does not allow their hosts
+	Profile     string        // the profile that Permissions started from; "" for none
+	Template    string        // the requested base_template of Image; "" for none
+	Timeout     time.Duration // longest run, and the default of a request that sets none; 0 for the plan's limit
+	Isolation   string        // an execution.Isolation; "" for IsolationRun
+	AllowMCP    bool          // agents may use MCP servers even if the network policy denies their hosts
 
-	Packages requirement.Set // that Image has in this environment, in its normal form
+	Packages requirement.Set // normalized packages installed on top of Image
 
 	variables map[string]string // see remember
 }
 
-// RunImage is what sandboxes of e are made from: Image, or the reference of an image that
-// has the packages too.
+// RunImage returns the image of e's sandboxes: Image, or the reference of an image with the
+// packages.
 func (e *Environment) RunImage() string { return requirement.Ref(e.Image, &e.Packages) }
 
-// Variables are what e sets for every program: a secret wins over a plain
-// variable of the same name, and of a bound one there is the placeholder. They
-// must not be changed.
+// Variables returns the variables that e sets for every program. A secret overrides a plain
+// variable of the same name; a bound secret appears as its placeholder. Callers must not modify the
+// map.
 func (e *Environment) Variables() map[string]string {
 	return variables(e.variables, e.Env, e.Secrets, e.Bound)
 }
@@ -177,41 +176,40 @@ func (p *Principal) remember() {
 	p.variables = p.Variables()
 }
 
-// Scope is something a key may be used for.
+// Scope is a permission of a key.
 type Scope string
 
 const (
-	ScopeExecute Scope = "execute" // run code, cancel it
-	ScopeRead    Scope = "read"    // see executions, their output and usage
-	ScopeTools   Scope = "tools"   // the tools that agents use
-	// ScopeSandboxes is for named sandboxes as resources: all that can be done with
-	// them, beyond what tools do.
+	ScopeExecute Scope = "execute" // run and cancel code
+	ScopeRead    Scope = "read"    // read executions, their output and usage
+	ScopeTools   Scope = "tools"   // use the agents' tools
+	// ScopeSandboxes manages named sandboxes, beyond what tools can do.
 	ScopeSandboxes Scope = "sandboxes"
-	// ScopeEnvironments is for making and changing environments, also the one that the key
-	// is bound to, and for the tenant's own keys for models: no key that a program's author holds should have it.
+	// ScopeEnvironments creates and changes environments, including the key's own, and manages the
+	// tenant's own model keys. Do not give it to a key that program authors hold.
 	ScopeEnvironments Scope = "environments"
-	ScopeAdmin        Scope = "admin" // everything under /v1/admin, of every tenant
+	ScopeAdmin        Scope = "admin" // everything under /v1/admin, for every tenant
 )
 
-// Scopes lists every scope; DefaultScopes what a key gets that names none.
+// Scopes lists every scope. DefaultScopes are the scopes of a key that sets none.
 var (
 	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeSandboxes, ScopeEnvironments, ScopeAdmin}
 	DefaultScopes = []Scope{ScopeExecute, ScopeRead, ScopeSandboxes, ScopeTools}
 )
 
-// Key is an API key. The key itself is shown once, when it is made.
+// Key is the record of an API key. Atoll shows the key itself only once, at creation.
 type Key struct {
 	ID            string // "key_" and 16 hexadecimal digits
 	Tenant        ID
-	Environment   string // id; what a request runs in, see Authority.Entrant. Empty for a key that only administers
+	Environment   string // id; the environment of its requests, see Authority.Entrant. Empty for an admin-only key
 	Name          string // unique within the tenant
 	Hash          [32]byte
 	Hint          string // the key's last four characters
 	Scopes        []Scope
-	WebhookURL    string // where asynchronous executions are told of; "" for nowhere
-	WebhookSecret string // signs them; stored encrypted; "" for unsigned
-	// Env and Secrets are variables of its executions, over those of the
-	// environment and under the request's own; kept as the environment's are.
+	WebhookURL    string // receives the results of asynchronous executions; "" for none
+	WebhookSecret string // signs webhooks; stored encrypted; "" for unsigned
+	// Env and Secrets are variables of the key's executions. They override the environment's and
+	// yield to the request's. They are stored like the environment's.
 	Env, Secrets map[string]string
 	Bound        map[string]Binding
 	CreatedAt    time.Time
@@ -221,7 +219,7 @@ type Key struct {
 	variables map[string]string // see Environment.remember
 }
 
-// Variables are what k sets for every program, as Environment.Variables.
+// Variables returns the variables that k sets for every program, like Environment.Variables.
 func (k *Key) Variables() map[string]string {
 	return variables(k.variables, k.Env, k.Secrets, k.Bound)
 }
@@ -231,26 +229,27 @@ type Principal struct {
 	Tenant      Tenant
 	Key         Key
 	Plan        Plan
-	Environment Environment       // zero for a key that only administers
-	Storage     []storage.Granted // what the key and the environment may mount
-	// Token is what the caller has instead of the key; nil for the key itself. Key is then the
-	// key that made it, with the token's id and what the token leaves of its scopes.
+	Environment Environment       // zero for an admin-only key
+	Storage     []storage.Granted // connections granted to the key and the environment
+	// Token is the token that the caller used instead of the key; nil for the key itself. Key is
+	// then the key that created the token, with the token's id and the scopes that the token
+	// leaves.
 	Token *Token
 
 	variables map[string]string // see remember
 }
 
-// Entered puts p into another environment of its tenant.
+// Entered moves p into another environment of its tenant.
 func (p *Principal) Entered(e Environment) { p.Environment, p.Storage, p.variables = e, nil, nil }
 
-// Variables are those of the environment and, over them, those of the key. They
-// must not be changed.
+// Variables returns the environment's variables, overridden by the key's. Callers must not modify
+// the map.
 func (p *Principal) Variables() map[string]string {
 	return variables(p.variables, p.Environment.Variables(), p.Key.Variables(), nil)
 }
 
-// Secrets are the values of p's secret variables, the key's after those of the
-// environment that the key does not set anew.
+// Secrets returns the values of p's secret variables: the environment's that the key does not
+// override, then the key's.
 func (p *Principal) Secrets() []string {
 	var values []string
 	add := func(secrets, but map[string]string) {
@@ -265,8 +264,8 @@ func (p *Principal) Secrets() []string {
 	return values
 }
 
-// Policy is what the caller's plan and environment make of a request; longest
-// is the server's own bound on a timeout.
+// Policy returns the limits of the caller's plan and environment for a request. longest is the
+// server's limit on timeouts.
 func (p *Principal) Policy(longest time.Duration) execution.Policy {
 	most := longest
 	if p.Plan.MaxTimeout > 0 {
@@ -288,16 +287,14 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 // May reports whether the caller's key has a scope.
 func (p *Principal) May(s Scope) bool { return slices.Contains(p.Key.Scopes, s) }
 
-// Template is an agent template: a population of agents that opts in to the
-// sandbox together.
+// Template is an agent template: a group of agents that opts in to the sandbox together.
 type Template struct {
 	Tenant  ID
 	Name    string // unique within the tenant
 	Sandbox Network
 }
 
-// Network is what a template's sandboxes may reach; empty means that the
-// template has not opted in.
+// Network is what a template's sandboxes may reach; "" means that the template has not opted in.
 type Network string
 
 const (
@@ -305,11 +302,11 @@ const (
 	InternalOnly  Network = "internal-only"
 )
 
-// PolicyEvent is an append-only note of a change to what a tenant may do.
+// PolicyEvent is an append-only record of a change to what a tenant may do.
 type PolicyEvent struct {
 	ID        int64
 	Tenant    ID
-	Actor     string // id of the key that made it, or "setup"
+	Actor     string // id of the key that made the change, or "setup"
 	Field     string // such as "sandbox_enabled" or "template/support"
 	Old, New  string
 	CreatedAt time.Time

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// TokenPrefix begins every token that Atoll makes.
+// TokenPrefix starts every token.
 const TokenPrefix = "tk-atoll-"
 
 const (
@@ -22,50 +22,52 @@ const (
 	keyID       = "key_"
 )
 
-// TokenScopes are those that a token can have.
+// TokenScopes lists the scopes that a token can have.
 var TokenScopes = []Scope{ScopeExecute, ScopeRead, ScopeSandboxes, ScopeTools}
 
-// Token is what a key makes for a caller that must not have the key, such as a web page. It
-// can do less than the key, for a short time. The token itself is shown once.
+// Token is a short-lived credential that a key creates for a caller that must not hold the key,
+// such as a web page. It can do less than the key. Atoll shows the token itself only once.
 type Token struct {
 	ID     string // "tok_", the digits of its key's id, "_" and 16 hexadecimal digits
 	Tenant ID
-	Key    string // id of the key that made it
+	Key    string // id of the key that created it
 	Hash   [32]byte
 	Scopes []Scope
-	// Operations are the ids of those that it is for; none means all that are open to tokens.
+	// Operations are the ids of the allowed operations; empty for all that are open to tokens.
 	Operations []string
 
-	// Rights are what the token may do in a session beside sending messages; none by default.
+	// Rights are what the token may do in a session in addition to sending messages; empty by
+	// default.
 	Rights []TokenRight
 
-	Session string       // id of the one session of an agent that it reaches; "" for any
-	Sandbox TokenSandbox // the one named sandbox that it reaches
-	Origins []string     // web origins that a request must come from; none means any or none
+	Session string       // id of the only agent session that it reaches; "" for any
+	Sandbox TokenSandbox // the only named sandbox that it reaches
+	Origins []string     // allowed web origins of requests; empty for any or none
 
-	MaxCost       usage.Money // of what is charged in money to it; 0 for no bound
+	MaxCost       usage.Money // limit of the money charged to it; 0 for unlimited
 	Cost          usage.Money
-	MaxExecutions int64 // 0 for no bound
+	MaxExecutions int64 // 0 for unlimited
 	Executions    int64
 
 	CreatedAt, ExpiresAt time.Time
 	RevokedAt            *time.Time
 }
 
-// TokenRight is something that a token may do only if it was made with it, because it decides
+// TokenRight is a permission that a token has only if it was created with it, because it controls
 // what agents and their programs may do.
 type TokenRight string
 
 // Rights of tokens.
 const (
-	RightConfirm  TokenRight = "confirm"  // approve or deny tool calls that wait
+	RightConfirm  TokenRight = "confirm"  // approve or deny waiting tool calls
 	RightOutcomes TokenRight = "outcomes" // define outcomes; never with a check, which runs a command
 )
 
-// TokenRights are all rights.
+// TokenRights lists every right.
 var TokenRights = []TokenRight{RightConfirm, RightOutcomes}
 
-// MayConfirm returns a Forbidden fault unless the caller may approve or deny tool calls. Keys may.
+// MayConfirm returns a Forbidden fault unless the caller may approve or deny tool calls. Keys
+// always may.
 func (p *Principal) MayConfirm() error {
 	if p.Token == nil || slices.Contains(p.Token.Rights, RightConfirm) {
 		return nil
@@ -74,7 +76,7 @@ func (p *Principal) MayConfirm() error {
 }
 
 // MayDefineOutcome returns a Forbidden fault unless the caller may define an outcome. check says
-// that the outcome has a command, which no token may start.
+// that the outcome contains a command, which no token may start.
 func (p *Principal) MayDefineOutcome(check bool) error {
 	switch {
 	case p.Token == nil:
@@ -87,23 +89,22 @@ func (p *Principal) MayDefineOutcome(check bool) error {
 	return nil
 }
 
-// TokenSandbox names a sandbox that a token is bound to; the zero value is any.
+// TokenSandbox names the sandbox that a token is bound to; the zero value is any.
 type TokenSandbox struct{ ID, Session, Name string }
 
-// Is reports whether a request that names a sandbox by its id, or by its name in a session,
-// means this one.
+// Is reports whether a session and a name, or an id, refer to this sandbox.
 func (s TokenSandbox) Is(session, nameOrID string) bool {
 	return nameOrID == s.ID || nameOrID == s.Name && session == s.Session
 }
 
-// Bound reports whether the token reaches one session or one sandbox alone.
+// Bound reports whether the token is limited to one session or one sandbox.
 func (t *Token) Bound() bool { return t.Session != "" || t.Sandbox.ID != "" }
 
-// IsToken reports whether the id of a caller is that of a token.
+// IsToken reports whether a caller's id is a token id.
 func IsToken(id string) bool { return strings.HasPrefix(id, tokenID) }
 
-// KeyOf returns the id of the key that made a token, by the token's id. Every other id is
-// returned as it is.
+// KeyOf returns the id of the key that created a token, given the token's id. It returns other ids
+// unchanged.
 func KeyOf(id string) string {
 	digits, ok := strings.CutPrefix(id, tokenID)
 	if i := strings.LastIndexByte(digits, '_'); ok && i > 0 {
@@ -117,14 +118,14 @@ func NewTokenID(key string) string {
 	return tokenID + NewID(strings.TrimPrefix(key, keyID))
 }
 
-// NewToken returns a random token with 160 bits.
+// NewToken returns a token with 160 random bits.
 func NewToken() string {
 	var b [tokenDigits / 2]byte
 	rand.Read(b[:])
 	return TokenPrefix + hex.EncodeToString(b[:])
 }
 
-// ParseToken returns what is stored of a token; ok is false for what cannot be one.
+// ParseToken returns the stored hash of a token; ok is false if the text is malformed.
 func ParseToken(text string) (hash [32]byte, ok bool) {
 	digits, ok := strings.CutPrefix(text, TokenPrefix)
 	if !ok || len(digits) != tokenDigits || strings.Trim(digits, "0123456789abcdef") != "" {
@@ -133,8 +134,8 @@ func ParseToken(text string) (hash [32]byte, ok bool) {
 	return HashKey(text), true
 }
 
-// Narrow makes p, who has the key that made t, the caller who has t: nothing is added, and
-// what the key has lost is gone.
+// Narrow turns p, the caller that holds the key of t, into the caller that holds t. It only removes
+// permissions, so a scope that the key has lost is also lost for t.
 func (p *Principal) Narrow(t *Token) {
 	p.Token = t
 	p.Key.ID, p.Key.Hash = t.ID, t.Hash
@@ -146,14 +147,14 @@ func (p *Principal) Narrow(t *Token) {
 	}
 }
 
-// KeyID is the id of the caller's key: for one who has a token, of the key that made it.
+// KeyID returns the id of the caller's key. For a token it is the key that created the token.
 func (p *Principal) KeyID() string { return KeyOf(p.Key.ID) }
 
 // maxOrigin is the longest origin in bytes.
 const maxOrigin = 300
 
-// CheckOrigin refuses what is not a web origin as browsers send it in the header Origin:
-// scheme, host and, if it is not the scheme's, port.
+// CheckOrigin returns an Invalid fault unless text is a web origin as browsers send it in the
+// Origin header: scheme, host and, if it is not the scheme's default, port.
 func CheckOrigin(text string) error {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme != "http" && scheme != "https" {
@@ -199,24 +200,24 @@ func clip(text string) string {
 	return text
 }
 
-// DimensionTokenCost and DimensionTokenExecutions are what a token's bounds are called where
-// one refuses a call.
+// DimensionTokenCost and DimensionTokenExecutions are the dimensions of a token's limits.
 const (
 	DimensionTokenCost       = "token_cost"
 	DimensionTokenExecutions = "token_executions"
 )
 
-// Spent is the refusal of a token that has used up its MaxCost.
+// Spent returns the fault for a token that has used up its MaxCost.
 func Spent(used, most usage.Money) error {
 	return fault.Limit(DimensionTokenCost, time.Time{}, "the token is used up: %s of its max_cost of %s US dollars. Request a new token.", used, most)
 }
 
-// Reserved is the refusal of a token whose max_cost is held by answers under way.
+// Reserved returns the fault for a token whose remaining MaxCost is reserved by answers in
+// progress.
 func Reserved(left, most usage.Money) error {
 	return fault.Limit(DimensionTokenCost, time.Time{}, "answers in progress have reserved the remaining max_cost of this token: %s of %s US dollars are left. Wait until they end, or create a token with a higher max_cost.", left, most)
 }
 
-// Executed is the refusal of a token that has used up its MaxExecutions.
+// Executed returns the fault for a token that has used up its MaxExecutions.
 func Executed(most int64) error {
 	return fault.Limit(DimensionTokenExecutions, time.Time{}, "the token is used up: it allowed %d executions (max_executions). Request a new token.", most)
 }

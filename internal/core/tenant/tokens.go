@@ -9,50 +9,50 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// Bounds of tokens.
+// Limits of tokens.
 const (
 	DefaultTokenLife = 15 * time.Minute
 	MaxTokenLife     = 24 * time.Hour
-	MaxTokens        = 10_000 // of a key at a time
-	MaxOrigins       = 16     // of a token
-	// KeepTokens is how long the record of a token is kept after it has expired: work that it
-	// began may still run.
+	MaxTokens        = 10_000 // per key at a time
+	MaxOrigins       = 16     // per token
+	// KeepTokens is how long Atoll keeps the record of an expired token, because work that it
+	// started may still run.
 	KeepTokens = 7 * 24 * time.Hour
 )
 
-// TokenStore keeps tokens; a Store does. What does not exist is a NotFound fault.
+// TokenStore keeps tokens; a Store implements it. It returns a NotFound fault for an unknown token.
 type TokenStore interface {
-	// CreateToken records a token that lives for a while by the store's clock, and returns it.
-	// It is an Exhausted fault while the token's key has most living ones. Tokens that have
-	// expired longer ago than keep are removed.
+	// CreateToken records a token that expires after life by the store's clock. It returns an
+	// Exhausted fault if the token's key has most valid ones. It deletes tokens that expired longer
+	// than keep ago.
 	CreateToken(ctx context.Context, t Token, life time.Duration, most int, keep time.Duration) (Token, error)
-	// Tokens lists the living tokens of a key, the newest first.
+	// Tokens lists the valid tokens of a key, newest first.
 	Tokens(ctx context.Context, tenant ID, key, cursor string, limit int) (page []Token, next string, err error)
-	// RevokeToken ends a token of a key by the store's clock; again is no error.
+	// RevokeToken revokes a token of a key by the store's clock. Revoking again succeeds.
 	RevokeToken(ctx context.Context, tenant ID, key, id string) (Token, error)
-	// Bearer finds the caller who has a token by its hash, narrowed, unless the token is
-	// revoked or has expired, or its key would not be found by Principal: NotFound. left is
-	// how long the token is still valid.
+	// Bearer returns the caller that holds a token, by its hash, narrowed to the token. It returns
+	// a NotFound fault if the token is revoked or has expired, or if Principal would not find its
+	// key. left is the token's remaining validity.
 	Bearer(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
-	// TokenHolder is Bearer by the token's id. begun finds the caller of work that the token
-	// began, also when it has expired since.
+	// TokenHolder is Bearer by the token's id. With begun it also accepts an expired token, for
+	// work that the token started.
 	TokenHolder(ctx context.Context, tenant ID, id string, begun bool) (Principal, error)
-	// TokenSpent is what was charged in money to a token, and its bound; 0 is none, or a token
-	// that is not there any more.
+	// TokenSpent returns the money charged to a token and its limit. A limit of 0 means that the
+	// token is unlimited or no longer exists.
 	TokenSpent(ctx context.Context, id string) (used, most usage.Money, err error)
 }
 
-// Tokens makes and ends tokens.
+// Tokens creates and revokes tokens.
 type Tokens struct {
 	store     TokenStore
 	authority *Authority
 }
 
-// NewTokens returns Tokens over a store; authority is to forget what ends.
+// NewTokens returns Tokens over a store. authority drops revoked tokens from its cache.
 func NewTokens(store TokenStore, authority *Authority) *Tokens { return &Tokens{store, authority} }
 
-// Create makes a token for the caller p, who must have a key. Of t the bounds count. The
-// second result is the token itself, which nothing shows again.
+// Create creates a token with the limits in t for the caller p, who must use a key. The second
+// result is the token itself, which Atoll never shows again.
 func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Duration) (Token, string, error) {
 	switch {
 	case p.Token != nil:
@@ -96,7 +96,7 @@ func (a *Tokens) Create(ctx context.Context, p *Principal, t Token, life time.Du
 
 var errTokenOfToken = fault.New(fault.Forbidden, "a token cannot create, list or revoke tokens: use the API key")
 
-// List returns the living tokens of the caller's key, the newest first.
+// List returns the valid tokens of the caller's key, newest first.
 func (a *Tokens) List(ctx context.Context, p *Principal, cursor string, limit int) (page []Token, next string, err error) {
 	if p.Token != nil {
 		return nil, "", errTokenOfToken
@@ -104,8 +104,8 @@ func (a *Tokens) List(ctx context.Context, p *Principal, cursor string, limit in
 	return a.store.Tokens(ctx, p.Tenant.ID, p.Key.ID, cursor, limit)
 }
 
-// Revoke ends a token of the caller's key: here at once, in other processes within ten
-// seconds. The work that it began ends as that of a revoked key does.
+// Revoke revokes a token of the caller's key: in this process immediately, in others within 10
+// seconds. Work that it started ends as for a revoked key.
 func (a *Tokens) Revoke(ctx context.Context, p *Principal, id string) error {
 	if p.Token != nil {
 		return errTokenOfToken
