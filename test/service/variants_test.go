@@ -178,10 +178,10 @@ func TestVariantOnFirstUse(t *testing.T) {
 	s.Must(t, s.AdminKey(t), http.MethodPatch, environment, map[string]any{"image": "default+browser"}).Into(t, http.StatusOK, nil)
 	var a *atolltest.Answer
 	atolltest.Until(t, time.Minute, "the import fails", func() bool { a = execute(); return a.Status != http.StatusServiceUnavailable })
-	if a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "there is no image archive") || !strings.Contains(string(a.Body), "atoll image build --with browser") {
+	if a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "its prebuilt archive could not be imported") || !strings.Contains(string(a.Body), "atoll image build --with browser") {
 		t.Errorf("after it has failed: HTTP %d: %s", a.Status, a.Body)
 	}
-	if state, log := variantBuild(t, s, environment); state != "failed" || !strings.Contains(log, "there is no image archive") {
+	if state, log := variantBuild(t, s, environment); state != "failed" || !strings.Contains(log, "its prebuilt archive could not be imported") {
 		t.Errorf("the environment is %q: %s", state, log)
 	}
 	restart(browser)

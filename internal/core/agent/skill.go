@@ -22,7 +22,7 @@ type Skill struct {
 	Version skill.VersionID `json:",omitzero"`
 }
 
-// Custom reports whether s is one of the tenant's skills, not a built-in one.
+// Custom reports whether the tenant uploaded s; other skills are built in.
 func (s *Skill) Custom() bool { return s.ID != "" }
 
 // toolNames lists the tools of each built-in skill; "" stands for the tenant's skills.

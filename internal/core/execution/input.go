@@ -41,7 +41,7 @@ type Input struct {
 	// filetool.Call that it reads, not a program.
 	Tool bool `json:",omitzero"`
 
-	// Helper says that Code is one of the platform's own Python programs, which reads Stdin. It
+	// Helper says that Code is a Python program of the platform, which reads Stdin. It
 	// runs isolated, so that programs in the sandbox cannot inject code into it.
 	Helper bool `json:",omitzero"`
 }

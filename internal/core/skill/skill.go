@@ -56,7 +56,7 @@ type Version struct {
 
 // FileInfo describes a file in lists.
 type FileInfo struct {
-	Path string // relative to the skill's folder
+	Path string // relative to the skill's directory
 	Size int64
 	Exec bool `json:",omitzero"` // the file is executable
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Config of a Catalog.
+// Config configures a Catalog.
 type Config struct {
 	Records Records
 	Homes   Homes
-	Keep    time.Duration           // how long a thread without a time of its own is kept after it was saved; 0 for ever
-	Deleted func(tenant, id string) // hears of each deleted thread; nil for none
+	Keep    time.Duration           // how long to keep a thread without its own expiry after its last save; 0 forever
+	Deleted func(tenant, id string) // called for each deleted thread; nil for none
 	Log     *slog.Logger
 }
 
-// Catalog is what a tenant may do with its threads.
+// Catalog manages the threads of tenants.
 type Catalog struct{ cfg Config }
 
 // New returns a Catalog.
 func New(cfg Config) *Catalog { return &Catalog{cfg} }
 
-// Owner says whose threads are meant, and what it may have.
+// Owner identifies the tenant of a thread, with its limits.
 type Owner struct {
 	Tenant  string // id
-	Threads int    // 0 for any number
-	Size    int64  // bytes of a thread's files; 0 for no bound
+	Threads int    // 0 for unlimited
+	Size    int64  // bytes of a thread's files; 0 for unlimited
 }
 
 // Get returns a thread's record.
@@ -38,19 +38,18 @@ func (c *Catalog) Get(ctx context.Context, tenant, id string) (*Thread, error) {
 	return c.cfg.Records.Thread(ctx, tenant, id)
 }
 
-// List returns records, by id.
+// List returns records, ordered by id.
 func (c *Catalog) List(ctx context.Context, f Filter) (page []*Thread, next string, err error) {
 	return c.cfg.Records.Threads(ctx, f)
 }
 
-// SetExpiry says when a thread is to be deleted, nil for when the server's rule
-// says.
+// SetExpiry sets when Atoll deletes a thread; nil applies the server's rule.
 func (c *Catalog) SetExpiry(ctx context.Context, tenant, id string, at *time.Time) error {
 	return c.cfg.Records.SetExpiry(ctx, tenant, id, at)
 }
 
-// Delete deletes a thread that is not in use. Its blobs go with the next Sweep that
-// finds them old enough.
+// Delete deletes a thread that is not in use. A later Sweep deletes its blobs once they are old
+// enough.
 func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
 	if err := c.cfg.Records.DeleteThread(ctx, tenant, id); err != nil {
 		return err
@@ -70,8 +69,8 @@ func (c *Catalog) Exists(ctx context.Context, tenant, id string) (bool, error) {
 	return err == nil, err
 }
 
-// Home returns what a thread holds. It stays readable for a while after the thread has
-// moved on.
+// Home returns the home directory of a thread in its current state. It stays readable for a while
+// after the thread has changed.
 func (c *Catalog) Home(ctx context.Context, tenant, id string) (Home, error) {
 	t, err := c.cfg.Records.Thread(ctx, tenant, id)
 	if err != nil {
@@ -80,7 +79,7 @@ func (c *Catalog) Home(ctx context.Context, tenant, id string) (Home, error) {
 	return c.cfg.Homes.Load(ctx, tenant, t.State)
 }
 
-// Import returns a home that holds what a tar archive does, for an Edit of its owner.
+// Import returns a home with the contents of a tar archive, for an Edit by its owner.
 func (c *Catalog) Import(ctx context.Context, o Owner, archive io.Reader) (Home, error) {
 	return c.cfg.Homes.Import(ctx, o.Tenant, archive, Quota{Bytes: o.Size})
 }
@@ -89,9 +88,9 @@ func (c *Catalog) Import(ctx context.Context, o Owner, archive io.Reader) (Home,
 // was last heard of.
 const leaseTime = time.Minute
 
-// Edit changes a thread, which comes into being if there is none, while nothing else
-// uses it: change makes a new home from the one there is, and that becomes the thread's
-// state, or nothing changes.
+// Edit changes a thread while nothing else uses it, and creates the thread if it does not exist.
+// change returns a new home from the current one. If it succeeds, the new home becomes the thread's
+// state; otherwise nothing changes.
 func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx context.Context, h Home) (Home, error)) (err error) {
 	token := rand.Text()
 	t, err := c.cfg.Records.Lease(ctx, o.Tenant, id, token, leaseTime, o.Threads)
@@ -153,7 +152,7 @@ const garbageTime = 7 * 24 * time.Hour
 // batch is how many threads are expired at a time.
 const batch = 1000
 
-// Expire deletes the threads whose time is over.
+// Expire deletes expired threads.
 func (c *Catalog) Expire(ctx context.Context) error {
 	for {
 		n, err := c.cfg.Records.ExpireThreads(ctx, c.cfg.Keep, batch)
@@ -163,7 +162,7 @@ func (c *Catalog) Expire(ctx context.Context) error {
 	}
 }
 
-// Sweep deletes from the blob store what no thread needs any more.
+// Sweep deletes data from the blob store that no thread references.
 func (c *Catalog) Sweep(ctx context.Context) error {
 	tenants, err := c.cfg.Records.TenantsWithGarbage(ctx)
 	if err != nil {

@@ -2,27 +2,27 @@ package thread
 
 import "time"
 
-// Entry is what a listing says of a file or folder.
+// Entry describes a file or directory in a listing.
 type Entry struct {
 	Name      string
-	Path      string // from the home on, without a slash in front
+	Path      string // relative to the home, without a leading slash
 	Size      int64  // of a file
 	Modified  time.Time
 	Directory bool
-	Link      string // what a symbolic link says; such an entry is neither followed nor read
+	Link      string // target of a symbolic link; Atoll neither follows nor reads links
 }
 
-// Quota bounds a home; 0 is no bound.
+// Quota limits a home; 0 means unlimited.
 type Quota struct {
-	Bytes int64 // of its files' data; holes are free, and hard links count once
-	Files int64 // entries of any kind, each name of a hard link among them
+	Bytes int64 // bytes of file data; holes are free, and hard links count once
+	Files int64 // entries of any kind; each name of a hard link counts
 }
 
-// MaxUpload is how many bytes a file may have that WriteFile makes.
+// MaxUpload limits a file that WriteFile writes, in bytes.
 const MaxUpload = 10 << 30
 
-// Collected is what a Collect did.
+// Collected says what a Collect deleted.
 type Collected struct {
 	States, Packs int   // removed
-	Bytes         int64 // of them
+	Bytes         int64 // of the deleted packs and states
 }

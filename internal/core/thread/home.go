@@ -7,33 +7,31 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
-// Home is what one saved state of a thread holds. It never changes: an edit returns
-// another one. Its methods may be called concurrently. Links are not followed.
+// Home is one saved state of a thread's home directory. It is immutable: an edit returns another
+// Home. It is safe for concurrent use. It does not follow links.
 type Home interface {
-	// ThreadState is the state as the result of an execution carries it.
+	// ThreadState returns the state in the form that an execution's result carries.
 	ThreadState() execution.ThreadState
 	Stat(path string) (Entry, error)
-	// List lists a folder.
+	// List lists a directory.
 	List(path string) ([]Entry, error)
-	// Open reads limit bytes of a file from an offset on, or to its end with a limit
-	// below 0.
+	// Open reads limit bytes of a file from offset; a negative limit reads to the end.
 	Open(ctx context.Context, path string, offset, limit int64) (io.ReadCloser, error)
-	// WriteFile returns a home in which a file holds what r gives, and all else is the
-	// same. An error of r is returned as it is.
+	// WriteFile returns a home with one file replaced by the contents of r. It returns an error of
+	// r unchanged.
 	WriteFile(ctx context.Context, path string, r io.Reader, limit Quota) (Home, error)
-	// Remove returns a home without a file, or a folder and all that is in it.
+	// Remove returns a home without a file, or without a directory and its contents.
 	Remove(ctx context.Context, path string) (Home, error)
-	// Export writes all of it as a tar archive.
+	// Export writes the home as a tar archive.
 	Export(ctx context.Context, w io.Writer) error
 }
 
-// Homes keeps the saved states of threads' homes. What is equal in several of a tenant's
-// is stored once.
+// Homes stores the saved states of threads' homes. It deduplicates equal data within a tenant.
 type Homes interface {
 	// Load returns a state; "" is an empty home.
 	Load(ctx context.Context, tenant, state string) (Home, error)
-	// Import returns a home that holds what a tar archive does.
+	// Import returns a home with the contents of a tar archive.
 	Import(ctx context.Context, tenant string, r io.Reader, limit Quota) (Home, error)
-	// Collect removes what no state that live returns refers to.
+	// Collect deletes data that no state returned by live references.
 	Collect(ctx context.Context, tenant string, live func(context.Context) ([]string, error)) (Collected, error)
 }

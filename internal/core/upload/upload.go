@@ -1,6 +1,5 @@
-// Package upload is files that tenants upload, for the messages and sandboxes of their
-// sessions: what is recorded of them, how their bytes are kept, and their life between the
-// two. The package knows no HTTP or SQL.
+// Package upload manages the files that tenants upload for the messages and sandboxes of their
+// sessions: records, bytes and lifecycle. The package does not depend on HTTP or SQL.
 package upload
 
 import (
@@ -15,41 +14,41 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// ID names a file: "file_" and 32 hexadecimal digits. Those of files that a session's agent has
+// ID names a file: "file_" and 32 hexadecimal digits. Ids of files that a session's agent has
 // shared are longer.
 type ID string
 
-// NewID returns an ID that no other file has.
+// NewID returns a unique ID.
 func NewID() ID { return ID(id.New("file")) }
 
-// Valid reports whether i is one that an uploaded file can have.
+// Valid reports whether i is the well-formed id of an uploaded file.
 func (i ID) Valid() bool { return id.Is("file", string(i)) }
 
-// File is an uploaded file of a tenant. It does not change.
+// File is an immutable file that a tenant uploaded.
 type File struct {
 	ID        ID
 	Tenant    tenant.ID
-	Name      string // without folders
+	Name      string // without directories
 	MediaType string
 	Size      int64 // bytes
 	CreatedAt time.Time
-	ExpiresAt time.Time // zero for one that stays until it is deleted
+	ExpiresAt time.Time // zero for no expiry
 }
 
-// Bounds of files.
+// Limits of files.
 const (
 	MaxName = 255 // bytes
 
-	MinLife, MaxLife = time.Hour, 90 * 24 * time.Hour // of one that expires
+	MinLife, MaxLife = time.Hour, 90 * 24 * time.Hour // of files with an expiry
 )
 
 const maxMediaType = 255 // bytes
 
-// OctetStream is the media type of a file whose own is not known.
+// OctetStream is the media type of files with an unknown type.
 const OctetStream = "application/octet-stream"
 
-// Describe gives f the last part of a name, and a media type: the one that is given, or
-// otherwise that of the name.
+// Describe sets the name, without directories, and the media type. It uses mediaType if it is valid
+// and specific, and otherwise derives the type from the name.
 func (f *File) Describe(name, mediaType string, byName func(name string) string) error {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	if _, _, err := mime.ParseMediaType(mediaType); err != nil || mediaType == OctetStream || len(mediaType) > maxMediaType {
@@ -68,23 +67,23 @@ func (f *File) Describe(name, mediaType string, byName func(name string) string)
 	return nil
 }
 
-// ErrNotFound says that a tenant has no such file.
+// ErrNotFound is returned if the tenant has no such file.
 var ErrNotFound = fault.New(fault.NotFound, "file not found: it was deleted, has expired, or was never uploaded")
 
-// Limits bound what a tenant has; 0 for any number.
+// Limits bounds a tenant's files; 0 means unlimited.
 type Limits struct {
 	Files int
-	Bytes int64 // of all files together
-	Size  int64 // bytes of one file
+	Bytes int64 // total
+	Size  int64 // per file
 }
 
-// Dimensions of the limits.
+// Dimensions of Limits in Exhausted faults.
 const (
 	DimensionFiles = "files"
 	DimensionBytes = "file_bytes"
 )
 
-// Room refuses another file of a size where a tenant has others.
+// Room rejects another file of size bytes if the tenant would exceed its limits.
 func (l Limits) Room(files int, bytes, size int64) error {
 	switch {
 	case l.Files > 0 && files >= l.Files:
@@ -95,7 +94,7 @@ func (l Limits) Room(files int, bytes, size int64) error {
 	return nil
 }
 
-// Fits refuses a file that is too large.
+// Fits rejects a file that is too large.
 func (l Limits) Fits(size int64) error {
 	if l.Size > 0 && size > l.Size {
 		return fault.New(fault.TooLarge, "file must have at most %d bytes", l.Size)

@@ -7,10 +7,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Charge is a line of the ledger in money: what a step of a run cost. It is written with
-// the entry of the run's log that it follows from, in one transaction.
+// Charge is a ledger line with the cost, in money, of a step of a run. The store writes it in one
+// transaction with the log entry that caused it.
 type Charge struct {
-	ID          string // unique in the tenant's ledger: the run, the entry of its log, and a number
+	ID          string // unique in the tenant's ledger: the run, the log entry, and a number
 	Tenant, Key string
 	// Agent and Session are the ids of the agent and its session; "" for a response.
 	Agent, Session string
@@ -27,9 +27,9 @@ type Kind string
 
 // Kinds of charges.
 const (
-	Model  Kind = "model"          // an answer of a model
-	Tool   Kind = "tool"           // a call of a tool that the server ran
-	Window Kind = "sandbox_window" // a window of the sandbox of a conversation
+	Model  Kind = "model"          // a model's answer
+	Tool   Kind = "tool"           // a tool call that the server ran
+	Window Kind = "sandbox_window" // a billing window of a conversation's sandbox
 )
 
 // Tokens counts the tokens of a model's answers. CacheRead and CacheWrite are parts of Input,
@@ -45,11 +45,11 @@ func (t Tokens) Plus(o Tokens) Tokens {
 	}
 }
 
-// DimensionCost names the monthly budget in money in a refusal.
+// DimensionCost names the monthly budget in money in Exhausted faults.
 const DimensionCost = "monthly_cost"
 
-// OverBudget is the refusal of a tenant that has used up its budget in money, or has less
-// left than what comes next costs. The budget starts anew at resets.
+// OverBudget returns the fault for a tenant that has used up its money budget or cannot pay for the
+// next step. The budget resets at resets.
 func OverBudget(used, next Money, budget float64, resets time.Time) error {
 	if used < MoneyOf(budget) {
 		return fault.Limit(DimensionCost, resets, "monthly budget too small for the next step, which costs %s US dollars (%s of %s used); it resets at %s. Ask the operator to raise it, or wait until then.",

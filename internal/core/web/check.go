@@ -1,7 +1,7 @@
 package web
 
-// Check says whether searches as narrow as q can be made here: it has a message for whoever
-// sets them up, and looks at no text.
+// Check returns an error if this server does not support searches with the filters of q, so that
+// callers can validate a configuration. It ignores q.Texts.
 func (s *Service) Check(q Query) error {
 	_, engine, err := s.engine(q.Kind)
 	if err != nil {
@@ -11,7 +11,7 @@ func (s *Service) Check(q Query) error {
 	return q.complete(engine)
 }
 
-// CheckFetch says whether pages can be fetched here.
+// CheckFetch returns an error if page fetching is off on this server.
 func (s *Service) CheckFetch() error {
 	if s.cfg.Pages == nil {
 		return off(FetchName, "fetch_url")

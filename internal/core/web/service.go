@@ -19,26 +19,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// MaxCalls is how many calls of a tenant one server has under way at once.
+// MaxCalls limits a tenant's concurrent calls per server.
 const MaxCalls = 16
 
 // callTime bounds a call, whatever its provider does.
 const callTime = 60 * time.Second
 
-// Config is what a Service is made of.
+// Config configures a Service.
 type Config struct {
-	// Web and People search, Pages fetches; nil for what is off.
+	// Web and People search, Pages fetches; nil turns a service off.
 	Web, People Engine
 	Pages       Fetcher
-	// Record leaves the audit row of a call and charges for it.
+	// Record writes the audit row of a call and charges for it.
 	Record func(context.Context, *tenant.Principal, sandbox.Call) error
-	// Cover covers secrets in what the web says, for a caller; nil for nothing to cover.
+	// Cover redacts a caller's secrets in web content; nil for no redaction.
 	Cover func(p *tenant.Principal, text string) (string, error)
-	// Used returns the credits that a tenant has used in this month.
+	// Used returns the credits that a tenant has used this month.
 	Used func(ctx context.Context, tenant tenant.ID) (float64, error)
 }
 
-// Service is the one entry of all who search: it checks, bounds, counts and records.
+// Service is the single entry point for web calls. It validates, limits, counts and records them.
 type Service struct {
 	cfg Config
 
@@ -49,7 +49,7 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service { return &Service{cfg: cfg, busy: map[tenant.ID]int{}} }
 
-// Services lists what is turned on, by the names that the ledger has.
+// Services lists the enabled services by their ledger names.
 func (s *Service) Services() (names []string) {
 	for _, service := range []struct {
 		name string
@@ -62,15 +62,15 @@ func (s *Service) Services() (names []string) {
 	return names
 }
 
-// Caller is who calls. Session and Agent may be empty.
+// Caller identifies the caller. Session and Agent may be empty.
 type Caller struct {
 	Principal               *tenant.Principal
 	TraceID, Session, Agent string
-	By                      execution.Origin // of a model's call
-	// Reserve holds what a call of a service costs until release is called, or refuses it; nil
-	// for calls that are paid for otherwise.
+	By                      execution.Origin // for a model's call
+	// Reserve reserves the cost of a call until release is called, or rejects the call; nil for
+	// calls that are paid for otherwise.
 	Reserve func(ctx context.Context, service string) (release func(), err error)
-	// Held holds the call to the network of the caller's environment.
+	// Held applies the network policy of the caller's environment to the call.
 	Held bool
 }
 
@@ -82,7 +82,7 @@ func (by *Caller) fetches() func(*url.URL) error {
 	return by.Principal.Fetches
 }
 
-// Search answers a query, best results first. A call that fails is not charged.
+// Search answers a query, best results first. Failed calls are free.
 func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Result, err error) {
 	name, engine, err := s.engine(q.Kind)
 	if err != nil {
@@ -108,15 +108,15 @@ func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Resul
 	return found, nil
 }
 
-// Fetched is a page, or why there is none.
+// Fetched is the result of one fetch: a page or an error.
 type Fetched struct {
 	Page
-	Asked string // the URL
+	Asked string // the requested URL
 	Err   error
 }
 
-// Fetch fetches pages, and cuts the text of each at some tokens. Each page is a call of its
-// own, also one that cannot be read.
+// Fetch fetches pages and truncates the text of each to a number of tokens. Each page counts as one
+// call, even if it cannot be read.
 func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens int) ([]Fetched, error) {
 	if err := s.CheckFetch(); err != nil {
 		return nil, err
@@ -296,15 +296,15 @@ func tidy(r Result, room int, f *Filter) (_ Result, ok bool) {
 	return r, true
 }
 
-// Line makes one line of a text, of at most some characters: what is no UTF-8 becomes
-// U+FFFD, controls and runs of spaces become a space.
+// Line puts a text on one line of at most limit characters. It replaces invalid UTF-8 with U+FFFD,
+// and runs of spaces and control characters with one space.
 func Line(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }), " ")
 	return Cut(text, limit)
 }
 
-// Lines is a text whose lines have no spaces at their ends, of which at most one in a row is
-// empty, and that has no other controls than tabs.
+// Lines cleans a text: it trims trailing spaces, merges consecutive empty lines into one, and
+// removes control characters other than tabs and newlines.
 func Lines(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) && c != '\n' && c != '\t' {
@@ -328,7 +328,7 @@ func Lines(text string) string {
 	return out.String()
 }
 
-// Cut returns at most some characters of a text.
+// Cut returns the first limit characters of a text.
 func Cut(text string, limit int) string {
 	n := 0
 	for i := range text {

@@ -14,21 +14,21 @@ import (
 
 var moment = reflect.TypeFor[time.Time]()
 
-// Schemas makes the schemas of Go types, for a document in which those of structs stand
-// once, under their names.
+// Schemas generates JSON schemas for Go types. A document contains each struct's schema once, under
+// its name.
 type Schemas struct {
 	registry huma.Registry
 	mended   map[reflect.Type]bool
 }
 
-// NewSchemas returns an empty collection. prefix begins each reference to one of them.
+// NewSchemas returns an empty collection. prefix starts every reference to a schema.
 func NewSchemas(prefix string) *Schemas {
 	r := huma.NewMapRegistry(prefix, huma.DefaultSchemaNamer)
 	r.RegisterTypeAlias(reflect.TypeFor[jsontext.Value](), reflect.TypeFor[any]())
 	return &Schemas{r, map[reflect.Type]bool{}}
 }
 
-// Of returns the schema of a type; that of a struct is a reference.
+// Of returns the schema of a type; for a struct it returns a reference.
 func (s *Schemas) Of(t reflect.Type) *huma.Schema {
 	made := s.registry.Schema(t, true, "")
 	s.mend(t)
@@ -36,7 +36,7 @@ func (s *Schemas) Of(t reflect.Type) *huma.Schema {
 	return made
 }
 
-// Registry has the schemas that were referred to.
+// Registry returns the registry of the referenced schemas.
 func (s *Schemas) Registry() huma.Registry { return s.registry }
 
 // mend corrects what the generator says of null, in the schema of t and of all that it
@@ -105,22 +105,22 @@ func mendArrays(s *huma.Schema) {
 	}
 }
 
-// Reader is for whom ForModel writes a schema.
+// Reader selects the variant of a schema that ForModel writes.
 type Reader uint8
 
 const (
-	// Clients read outputs, which may have more fields one day.
+	// Clients read outputs, which may gain fields in the future.
 	Clients Reader = iota
-	// Models write inputs, which have no other fields.
+	// Models write inputs, which allow no other fields.
 	Models
-	// StrictModels write inputs with every field, where null stands for one that is left
-	// out: what OpenAI's strict mode supports.
+	// StrictModels write inputs that contain every field, with null for an omitted one, as OpenAI's
+	// strict mode requires.
 	StrictModels
 )
 
-// ForModel returns the schema of a struct as models are given it: whole, with its fields
-// in their order, and without null unless the tag nullable says so. A field is required
-// if its tag says so.
+// ForModel returns the schema of a struct in the form that models receive: without references, with
+// fields in order, and without null unless the tag nullable allows it. A field is required if its
+// tag says so.
 func ForModel(t reflect.Type, by Reader) jsontext.Value {
 	return must(modelObject(NewSchemas("#/"), t, by))
 }

@@ -1,5 +1,5 @@
-// Package channel answers the HTTP requests by which programs in a sandbox call the services of the
-// web. Whoever is there may send anything.
+// Package channel serves the HTTP requests that programs in a sandbox send to the web services.
+// Programs are untrusted and may send anything.
 package channel
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
-// Port is where programs find the services, at 127.0.0.1 of their sandbox. Programs have ports
-// below 1024 only as root.
+// Port is the port of the services at 127.0.0.1 in a sandbox. Only root may listen on ports below
+// 1024, so other programs cannot take it.
 const Port = 980
 
 // maxCalls bounds the calls of one channel.
@@ -39,7 +39,7 @@ const (
 	clientKeyVariable = "PERPLEXITY_API_KEY"
 )
 
-// Channel makes the calls of one execution's programs.
+// Channel handles the calls of one execution's programs.
 type Channel struct {
 	Calls   execution.Web
 	TraceID string
@@ -50,8 +50,9 @@ type Channel struct {
 	made atomic.Int64
 }
 
-// Env adds to env the variables by which programs find the services. A caller's own for the
-// contract's client, which set knows, win: neither its key nor ours goes where the other belongs.
+// Env returns env plus the variables that tell programs where the services are. set reports which
+// variables the caller sets. If it sets one for the contract's client, Env adds neither, so that no
+// key goes to the wrong server.
 func Env(env map[string]string, token string, set func(name string) bool) map[string]string {
 	env = maps.Clone(env)
 	if env == nil {
@@ -74,7 +75,7 @@ func (d *Channel) Serve(ctx context.Context, request []byte) []byte {
 	return d.Answer(ctx, r)
 }
 
-// Answer answers one request whose head was read.
+// Answer answers one request whose header has been read.
 func (d *Channel) Answer(ctx context.Context, r *http.Request) (response []byte) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -104,7 +105,7 @@ func (d *Channel) Answer(ctx context.Context, r *http.Request) (response []byte)
 	return written(a)
 }
 
-// Token is what a request shows; "" for nothing.
+// Token returns the bearer token of a request; "" for none.
 func Token(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") {
@@ -113,7 +114,7 @@ func Token(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Unauthorized is the answer to a request without the token of an execution that runs.
+// Unauthorized returns the response to a request without the token of a running execution.
 func Unauthorized() []byte {
 	return refusal(http.StatusUnauthorized, "unauthorized", "send the token of this execution, "+tokenVariable+", as Authorization: Bearer …; it ends with the execution")
 }
