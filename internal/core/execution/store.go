@@ -65,9 +65,9 @@ type Store interface {
 	// OutputQuota.
 	Delete(ctx context.Context, traceIDs []string) error
 
-	// Recent lists what SourceAPI executions of all tenants had in common if they ended within a
-	// time by the store's clock: up to limit uses, newest first. It may omit uses that are older
-	// than many newer executions.
+	// Recent groups the SourceAPI executions of all tenants that ended within a time by the store's
+	// clock, and returns up to limit groups, newest first. It may omit a group if many newer
+	// executions exist.
 	Recent(ctx context.Context, within time.Duration, limit int) ([]Use, error)
 
 	// PurgeKeys deletes up to most expired idempotency keys and returns how many.

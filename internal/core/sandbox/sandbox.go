@@ -65,8 +65,8 @@ type Sandbox struct {
 	Limits       runtime.Limits
 	Own          Size  // the size that the caller requested; a restart keeps it
 	Disk         int64 // limit in bytes of its home, /tmp and /var/tmp together; 0 for unlimited
-	// Permissions are fixed at creation, with the sandbox's own network policy. The environment's
-	// current policy also limits the network.
+	// Permissions are fixed at creation, except that a caller may change the network policy. The
+	// environment's current policy also limits the network.
 	Permissions runtime.Permissions
 	Connected   bool              // whether the sandbox has a network device; without one it can never use a network
 	Mounts      []storage.Mount   // without credentials; fixed at creation, and narrowed if grants shrink
@@ -120,7 +120,7 @@ func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
 	return nil
 }
 
-// Clone returns a copy that shares no maps or slices of mounts with s.
+// Clone returns a copy with its own Env, Mounts and Stored.
 func (s *Sandbox) Clone() *Sandbox {
 	c := *s
 	c.Env, c.Mounts = maps.Clone(s.Env), slices.Clone(s.Mounts)
@@ -153,7 +153,7 @@ type Spec struct {
 	Timeout    time.Duration     // time until Atoll destroys the sandbox; 0 for the plan's maximum
 	Env        map[string]string // variables of its programs
 	Network    *runtime.NetworkPolicy
-	SubPaths   []storage.SubPath // narrows the mounts; a connection without an entry is mounted in full
+	SubPaths   []storage.SubPath // narrows the mounts; a connection without an entry is mounted as granted
 
 	Snapshot  SnapshotID // initial state; "" for none
 	FilesOnly bool       // restore only the snapshot's files, not its processes

@@ -2,8 +2,8 @@ package share
 
 import "sync"
 
-// Order picks the tenant to serve next: the one that was served least recently by cost. A tenant
-// that returns after a pause does not get credit for the time that it was idle.
+// Order picks the tenant to serve next: the one with the lowest recent cost. A tenant that returns
+// after a pause gets no credit for the time that it was idle.
 type Order struct {
 	mu   sync.Mutex
 	used map[string]float64 // guarded by mu
