@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// batch is how many rows a seal covers at most: enough to keep seals few, not
-// so many that a verification holds much at a time.
+// batch limits the rows that a seal covers: enough to keep seals few, and not too many for a
+// verification to hold in memory.
 const batch = 1000
 
 // Sealer seals appended rows in batches. Several Sealers may share a store.

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// slack is how far the clocks of the database, of servers and of the verifier may
-// differ: a row that went so little early was purged by age, and one that is so
-// little older than the row before it was written beside it.
+// slack is the tolerated clock difference between the database, servers and the verifier. A row
+// deleted up to slack early counts as purged by age, and a row up to slack older than the one
+// before it as written at the same time.
 const slack = time.Hour
 
-// maxProblems bounds a Report; where there are as many the trail is worthless.
+// maxProblems limits a Report. A trail with that many problems is worthless anyway.
 const maxProblems = 1000
 
 // ProblemKind classifies a Problem.
@@ -69,7 +69,7 @@ func (r *Report) add(seal, row int64, kind ProblemKind, format string, args ...a
 	}
 }
 
-// seals is what a verification reads; a Store has it.
+// seals is what a verification reads; a Store implements it.
 type seals interface {
 	Seals(ctx context.Context, tenant string) iter.Seq2[Covered, error]
 }
@@ -95,7 +95,7 @@ func Verify(ctx context.Context, store seals, tenant string, known Mark, now tim
 	return r, nil
 }
 
-// seal checks a seal for itself and against the one before, which is r.Head.
+// seal checks a seal on its own and against the previous one, r.Head.
 func (r *Report) seal(s Covered, tenant string) {
 	if s.Number != r.Head.Number+1 {
 		r.add(s.Number, 0, Order, "seal %d comes after %d: seals are missing or not in order", s.Number, r.Head.Number)
@@ -108,7 +108,7 @@ func (r *Report) seal(s Covered, tenant string) {
 	}
 }
 
-// rows checks what is left of the rows a seal covers.
+// rows checks the remaining rows that a seal covers.
 func (r *Report) rows(s Covered, now time.Time) {
 	for i := range s.Digests {
 		row, there := s.Left[i]
@@ -135,8 +135,7 @@ func (r *Report) rows(s Covered, now time.Time) {
 	}
 }
 
-// time checks when a row came against the rows before it, which came earlier,
-// and against its seal, which came later.
+// time checks a row's time against the earlier rows and against its seal, which came later.
 func (r *Report) time(s Covered, row Row) {
 	switch {
 	case row.CreatedAt.Before(r.newest.Add(-slack)):

@@ -22,7 +22,7 @@ const Session = "containers"
 // the mode shows where a file comes from.
 const FileMode = 0o664
 
-// variable keeps the Settings of a container. Callers cannot set it themselves.
+// variable names the variable that stores the Settings of a container. Callers cannot set it.
 const variable = execution.EnvPrefix + "CONTAINER"
 
 // ID names a container: "cntr_" and the digits of its sandbox's id.

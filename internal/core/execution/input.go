@@ -89,7 +89,7 @@ func FilesName(tenant, traceID string) string {
 	return "outputs/" + tenant + "/" + traceID + "/files"
 }
 
-// check reports the first thing of in that breaks a rule. l is the program's language.
+// check returns an error for the first invalid part of in. l is the program's language.
 func (in *Input) check(l Language) error {
 	if err := checkArgs(in.Args); err != nil {
 		return err

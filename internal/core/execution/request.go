@@ -205,8 +205,8 @@ func checkEnvVar(key, value string) error {
 	return nil
 }
 
-// checkEnvSize checks what holds for variables as a whole: those of base that own
-// does not set anew, and own. which says what set that is.
+// checkEnvSize checks the variables as a whole: those of base that own does not override, plus own.
+// which tells the error where they come from.
 func checkEnvSize(base, own map[string]string, which string) error {
 	n, size := len(own), 0
 	for k, v := range own {
@@ -258,8 +258,7 @@ func checkMetadata(m map[string]string) error {
 	return nil
 }
 
-// show quotes a name from the caller for a message, cut at a length that
-// cannot flood it.
+// show quotes a caller's name for an error, truncated so that it cannot flood the message.
 func show(name string) string {
 	const most = 60
 	if r := []rune(name[:min(len(name), 4*most)]); len(r) > most {

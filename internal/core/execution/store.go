@@ -132,7 +132,7 @@ func (q OutputQuota) Full(used int64, resets time.Time) error {
 	return f
 }
 
-// round rounds bytes to something that people read: a tenth of their unit, about.
+// round rounds bytes to a readable value, to about a tenth of the unit.
 func round(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 1024 {

@@ -96,8 +96,7 @@ type Context struct {
 	Keyed bool
 }
 
-// commonAtStart lists the variables that every program reads as it starts, in the form of
-// AtStart.
+// commonAtStart lists the variables that every program reads on startup, in the format of AtStart.
 const commonAtStart = "LD_* MALLOC_* GLIBC_TUNABLES LANG LANGUAGE LC_* TZ TZDIR LOCPATH NLSPATH " +
 	"PATH HOME OPENSSL_* SSL_CERT_* GCONV_PATH RES_OPTIONS HOSTALIASES LOCALDOMAIN"
 
@@ -122,7 +121,7 @@ const Default = Python
 // All lists the languages, the default first. Callers must not modify it.
 func All() []Language { return table }
 
-// none is the language of a name that is not in the table.
+// none is the language of unknown names.
 var none Language
 
 // Get returns the language with a name. For an unknown name, such as one from a later version's

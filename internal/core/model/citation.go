@@ -37,7 +37,7 @@ func (c Citation) Sound() (_ Citation, ok bool) {
 	return c, true
 }
 
-// citationBytes is what a citation counts beside its texts.
+// citationBytes is the size of a citation in addition to its texts.
 const citationBytes = 64
 
 func (c *Citation) size() int {

@@ -48,7 +48,7 @@ func Errorf(f Failure, format string, args ...any) *Error {
 	return &Error{Failure: f, Msg: fmt.Sprintf(format, args...)}
 }
 
-// asError is the Error of a sequence that ended with err before its context did.
+// asError returns the Error for a sequence that ended with err while its context was still alive.
 func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

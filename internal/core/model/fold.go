@@ -14,7 +14,7 @@ type Fold struct {
 	index  int    // of last
 }
 
-// block is an item while it grows.
+// block is an unfinished item.
 type block struct {
 	kind             DeltaKind // Said, Thinking or CallBegun
 	text, refusal    strings.Builder

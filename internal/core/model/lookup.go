@@ -11,7 +11,7 @@ import (
 
 var errUnknown = fault.New(fault.NotFound, "model not found")
 
-// declared are the models outside of the Store.
+// declared returns the models defined outside the Store.
 func (c *Catalog) declared() []Record {
 	if c.cfg.Declared == nil {
 		return nil
@@ -19,7 +19,7 @@ func (c *Catalog) declared() []Record {
 	return c.cfg.Declared.Models()
 }
 
-// declaredAs is the declared model of an id or name; nil if there is none.
+// declaredAs returns the declared model with an id or name, or nil.
 func (c *Catalog) declaredAs(idOrName string) *Record {
 	for _, r := range c.declared() {
 		if r.Name == idOrName || r.ID == idOrName {
@@ -29,7 +29,7 @@ func (c *Catalog) declaredAs(idOrName string) *Record {
 	return nil
 }
 
-// undeclared refuses to change what is declared.
+// undeclared rejects changes to a declared model.
 func (c *Catalog) undeclared(idOrName string) error {
 	if r := c.declaredAs(idOrName); r != nil {
 		return fault.New(fault.Conflict, "the model %s is defined in %s: change it there", r.Name, r.Source)
@@ -37,7 +37,7 @@ func (c *Catalog) undeclared(idOrName string) error {
 	return nil
 }
 
-// stored is a model that can be changed.
+// stored returns a model that callers can change.
 func (c *Catalog) stored(ctx context.Context, idOrName string) (Record, error) {
 	if err := c.undeclared(idOrName); err != nil {
 		return Record{}, err
@@ -120,7 +120,7 @@ func (c *Catalog) Show(ctx context.Context, id tenant.ID, idOrName string) (Reco
 	return r, nil
 }
 
-// tenant finds a tenant once it is asked for.
+// tenant returns a function that looks up a tenant on first use.
 func (c *Catalog) tenant(ctx context.Context, id tenant.ID) func() (tenant.Tenant, error) {
 	return sync.OnceValues(func() (tenant.Tenant, error) { return c.cfg.Tenant(ctx, id) })
 }

@@ -14,7 +14,7 @@ type Price int64
 // MaxPrice is 10,000 dollars per million tokens.
 const MaxPrice Price = 10_000_000_000
 
-// priceDigits are those after the point that a Price has.
+// priceDigits is the number of decimal places of a Price.
 const priceDigits = 6
 
 // ParsePrice parses a decimal number of dollars, such as 2.50, exactly.
@@ -63,7 +63,7 @@ func (p Prices) Cost(u Usage) Cost {
 	return c
 }
 
-// times is exact: MaxTokens at MaxPrice are a tenth of what Money holds.
+// times is exact: MaxTokens at MaxPrice is a tenth of the largest Money.
 func times(tokens int64, p Price) Money {
 	return Money(min(max(tokens, 0), MaxTokens)) * Money(p)
 }

@@ -45,7 +45,7 @@ func (r *Record) Origin() string {
 	return origin
 }
 
-// only is the tenant that alone may use the model, "" if others may.
+// only returns the only tenant that may use the model; "" if others may.
 func (r *Record) only() tenant.ID {
 	if r.AllTenants || len(r.Plans) > 0 || len(r.Tenants) != 1 {
 		return ""

@@ -19,10 +19,10 @@ const (
 	MaxPlans    = 100         // per model
 )
 
-// names are what models can be called, such as gpt-5, llama3.2:3b or acme/large.
+// names matches model names, such as gpt-5, llama3.2:3b or acme/large.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*$`)
 
-// ids are what names must not look like: both are asked for in the same place.
+// ids matches model ids. A name must not look like one, because callers may pass either.
 var ids = regexp.MustCompile(`^mdl_[0-9a-f]{16}$`)
 
 // CanName reports whether a text is valid as a model id or name. Lookups skip other texts.

@@ -65,7 +65,7 @@ func (l List) Set(list []string) error {
 	return nil
 }
 
-// content is what the list opens now.
+// content returns what the list currently allows.
 func (l List) content() *opened {
 	if l.live == nil {
 		return &opened{}
@@ -77,7 +77,7 @@ func (l List) holds(a netip.Addr) bool {
 	return slices.ContainsFunc(l.content().nets, func(p netip.Prefix) bool { return p.Contains(address.Plain(a)) })
 }
 
-// host reports whether a host is allowed by its name, whatever its address.
+// host reports whether a host is allowed by name, whatever its address.
 func (l List) host(h string) bool { return l.content().hosts[address.Hostname(h)] }
 
 // Opens reports whether the operator allows a host, by name or by its literal address.
@@ -91,9 +91,9 @@ func (l List) Opens(ctx context.Context, host string) bool {
 	return l.host(host)
 }
 
-// address reports whether an address may be reached; named says that its host
-// is allowed by name. An address of this machine is refused like a private one,
-// public or not, because services that listen on all interfaces answer there.
+// address reports whether connections to an address are allowed. named says that its host is
+// allowed by name. Addresses of this machine are denied like private ones, even public ones,
+// because services that listen on all interfaces answer there.
 func (l List) address(named bool, a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" || address.Metadata(a) {
 		return false
@@ -101,7 +101,7 @@ func (l List) address(named bool, a netip.Addr) bool {
 	return named || l.holds(a) || address.Public(a) && !address.OfMachine(a)
 }
 
-// connect decides on a connection that is about to be made.
+// connect returns an error if a connection that is about to be made is not allowed.
 func (l List) connect(named bool, remote string) error {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -134,8 +134,8 @@ func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote 
 	return l.keep(conn, host)
 }
 
-// lookupTimeout bounds what a name may hold up its caller. A name that cannot be
-// resolved now is accepted: it may be later.
+// lookupTimeout limits how long a lookup delays the caller. Check accepts a name that does not
+// resolve now, because it may resolve later.
 const lookupTimeout = 2 * time.Second
 
 // Check returns an Invalid fault, which names field, if connections to a host are not allowed.

@@ -35,8 +35,7 @@ func NewModels(now func() time.Time) *Models {
 	return &Models{now: now, callers: map[string]*modelCaller{}}
 }
 
-// modelCaller is a key or a tenant that has asked a model lately. Its fields are guarded by
-// Models.mu.
+// modelCaller is a key or a tenant that recently used a model. Models.mu guards its fields.
 type modelCaller struct {
 	responses, tokens int64 // a minute, by its plan; 0 for no bound
 	of                map[string]*[2]bucket
@@ -49,8 +48,8 @@ const (
 	tokensKind
 )
 
-// bucket has what is left of a rate. It fills within a minute. A [rate.Limiter] does not
-// serve: an answer may take more tokens than its burst, any number by what providers say.
+// bucket holds the remainder of a rate and refills within a minute. A [rate.Limiter] does not work
+// here, because an answer may take any number of tokens, even more than the burst.
 type bucket struct {
 	left float64
 	at   time.Time
@@ -66,7 +65,7 @@ func (b *bucket) fill(perMinute int64, now time.Time) {
 	}
 }
 
-// until is how long it takes until there is an amount.
+// until returns how long it takes until amount is available.
 func (b *bucket) until(amount float64, perMinute int64) time.Duration {
 	minutes := max(0, amount-b.left) / float64(perMinute)
 	return time.Duration(math.Ceil(min(minutes, 1<<20) * float64(time.Minute)))
@@ -83,7 +82,7 @@ type Rate struct {
 // remaining.
 type Rates struct{ Responses, Tokens Rate }
 
-// rated is one bound of a caller.
+// rated is one limit of a caller.
 type rated struct {
 	id                           string
 	responses, tokens            int64
@@ -161,7 +160,7 @@ func (m *Models) Left(p *tenant.Principal, model string) Rates {
 	return out
 }
 
-// narrow makes r a bound that has less left.
+// narrow replaces r with a limit that has less remaining.
 func (r *Rate) narrow(b *bucket, perMinute int64) {
 	if perMinute == 0 {
 		return
@@ -172,8 +171,7 @@ func (r *Rate) narrow(b *bucket, perMinute int64) {
 	}
 }
 
-// buckets returns those of a caller and a model as they are now, nil where it has no
-// bounds.
+// buckets returns the current buckets of a caller and a model, or nil without limits.
 func (m *Models) buckets(r rated, model string, now time.Time) *[2]bucket {
 	if r.id == "" || r.responses == 0 && r.tokens == 0 {
 		return nil
@@ -198,7 +196,7 @@ func (c *modelCaller) bucketsOf(model string, now time.Time) *[2]bucket {
 	return b
 }
 
-// sweep forgets the callers whose rates are all there again.
+// sweep deletes callers whose rates are full again.
 func (m *Models) sweep(now time.Time) {
 	if now.Sub(m.swept) <= idle {
 		return

@@ -67,7 +67,7 @@ func (p *Pair) write(stream int, b []byte) {
 	p.since += int64(len(b))
 }
 
-// change goes on with the other stream.
+// change switches to the other stream.
 func (p *Pair) change(stream int) {
 	if last := p.streams[p.current]; !p.joined && len(last.passed) == 0 {
 		// The automaton over both has seen only what came since the last change.
@@ -89,8 +89,8 @@ func (p *Pair) change(stream int) {
 	}
 }
 
-// follow takes bytes, which the current stream is about to get, over both
-// streams, until what may begin a secret lies in one again.
+// follow scans bytes that the current stream is about to get, across both streams, until a possible
+// secret lies within one stream again.
 func (p *Pair) follow(b []byte) {
 	a := p.streams[0].auto
 	for i, c := range b {
@@ -118,7 +118,7 @@ func (p *Pair) follow(b []byte) {
 	}
 }
 
-// cover marks the last n bytes of both streams as a secret's.
+// cover marks the last n bytes of both streams as a secret.
 func (p *Pair) cover(n int64) {
 	var found [2]span
 	for i := len(p.parts) - 1; i >= 0 && n > 0; i-- {
@@ -138,7 +138,7 @@ func (p *Pair) cover(n int64) {
 	}
 }
 
-// trim leaves the last n bytes in parts.
+// trim keeps only the last n bytes in parts.
 func (p *Pair) trim(n int64) {
 	for p.length > n {
 		x := &p.parts[0]

@@ -63,10 +63,10 @@ func Validate(secrets []string) error {
 	return nil
 }
 
-// all has a bit for every spec.
+// all has a bit set for every spec.
 var all = uint32(1)<<len(specs) - 1
 
-// everything is the Set of all rules and no secret, which most streams use.
+// everything is the Set with all rules and no secrets, which most streams use.
 var everything = sync.OnceValue(func() *Set { return build(nil, all) })
 
 // New compiles a Set. It fails for secrets that Validate rejects and for unknown rule names.

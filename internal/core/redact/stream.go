@@ -14,7 +14,7 @@ const (
 	MaxMarker = 32
 )
 
-// markers has the marker of secrets, and after it that of each spec.
+// markers holds the marker of secrets, followed by the marker of each spec.
 var markers = func() (m [33][]byte) {
 	m[0] = []byte(Marker)
 	for i, s := range specs {
@@ -23,11 +23,10 @@ var markers = func() (m [33][]byte) {
 	return m
 }()
 
-// piece is how much of a write is looked at before what it gives is passed on,
-// so that what is found in it takes bounded memory.
+// piece limits how much of a write is scanned before its output is passed on, which bounds memory.
 const piece = 64 << 10
 
-// span is bytes to be replaced by a marker.
+// span is a range of bytes to replace with a marker.
 type span struct {
 	from, to int64
 	marker   uint8 // index into markers
@@ -106,7 +105,7 @@ func (s *Stream) Clean() bool {
 // end is the position after the last byte taken.
 func (s *Stream) end() int64 { return s.base + int64(len(s.held)+len(s.now)) }
 
-// look finds everything in now, which begins at a position.
+// look scans now, which begins at position origin.
 func (s *Stream) look(origin int64) {
 	p, a := s.now, s.auto
 	entered := -1 // where the automaton was last started
@@ -143,7 +142,7 @@ func (s *Stream) look(origin int64) {
 	}
 }
 
-// found deals with all that ends at a node of the automaton.
+// found handles every match that ends at a node of the automaton.
 func (s *Stream) found(n *node, end int64) {
 	if n.secret != 0 {
 		s.add(span{s.start(end, n.secret), end, 0})
@@ -161,8 +160,7 @@ func (s *Stream) found(n *node, end int64) {
 	}
 }
 
-// add puts a span into its place: by beginning, then by marker, so that when it
-// was found makes no difference.
+// add inserts a span in order of start and marker, so that the order of discovery does not matter.
 func (s *Stream) add(x span) {
 	i := len(s.spans)
 	for i > 0 && (s.spans[i-1].from > x.from || s.spans[i-1].from == x.from && s.spans[i-1].marker > x.marker) {
@@ -175,7 +173,7 @@ func (s *Stream) add(x span) {
 	s.spans = slices.Insert(s.spans, i, x)
 }
 
-// settle adds what machines cover so far.
+// settle adds the spans that machines cover so far.
 func (s *Stream) settle() {
 	for m := s.live; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m)
@@ -185,8 +183,7 @@ func (s *Stream) settle() {
 	}
 }
 
-// horizon is the position from which on nothing is certain: where the earliest
-// thing begins that is not decided.
+// horizon returns the position of the earliest undecided match. Bytes before it are final.
 func (s *Stream) horizon() int64 {
 	h := min(s.hold, s.start(s.end(), s.auto.nodes[s.state].depth))
 	for m := s.live; m != 0; m &= m - 1 {
@@ -198,7 +195,7 @@ func (s *Stream) horizon() int64 {
 	return h
 }
 
-// release passes on everything before a position and keeps the rest.
+// release passes on everything before position h and keeps the rest.
 func (s *Stream) release(h int64) {
 	at := max(s.base, s.coverage)
 	used := 0
@@ -233,7 +230,7 @@ func (s *Stream) pass(from, to int64) {
 	}
 }
 
-// keep forgets the bytes before a position.
+// keep drops the bytes before position h.
 func (s *Stream) keep(h int64) {
 	for i := range s.before {
 		if c, ok := s.byteAt(h - 2 + int64(i)); ok {
@@ -249,8 +246,7 @@ func (s *Stream) keep(h int64) {
 	s.now, s.base = nil, h
 }
 
-// byteAt returns a byte of the input, of which the last two passed on and all
-// after them are known.
+// byteAt returns an input byte. It knows the last two bytes passed on and everything after them.
 func (s *Stream) byteAt(at int64) (byte, bool) {
 	mid := s.base + int64(len(s.held))
 	switch {

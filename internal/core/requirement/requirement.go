@@ -97,10 +97,10 @@ var (
 	archive = regexp.MustCompile(`(?i)\.(tgz|tar|tar\.gz|whl|zip|deb)$`) // installers take such names for files
 )
 
-// npmReserved are names that npm's registry refuses.
+// npmReserved lists names that the npm registry rejects.
 var npmReserved = []string{"node_modules", "favicon.ico"}
 
-// forms are what a package looks like, with its name first, and how to say it.
+// forms describes the syntax of a package per kind, with the name as the first group.
 var forms = map[Kind]struct {
 	form *regexp.Regexp
 	says string
@@ -141,7 +141,7 @@ func Normal(k Kind, name string) string {
 // ImagePrefix starts the names of images with packages in image stores, and of no other images.
 const ImagePrefix = "packages-"
 
-// refPrefix begins a reference. No image of a store can have such a name.
+// refPrefix starts every reference. No image in a store can have such a name.
 const refPrefix = "packages:"
 
 // Ref returns a reference that identifies an image by its base image and normalized package set.

@@ -39,11 +39,11 @@ type ToldCompaction struct {
 	Upto int64 // Seq of the last event that the summary covers
 }
 
-// minCompact is how many items a summary stands for at least.
+// minCompact is the fewest items that a summary covers.
 const minCompact = 2
 
-// compacts says what to summarize before a model is asked; nil for nothing. tooLong says that the
-// provider has refused the conversation for its length.
+// compacts returns what to summarize before the next model request, or nil. tooLong says that the
+// provider rejected the conversation as too long.
 func (s *State) compacts(name string, spec *model.Spec, tooLong bool) *Compacting {
 	c := s.Request.Compact
 	if c == nil || s.compactedAt == s.Steps+1 {
@@ -73,7 +73,7 @@ func (s *State) compacts(name string, spec *model.Spec, tooLong bool) *Compactin
 	return out
 }
 
-// base is how many items of the conversation the summary stands for.
+// base returns how many items of the conversation the summary covers.
 func (s *State) base() int {
 	if s.summary == nil {
 		return 0
@@ -157,7 +157,7 @@ func (s *State) Summarize(c *Compacting, spec *model.Spec) model.Request {
 	}
 }
 
-// spelled is an item as text; "" for one that is not summarized.
+// spelled renders an item as text; "" for an item that is not summarized.
 func spelled(it *model.Item) string {
 	switch {
 	case it.Message != nil:
@@ -170,7 +170,7 @@ func spelled(it *model.Item) string {
 	return ""
 }
 
-// clip leaves out the middle of a long text.
+// clip cuts the middle out of a long text.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -25,7 +25,7 @@ func (r *Request) Files() map[string][]byte {
 	return files
 }
 
-// filesOf are the parts of an item that a tool can be given.
+// filesOf returns the parts of an item that a tool can receive as files.
 func filesOf(it *model.Item) (files []*model.Part) {
 	if it.Message == nil {
 		return nil

@@ -12,10 +12,10 @@ type View struct {
 	Shortened int `json:",omitzero"`
 }
 
-// shortened is what a model is shown in place of a result.
+// shortened replaces a tool result in a model request.
 const shortened = "[This result was omitted because the conversation is too long. Call the tool again if you need it.]"
 
-// leftOut is what a model is shown in place of the beginning of a conversation.
+// leftOut replaces the start of a conversation in a model request.
 const leftOut = "[The beginning of this conversation was omitted because it is too long.]"
 
 // Rough sizes in tokens. A provider's count of the last request corrects them.
@@ -60,10 +60,10 @@ func (s *State) Bound(most int) int {
 	return most
 }
 
-// leastAnswer is the least that every provider takes for a bound of an answer, in tokens.
+// leastAnswer is the smallest answer limit, in tokens, that every provider accepts.
 const leastAnswer = 16
 
-// visible is the conversation as a model is shown it.
+// visible returns the conversation as the model sees it.
 func (s *State) visible(v View) []model.Item {
 	if v == (View{}) && s.summary == nil {
 		return s.Conversation
@@ -93,7 +93,7 @@ func (s *State) visible(v View) []model.Item {
 	return out
 }
 
-// question is the index of the user's last message; -1 for none.
+// question returns the index of the user's last message; -1 for none.
 func (s *State) question() int {
 	for i := min(len(s.Request.Input), len(s.Conversation)) - 1; i >= 0; i-- {
 		if byUser(&s.Conversation[i]) {
@@ -103,9 +103,8 @@ func (s *State) question() int {
 	return -1
 }
 
-// fit returns the view that a model has room for: at first the oldest results are
-// shortened, then the beginning is skipped. smaller asks for less than the last view.
-// ok is false if there is none.
+// fit returns the largest view that fits the model's context. It first shortens the oldest results
+// and then skips the start. smaller requests less than the last view. ok is false if nothing fits.
 func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
 	room := roomOf(spec)
 	if smaller {
@@ -140,20 +139,20 @@ func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
 	return View{}, false
 }
 
-// roomOf is how many tokens of a request a model reads; 0 if that is not known.
+// roomOf returns how many tokens of a request the model reads; 0 if unknown.
 func roomOf(spec *model.Spec) int64 {
 	room := int64(spec.Context)
 	return room - min(room/4, max(int64(spec.MaxOutput), 1024)) // for the answer
 }
 
-// boundary reports whether a conversation may begin at item i: what a model said at once
-// stays together, and with the results of its calls.
+// boundary reports whether a conversation may begin at item i. The parts of one answer and the
+// results of its calls must stay together.
 func (s *State) boundary(i int) bool {
 	before := &s.Conversation[i-1]
 	return s.Conversation[i].Result == nil && (before.Result != nil || before.Message != nil && before.Message.Role != model.Assistant)
 }
 
-// oldResults are the results that came before the model's last answer.
+// oldResults returns how many results came before the model's last answer.
 func (s *State) oldResults() (n int) {
 	last := len(s.Conversation)
 	for last > 0 && s.Conversation[last-1].Result != nil {
@@ -169,7 +168,7 @@ func (s *State) oldResults() (n int) {
 
 func byUser(it *model.Item) bool { return it.Message != nil && it.Message.Role == model.User }
 
-// estimate is about how many tokens a request with a view has.
+// estimate estimates the tokens of a request with a view.
 func (s *State) estimate(v View) int64 {
 	n := int64(len(s.Request.Instructions)) / bytesPerToken
 	for i := range s.Request.Tools {

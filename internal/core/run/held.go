@@ -67,7 +67,7 @@ func serverOf(t *ToldTool) string {
 	return t.Server
 }
 
-// tellHeld returns the events by which readers hear of calls that wait in threads.
+// tellHeld returns the events that report waiting calls in threads to readers.
 func (s *State) tellHeld(p *Pending) (out []Told) {
 	p.heldAt = s.told + 1
 	for i := range p.held {
@@ -77,7 +77,7 @@ func (s *State) tellHeld(p *Pending) (out []Told) {
 	return out
 }
 
-// of reports whether a is an answer to what w waits for. own is the thread whose run waits.
+// of reports whether a answers w. own is the thread whose run waits.
 func (a *Answer) of(w *Wait, own string) bool {
 	if w.Thread == "" {
 		return a.Thread == own && a.In == w.Of

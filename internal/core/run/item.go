@@ -70,7 +70,7 @@ type ToolUse struct {
 	Changed  bool   `json:",omitzero"`
 }
 
-// prefix begins the id of an item, by what it is.
+// prefix returns the prefix of an item's id for its type.
 func (it *Item) prefix() string {
 	switch {
 	case it.Message != nil:
@@ -95,16 +95,16 @@ func (it *Item) prefix() string {
 	return "item_"
 }
 
-// nameItem gives the item at an index of a run's output its ID: the same whenever the
-// log is read, so that what was published of an item is found again.
+// nameItem assigns the item at an index its ID. The ID is the same each time the log is read, so
+// that published events still match.
 func nameItem(id ID, index int, it *Item) {
 	if it.ID == "" {
 		it.ID = fmt.Sprintf("%s%s%04x", it.prefix(), id[len("run_"):], index)
 	}
 }
 
-// itemOf returns what is shown of a part of an answer; nil for a call that the server
-// runs unasked, whose tool says what is shown.
+// itemOf returns the output item for a part of an answer; nil for a call that the server runs
+// without approval, because its tool provides the item.
 func itemOf(it *model.Item, tools []Tool, s ItemStatus) *Item {
 	switch {
 	case it.Message != nil:
@@ -150,7 +150,7 @@ func (s *State) Written(c model.Call) *Item {
 // writes reports whether readers see calls of the server's tool while the model writes them.
 func (t *Tool) writes() bool { return t.Handler != "" && t.Shown && !t.Approve }
 
-// callOf is the call of an item that is being written.
+// callOf returns the call of an item that the model is writing.
 func (s *State) callOf(u *ToolUse) *model.Call {
 	for i := range s.Request.Tools {
 		if t := &s.Request.Tools[i]; t.writes() && cmp.Or(t.RemoteName, t.Name) == u.Tool && t.Server == u.Server {

@@ -89,7 +89,7 @@ type Progress struct {
 // Failed reports whether the check of Last ran and failed.
 func (p *Progress) Failed() bool { return p.Check != nil && p.Check.Result.Failed }
 
-// cost is what the evaluation under way came to.
+// cost returns the cost of the running evaluation.
 func (p *Progress) cost() Spent {
 	if !p.Open {
 		return Spent{}
@@ -97,7 +97,7 @@ func (p *Progress) cost() Spent {
 	return p.spent
 }
 
-// evaluates reports whether the outcome is to be evaluated when the model stops.
+// evaluates reports whether to evaluate the outcome when the model stops.
 func (s *State) evaluates() bool {
 	return s.Request.Outcome != nil && !s.Progress.Open && s.Progress.Last.Result.Open()
 }
@@ -119,7 +119,7 @@ func (s *State) evaluate(e *Evaluating) bool {
 	return true
 }
 
-// evaluated adds what a grader says. Without a verdict it is asked again.
+// evaluated applies a grader's answer. Without a verdict the grader is asked again.
 func (s *State) evaluated(c *Checked) bool {
 	p := &s.Progress
 	if s.asked != nil || len(s.pending) > 0 {
@@ -141,7 +141,7 @@ func (s *State) evaluated(c *Checked) bool {
 	return true
 }
 
-// grade is what comes next in the evaluation under way.
+// grade returns the next step of the running evaluation.
 func (s *State) grade(now time.Time) Next {
 	if now.Before(s.Progress.again) {
 		return Next{Wait: s.Progress.again}
@@ -156,7 +156,7 @@ func (s *State) grade(now time.Time) Next {
 	return n
 }
 
-// unmet is how a run ends whose outcome was not reached; it is empty for other runs.
+// unmet returns the end of a run that missed its outcome; empty for other runs.
 func (s *State) unmet() Next {
 	if s.Progress.Last.Result != Unmet {
 		return Next{}
@@ -164,7 +164,7 @@ func (s *State) unmet() Next {
 	return incomplete(MaxIterations, "the outcome was not reached in %d evaluations", s.Request.Outcome.Iterations)
 }
 
-// cut is the end of an outcome whose run ends before it is reached; nil for none.
+// cut returns the final evaluation of an outcome whose run ends early, or nil.
 func (s *State) cut(e *End) *Evaluation {
 	p := &s.Progress
 	if s.Request.Outcome == nil || e.Status == RequiresAction || !p.Last.Result.Open() {
@@ -193,7 +193,7 @@ func (s *State) Evaluation() *Evaluation {
 	return &s.Progress.Last
 }
 
-// carried is what the next turn goes on with; nil for nothing.
+// carried returns the outcome that the next turn continues, or nil.
 func (s *State) carried(e *End) *Carried {
 	if s.Request.Outcome == nil || e.Status != RequiresAction || !s.Progress.Last.Result.Open() {
 		return nil
@@ -201,7 +201,7 @@ func (s *State) carried(e *End) *Carried {
 	return &Carried{s.defined, s.Progress.next}
 }
 
-// place notes where in the session events of an outcome are.
+// place records the Seq of an outcome's events.
 func (s *State) place(told []Told) {
 	for i := range told {
 		switch t := &told[i]; t.Kind {

@@ -54,7 +54,7 @@ type Asks struct {
 	At, Until time.Time // a zero Until means no deadline
 }
 
-// asksAt returns the calls that wait for an approval when the response ends.
+// asksAt returns the calls that wait for approval when the response ends.
 func (s *State) asksAt(at time.Time) (out []Asks) {
 	for _, p := range s.Waiting() {
 		if !p.Approves() {
@@ -84,7 +84,7 @@ type Approved struct {
 	Resumes *Resumed `json:",omitzero"`
 }
 
-// client reports whether the next step is the client's: to make the call, or to approve it.
+// client reports whether the call waits for the client, to run it or to approve it.
 func (p *Pending) client() bool {
 	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved || len(p.held) > 0)
 }
@@ -92,7 +92,7 @@ func (p *Pending) client() bool {
 // Approves reports whether the client must approve the call rather than make it.
 func (p *Pending) Approves() bool { return p.Tool != nil && p.Tool.Handler != "" }
 
-// resume makes the approved calls pending. It reports whether they can be.
+// resume makes the approved calls pending. It returns false if one is unknown.
 func (s *State) resume(approved []Approved) bool {
 	for _, a := range approved {
 		at := s.call(a.Call)
@@ -112,7 +112,7 @@ func (s *State) resume(approved []Approved) bool {
 	return true
 }
 
-// call is the place in the conversation of the last call of an id; -1 without one.
+// call returns the index of the last call with an id in the conversation; -1 for none.
 func (s *State) call(id string) int {
 	for at, it := range slices.Backward(s.Conversation) {
 		if it.Call != nil && it.Call.ID == id {

@@ -61,7 +61,7 @@ type Checked struct {
 	Cost  model.Cost  `json:",omitzero"`
 }
 
-// checks reports whether skills have a say before the run ends.
+// checks reports whether skills check the run before it ends.
 func (s *State) checks() bool { return !s.settled && len(s.Request.Skills) > 0 }
 
 func (s *State) checked(c *Checked) bool {
@@ -82,7 +82,7 @@ func (s *State) checked(c *Checked) bool {
 	return true
 }
 
-// chargeCheck adds what the model cost that was asked for a check.
+// chargeCheck charges for the model that a check used.
 func (s *State) chargeCheck(t *Trace, r *Run, e *Entry, c *Checked) {
 	if c.Asked == "" {
 		return
@@ -94,7 +94,7 @@ func (s *State) chargeCheck(t *Trace, r *Run, e *Entry, c *Checked) {
 	t.aside(r, e, aside{c.Asked, c.Usage, c.Cost, said, map[string]string{of: name}})
 }
 
-// aside is something that a model was asked which is no part of the conversation.
+// aside is a model request outside the conversation.
 type aside struct {
 	model string
 	usage model.Usage
@@ -103,7 +103,7 @@ type aside struct {
 	about map[string]string
 }
 
-// aside adds a line to the ledger and a row to the audit trail.
+// aside adds a ledger line and an audit row.
 func (t *Trace) aside(r *Run, e *Entry, a aside) {
 	t.chargeModel(r, e, a.model, &a.usage, &a.cost)
 	row := r.row(&Request{Agent: t.agent})

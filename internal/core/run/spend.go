@@ -43,8 +43,8 @@ func RequestTokens(q *model.Request) int64 {
 	return n
 }
 
-// said is how many tokens the answers have, which Limits.OutputTokens bounds: without summaries,
-// and without answers that did not come to their end.
+// said returns the answer tokens that Limits.OutputTokens limits, without summaries and unfinished
+// answers.
 func (s *State) said() int64 { return s.Usage.Output - s.beside }
 
 // AskedTokens estimates the tokens of the last model request.

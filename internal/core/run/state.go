@@ -97,7 +97,7 @@ type Pending struct {
 // NewState returns the state of a run with an empty log.
 func NewState(id ID) *State { return &State{ID: id} }
 
-// errLog says that entries do not follow from each other.
+// errLog says that an entry does not follow from the previous ones.
 var errLog = errors.New("the run's log is damaged")
 
 // Apply adds the next entry. An error means that the log is damaged; do not use s after it.
@@ -231,7 +231,7 @@ func (s *State) fail(f *ModelFailed) bool {
 	return true
 }
 
-// show adds an item to the output, and returns its index; -1 for nil.
+// show appends an item to the output and returns its index; -1 for nil.
 func (s *State) show(it *Item) int {
 	if it == nil {
 		return -1
@@ -322,9 +322,9 @@ func (s *State) called(c *Called) bool {
 	return true
 }
 
-// converse adds the results that there are to the conversation, in the order in which
-// the model asked for them. Calls that the server will not make get a result that says
-// so, since providers take no call without one; those of the client get it later.
+// converse appends the available results to the conversation in the order of the calls. A call that
+// the server will not make gets a result that says so, because providers reject calls without
+// results. The client's results follow later.
 func (s *State) converse() {
 	for i := range s.pending {
 		p := &s.pending[i]
@@ -343,15 +343,14 @@ func (s *State) converse() {
 	s.resumed = 0
 }
 
-// notMade is the result of a call that was under way or about to be made when the run
-// ended.
+// notMade is the result of a call that was running or pending when the run ended.
 const notMade = "The run ended before this call did, so its result is not known."
 
 func lost(call string) *model.Result {
 	return &model.Result{CallID: call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: notMade}}}
 }
 
-// countFailure counts calls that fail alike, one after the other.
+// countFailure counts consecutive failures of the same call.
 func (s *State) countFailure(c *model.Call, failed bool) {
 	sum := sha256.Sum256([]byte(c.Name + "\x00" + c.Arguments))
 	switch {
@@ -364,7 +363,7 @@ func (s *State) countFailure(c *model.Call, failed bool) {
 	}
 }
 
-// open is how many calls of the last answer have no result.
+// open returns how many calls of the last answer have no result.
 func (s *State) open() (n int) {
 	for i := range s.pending {
 		if s.pending[i].result == nil {
@@ -374,7 +373,7 @@ func (s *State) open() (n int) {
 	return n
 }
 
-// use adds what a run is charged for.
+// use adds charges.
 func (s *State) use(used []Use) {
 	for _, u := range used {
 		s.ToolCost = s.ToolCost.Plus(u.Cost)
@@ -425,8 +424,8 @@ func (s *State) Waiting() (calls []Pending) {
 	return calls
 }
 
-// waits reports whether a call waits for the client. A turn that was cut short leaves no such
-// call: its session takes messages again.
+// waits reports whether a call waits for the client. A cancelled or failed turn leaves no waiting
+// calls, so its session accepts messages again.
 func (s *State) waits(p *Pending) bool {
 	return p.result == nil && p.client() && (s.Request.Turn == nil && s.Request.Thread == nil || s.End == nil || s.End.Status == RequiresAction)
 }

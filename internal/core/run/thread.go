@@ -122,7 +122,7 @@ func (o *Opens) tellEnd(of int64, e *ThreadEnd) (out []Told) {
 	return append(out, Told{Kind: kind, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member, Status: e.Status, Reason: e.Reason}})
 }
 
-// tellThread returns the events that a thread begins with.
+// tellThread returns the events at the start of a thread.
 func (s *State) tellThread() (out []Told) {
 	t := s.Request.Thread
 	if s.told = t.Until; t.Until > 0 {
@@ -137,7 +137,8 @@ func (s *State) tellThread() (out []Told) {
 	return append(append(out, Told{Kind: ToldStatus, Status: &ToldState{Running: true}}), tellWarnings(s.Request)...)
 }
 
-// of names the session that events of the run are of, and its thread; "" for the session's own.
+// of returns the session and thread that the run's events belong to; thread is "" for the session
+// itself.
 func (s *State) of() (session, thread string) {
 	if t := s.Request.Thread; t != nil {
 		return t.Session, t.ID
@@ -156,8 +157,8 @@ func (m *Move) Onto(q *Request) {
 	q.Limits.OutputTokens, q.Limits.Steps, q.RetryFor, q.Compact = to.Limits.OutputTokens, to.Limits.Steps, to.RetryFor, to.Compact
 }
 
-// move has the run go on with another agent, when no call of the answer that asked for it is
-// open. The answers of each agent have their own bound.
+// move continues the run with another agent once the answer has no open calls. Each agent's answers
+// have their own limit.
 func (s *State) move() {
 	if s.moves == nil {
 		return
@@ -186,7 +187,7 @@ func (s *State) Opened(call string) bool {
 	return p.Opens != nil && !p.Unclaimed
 }
 
-// chargeSummary adds what the model cost that was asked for a summary.
+// chargeSummary charges for the model that wrote a summary.
 func (t *Trace) chargeSummary(r *Run, e *Entry, s *Summary) {
 	t.aside(r, e, aside{s.Model, s.Usage, s.Cost, digest(s.Text), map[string]string{"summary": "true"}})
 }

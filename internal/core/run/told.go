@@ -294,8 +294,8 @@ func numbered(seq int64, at time.Time, all []Told) []Told {
 	return all
 }
 
-// tell returns the events of an entry that was just applied, and notes their numbers.
-// shown is how many items the output had before it.
+// tell returns the events of the entry just applied and records their numbers. shown is the number
+// of output items before it.
 func (s *State) tell(e *Entry, shown int) (out []Told) {
 	turn := s.Request.Turn
 	if turn == nil && s.Request.Thread == nil {
@@ -437,7 +437,7 @@ func kindOf(it *model.Item) ToldKind {
 	return ToldMessage
 }
 
-// tellAnswer returns the events of what a model said, which come after that of its being asked.
+// tellAnswer returns the events of a model's answer, which follow the request's event.
 func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 	calls := 0
 	for i := range items {
@@ -487,7 +487,7 @@ func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	return append(out, used, Told{Kind: ToldStatus, Status: status})
 }
 
-// asking returns the call of the last answer that has an id.
+// asking returns the call of the last answer with an id.
 func (s *State) asking(call string) *Pending {
 	for i := range s.pending {
 		if s.pending[i].Call.ID == call {

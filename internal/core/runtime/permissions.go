@@ -94,7 +94,7 @@ func (p NetworkPolicy) And(o NetworkPolicy) NetworkPolicy {
 	return both
 }
 
-// narrower is, of each two of which one covers the other, the one that is covered.
+// narrower returns, for each pair of which one covers the other, the covered one.
 func narrower[T comparable](p, o []T, covers func(wide, narrow T) bool) []T {
 	var both []T
 	for _, a := range p {
@@ -110,7 +110,7 @@ func narrower[T comparable](p, o []T, covers func(wide, narrow T) bool) []T {
 	return both
 }
 
-// union is a copy of p with what of o is not in it.
+// union returns a copy of p plus the elements of o that p lacks.
 func union[T comparable](p, o []T) []T {
 	all := slices.Clone(p)
 	for _, v := range o {
@@ -121,7 +121,7 @@ func union[T comparable](p, o []T) []T {
 	return all
 }
 
-// covers reports whether every name that h stands for is one of pattern's.
+// covers reports whether pattern matches every name that h matches.
 func covers(pattern, h string) bool {
 	if pattern == "*" || pattern == h {
 		return true
@@ -255,8 +255,8 @@ func CheckHost(h string) error {
 	return nil
 }
 
-// hostPattern says what is wrong with a pattern, "" for nothing. Other scripts
-// than Latin are written in their DNS form (xn--…).
+// hostPattern returns why a pattern is invalid, or "". Write international names in their DNS form
+// (xn--…).
 func hostPattern(h string) string {
 	if h == "*" {
 		return ""
@@ -321,7 +321,7 @@ func (p FilesystemPolicy) validate() error {
 	return nil
 }
 
-// within reports whether a path is below a folder.
+// within reports whether a path is below a directory.
 func within(folder, p string) bool {
 	return p != folder && (folder == "/" || strings.HasPrefix(p, folder+"/"))
 }

@@ -155,7 +155,7 @@ func Copies(all []Mount) (out []execution.FileRef) {
 	return out
 }
 
-// belowHome is a path relative to the home.
+// belowHome returns a path relative to the home directory.
 func belowHome(p string) (string, error) {
 	rel, _ := strings.CutPrefix(p, runtime.Home+"/")
 	rel = path.Clean(rel)

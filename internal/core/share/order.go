@@ -42,7 +42,7 @@ func (o *Order) Charge(tenant string, cost float64) {
 	o.used[tenant] = o.of(tenant) + cost
 }
 
-// of is what a tenant has used. mu is held.
+// of returns the usage of a tenant. The caller holds mu.
 func (o *Order) of(tenant string) float64 { return max(o.now, o.used[tenant]) }
 
 // Most returns the tenant that holds the most, such as bytes in a cache, so that the caller can

@@ -164,7 +164,7 @@ func (c *BrowsingConfig) check(path string) error {
 // config is the configuration of a built-in skill.
 type config interface{ check(path string) error }
 
-// builtIn are the skills of this server's own.
+// builtIn maps the built-in skills to their configurations.
 var builtIn = map[string]func() config{
 	Planning:   func() config { return new(PlanningConfig) },
 	Reflection: func() config { return new(ReflectionConfig) },
@@ -204,7 +204,7 @@ func CheckConfig(path, name string, text json.RawMessage) error {
 	return c.check(path + ".config")
 }
 
-// configs reads configurations, with defaults for what is left out.
+// configs decodes configurations and applies defaults.
 var configs = wire.Decoder{Noun: "it", Arguments: true}
 
 // Config decodes a configuration that CheckConfig accepted.

@@ -57,8 +57,7 @@ func NewBundle(files []File) (*Bundle, error) {
 
 func errLarge() error { return invalid("files together must be at most %d bytes", MaxBytes) }
 
-// checkPath refuses a path that could lead out of the skill's folder, or that not every
-// system has.
+// checkPath rejects a path that could leave the skill's directory or is not portable.
 func checkPath(name string) error {
 	if len(name) > MaxPath || !utf8.ValidString(name) || strings.Count(name, "/") > maxDepth ||
 		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
@@ -72,7 +71,7 @@ func checkPath(name string) error {
 	return nil
 }
 
-// strip takes the folder away that all files are in.
+// strip removes the directory that contains all files.
 func strip(files []File) (folder string, out []File) {
 	first, _, ok := strings.Cut(files[0].Path, "/")
 	for _, f := range files {
@@ -87,7 +86,7 @@ func strip(files []File) (folder string, out []File) {
 	return first, out
 }
 
-// apart refuses files that cannot be there at once. They are in order.
+// apart rejects files that cannot coexist. files must be sorted.
 func apart(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -156,7 +155,7 @@ func IsArchive(name string, data []byte) bool {
 // Program reports whether a file without a known mode is a script, by its "#!".
 func Program(data []byte) bool { return bytes.HasPrefix(data, []byte("#!")) }
 
-// within reads at most what is left of the bounds.
+// within reads at most left bytes and subtracts them.
 func within(r io.Reader, left *int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, int64(*left)+1))
 	if len(data) > *left {

@@ -43,8 +43,8 @@ func ParsePath(field, text string) (Path, error) {
 	return Path(text), nil
 }
 
-// likeSeparators look like a slash, a backslash or a dot and are left as they are
-// by compatibility folding.
+// likeSeparators resemble a slash, a backslash or a dot, and compatibility folding does not change
+// them.
 const likeSeparators = "\u2044\u2215\u2216\u29f5\u29f6\u29f8\u29f9\u2571\u2572\u338d\ua4f8\u0701\u0702\u3002"
 
 func checkSegment(field, s string) error {
@@ -75,16 +75,16 @@ func checkSegment(field, s string) error {
 	return nil
 }
 
-// unseen reports whether a character is a control, a format character such as a
-// zero-width space or a change of direction, or none at all.
+// unseen reports whether a character is invisible or invalid: a control, a format character such as
+// a zero-width space, or a noncharacter.
 func unseen(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Variation_Selector) ||
 		r == utf8.RuneError || r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef ||
 		r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0' || r == '\u034f'
 }
 
-// disguised reports whether compatibility folding, which some programs do, would
-// make separators, dots or percent signs of something else.
+// disguised reports whether compatibility folding, which some programs apply, would create
+// separators, dots or percent signs.
 func disguised(s string) bool {
 	folded := norm.NFKC.String(s)
 	for _, c := range []string{"/", `\`, ".", "%", "\x00"} {
@@ -114,8 +114,7 @@ func (p Path) Join(inner Path) Path {
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-// quote quotes text from a caller for a message, cut at a length that cannot
-// flood it.
+// quote quotes a caller's text for an error, truncated so that it cannot flood the message.
 func quote(text string) string {
 	const most = 60
 	if r := []rune(text[:min(len(text), 4*most)]); len(r) > most {

@@ -53,7 +53,7 @@ type Admin struct {
 // NewAdmin returns an Admin.
 func NewAdmin(cfg AdminConfig) *Admin { return &Admin{cfg: cfg, store: cfg.Store} }
 
-// changing begins a change; the function it returns ends it.
+// changing starts a change and returns the function that ends it.
 func (a *Admin) changing() func() {
 	a.mu.Lock()
 	return func() {
@@ -62,13 +62,12 @@ func (a *Admin) changing() func() {
 	}
 }
 
-// now is the time as stores keep it.
+// now returns the current time with the precision of stores.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-// checkName reports why name cannot be that of a thing. What looks like an id
-// cannot: names and ids are asked for in the same place.
+// checkName validates a name. It rejects names that look like ids, because callers may pass either.
 func checkName(thing, name string) error {
 	if !Name.MatchString(name) {
 		return invalid("%s name must be 1 to 64 letters, digits, dots, underscores and hyphens, starting with a letter or digit", thing)
@@ -81,7 +80,7 @@ func checkName(thing, name string) error {
 	return nil
 }
 
-// oneOf reports a value that is not among those there are.
+// oneOf rejects a value that is not in all.
 func oneOf[T ~string](field string, value T, all []T) error {
 	if slices.Contains(all, value) {
 		return nil

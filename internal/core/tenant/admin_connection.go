@@ -45,8 +45,8 @@ func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c s
 	return a.store.Connection(ctx, t.ID, c.ID)
 }
 
-// reach checks a connection and looks whether it leads somewhere. That takes its
-// time, and is not done while others wait to change something.
+// reach validates a connection and checks that its storage is reachable. It may be slow, so callers
+// must not hold mu.
 func (a *Admin) reach(ctx context.Context, c *storage.Connection) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -151,8 +151,7 @@ func (a *Admin) Grant(ctx context.Context, tenant, connection string, to GrantTo
 	return g, a.store.CreateGrant(ctx, g)
 }
 
-// missing makes a thing that is named in a body and does not exist a mistake of
-// that body.
+// missing turns a NotFound fault for something that a request body names into an Invalid fault.
 func missing(err error, msg string) error {
 	if fault.KindOf(err) == fault.NotFound {
 		return fault.Wrap(fault.Invalid, err, msg)

@@ -125,7 +125,7 @@ func (a *Admin) Environments(ctx context.Context, tenant string) ([]Environment,
 	return a.store.Environments(ctx, t.ID)
 }
 
-// made tells that an environment was made.
+// made returns the event of a created environment.
 func (e *Environment) made(actor string) PolicyEvent {
 	return PolicyEvent{Tenant: e.Tenant, Actor: actor, Field: "environment/" + e.Name, New: e.Image, CreatedAt: now()}
 }
@@ -149,8 +149,7 @@ const MaxEnvironmentTimeout = 24 * time.Hour
 // DefaultTemplate is the only template of an installation that configures none.
 const DefaultTemplate = "tpl_code_interpreter"
 
-// templateImage returns the image that a template stands for; "" is the default
-// one.
+// templateImage returns the image of a template; "" is the default template.
 func (a *Admin) templateImage(template string) (string, error) {
 	known := a.cfg.Templates
 	if len(known) == 0 {
@@ -165,9 +164,8 @@ func (a *Admin) templateImage(template string) (string, error) {
 	return "", invalid("base_template: unknown template %.100q; this server has %s", template, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
-// changeEnvironment makes the change. What c leaves as it is, is not looked at
-// again: an image that has gone and a plan that has become smaller do not keep a
-// secret from being replaced.
+// changeEnvironment applies the change. It validates only what c changes, so that a deleted image
+// or a smaller plan does not block replacing a secret.
 func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment, c EnvironmentChange) error {
 	made, replaced := e.Name == "", e.RunImage()
 	if c.Name != nil {
@@ -241,8 +239,8 @@ func (c LimitsChange) apply(l *runtime.Limits) {
 	set(&l.Inodes, c.Inodes)
 }
 
-// shrinkFiles makes what a new environment's files may take a quarter of its memory,
-// and an eighth for shm, where that was not given and the defaults do not fit.
+// shrinkFiles shrinks a new environment's file systems as ShrinkFiles does, except for the sizes
+// that c sets.
 func (c LimitsChange) shrinkFiles(l *runtime.Limits) {
 	l.ShrinkFiles()
 	set(&l.Root, c.Root)
@@ -257,7 +255,7 @@ const (
 	MaxInodes    = 1 << 30
 )
 
-// checkLimits checks the bounds first, so that sums of sizes cannot overflow.
+// checkLimits checks upper limits first, so that sums of sizes cannot overflow.
 func checkLimits(l runtime.Limits) error {
 	switch {
 	case !(l.CPU > 0 && l.CPU <= MaxPlanCPU):

@@ -64,7 +64,7 @@ func (a *Admin) CreateKey(ctx context.Context, actor, tenant, environment, name 
 	return kept, key, err
 }
 
-// newKey makes a key's record and the key.
+// newKey returns a new key and its record.
 func newKey(id ID, name string) (Key, string) {
 	key := NewKey()
 	return Key{ID: NewID("key"), Tenant: id, Name: name, Hash: HashKey(key), Hint: key[len(key)-4:], CreatedAt: now()}, key
@@ -201,7 +201,7 @@ func checkScopes(t Tenant, k *Key, scopes []Scope) error {
 	return nil
 }
 
-// checkText checks a text of printable ASCII.
+// checkText validates printable ASCII of limited length.
 func checkText(field, text string, least, most int) error {
 	for _, r := range text {
 		if r <= ' ' || r > '~' {

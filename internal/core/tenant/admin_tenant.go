@@ -158,8 +158,8 @@ func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEven
 
 var errNoPlan = invalid("plan: not found; 'atoll plan list' lists the plans")
 
-// checkTenant checks c against all but the tenant itself. id is "" for one that
-// is being made.
+// checkTenant validates c against everything except the tenant's own fields. id is "" for a new
+// tenant.
 func (a *Admin) checkTenant(ctx context.Context, id ID, c TenantChange) error {
 	if c.Plan != nil {
 		if !Name.MatchString(*c.Plan) {
@@ -218,8 +218,7 @@ func checkCap(name string, n *int64) error {
 	return nil
 }
 
-// apply makes the change. A regulated tenant comes out of it with the sandbox
-// off, whatever it was before.
+// apply applies the change. It always disables the sandbox of a regulated tenant.
 func (c TenantChange) apply(t *Tenant) error {
 	set(&t.Plan, c.Plan)
 	set(&t.Tier, c.Tier)
@@ -259,7 +258,7 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-// policy is what events tell of a tenant: every field that bounds it, as text.
+// policy renders every field that limits a tenant as text, for events.
 func (t *Tenant) policy() [][2]string {
 	limit := func(n *int64) string {
 		if n == nil {
@@ -285,12 +284,12 @@ func (t *Tenant) policy() [][2]string {
 	}
 }
 
-// made tells what a tenant begins with.
+// made returns the events of a created tenant.
 func (t *Tenant) made(actor string) []PolicyEvent {
 	return events(t.ID, actor, unset(t.policy()), t.policy())
 }
 
-// unset is the policy of what is not there.
+// unset returns a policy with empty values.
 func unset(policy [][2]string) [][2]string {
 	out := slices.Clone(policy)
 	for i := range out {
@@ -299,7 +298,7 @@ func unset(policy [][2]string) [][2]string {
 	return out
 }
 
-// events tells the differences of two policies.
+// events returns the differences between two policies.
 func events(id ID, actor string, before, after [][2]string) []PolicyEvent {
 	var out []PolicyEvent
 	for i := range before {

@@ -22,8 +22,7 @@ type VariablesChange struct {
 	Hosts        map[string][]string // hosts to bind secrets to; an empty list passes the secret to programs
 }
 
-// apply sets and unsets variables. A name that is set as one kind stops being of
-// the other.
+// apply sets and deletes variables. Setting a name as one kind removes it from the other.
 func (c VariablesChange) apply(plain, secret *map[string]string, bound *map[string]Binding) error {
 	env, secrets := copyOf(*plain), copyOf(*secret)
 	for _, name := range c.Unset {

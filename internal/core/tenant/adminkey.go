@@ -67,7 +67,7 @@ func RecoverAdminKey(ctx context.Context, store Store, actor string, revokeOther
 	}
 }
 
-// createAdminKey keeps a new key, and then stores it.
+// createAdminKey passes a new key to keep, and then stores its record.
 func createAdminKey(ctx context.Context, store Store, operator ID, name, actor string, keep KeepKey) (Key, string, error) {
 	k, key := newKey(operator, name)
 	k.Scopes = []Scope{ScopeAdmin}

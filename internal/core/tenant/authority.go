@@ -12,11 +12,11 @@ import (
 // reaches this one within AuthTTL.
 const AuthTTL = 10 * time.Second
 
-// maxCached bounds how many keys are cached, good and bad ones each, so
-// that guesses neither fill the memory nor push out the keys in use.
+// maxCached limits the cached keys, valid and invalid ones separately, so that guesses neither fill
+// the memory nor evict the keys in use.
 const maxCached = 10_000
 
-// principals finds callers; a Store does.
+// principals finds callers; a Store implements it.
 type principals interface {
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
 	Key(ctx context.Context, tenantID ID, idOrName string) (Key, error)
@@ -51,7 +51,7 @@ func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Prin
 	return a.holder(ctx, tenantID, keyID, false)
 }
 
-// holder is Holder. A token holds for work that it has begun also when it has expired since.
+// holder is Holder. With begun, an expired token remains valid for work that it started.
 func (a *Authority) holder(ctx context.Context, tenantID ID, keyID string, begun bool) (Principal, error) {
 	if IsToken(keyID) {
 		p, err := a.store.TokenHolder(ctx, tenantID, keyID, begun)
@@ -186,8 +186,8 @@ var (
 	errToken        = fault.New(fault.Unauthorized, "this API does not accept tokens: send an API key, "+KeyPrefix+"…")
 )
 
-// put adds to a bounded map. When it is full some other entry goes: whose it
-// was costs one question to the store.
+// put adds to a bounded map. If the map is full, it evicts an arbitrary entry, which costs one more
+// store query.
 func put[V any](m map[[32]byte]V, hash [32]byte, v V) {
 	if _, there := m[hash]; !there && len(m) >= maxCached {
 		for other := range m {
@@ -207,7 +207,7 @@ func (a *Authority) Forget() {
 	clear(a.bad)
 }
 
-// drop makes one key or token be asked for again.
+// drop removes one key or token from the cache.
 func (a *Authority) drop(hash [32]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,7 +33,7 @@ const (
 
 func (l *PlanLimit) Error() string { return "the " + l.Dimension + " of plan " + l.Plan.Name }
 
-// refuse returns the Exhausted fault that l causes.
+// refuse returns the Exhausted fault with l as its cause.
 func (l *PlanLimit) refuse(format string, args ...any) error {
 	f := fault.Limit(l.Dimension, time.Time{}, format, args...)
 	f.Err = l

@@ -152,8 +152,8 @@ func (e *Environment) Variables() map[string]string {
 	return variables(e.variables, e.Env, e.Secrets, e.Bound)
 }
 
-// variables merges variables, secrets over plain ones and placeholders over
-// both, unless that was done before.
+// variables merges variables: secrets override plain ones, and placeholders override both. It
+// returns merged if that is set.
 func variables(merged, env, secrets map[string]string, bound map[string]Binding) map[string]string {
 	switch {
 	case merged != nil:
@@ -170,7 +170,7 @@ func variables(merged, env, secrets map[string]string, bound map[string]Binding)
 	return all
 }
 
-// remember has Variables merge no more. p must not be changed any more.
+// remember caches the result of Variables. Do not change p's variables afterwards.
 func (p *Principal) remember() {
 	p.Environment.variables, p.Key.variables = p.Environment.Variables(), p.Key.Variables()
 	p.variables = p.Variables()

@@ -150,7 +150,7 @@ func (p *Principal) Narrow(t *Token) {
 // KeyID returns the id of the caller's key. For a token it is the key that created the token.
 func (p *Principal) KeyID() string { return KeyOf(p.Key.ID) }
 
-// maxOrigin is the longest origin in bytes.
+// maxOrigin limits an origin, in bytes.
 const maxOrigin = 300
 
 // CheckOrigin returns an Invalid fault unless text is a web origin as browsers send it in the
@@ -177,7 +177,7 @@ func CheckOrigin(text string) error {
 	return nil
 }
 
-// originHost reports whether a host is as browsers write it in an origin.
+// originHost reports whether host is written as browsers write it in an origin.
 func originHost(host string) bool {
 	if in, ok := strings.CutPrefix(host, "["); ok {
 		in, ok = strings.CutSuffix(in, "]")
@@ -192,7 +192,7 @@ func originHost(host string) bool {
 	return len(host) <= 253
 }
 
-// clip keeps what is shown of a caller's text short.
+// clip truncates a caller's text for an error.
 func clip(text string) string {
 	if len(text) > 80 {
 		return strings.ToValidUTF8(text[:80], "") + "…"

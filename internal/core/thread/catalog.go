@@ -84,8 +84,7 @@ func (c *Catalog) Import(ctx context.Context, o Owner, archive io.Reader) (Home,
 	return c.cfg.Homes.Import(ctx, o.Tenant, archive, Quota{Bytes: o.Size})
 }
 
-// leaseTime is how long an edit holds its thread after the server that makes it
-// was last heard of.
+// leaseTime is how long an edit holds its thread after its server last renewed the lease.
 const leaseTime = time.Minute
 
 // Edit changes a thread while nothing else uses it, and creates the thread if it does not exist.
@@ -128,7 +127,7 @@ func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx 
 	return c.cfg.Records.Commit(ctx, o.Tenant, id, token, made.ThreadState())
 }
 
-// extend keeps a lease until ctx ends, and gives the edit up when it is lost.
+// extend renews a lease until ctx ends, and cancels the edit if the lease is lost.
 func (c *Catalog) extend(ctx context.Context, giveUp context.CancelCauseFunc, tenant, id, token string) {
 	tick := time.NewTicker(leaseTime / 4)
 	defer tick.Stop()
@@ -145,11 +144,11 @@ func (c *Catalog) extend(ctx context.Context, giveUp context.CancelCauseFunc, te
 	}
 }
 
-// garbageTime is for how long after a tenant left litter the next Sweeps still
-// look for it: what is young is not taken for litter.
+// garbageTime is how long Sweep keeps checking a tenant after it left garbage, because Sweep does
+// not delete young data.
 const garbageTime = 7 * 24 * time.Hour
 
-// batch is how many threads are expired at a time.
+// batch is how many threads Expire deletes at a time.
 const batch = 1000
 
 // Expire deletes expired threads.

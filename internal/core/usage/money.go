@@ -10,7 +10,7 @@ import (
 // are exact.
 type Money int64
 
-// moneyDigits are those after the point that Money has.
+// moneyDigits is the number of decimal places of Money.
 const moneyDigits = 12
 
 // MoneyOf converts dollars to Money, rounded to the nearest unit and capped at the largest Money.

@@ -19,7 +19,7 @@ func (s *Service) CheckFetch() error {
 	return nil
 }
 
-// engine returns what searches of a kind are asked of, and what they are called.
+// engine returns the engine and the service name of a kind of search.
 func (s *Service) engine(k Kind) (name string, e Engine, err error) {
 	name, e, setting := SearchName, s.cfg.Web, "search_provider"
 	if k == People {

@@ -22,7 +22,7 @@ import (
 // MaxCalls limits a tenant's concurrent calls per server.
 const MaxCalls = 16
 
-// callTime bounds a call, whatever its provider does.
+// callTime limits a call, whatever its provider does.
 const callTime = 60 * time.Second
 
 // Config configures a Service.
@@ -74,7 +74,7 @@ type Caller struct {
 	Held bool
 }
 
-// fetches says which pages a caller may not be given; nil for any that there are.
+// fetches returns the check for pages that the caller may not fetch; nil for no restriction.
 func (by *Caller) fetches() func(*url.URL) error {
 	if !by.Held {
 		return nil
@@ -169,15 +169,15 @@ func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens in
 	return out, nil
 }
 
-// maxFetches is how many pages one call fetches at once.
+// maxFetches limits the concurrent fetches of one call.
 const maxFetches = 4
 
-// off refuses a service that the operator has not turned on.
+// off rejects a service that the operator has not enabled.
 func off(name, setting string) error {
 	return fault.New(fault.NotFound, "%s is off on this server: the operator can turn it on with the setting %s", name, setting)
 }
 
-// call does something for a caller that is within its bounds, and records it.
+// call runs do for a caller within its limits, and records the call.
 func (s *Service) call(ctx context.Context, by Caller, row sandbox.Call, do func(context.Context, *sandbox.Call) error) error {
 	row.TraceID, row.Session, row.Agent, row.Began = by.TraceID, by.Session, by.Agent, time.Now()
 	row.SetOrigin(by.By)
@@ -206,8 +206,7 @@ func (s *Service) call(ctx context.Context, by Caller, row sandbox.Call, do func
 	return err
 }
 
-// admit holds a caller to its tenant's budget and to MaxCalls. Unless it fails, done must
-// follow.
+// admit enforces the tenant's budget and MaxCalls. If it succeeds, the caller must call done.
 func (s *Service) admit(ctx context.Context, p *tenant.Principal) error {
 	if budget := p.Tenant.MonthlyCredits; budget > 0 {
 		used, err := s.cfg.Used(ctx, p.Tenant.ID)
@@ -237,8 +236,7 @@ func (s *Service) done(id tenant.ID) {
 	}
 }
 
-// ask searches for each text of a query, and merges what is found: the first results of
-// each, then the second ones, each page once.
+// ask searches for each text of a query and interleaves the results by rank, without duplicates.
 func ask(ctx context.Context, e Engine, q *Query) ([]Result, error) {
 	lists := make([][]Result, len(q.Texts))
 	g, ctx := errgroup.WithContext(ctx)
@@ -281,8 +279,8 @@ const (
 	maxURL   = 4096
 )
 
-// tidy returns a result that is fit to be passed on, with at most room characters of its
-// snippet; !ok for one that is not.
+// tidy returns a cleaned result with at most room characters of snippet; ok is false for an
+// unusable result.
 func tidy(r Result, room int, f *Filter) (_ Result, ok bool) {
 	u, err := url.Parse(r.URL)
 	if err != nil || len(r.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || !f.holds(strings.ToLower(u.Hostname())) {

@@ -62,7 +62,7 @@ const (
 	MaxFilters       = 20   // domains, and languages
 )
 
-// charsPerToken is how many characters count as a token where a bound is given in tokens.
+// charsPerToken converts a token limit to characters.
 const charsPerToken = 4
 
 // Query is one search call with up to MaxQueries texts, whose results are merged.

@@ -39,10 +39,10 @@ func (s *Schemas) Of(t reflect.Type) *huma.Schema {
 // Registry returns the registry of the referenced schemas.
 func (s *Schemas) Registry() huma.Registry { return s.registry }
 
-// mend corrects what the generator says of null, in the schema of t and of all that it
-// refers to. Null may be: an optional field of a request (a pointer, whatever it leads
-// to), and a field of an answer that is a pointer without omitzero. A field with the tag
-// required cannot be null, unless it has nullable too; an array cannot either.
+// mend corrects null in the schema of t and of everything that it references. Null is valid for an
+// optional field of a request (a pointer to anything) and for an answer's pointer field without
+// omitzero. A field with the tag required is not nullable unless it also has the tag nullable; an
+// array never is.
 func (s *Schemas) mend(t reflect.Type) {
 	switch t = plain(t); t.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -92,7 +92,7 @@ func (s *Schemas) mend(t reflect.Type) {
 	}
 }
 
-// mendArrays says of arrays within a schema that they are never null.
+// mendArrays marks the arrays within a schema as never null.
 func mendArrays(s *huma.Schema) {
 	if s.Type == huma.TypeArray {
 		s.Nullable = false
@@ -184,7 +184,7 @@ func describe(out object, description string) object {
 	return out
 }
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object with ordered members.
 type object []member
 
 type member struct {

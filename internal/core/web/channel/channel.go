@@ -28,7 +28,7 @@ import (
 // 1024, so other programs cannot take it.
 const Port = 980
 
-// maxCalls bounds the calls of one channel.
+// maxCalls limits the calls of one channel.
 const maxCalls = 1000
 
 // Variables by which programs find the services: ours, and those of the contract's client.
@@ -119,7 +119,7 @@ func Unauthorized() []byte {
 	return refusal(http.StatusUnauthorized, "unauthorized", "send the token of this execution, "+tokenVariable+", as Authorization: Bearer …; it ends with the execution")
 }
 
-// failed answers a call of which nothing is known.
+// failed answers a call with an unknown outcome.
 func (d *Channel) failed(err error) []byte {
 	d.Log.Warn("a program's call was not answered", "trace_id", d.TraceID, "error", err)
 	msg := "the call was not answered; whether it was made is not known"
@@ -134,7 +134,7 @@ func refusal(status int, code, message string) []byte {
 	return written(execution.WebAnswer{Status: status, Body: body})
 }
 
-// written is an answer as HTTP has it.
+// written encodes an answer as HTTP.
 func written(a execution.WebAnswer) []byte {
 	if a.Status < 200 || a.Status > 599 {
 		a.Status = http.StatusBadGateway
