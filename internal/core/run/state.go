@@ -424,8 +424,8 @@ func (s *State) Waiting() (calls []Pending) {
 	return calls
 }
 
-// waits reports whether a call waits for the client. A cancelled or failed turn leaves no waiting
-// calls, so its session accepts messages again.
+// waits reports whether a call waits for the client. A turn that ended other than with
+// RequiresAction leaves no waiting calls, so its session accepts messages again.
 func (s *State) waits(p *Pending) bool {
 	return p.result == nil && p.client() && (s.Request.Turn == nil && s.Request.Thread == nil || s.End == nil || s.End.Status == RequiresAction)
 }
