@@ -105,7 +105,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"a","search_after_date_filter":"2026-03-01"}`:    "search_after_date_filter must be a day as MM/DD/YYYY",
 		`{"query":"a","search_context_size":"low","max_tokens":1}`: "search_context_size stands for",
 		`{"query":"a","search_domain_filter":["a.org","-b.org"]}`:  "search_domain_filter must name either",
-		`{"query":"a","search_language_filter":["en","de","fr"]}`:  "search_language_filter must have at most 2 here",
+		`{"query":"a","search_language_filter":["en","de","fr"]}`:  "search_language_filter must have at most 2 entries",
 	} {
 		httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/search", body), http.StatusBadRequest, "validation_error", says)
 	}
