@@ -117,7 +117,7 @@ func TestExecuteInput(t *testing.T) {
 		"no base64":       {map[string]any{"stdin_base64": "ä"}, "stdin_base64 must be base64"},
 		"NUL":             {map[string]any{"args": []string{"a\x00"}}, "args must not contain a NUL character"},
 		"long arguments":  {map[string]any{"args": []string{strings.Repeat("a", 65<<10)}}, "args together must be at most 65536 bytes"},
-		"too much":        {map[string]any{"stdin": strings.Repeat("a", 3<<20), "files": map[string]string{"a": strings.Repeat("a", 2<<20)}}, "at most 4194304 bytes together"},
+		"too much":        {map[string]any{"stdin": strings.Repeat("a", 3<<20), "files": map[string]string{"a": strings.Repeat("a", 2<<20)}}, "stdin and files together must be at most 4194304 bytes"},
 	} {
 		c.body["code"] = "print(1)"
 		got, err := s.Call(t.Context(), atolltest.Key, "POST", path, c.body, nil)

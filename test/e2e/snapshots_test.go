@@ -54,7 +54,7 @@ func TestSnapshots(t *testing.T) {
 		t.Helper()
 		return r.tool("shell", object{"sandbox": name, "command": command}, http.StatusOK)["stdout"].(string)
 	}
-	if out := inside("whole", "cat file pid; kill -0 $(cat pid) && a=$(cat now) && until [ $a != $(cat now) ]; do sleep 0.1; done && echo continues"); out != "kept\n"+pid+"\ngoes on\n" {
+	if out := inside("whole", "cat file pid; kill -0 $(cat pid) && a=$(cat now) && until [ $a != $(cat now) ]; do sleep 0.1; done && echo continues"); out != "kept\n"+pid+"\ncontinues\n" {
 		t.Errorf("with its memory: %q", out)
 	}
 	make("files", object{"files_only": true}, http.StatusCreated)

@@ -357,7 +357,7 @@ func TestToolBadInput(t *testing.T) {
 	} {
 		s.refused(c.tool, c.in, http.StatusBadRequest, c.says)
 	}
-	s.refused("nothing", object{}, http.StatusNotFound, "no tool")
+	s.refused("nothing", object{}, http.StatusNotFound, "tool \"nothing\" not found")
 	long := session{server, t, atolltest.Key, strings.Repeat("s", 129)}
 	long.refused("shell", object{"command": "true"}, http.StatusBadRequest, "session")
 	if got := s.tool("sandbox_list", object{}, http.StatusOK); len(got["sandboxes"].([]any)) != 0 {

@@ -409,7 +409,7 @@ func TestFileToolRunsInATurn(t *testing.T) {
 	if r := m.run(t, tool(`{"op": "write", "path": "f", "content": "text"}`)); r.Status != execution.Success || string(r.Stdout) != "{\"bytes\":4,\"created\":true}\n" {
 		t.Errorf("%+v: %s", r, r.Stdout)
 	}
-	if r := m.run(t, tool(`{"op": "read", "path": "g"}`)); r.Status != execution.Failed || r.ExitCode != 1 || !strings.HasPrefix(string(r.Stdout), "{\"failed\":true}\ng: there is no such file") {
+	if r := m.run(t, tool(`{"op": "read", "path": "g"}`)); r.Status != execution.Failed || r.ExitCode != 1 || !strings.HasPrefix(string(r.Stdout), "{\"failed\":true}\ng: no such file or folder") {
 		t.Errorf("%+v: %s", r, r.Stdout)
 	}
 	if r := m.run(t, tool(`{"op": "glob", "pattern": "*"}`)); string(r.Stdout) != "{\"count\":1,\"paths\":1}\nf\n" {

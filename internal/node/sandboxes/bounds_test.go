@@ -142,7 +142,7 @@ func TestNoSandboxGrowsWhileTheDiskIsShort(t *testing.T) {
 	m.shell(p, "s", "x", "head -c 33554432 /dev/zero >f")
 	short.Store(true)
 	for range 2 {
-		refused(t, "why", m.wrote(p, "x", `exec 3>>f; `+write), fault.Unavailable, "short of disk")
+		refused(t, "why", m.wrote(p, "x", `exec 3>>f; `+write), fault.Unavailable, "low on disk space")
 	}
 	if n := m.disk(p, "x"); n > 1<<30 {
 		t.Errorf("it has grown to %d bytes", n)

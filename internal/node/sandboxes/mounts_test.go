@@ -387,7 +387,7 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 		t.Errorf("taken back, it is %+v", sb)
 	}
 	_, err := m.Fork(t.Context(), &now, "s", "one", 1)
-	refused(t, "a copy of its processes", err, fault.Conflict, "use it once")
+	refused(t, "a copy of its processes", err, fault.Conflict, "Wake it first")
 	sn, err := m.Snapshot(t.Context(), &now, "s", "one", 0)
 	if err != nil || sn.Stored.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("snapshot: %+v, %v", sn, err)

@@ -392,7 +392,7 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 			t.Errorf("woken, it has %q", got)
 		}
 	}
-	frozen("short of disk")
+	frozen("low on disk space")
 	full.Store(false)
 	m.sleep(p, "s", "one")
 	if got := m.shell(p, "s", "one", "cat /dev/shm/note"); got != "kept" {

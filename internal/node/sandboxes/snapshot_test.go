@@ -157,15 +157,15 @@ func TestSnapshotsAreTheirOwners(t *testing.T) {
 			t.Errorf("others see %v, %v", list, err)
 		}
 		_, err := m.records.GetSnapshot(ctx, other, sn.ID)
-		refused(t, "another's", err, fault.NotFound, "there is no snapshot")
-		refused(t, "deleting another's", m.records.DeleteSnapshot(ctx, other, sn.ID), fault.NotFound, "there is no snapshot")
+		refused(t, "another's", err, fault.NotFound, "not found")
+		refused(t, "deleting another's", m.records.DeleteSnapshot(ctx, other, sn.ID), fault.NotFound, "not found")
 		_, _, err = m.Ensure(ctx, other, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
-		refused(t, "using another's", err, fault.NotFound, "there is no snapshot")
+		refused(t, "using another's", err, fault.NotFound, "not found")
 		_, err = m.Snapshot(ctx, other, "s", "one", 0)
 		refused(t, "a snapshot of another's", err, fault.NotFound, "")
 	}
 	_, err := m.records.GetSnapshot(ctx, p, "snap-x")
-	refused(t, "no id", err, fault.NotFound, "there is no snapshot")
+	refused(t, "no id", err, fault.NotFound, "not found")
 	if second, err := m.Snapshot(ctx, p, "s", "one", time.Hour); err != nil || second.ExpiresAt == nil || second.ExpiresAt.Sub(second.CreatedAt) != time.Hour {
 		t.Errorf("%+v, %v", second, err)
 	}

@@ -110,7 +110,7 @@ func testNamesRefused(s *suite) {
 	p := s.caller("names")
 	for _, bad := range []string{"", "-a", "a b", "ä", strings.Repeat("a", 65), "a/b", "../x", "a\n", string(runtime.NewID())} {
 		_, _, err := s.Node.Ensure(s.Context(), p, "s", bad, nil)
-		refused(s.T, "the name "+bad, err, fault.Invalid, "sandbox's name")
+		refused(s.T, "the name "+bad, err, fault.Invalid, " name")
 	}
 	for _, bad := range []string{"", "a\x00", strings.Repeat("a", 129), "\xff"} {
 		_, _, err := s.Node.Ensure(s.Context(), p, bad, "x", nil)
@@ -272,9 +272,9 @@ func testSnapshots(s *suite) {
 	s.make(p, "files", &sandbox.Spec{Snapshot: sn.ID, FilesOnly: true})
 	equal(s.T, "its files alone", s.shell(p, "files", `cat f; before=$(cat beat); sleep 0.3; [ "$(cat beat)" = "$before" ] && echo still`), "kept\nstill")
 	_, _, err = s.Node.Ensure(ctx, p, "s", "none", &sandbox.Spec{Snapshot: sandbox.NewSnapshotID()})
-	refused(s.T, "one that there is not", err, fault.NotFound, "there is no snapshot")
+	refused(s.T, "one that there is not", err, fault.NotFound, "not found")
 	_, _, err = s.Node.Ensure(ctx, s.caller("snapshot-2"), "s", "none", &sandbox.Spec{Snapshot: sn.ID})
-	refused(s.T, "another tenant's", err, fault.NotFound, "there is no snapshot")
+	refused(s.T, "another tenant's", err, fault.NotFound, "not found")
 }
 
 func testUpdate(s *suite) {
