@@ -197,7 +197,7 @@ func (s *Service) settled(ctx context.Context, of *session.Session, answers []An
 			return nil, session.ErrAnswered
 		}
 	}
-	if err := s.Follow(ctx, of.Tenant, of.Run, true, func([]run.Event) error { return nil }); err != nil {
+	if err := s.Follow(ctx, of.Tenant, of.Run, 0, func([]run.Event) error { return nil }); err != nil {
 		return nil, err
 	}
 	now, err := s.Store.Get(ctx, of.Tenant, of.ID)

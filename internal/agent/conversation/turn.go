@@ -132,17 +132,18 @@ func (s *Service) Preview(ctx context.Context, p *tenant.Principal, of *session.
 	return q, err
 }
 
-// Follow passes the events of a turn to yield until the turn ends. Unless first is set, it skips
-// the deltas of recorded items. It returns nil if the published events are gone.
-func (s *Service) Follow(ctx context.Context, t tenant.ID, id run.ID, first bool, yield func(events []run.Event) error) error {
-	recorded := 0
-	if !first {
-		state, err := s.Runs.State(ctx, id)
-		if err != nil {
-			return err
-		}
-		recorded = len(state.Output)
+// Recorded returns the number of items that a turn has recorded.
+func (s *Service) Recorded(ctx context.Context, id run.ID) (int, error) {
+	state, err := s.Runs.State(ctx, id)
+	if err != nil {
+		return 0, err
 	}
+	return len(state.Output), nil
+}
+
+// Follow passes the events of a turn to yield until the turn ends. It skips the deltas of the first
+// recorded items. It returns nil if the published events are gone.
+func (s *Service) Follow(ctx context.Context, t tenant.ID, id run.ID, recorded int, yield func(events []run.Event) error) error {
 	err := s.Runs.Follow(ctx, t, id, func(events []run.Event) error {
 		return yield(slices.DeleteFunc(events, func(e run.Event) bool { return e.Delta != nil && e.Delta.Index < recorded }))
 	})

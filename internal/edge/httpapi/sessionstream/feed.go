@@ -74,7 +74,11 @@ type feed struct {
 	over     bool                 // guarded by mu: the last item is an end
 	underWay map[string]*underWay // guarded by mu: what the model writes now, by id of the item
 
+	// ready is closed once the feed knows which pieces of the current turn it tells.
+	ready chan struct{}
+
 	// What follows belongs to run.
+	isReady  bool
 	after    int64           // the feed has told this event and those before it
 	began    run.ID          // the last turn whose beginning was told
 	sent     map[string]bool // ids of its items whose events were
@@ -227,8 +231,16 @@ func (f *feed) grow(it *item) {
 func (f *feed) run(ctx context.Context) {
 	f.after = f.at.known
 	err := f.read(ctx)
+	f.setReady()
 	if ctx.Err() == nil {
 		f.put(item{end: err})
+	}
+}
+
+func (f *feed) setReady() {
+	if !f.isReady {
+		f.isReady = true
+		close(f.ready)
 	}
 }
 
@@ -253,6 +265,7 @@ func (f *feed) read(ctx context.Context) error {
 		if f.due != "" {
 			continue
 		}
+		f.setReady()
 		if over {
 			return errOver
 		}
@@ -282,8 +295,13 @@ func (f *feed) turn(ctx context.Context, now run.ID) error {
 	f.due, f.followed, f.pieces, f.ids, f.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := f.drain(ctx)
 	if err == nil && f.due == "" { // otherwise an earlier turn is due, which readers get first
-		// Readers get all pieces of a turn if they got its first event.
-		err = f.h.Service.Follow(ctx, f.at.tenant, now, now == f.began, func(events []run.Event) error { return f.live(ctx, events) })
+		recorded := 0
+		if now != f.began { // the feed did not tell the turn's first event: readers have the recorded items as a whole
+			recorded, err = f.h.Service.Recorded(ctx, now)
+		}
+		if f.setReady(); err == nil {
+			err = f.h.Service.Follow(ctx, f.at.tenant, now, recorded, func(events []run.Event) error { return f.live(ctx, events) })
+		}
 	}
 	f.pieces = false
 	f.mu.Lock()

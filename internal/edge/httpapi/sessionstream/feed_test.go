@@ -161,6 +161,43 @@ func TestLateReaderGetsPieces(t *testing.T) {
 	}
 }
 
+// withPieces is a form that writes a frame for each piece.
+type withPieces struct{ plain }
+
+func (withPieces) Delta(run.ID, string, *run.Delta) []Frame { return []Frame{{Kind: "delta"}} }
+
+// TestPiecesDuringCatchUp checks that a reader gets the pieces of an item that the model writes while
+// the reader still reads earlier events from the records.
+func TestPiecesDuringCatchUp(t *testing.T) {
+	r := &recorded{all: []session.Event{
+		{Told: run.Told{Seq: 1, Kind: run.ToldStatus, Status: &run.ToldState{Running: true}}, Run: "run_1"},
+		{Told: run.Told{Seq: 2, Kind: run.ToldMessage, Shown: "msg_1", Status: &run.ToldState{}}, Run: "run_1"},
+	}}
+	h := &Streams{}
+	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave(s)
+	s.feed.put(item{delta: &run.Delta{Kind: model.Said, Text: "well"}, turn: "run_1", of: "msg_1"})
+	s.feed.put(item{event: &r.all[1]})
+	w := httptest.NewRecorder()
+	out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
+	defer out.end()
+	if err := (&reader{subscriber: s, of: r, id: "sess_1", out: out, form: withPieces{}, until: "run_1", deltas: true}).read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(w.Body.String()) {
+		if kind, ok := strings.CutPrefix(line, "event: "); ok {
+			got = append(got, strings.TrimSpace(kind))
+		}
+	}
+	if want := []string{string(run.ToldStatus), "delta", string(run.ToldMessage)}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // recorded is a session with recorded events. look blocks until begin is closed, then returns looks in
 // order, and reports the end of the session after them.
 type recorded struct {
@@ -262,7 +299,7 @@ func TestLargeEvents(t *testing.T) {
 		w := httptest.NewRecorder()
 		out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
 		defer out.end()
-		err = (&reader{subscriber: &subscriber{feed: s.feed}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context(), true)
+		err = (&reader{subscriber: &subscriber{feed: s.feed, whole: true}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context())
 		for line := range strings.Lines(w.Body.String()) {
 			if id, ok := strings.CutPrefix(line, "id: "); ok {
 				ids = append(ids, strings.TrimSpace(id))

@@ -21,7 +21,7 @@ func (h *Streams) join(within session.ID, of source, at place) (*subscriber, err
 	defer h.hub.mu.Unlock()
 	f := h.hub.feeds[at.id]
 	if f == nil || f.ended() {
-		f = &feed{h: h, of: of, at: at, seq: at.known, news: make(chan struct{}, 1), more: make(chan struct{})}
+		f = &feed{h: h, of: of, at: at, seq: at.known, news: make(chan struct{}, 1), more: make(chan struct{}), ready: make(chan struct{})}
 		ctx, cancel := context.WithCancel(context.Background())
 		f.cancel = cancel
 		if h.News != nil {

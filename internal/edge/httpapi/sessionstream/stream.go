@@ -72,16 +72,16 @@ func (h *Streams) serve(c *httpapi.Call, within session.ID, of source, at place,
 		return err
 	}
 	defer h.leave(r.subscriber)
-	return h.pass(c, of, r, false)
+	return h.pass(c, of, r)
 }
 
-// pass sends what a reader that has joined gets. early is for one that joined before its turn began.
-func (h *Streams) pass(c *httpapi.Call, of source, r *reader, early bool) error {
+// pass sends the events of a reader that has joined.
+func (h *Streams) pass(c *httpapi.Call, of source, r *reader) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
 	r.of, r.id, r.out = of, r.feed.at.id, newSSE(c)
 	defer r.out.end()
-	err := r.read(ctx, early)
+	err := r.read(ctx)
 	switch {
 	case errors.Is(err, errOver):
 		err = r.last(false)
@@ -125,5 +125,5 @@ func (t *Turn) Close() {
 
 // Follow sends the events of the session after one, to the end of a turn.
 func (t *Turn) Follow(after int64, turn run.ID, deltas bool, form Form) error {
-	return t.h.pass(t.c, t.of, &reader{subscriber: t.sub, form: form, after: after, until: turn, deltas: deltas}, true)
+	return t.h.pass(t.c, t.of, &reader{subscriber: t.sub, form: form, after: after, until: turn, deltas: deltas})
 }

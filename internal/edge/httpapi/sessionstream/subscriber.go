@@ -16,13 +16,16 @@ type subscriber struct {
 	feed   *feed
 	joined int64 // the last event that the feed had told when the reader joined
 	next   int64 // the number of the next item
+	// whole says that no item was in progress when the reader joined: the feed tells it each piece of
+	// all later items.
+	whole bool
 }
 
 // subscribe returns a place behind what the feed has told so far.
 func (f *feed) subscribe() *subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &subscriber{f, f.seq, f.first + int64(len(f.items))}
+	return &subscriber{f, f.seq, f.first + int64(len(f.items)), len(f.underWay) == 0}
 }
 
 // seq is the last event that the feed has told.
@@ -109,10 +112,15 @@ type reader struct {
 	over   bool
 }
 
-// read sends until nothing comes any more. early is for a reader that joined before its turn began
-// and wants each piece of it.
-func (r *reader) read(ctx context.Context, early bool) error {
-	if err := r.catchUp(ctx, early); err != nil || r.over {
+// read sends until the stream ends.
+func (r *reader) read(ctx context.Context) error {
+	// A client that has an event of a turn also gets the pieces of the items that the model writes then.
+	select {
+	case <-r.feed.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := r.catchUp(ctx, r.whole); err != nil || r.over {
 		return err
 	}
 	for {
@@ -146,11 +154,12 @@ func (r *reader) read(ctx context.Context, early bool) error {
 	}
 }
 
-// catchUp sends the events on record that come before the reader's place in the feed.
-func (r *reader) catchUp(ctx context.Context, early bool) error {
+// catchUp sends the recorded events before the reader's place in the feed. Unless joined is set, that
+// place moves to the feed's end.
+func (r *reader) catchUp(ctx context.Context, joined bool) error {
 	for limit := firstPage; ; {
 		upTo := r.seq()
-		if early {
+		if joined {
 			upTo = r.joined
 		}
 		for r.after < upTo {
@@ -181,7 +190,7 @@ func (r *reader) catchUp(ctx context.Context, early bool) error {
 			// A slow client holds a page: read as many events as are small.
 			limit = min(max(1, maxHeld*len(page)/size), readPage)
 		}
-		if early {
+		if joined {
 			return nil
 		}
 		if len(r.parts) > 0 { // the pieces in between are on no record
