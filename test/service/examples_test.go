@@ -23,8 +23,8 @@ bars = ''.join(f'<rect x="{60 * i}" y="{300 - n // 10}" width="50" height="{n //
 open('chart.svg', 'w').write(f'<svg xmlns="http://www.w3.org/2000/svg" width="200" height="300">{bars}</svg>')
 print(*max(sums.items(), key=lambda s: s[1]))`
 
-// mendProgram mends the program that examples/mend.sh has.
-const mendProgram = `import subprocess
+// fixProgram fixes the program of examples/fix.sh.
+const fixProgram = `import subprocess
 text = open('median.py').read().replace('len(numbers) / 2', 'len(numbers) // 2')
 open('median.py', 'w').write(text)
 print(subprocess.run(['python3', 'median.py'], capture_output=True, text=True, check=True).stdout)`
@@ -42,7 +42,7 @@ func diligent(t *testing.T) *httptest.Server {
 	turns := map[string][]scriptedmodel.Turn{
 		"domains.csv": {coded("python", searchProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "domains.csv"}`)},
 		"sales.csv":   {coded("python", chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
-		"median.py":   {coded("python", "exec(open('median.py').read())"), coded("python", mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
+		"median.py":   {coded("python", "exec(open('median.py').read())"), coded("python", fixProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
 	}
 	return scripts(t, turns, recalled)
 }
@@ -127,7 +127,7 @@ func TestExamples(t *testing.T) {
 	for name, want := range map[string]example{
 		"chart.sh":  {[]string{"2026-03 2500", "chart.svg"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
 		"search.sh": {[]string{"example.org 3", "domains.csv"}, "domains.csv", "example.org,3\r\n"},
-		"mend.sh":   {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "mended/median.py", "len(numbers) // 2"},
+		"fix.sh":    {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "fixed/median.py", "len(numbers) // 2"},
 	} {
 		t.Run(name, func(t *testing.T) { want.run(t, a, name) })
 	}

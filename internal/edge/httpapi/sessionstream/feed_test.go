@@ -139,10 +139,10 @@ func TestLateReaderGetsPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.leave(late)
-	if _, ok := late.skip(0); ok {
+	if _, ok := late.advance(0); ok {
 		t.Error("a reader that lacks an event joins")
 	}
-	pieces, ok := late.skip(1)
+	pieces, ok := late.advance(1)
 	var text strings.Builder
 	for _, p := range pieces {
 		if p.of != "msg_2" || p.turn != "run_1" {
@@ -156,7 +156,7 @@ func TestLateReaderGetsPieces(t *testing.T) {
 	for range 2 * maxUnderWay / len(strings.Repeat("y", 1<<10)) {
 		said("msg_2", strings.Repeat("y", 1<<10))
 	}
-	if pieces, _ := late.skip(1); len(pieces) != 0 {
+	if pieces, _ := late.advance(1); len(pieces) != 0 {
 		t.Errorf("%d pieces of an item longer than the bound are kept", len(pieces))
 	}
 }

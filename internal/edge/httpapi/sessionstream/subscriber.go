@@ -35,9 +35,9 @@ func (s *subscriber) seq() int64 {
 	return s.feed.seq
 }
 
-// skip moves a reader that has all events up to seq behind what the feed has told, if that is no
+// advance moves a reader that has all events up to seq behind what the feed has told, if that is no
 // more than these events. It returns the pieces of what the model is writing.
-func (s *subscriber) skip(seq int64) (pieces []item, ok bool) {
+func (s *subscriber) advance(seq int64) (pieces []item, ok bool) {
 	f := s.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +196,7 @@ func (r *reader) catchUp(ctx context.Context, joined bool) error {
 		if len(r.parts) > 0 { // the pieces in between are on no record
 			return errSlow
 		}
-		pieces, ok := r.skip(r.after)
+		pieces, ok := r.advance(r.after)
 		if !ok {
 			continue
 		}
