@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,49 +82,6 @@ func TestCancel(t *testing.T) {
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// killedMirror names the mirror that TestKilled's process builds from.
-const killedMirror = "ATOLL_TEST_KILLED_MIRROR"
-
-// TestKilled kills a process that builds, with SIGKILL: mmdebstrap ends and leaves nothing.
-func TestKilled(t *testing.T) {
-	if mirror := os.Getenv(killedMirror); mirror != "" {
-		t.Fatal(Bootstrap(t.Context(), Options{Mirror: mirror}, func(io.Reader) error { return nil }))
-	}
-	asked := make(chan struct{})
-	var once sync.Once
-	mirror := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		once.Do(func() { close(asked) })
-		<-r.Context().Done() // until apt is gone
-	}))
-	defer mirror.Close()
-	temp := t.TempDir()
-	if err := os.Chmod(temp, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), killedMirror+"="+mirror.URL+"/debian", "TMPDIR="+temp)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	if left, err := os.ReadDir(temp); err != nil || len(left) == 0 {
-		t.Fatalf("nothing is being built: %v", err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		left, err := os.ReadDir(temp)
-		if err == nil && len(left) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind: %v, %v", left, err)
-		}
 	}
 }
 
