@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
@@ -87,44 +87,45 @@ func TestFull(t *testing.T) {
 
 // TestWait admits a neighbor at once that comes after a hostile tenant's long queue.
 func TestWait(t *testing.T) {
-	p := NewPool("tenant_writes", "writes", 8)
-	var held []func()
-	for range 4 {
-		release, err := p.Wait(t.Context(), "hostile", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, release)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var queued sync.WaitGroup
-	for range 100 {
-		queued.Go(func() {
-			if release, err := p.Wait(ctx, "hostile", 1); err == nil {
-				release()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool("tenant_writes", "writes", 8)
+		var held []func()
+		for range 4 {
+			release, err := p.Wait(t.Context(), "hostile", 1)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-	for waits := 0; waits < 100; time.Sleep(time.Millisecond) {
-		p.mu.Lock()
-		waits = len(p.waiting["hostile"])
-		p.mu.Unlock()
-	}
-	for range 2 {
-		release, err := p.Wait(t.Context(), "neighbor", 1)
-		if err != nil {
-			t.Fatal(err)
+			held = append(held, release)
 		}
-		held = append(held, release)
-	}
-	for _, release := range held {
-		release() // each admits one that waits, which admits the next
-	}
-	queued.Wait()
-	cancel()
-	if p.total != 0 || len(p.held) != 0 || len(p.waiting) != 0 {
-		t.Errorf("%d are held, %v, waiting %v", p.total, p.held, p.waiting)
-	}
+		ctx, cancel := context.WithCancel(t.Context())
+		var queued sync.WaitGroup
+		for range 100 {
+			queued.Go(func() {
+				if release, err := p.Wait(ctx, "hostile", 1); err == nil {
+					release()
+				}
+			})
+		}
+		synctest.Wait()
+		if n := len(p.waiting["hostile"]); n != 100 {
+			t.Fatalf("%d callers wait", n)
+		}
+		for range 2 {
+			release, err := p.Wait(t.Context(), "neighbor", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, release)
+		}
+		for _, release := range held {
+			release() // each admits one that waits, which admits the next
+		}
+		queued.Wait()
+		cancel()
+		if p.total != 0 || len(p.held) != 0 || len(p.waiting) != 0 {
+			t.Errorf("%d are held, %v, waiting %v", p.total, p.held, p.waiting)
+		}
+	})
 }
 
 // TestWaitEnds counts nothing of a wait that was given up.
