@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
@@ -279,44 +280,46 @@ func TestShortTurn(t *testing.T) {
 // TestLargeEvents checks that a reader gets a burst of events that exceeds the feed's limit, and that
 // the feed drops a reader only in the middle of an item.
 func TestLargeEvents(t *testing.T) {
-	r := &recorded{begin: make(chan struct{})}
-	for seq := range int64(4) {
-		parts := []model.Part{{Text: strings.Repeat("x", feedBytes)}}
-		r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
-	}
-	r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
-	h := &Streams{}
-	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.leave(s)
-	close(r.begin)
-	for !s.feed.ended() {
-		time.Sleep(time.Millisecond)
-	}
-	read := func(until run.ID, parts map[string]bool) (ids []string, err error) {
-		w := httptest.NewRecorder()
-		out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
-		defer out.end()
-		err = (&reader{subscriber: &subscriber{feed: s.feed, whole: true}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context())
-		for line := range strings.Lines(w.Body.String()) {
-			if id, ok := strings.CutPrefix(line, "id: "); ok {
-				ids = append(ids, strings.TrimSpace(id))
-			}
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorded{begin: make(chan struct{})}
+		for seq := range int64(4) {
+			parts := []model.Part{{Text: strings.Repeat("x", feedBytes)}}
+			r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
 		}
-		return ids, err
-	}
-	if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != session.EventID("sess_1", 1) || ids[3] != session.EventID("sess_1", 4) {
-		t.Errorf("%v %v", ids, err)
-	}
-	if ids, err := read("run_1", nil); err != nil || len(ids) != 2 {
-		t.Errorf("to the end of a turn: %v %v", ids, err)
-	}
-	r.all[1].Status = nil
-	if _, err := read("", map[string]bool{"msg_1": true}); !errors.Is(err, errSlow) {
-		t.Errorf("in the middle of an item: %v", err)
-	}
+		r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
+		h := &Streams{}
+		s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.leave(s)
+		close(r.begin)
+		if synctest.Wait(); !s.feed.ended() {
+			t.Fatal("the feed goes on after the end of its session")
+		}
+		read := func(until run.ID, parts map[string]bool) (ids []string, err error) {
+			w := httptest.NewRecorder()
+			out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
+			defer out.end()
+			err = (&reader{subscriber: &subscriber{feed: s.feed, whole: true}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context())
+			for line := range strings.Lines(w.Body.String()) {
+				if id, ok := strings.CutPrefix(line, "id: "); ok {
+					ids = append(ids, strings.TrimSpace(id))
+				}
+			}
+			return ids, err
+		}
+		if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != session.EventID("sess_1", 1) || ids[3] != session.EventID("sess_1", 4) {
+			t.Errorf("%v %v", ids, err)
+		}
+		if ids, err := read("run_1", nil); err != nil || len(ids) != 2 {
+			t.Errorf("to the end of a turn: %v %v", ids, err)
+		}
+		r.all[1].Status = nil
+		if _, err := read("", map[string]bool{"msg_1": true}); !errors.Is(err, errSlow) {
+			t.Errorf("in the middle of an item: %v", err)
+		}
+	})
 }
 
 // passing returns three events, the first two of them large, and keeps no reference to them.
@@ -339,21 +342,23 @@ func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Even
 // TestFeedLetsGo checks that an event that a feed drops frees its memory although the feed read it in
 // one page with events that it keeps.
 func TestFeedLetsGo(t *testing.T) {
-	p := &passing{recorded: recorded{begin: make(chan struct{})}}
-	h := &Streams{}
-	s, err := h.join("sess_1", p, place{"ten_1", "sess_1", 0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.leave(s)
-	close(p.begin)
-	for !s.feed.ended() {
-		time.Sleep(time.Millisecond)
-	}
-	if n := len(s.feed.items); n != 2 {
-		t.Fatalf("%d items are kept, not the last event and the end", n)
-	}
-	if runtime.GC(); p.first.Value() != nil {
-		t.Error("the first event is kept with the last")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &passing{recorded: recorded{begin: make(chan struct{})}}
+		h := &Streams{}
+		s, err := h.join("sess_1", p, place{"ten_1", "sess_1", 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.leave(s)
+		close(p.begin)
+		if synctest.Wait(); !s.feed.ended() {
+			t.Fatal("the feed goes on after the end of its session")
+		}
+		if n := len(s.feed.items); n != 2 {
+			t.Fatalf("%d items are kept, not the last event and the end", n)
+		}
+		if runtime.GC(); p.first.Value() != nil {
+			t.Error("the first event is kept with the last")
+		}
+	})
 }
