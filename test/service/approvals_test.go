@@ -101,12 +101,15 @@ func TestApprovals(t *testing.T) {
 	within := map[string]any{"tools": asking["tools"], "tool_policy": map[string]any{"require_confirmation": []string{"sandbox"}, "confirm_within": 2}}
 	late := k.begin(within)
 	id := waitingCall(t, late, code("print(2)"))
-	line.next(syscall.SIGKILL, func() { time.Sleep(2 * time.Second) })
+	var a approvalRecord
+	s.Must(t, key, http.MethodGet, "/v1/approvals/"+id, nil).Into(t, http.StatusOK, &a)
+	line.next(syscall.SIGKILL, func() {
+		atolltest.Until(t, time.Minute, "the deadline passes", func() bool { return time.Now().After(*a.Expires) })
+	})
 	s = line.now()
 	if err := s.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var a approvalRecord
 	atolltest.Until(t, time.Minute, "the call expires", func() bool {
 		s.Must(t, key, http.MethodGet, "/v1/approvals/"+id, nil).Into(t, http.StatusOK, &a)
 		return a.Status == "expired"
