@@ -35,15 +35,13 @@ func TestTrailIsBounded(t *testing.T) {
 		t.Errorf("it was refused with %+v", said)
 	}
 	s.Must(t, other, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "print(1)"}).Into(t, http.StatusOK, nil)
-	wait := func(method, path string, body any) *atolltest.Answer {
+	wait := func(method, path string, body any) (a *atolltest.Answer) {
 		t.Helper()
-		for {
-			a := s.Must(t, key, method, path, body)
-			if a.Status != http.StatusTooManyRequests || !strings.Contains(string(a.Body), "_requests") {
-				return a
-			}
-			time.Sleep(300 * time.Millisecond) // until its rate allows a request
-		}
+		atolltest.Until(t, time.Minute, "the tenant's rate allows a request", func() bool {
+			a = s.Must(t, key, method, path, body)
+			return a.Status != http.StatusTooManyRequests || !strings.Contains(string(a.Body), "_requests")
+		})
+		return a
 	}
 	wait(http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "print(1)"}).Into(t, http.StatusTooManyRequests, &said)
 	if said.Dimension != "audit_rows" {
