@@ -45,15 +45,20 @@ type Taken struct {
 	done <-chan struct{} // closed when this process no longer drives Turn
 }
 
-// Busy reports whether a session queues messages, or rejects them.
-func Busy(of *session.Session) bool { return of.Run != "" || of.Queued > 0 && of.Waits == 0 }
+// busy reports whether a session queues messages, or rejects them.
+func busy(of *session.Session) bool { return of.Run != "" || of.Queued > 0 && of.Waits == 0 }
+
+// Starts reports whether a session starts a turn with b now, unless Take rejects b.
+func (b *Batch) Starts(of *session.Session) bool {
+	return !of.Archived() && !busy(of) && of.Waits <= len(b.Answers)
+}
 
 // Take applies a batch to a session of the caller.
 func (s *Service) Take(ctx context.Context, caller *admission.Caller, of *session.Session, b *Batch) (*Taken, error) {
 	switch {
 	case of.Archived():
 		return nil, session.ErrArchived
-	case Busy(of) && !b.Queue:
+	case busy(of) && !b.Queue:
 		return nil, session.ErrBusy
 	case of.Events >= session.MaxEvents:
 		return nil, fault.New(fault.Conflict, "the session has %d events, which is the most that one may have: begin another one", of.Events)

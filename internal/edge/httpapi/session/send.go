@@ -24,7 +24,7 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 		return err
 	}
 	var stream *sessionstream.Turn
-	if !httpapi.PrefersAsync(c.R.Header) && httpapi.Accepts(c.R.Header, httpapi.EventStream) && !conversation.Busy(s) {
+	if !httpapi.PrefersAsync(c.R.Header) && httpapi.Accepts(c.R.Header, httpapi.EventStream) && b.Starts(s) {
 		if stream, err = h.Streams.Open(c, s); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -138,4 +139,32 @@ func TestStreamLimits(t *testing.T) {
 	if w := httpapitest.Ask(k.Server, "GET", k.path+"/events/stream", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "event: usage") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+}
+
+// TestAnswersWithoutStream checks that a request that starts no turn needs no stream: it gets its
+// answer at the stream limit too.
+func TestAnswersWithoutStream(t *testing.T) {
+	k := openOn(t, `{"Confirm":["sandbox"]}`, answer, func(s *httpapitest.Setup) { s.Config.Streams = httpapi.StreamLimits{Key: 1} })
+	turn := k.say("call run_code write_file")
+	end, err := k.Server.OpenStream(k.Caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	post := func(status int, body string) {
+		t.Helper()
+		if w := httpapitest.Ask(k.Server, "POST", k.path+"/events", body, "Accept", "text/event-stream"); w.Code != status {
+			t.Errorf("%s: got %d %s, want %d", body, w.Code, w.Body, status)
+		}
+	}
+	approve := func(n int) string {
+		return fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, turn.RequiresAction[n].ToolUseID)
+	}
+	message := `{"type":"message","content":"x"}`
+	post(409, message) // calls wait
+	post(200, approve(0))
+	post(429, approve(1)) // starts a turn
+	k.ask(200, "POST", k.path+"/interrupt", "", nil)
+	k.ask(200, "POST", k.path+"/archive", "", nil)
+	post(409, message)
 }
