@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
@@ -169,20 +170,25 @@ func (s *Service) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := s.later
-	s.later = map[run.ID]attempt{}
+	now := time.Now()
+	maps.DeleteFunc(s.later, func(_ run.ID, tried attempt) bool { return now.Sub(tried.next) > longest })
 	for _, r := range undone {
-		tried := before[r.Run]
-		if time.Now().After(tried.next) {
-			err := s.resumeOne(ctx, r)
-			if err == nil || ctx.Err() != nil {
-				continue
-			}
-			tried.wait = min(max(2*tried.wait, firstWait), longest)
-			tried.next = time.Now().Add(tried.wait)
-			s.Log.DebugContext(ctx, "cannot continue a decided response yet", "response", response.ID(r.Run), "error", err)
+		tried := s.later[r.Run]
+		if time.Now().Before(tried.next) {
+			continue
 		}
+		err := s.resumeOne(ctx, r)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			delete(s.later, r.Run)
+			continue
+		}
+		tried.wait = min(max(2*tried.wait, firstWait), longest)
+		tried.next = time.Now().Add(tried.wait)
 		s.later[r.Run] = tried
+		s.Log.DebugContext(ctx, "cannot continue a decided response yet", "response", response.ID(r.Run), "error", err)
 	}
 	return nil
 }

@@ -96,7 +96,8 @@ type Store interface {
 	// it; any other repeat is a Conflict.
 	Decide(ctx context.Context, t tenant.ID, id ID, d Decision) ([]Approval, error)
 	// Undone returns up to limit responses whose calls were all decided, the last one at least a few
-	// seconds and at most a day ago, and that no response continues yet.
+	// seconds and at most a day ago, and that no response continues yet. If there are more, it
+	// returns different ones each time, so that none waits behind others that cannot continue.
 	Undone(ctx context.Context, limit int) ([]Response, error)
 	// Expire denies up to limit calls of responses whose deadline has passed.
 	Expire(ctx context.Context, limit int) (int, error)

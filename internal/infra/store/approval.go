@@ -350,9 +350,9 @@ const (
 )
 
 func (s *approvals) Undone(ctx context.Context, limit int) ([]approval.Response, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT DISTINCT tenant, run FROM approvals a WHERE session = '' AND next = '' AND status IN ('approved', 'denied')
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, run FROM approvals a WHERE session = '' AND next = '' AND status IN ('approved', 'denied')
 		AND decided_at > atoll_now() - ? AND NOT EXISTS (SELECT 1 FROM approvals b WHERE b.run = a.run AND b.session = ''
-		AND (b.status NOT IN ('approved', 'denied') OR b.next <> '' OR b.decided_at > atoll_now() - ?)) LIMIT ?`,
+		AND (b.status NOT IN ('approved', 'denied') OR b.next <> '' OR b.decided_at > atoll_now() - ?)) GROUP BY tenant, run ORDER BY random() LIMIT ?`,
 		undoneFor.Microseconds(), undoneAfter.Microseconds(), limit)
 	all, err := collect(rows, err, func(sc scanner) (r approval.Response, err error) { return r, sc.Scan(&r.Tenant, &r.Run) })
 	return all, s.db.read.wrap("look for responses whose calls are decided", err)

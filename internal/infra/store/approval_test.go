@@ -148,6 +148,25 @@ func testApprovalsUndone(t *testing.T, db *store.DB) {
 	if must(t, err); listed() {
 		t.Error("a response that another one continues is listed")
 	}
+	testApprovalsUndoneInTurn(t, db)
+}
+
+// testApprovalsUndoneInTurn checks that a limit hides no decided response forever.
+func testApprovalsUndoneInTurn(t *testing.T, db *store.DB) {
+	want := map[run.ID]bool{}
+	for _, item := range []string{"mcpr_u5", "mcpr_u6"} {
+		r := asking(t, db, "u", time.Hour, item)
+		_, err := db.Approvals().Decide(t.Context(), "u", approvalsOf(t, db, approval.Filter{Tenant: "u", Run: r.ID})[0].ID, approval.Decision{By: "key_1"})
+		must(t, err)
+		want[r.ID] = true
+	}
+	atolltest.Until(t, time.Minute, "each decided response is listed", func() bool {
+		one, err := db.Approvals().Undone(t.Context(), 1)
+		if must(t, err); len(one) == 1 {
+			delete(want, one[0].Run)
+		}
+		return len(want) == 0
+	})
 }
 
 // testApprovalsExpire checks that the deadline denies pending calls and the approved calls of the
