@@ -267,7 +267,7 @@ func checkLimits(l runtime.Limits) error {
 	case l.Processes > MaxProcesses:
 		return invalid("limits.processes must be at most %d", MaxProcesses)
 	case l.OpenFiles > MaxOpenFiles:
-		return invalid("limits.open_files must have at most %d entries", MaxOpenFiles)
+		return invalid("limits.open_files must be at most %d", MaxOpenFiles)
 	case l.Inodes > MaxInodes:
 		return invalid("limits.inodes must be at most %d", MaxInodes)
 	}

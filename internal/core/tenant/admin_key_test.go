@@ -159,7 +159,7 @@ func TestEnvironmentBounds(t *testing.T) {
 		{"no processes", limit(func(l *tenant.LimitsChange) { l.Processes = ptr(0) }), "positive"},
 		{"too many processes", limit(func(l *tenant.LimitsChange) { l.Processes = ptr(1<<20 + 1) }), "limits.processes"},
 		{"no files", limit(func(l *tenant.LimitsChange) { l.OpenFiles = ptr(0) }), "positive"},
-		{"too many files", limit(func(l *tenant.LimitsChange) { l.OpenFiles = ptr(1<<20 + 1) }), "limits.open_files"},
+		{"too many files", limit(func(l *tenant.LimitsChange) { l.OpenFiles = ptr(1<<20 + 1) }), "limits.open_files must be at most 1048576"},
 		{"no inodes", limit(func(l *tenant.LimitsChange) { l.Inodes = ptr(0) }), "positive"},
 		{"too many inodes", limit(func(l *tenant.LimitsChange) { l.Inodes = ptr(1<<30 + 1) }), "limits.inodes"},
 		{"reserved variable", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"PATH": "/"}}}, "reserved"},
