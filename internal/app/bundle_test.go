@@ -78,3 +78,19 @@ func TestReadBundle(t *testing.T) {
 		t.Errorf("no file: %+v, %v", v, err)
 	}
 }
+
+// TestWithSystem checks that a bundle without certificates is an error, even if its file is empty.
+func TestWithSystem(t *testing.T) {
+	der, _ := testCertificate(t)
+	if pool, err := withSystem(nil); pool != nil || err != nil {
+		t.Errorf("no bundle: %v, %v", pool, err)
+	}
+	if pool, err := withSystem(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); pool == nil || err != nil {
+		t.Errorf("a certificate: %v, %v", pool, err)
+	}
+	for _, bundle := range []string{"", "text"} {
+		if _, err := withSystem([]byte(bundle)); err == nil {
+			t.Errorf("%q is accepted", bundle)
+		}
+	}
+}

@@ -194,9 +194,10 @@ func (s *Server) openWebhooks(context.Context) (err error) {
 	return nil
 }
 
-// withSystem is the machine's authorities with those of a bundle; nil, for the machine's, if it is empty.
+// withSystem returns the machine's authorities with those of a bundle. It returns nil, which stands for
+// the machine's, for a nil bundle.
 func withSystem(bundle []byte) (*x509.CertPool, error) {
-	if len(bundle) == 0 {
+	if bundle == nil {
 		return nil, nil
 	}
 	pool, err := x509.SystemCertPool()
