@@ -77,7 +77,7 @@ func (s *Service) Create(ctx context.Context, p *tenant.Principal, in *NewSessio
 // checkVaults returns vaults that a session may use: the tenant's own, which are not archived.
 func (s *Service) checkVaults(ctx context.Context, t tenant.ID, in []vault.ID) (out []vault.ID, err error) {
 	if len(in) > vault.MaxOfSession {
-		return nil, invalid("vault_ids must be at most %d", vault.MaxOfSession)
+		return nil, invalid("vault_ids must have at most %d entries", vault.MaxOfSession)
 	}
 	for i, id := range in {
 		path := fmt.Sprintf("vault_ids[%d]", i)
