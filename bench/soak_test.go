@@ -121,7 +121,10 @@ func sampleMemory(ctx context.Context, t *testing.T, s *rig.Server, length time.
 	go func() {
 		for wait(ctx, length/40) == nil {
 			m, err := s.Metrics(ctx)
-			if err != nil && ctx.Err() == nil {
+			if ctx.Err() != nil {
+				break
+			}
+			if err != nil {
 				done <- err
 				return
 			}

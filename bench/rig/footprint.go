@@ -55,7 +55,7 @@ func (s *Server) Footprint(ctx context.Context) (f Footprint, err error) {
 		return f, err
 	}
 	f.Mounts = strings.Count(string(mounts), "\n")
-	kept := []string{filepath.Join(s.Data, "blobs"), filepath.Join(s.Data, "nats")}
+	kept := []string{filepath.Join(s.Data, "blobs", "outputs"), filepath.Join(s.Data, "nats")}
 	if err := filepath.WalkDir(s.Data, func(path string, _ fs.DirEntry, err error) error {
 		if slices.Contains(kept, path) {
 			return fs.SkipDir
