@@ -128,7 +128,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
 		},
 	}
-	handlers.Approvals = &approval.Handlers{Service: s.approvals, Cover: s.coverApproval}
+	handlers.Approvals = &approval.Handlers{Service: s.approvals, Within: s.authority.Within, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
 	handlers.Managed = &anthropic.Handlers{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &openai.Handlers{Sandboxes: handlers.Sandboxes}
@@ -199,14 +199,4 @@ func (s *Server) checkImage(_ context.Context, name string) error {
 		return s.aliases.NotHere(name, err)
 	}
 	return nil
-}
-
-// coverApproval redacts the arguments of a call, which its model may have learned in another environment
-// than the caller's.
-func (s *Server) coverApproval(ctx context.Context, p *tenant.Principal, environment, text string) (string, error) {
-	in, err := s.authority.Within(ctx, *p, environment)
-	if err != nil {
-		return "", err
-	}
-	return s.gateway.Cover(&in, text)
 }

@@ -16,8 +16,11 @@ import (
 // Handlers serve approvals.
 type Handlers struct {
 	Service *service.Service
-	// Cover redacts the secrets of a caller and of an environment of its tenant.
-	Cover func(ctx context.Context, p *tenant.Principal, environment, text string) (string, error)
+	// Within returns a caller in an environment of its tenant, as a tenant.Authority does. The model may
+	// have learned the arguments of a call in another environment than the caller's.
+	Within func(ctx context.Context, p tenant.Principal, environment string) (tenant.Principal, error)
+	// Cover redacts the secrets of a caller and its environment.
+	Cover func(p *tenant.Principal, text string) (string, error)
 }
 
 // Operations returns the operations of /v1/approvals.
@@ -79,8 +82,9 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Approval], err error)
 	}
 	page, next, err := h.Service.Store.List(c.Context(), f)
 	out = httpapi.Page[Approval]{Data: make([]Approval, len(page)), NextPage: httpapi.OrNull(next)}
+	in := callers{}
 	for i := range page {
-		if out.Data[i], err = h.wire(c, &page[i]); err != nil {
+		if out.Data[i], err = h.wire(c, &page[i], in); err != nil {
 			return out, err
 		}
 	}
@@ -92,7 +96,7 @@ func (h *Handlers) get(c *httpapi.Call) (out Approval, err error) {
 	if err != nil {
 		return out, err
 	}
-	return h.wire(c, a)
+	return h.wire(c, a, callers{})
 }
 
 func (h *Handlers) decide(c *httpapi.Call, in *Decision) (out Approval, err error) {
@@ -108,5 +112,5 @@ func (h *Handlers) decide(c *httpapi.Call, in *Decision) (out Approval, err erro
 	if err != nil {
 		return out, err
 	}
-	return h.wire(c, a)
+	return h.wire(c, a, callers{})
 }

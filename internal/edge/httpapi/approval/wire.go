@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -41,8 +42,19 @@ type Decision struct {
 	Reason  *string `json:"reason,omitzero" doc:"Why, at most 4 KiB. The model reads the reason of a denial."`
 }
 
-func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval) (Approval, error) {
-	arguments, err := h.Cover(c.Context(), c.Caller, a.Environment, a.Arguments)
+// callers holds the caller of a request in the environments of the approvals that it reads, by their ids.
+type callers map[string]*tenant.Principal
+
+func (h *Handlers) wire(c *httpapi.Call, a *approval.Approval, in callers) (Approval, error) {
+	caller := in[a.Environment]
+	if caller == nil {
+		p, err := h.Within(c.Context(), *c.Caller, a.Environment)
+		if err != nil {
+			return Approval{}, err
+		}
+		caller, in[a.Environment] = &p, &p
+	}
+	arguments, err := h.Cover(caller, a.Arguments)
 	if err != nil {
 		return Approval{}, err
 	}

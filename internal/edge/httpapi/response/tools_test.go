@@ -177,7 +177,8 @@ func openTools(t *testing.T, services web.Config) *agent {
 		of := response.New(response.Config{Runs: l, Gate: gate, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, MCP: remotes, Log: slog.New(slog.DiscardHandler)})
 		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Service: of}
 		a.inbox = approval.New(approval.Config{Store: s.World.DB.Approvals(), Responses: of, Entrant: callers.Entrant, Log: slog.New(slog.DiscardHandler)})
-		s.Approvals = &approvalapi.Handlers{Service: a.inbox, Cover: func(_ context.Context, p *tenant.Principal, _, text string) (string, error) { return cover(p, text) }}
+		within := func(_ context.Context, p tenant.Principal, _ string) (tenant.Principal, error) { return p, nil }
+		s.Approvals = &approvalapi.Handlers{Service: a.inbox, Within: within, Cover: cover}
 	})
 	return a
 }

@@ -212,7 +212,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		streams := &sessionstream.Streams{Service: service, News: s.World.Bus.News()}
 		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
-		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Cover: func(_ context.Context, _ *tenant.Principal, _, text string) (string, error) { return text, nil }}
+		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Within: authority.Within, Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}
 		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.CompatPath = anthropic.Path
@@ -400,6 +400,24 @@ func TestBadEvents(t *testing.T) {
 	k.ask(404, "POST", "/v1/sessions", `{"agent_id":"nothing"}`, nil)
 	k.ask(400, "GET", k.path+"/events?types=all", "", nil)
 	k.ask(400, "GET", k.path+"/events/stream?after=sevt_1", "", nil)
+}
+
+// TestApprovalsReadEnvironmentOnce checks that a list of approvals reads each environment once.
+func TestApprovalsReadEnvironmentOnce(t *testing.T) {
+	var reads atomic.Int64
+	k := openOn(t, `{"Confirm":["sandbox"]}`, answer, func(s *httpapitest.Setup) {
+		within := s.Approvals.Within
+		s.Approvals.Within = func(ctx context.Context, p tenant.Principal, environment string) (tenant.Principal, error) {
+			reads.Add(1)
+			return within(ctx, p, environment)
+		}
+	})
+	k.say("call run_code write_file read_file")
+	var page struct{ Data []struct{ ID string } }
+	k.ask(200, "GET", "/v1/approvals", "", &page)
+	if len(page.Data) != 3 || reads.Load() != 1 {
+		t.Errorf("%d approvals, %d reads of their environment", len(page.Data), reads.Load())
+	}
 }
 
 // TestDecidedAtOnce: decisions over the calls of one answer that come at the same moment all count.
