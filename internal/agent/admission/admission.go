@@ -22,10 +22,19 @@ type Caller struct {
 	// Rated receives the rates of the run's model, and the error if they reject the run. It may be
 	// nil.
 	Rated func(left ratelimit.Rates, refused error)
+
+	counted map[string]bool // models whose rates have counted the run; nil to count each run
 }
 
 // In returns the caller as another principal.
-func (c *Caller) In(p *tenant.Principal) *Caller { return &Caller{Principal: p, Rated: c.Rated} }
+func (c *Caller) In(p *tenant.Principal) *Caller {
+	return &Caller{Principal: p, Rated: c.Rated, counted: c.counted}
+}
+
+// Once returns the caller of one run that may need several tries. They count once against its rates.
+func (c *Caller) Once() *Caller {
+	return &Caller{Principal: c.Principal, Rated: c.Rated, counted: map[string]bool{}}
+}
 
 // Gate admits runs. Every field but Models is optional.
 type Gate struct {
@@ -68,13 +77,16 @@ func (g *Gate) CheckSpace(ctx context.Context, p *tenant.Principal, kept bool) e
 // Admit counts a run of a model against the caller's rates, and rejects it above them or if the
 // tenant's budget is used up.
 func (g *Gate) Admit(ctx context.Context, c *Caller, model string) error {
-	if g.Rates != nil {
+	if g.Rates != nil && !c.counted[model] {
 		err := g.Rates.Begin(c.Principal, model)
 		if c.Rated != nil {
 			c.Rated(g.Rates.Left(c.Principal, model), err)
 		}
 		if err != nil {
 			return err
+		}
+		if c.counted != nil {
+			c.counted[model] = true
 		}
 	}
 	if g.Budget == nil || c.Tenant.MonthlyCost <= 0 {

@@ -77,6 +77,7 @@ func (s *Service) inSession(ctx context.Context, caller *admission.Caller, a *ap
 	if a.Status != approval.Pending {
 		return approval.ErrDecided
 	}
+	caller = caller.Once()
 	for try := 1; ; try++ {
 		of, err := s.Conversations.Find(ctx, a.Tenant, session.ID(a.Session))
 		if err != nil {
