@@ -189,6 +189,7 @@ func (s *Service) Start(ctx context.Context, caller *admission.Caller, in *NewSe
 	}
 	taken, err := s.Take(ctx, caller, of, first)
 	if err != nil {
+		ctx = context.WithoutCancel(ctx)
 		if undone := s.Store.Delete(ctx, of.Tenant, of.ID, change(caller.Principal, of.ID, "deleted")); undone != nil {
 			s.Log.WarnContext(ctx, "cannot delete a session whose first message was rejected", "session", of.ID, "error", undone)
 		} else {

@@ -10,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/admission"
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
@@ -129,6 +133,33 @@ func TestInitialEvents(t *testing.T) {
 	k.ask(200, "GET", "/anthropic/v1/sessions/"+s.ID, "", &s)
 	if s.Status != "idle" {
 		t.Errorf("after its turn it is %s", s.Status)
+	}
+}
+
+// leaving is a store whose client disconnects before the first turn of a session starts.
+type leaving struct {
+	session.Store
+	leave func()
+}
+
+func (l leaving) Window(ctx context.Context, id session.ID, until int64) (int64, error) {
+	l.leave()
+	return l.Store.Window(ctx, id, until)
+}
+
+// TestLeftAtStart checks that no session remains if its client disconnects before the first turn.
+func TestLeftAtStart(t *testing.T) {
+	k := open(t, "{}")
+	ctx, leave := context.WithCancel(t.Context())
+	store := k.service.Store
+	k.service.Store = leaving{store, leave}
+	in := &conversation.NewSession{Agent: string(k.session().AgentID)}
+	if s, err := k.service.Start(ctx, &admission.Caller{Principal: k.Caller}, in, &conversation.Batch{Messages: []model.Item{model.Text(model.User, "x")}}); err == nil {
+		t.Errorf("started %+v", s)
+	}
+	all, _, err := store.List(t.Context(), k.Caller.Tenant.ID, session.Filter{Page: agent.Page{Limit: 10}})
+	if err != nil || len(all) != 1 {
+		t.Errorf("%d sessions, %v", len(all), err)
 	}
 }
 
