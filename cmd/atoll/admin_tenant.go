@@ -44,7 +44,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.BoolVar(&f.auditText, "audit-text", false, "whether 'atoll activity' also shows the beginning of code and commands, redacted, besides their hashes")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
 	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code per UTC day, 0 for none, or server for the server's cap")
-	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent per UTC hour, likewise")
+	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent per UTC hour, 0 for none, or server for the server's cap")
 	return f
 }
 

@@ -42,7 +42,7 @@ var storable = []stored{
 		name: sandboxCA, file: true, parse: readBundle,
 		configured: func(s *Server) value { return value{s.cfg.Settings.SandboxCA, s.configuredCA} },
 		apply:      func(s *Server, v value) error { return s.engine.SetCA(v.content) },
-		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until they start anew: 'atoll sandbox restart NAME'",
+		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until you restart them: 'atoll sandbox restart NAME'",
 	},
 	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.webhooks.Set(l) }),
 	{
@@ -125,7 +125,7 @@ func (s *Server) firstSettings(ctx context.Context) error {
 	return nil
 }
 
-// openSettings applies the stored settings, and goes on to do so while the server runs.
+// openSettings applies the stored settings, and keeps applying changes while the server runs.
 func (s *Server) openSettings(ctx context.Context) error {
 	if err := s.applySettings(ctx); err != nil {
 		return err

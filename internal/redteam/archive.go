@@ -108,7 +108,7 @@ func threadArchive(h hostileArchive) func(context.Context, *arena) error {
 			return err
 		}
 		if got.Status >= 500 {
-			return found("the import returns %s", got)
+			return found("the server answered the import with %s", got)
 		}
 		own, err := a.plain.do(ctx, http.MethodGet, near, nil)
 		if err != nil {
@@ -221,7 +221,7 @@ func sandboxArchives(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Status >= 500 {
-			return found("an archive with %s returns %s", h.name, got)
+			return found("the server answered an archive with %s with %s", h.name, got)
 		}
 	}
 	const look = "import os\nfor at, dirs, files in os.walk('/', followlinks=False):\n    dirs[:] = [d for d in dirs if os.path.join(at, d) not in ('/proc', '/sys', '/usr', '/home/user/in')]\n" +
@@ -256,7 +256,7 @@ func brokenArchives(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Status < 400 || got.Status >= 500 {
-			return found("an archive %s returns %s", what, got)
+			return found("the server answered an archive %s with %s", what, got)
 		}
 	}
 	got, err := a.plain.do(ctx, http.MethodGet, at+"/files/own.txt", nil)

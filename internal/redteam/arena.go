@@ -230,7 +230,7 @@ func (a *arena) openTenant(ctx context.Context, name string) error {
 			return err
 		}
 		if busy != "" {
-			return fmt.Errorf("another run is in progress, or was killed: the key %s of tenant %s is valid; --force continues", busy, name)
+			return fmt.Errorf("another run is in progress, or was killed: the key %s of tenant %s is valid; --force starts anyway", busy, name)
 		}
 	}
 	a.ids[name] = t.ID

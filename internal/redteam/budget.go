@@ -224,7 +224,7 @@ func (a *arena) bill(ctx context.Context, answer reply) error {
 		return err
 	}
 	if got.Status >= 500 {
-		return found("the turn returns %s", got)
+		return found("the server answered the turn with %s", got)
 	}
 	var of struct{ Usage turnUsage }
 	var raw json.RawMessage

@@ -49,8 +49,8 @@ print('tried')
 `)},
 		{"exhaustion/output", High, "prints 64 MiB", "the answer is cut at the bound and says so", floodOutput},
 		{"exhaustion/sandbox-disk", High, "writes 1 GiB into a named sandbox whose bound is 64 MiB", "it is stopped within seconds", sandboxDisk},
-		{"exhaustion/request-rate", High, "sends 600 requests with a key whose plan has 20 a second", "they return 429 and until when; another key of the tenant continues", requestRate},
-		{"exhaustion/concurrency", High, "starts more executions, sandboxes and threads than its plan has", "what is above returns 429", overPlan},
+		{"exhaustion/request-rate", High, "sends 600 requests with a key whose plan has 20 a second", "the server answers them with 429 and Retry-After; another key of the tenant still works", requestRate},
+		{"exhaustion/concurrency", High, "starts more executions, sandboxes and threads than its plan has", "the server answers the excess with 429", overPlan},
 		{"exhaustion/thread-size", High, "stores a file above its plan's bound in a thread", "it is refused, and nothing of it is kept", threadSize},
 		{"exhaustion/glob", High, "asks for 30 pairs of braces, and leaves", "it is answered within 10 s, and so is what comes next", globBraces},
 		{"exhaustion/connections", High, "holds 300 connections that never finish a request", "who has a key is answered within 5 s", idleConnections},
@@ -207,7 +207,7 @@ func overPlan(ctx context.Context, a *arena) error {
 			return errs
 		}
 		if statuses[http.StatusTooManyRequests] == 0 {
-			return found("6 %s, where the plan has fewer, return %v", what, statuses)
+			return found("the server answered 6 %s, more than the plan allows, with %v", what, statuses)
 		}
 	}
 	for i := range 6 {

@@ -17,7 +17,7 @@ func inputCases() []Case {
 		{"input/many-variables", Medium, "sends 500,000 variables", "it is refused within 5 s", manyVariables},
 		{"input/framing", High, "sends requests whose length can be read in two ways", "each is refused", hostileFraming},
 		{"input/image-names", High, "asks for sandboxes of images whose names are paths, or climb out of a repository", "each is refused, and says nothing of the host's files", imageNames},
-		{"input/origins", High, "sends requests as pages of other origins do", "none returns a permission for that origin", foreignOrigin},
+		{"input/origins", High, "sends requests as pages of other origins do", "no answer permits that origin", foreignOrigin},
 	}
 }
 

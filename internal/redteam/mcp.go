@@ -11,10 +11,10 @@ import (
 // mcpCases attack the endpoint of the Model Context Protocol.
 func mcpCases() []Case {
 	return []Case{
-		{"mcp/foreign-session", Critical, "uses the victim's session by its id, and ends it", "each answer is that for a session that never was, and the victim's continues", foreignMCP},
+		{"mcp/foreign-session", Critical, "uses the victim's session by its id, and ends it", "each answer is the same as for an unknown session, and the victim's session continues", foreignMCP},
 		{"mcp/messages", High, "sends messages that are broken, in batches, without a method, and with ids of every kind", "each is answered as the client's mistake", hostileMCP},
 		{"mcp/arguments", High, "calls tools with sessions, variables, environments and keys in their arguments", "a call cannot say what only its key and URL may", mcpArguments},
-		{"mcp/origin", High, "calls as a page of another origin does", "it returns 403", mcpOrigin},
+		{"mcp/origin", High, "calls as a page of another origin does", "the server answers 403", mcpOrigin},
 	}
 }
 

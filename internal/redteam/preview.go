@@ -191,7 +191,7 @@ func previewSmuggling(ctx context.Context, a *arena) error {
 				return err
 			}
 			if !strings.HasPrefix(string(got.Body), "ECHO GET /next") {
-				return found("after a body of %s that was not read, another client returns %s", method, got)
+				return found("after a body of %s that was not read, another client got %s", method, got)
 			}
 		}
 	}

@@ -213,7 +213,7 @@ func keyElsewhere(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Status != http.StatusUnauthorized {
-			return found("a key in %s returns status %d", what, got.Status)
+			return found("the server answered a key in %s with status %d", what, got.Status)
 		}
 	}
 	return nil
@@ -250,7 +250,7 @@ func revokedAtWork(ctx context.Context, a *arena) error {
 	if err == nil {
 		var got *answer
 		if got, err = c.do(ctx, http.MethodGet, s.path(""), nil); err == nil && got.Status != http.StatusUnauthorized {
-			err = found("the revoked key returns %s", got)
+			err = found("the server answered the revoked key with %s", got)
 		}
 	}
 	if err != nil {

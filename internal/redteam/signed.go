@@ -146,7 +146,7 @@ func foreignPreview(ctx context.Context, a *arena) error {
 			return err
 		}
 		if got.Status != none.Status || len(got.Body) != len(none.Body) && string(got.Body) != string(none.Body) {
-			return found("the guess %s returns %s, a name that never was with %s", guess, got, none)
+			return found("the server answered the guess %s with %s, but an unknown name with %s", guess, got, none)
 		}
 	}
 	return nil

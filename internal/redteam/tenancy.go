@@ -37,7 +37,7 @@ func tenancyCases() []Case {
 		{"tenancy/restore-snapshot", Critical, "makes a sandbox from the victim's snapshot", "the snapshot does not exist for the attacker", restoreForeign},
 		{"tenancy/tool-sessions", Critical, "uses the victim's session with tools: lists its sandboxes and reads its files", "the session has nothing of the victim's", foreignSession},
 		{"tenancy/lists", Critical, "lists executions, sandboxes, snapshots, threads and usage, with and without filters", "nothing of the victim is in any list", foreignLists},
-		{"tenancy/admin", Critical, "calls every administrative operation on the victim with an ordinary key", "each returns 403", foreignAdmin},
+		{"tenancy/admin", Critical, "calls every administrative operation on the victim with an ordinary key", "the server answers each with 403", foreignAdmin},
 		{"tenancy/signed-urls", Critical, "changes the path, thread, method and signature of a signed URL", "each changed URL is refused", signedURLs},
 		{"tenancy/signed-url-of-a-dead-key", High, "uses a signed URL after the key that asked for it was revoked", "it is refused", signedURLOfDeadKey},
 		{"tenancy/previews", Critical, "guesses the names of the victim's preview, and takes its own for another port", "a wrong name is answered as one that never was", foreignPreview},

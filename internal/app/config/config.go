@@ -89,7 +89,7 @@ type Config struct {
 	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of search_provider; of http and mcp that of its endpoint. It may be private or this machine's, and is reached without a proxy."`
 	SearchKeyFile   string `group:"Web" name:"search_key_file" default:"" shown:"none" help:"File with the key for search_provider, read at the start."`
 	SearchTool      string `group:"Web" name:"search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server searches, for the provider mcp."`
-	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Provider of searches for people, likewise."`
+	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Provider of searches for people, with the same values as search_provider."`
 	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of people_search_provider, likewise."`
 	PeopleKeyFile   string `group:"Web" name:"people_search_key_file" default:"" shown:"none" help:"File with the key for people_search_provider, read at the start."`
 	PeopleTool      string `group:"Web" name:"people_search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server finds people, likewise."`
@@ -99,7 +99,7 @@ type Config struct {
 	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" secret:"true" help:"Where managed volumes are: a folder, which several executors must see at the same path, or a bucket: an s3://, gs:// or azblob:// URL, in which prefix=folder/ puts them below a folder."`
 	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private or this machine's, separated by commas. They may use plain HTTP."`
 	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
-	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. Files that are not stored by then are lost, and the result says so."`
+	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long Atoll may take to store the files that a program wrote to a mounted bucket, after the program has ended. Files that are not stored by then are lost, and the result says so."`
 
 	NetworkAllow           List          `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy holds the address too; separated by commas, such as 10.0.0.7:5432."`
 	SandboxCA              string        `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS. Atoll reads it at the start; 'atoll config set' replaces it while servers run."`
@@ -109,7 +109,7 @@ type Config struct {
 	AptSecurity            string        `group:"Network" name:"apt_security" default:"" shown:"apt_archive with -security at its end" secret:"true" help:"URL of a mirror of Debian's archive of security updates, for apt_archive."`
 	Packages               List          `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index, npm_registry and apt_archive: names such as pip:requests, npm:left-pad, npm:@scope/*, apt:hello, or * for all; separated by commas. List their dependencies too."`
 	PackageTime            time.Duration `group:"Network" name:"package_time" default:"10m" help:"How long installing the packages of an environment may take."`
-	PackageSize            Size          `group:"Network" name:"package_size" default:"1GiB" help:"Size that the packages of an environment may add to its image. They are installed in a sandbox with this size for them and for what is unpacked on the way, each in memory, and 1GiB more."`
+	PackageSize            Size          `group:"Network" name:"package_size" default:"1GiB" help:"Size that the packages of an environment may add to its image. Atoll installs them in a sandbox with this size for them and again for temporary files, both in memory, and 1GiB more."`
 	PackageImagesPerTenant int           `group:"Network" name:"package_images_per_tenant" default:"5" help:"Different sets of packages that the environments of one tenant may have; above it the answer is 429. 0 for any number."`
 	PackageImages          int           `group:"Network" name:"package_images" default:"20" help:"Images with packages that this machine keeps, for all tenants together. Each takes as much disk space as the image and its packages. 0 for none: environments then have no packages."`
 	MirrorAllow            List          `group:"Network" name:"mirror_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that links and redirects of pip_index, npm_registry and apt_archive may lead to although they are private or this machine's, separated by commas. The mirrors themselves need no entry."`
@@ -147,7 +147,7 @@ type Config struct {
 	RootSize            Size              `group:"Environment" name:"root_size" default:"128MiB" shown:"128MiB; a quarter of a memory too small for it" help:"Size of the writable layer over the image. Counts as memory, like the next two."`
 	TmpSize             Size              `group:"Environment" name:"tmp_size" default:"128MiB" shown:"128MiB; a quarter of a memory too small for it" help:"Size of /tmp."`
 	ShmSize             Size              `group:"Environment" name:"shm_size" default:"64MiB" shown:"64MiB; an eighth of a memory too small for it" help:"Size of /dev/shm."`
-	Inodes              int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
+	Inodes              int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of root, /tmp and /dev/shm."`
 
 	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that sets no time of its own stays awake without use."`
 	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and about a hundred after."`

@@ -263,7 +263,7 @@ func (c *Config) validate() error {
 		check(err == nil, "image_source: %v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ImageVariantSources)) {
-		check(requirement.IsVariant(name), "image_variant_sources: %q is no variant of the default image; it has %s", name, strings.Join(requirement.Variants(), ", "))
+		check(requirement.IsVariant(name), "image_variant_sources: %q is not a variant of the default image; it has %s", name, strings.Join(requirement.Variants(), ", "))
 		err := image.CheckSource(c.ImageVariantSources[name])
 		check(err == nil, "image_variant_sources: %s: %v", name, err)
 	}

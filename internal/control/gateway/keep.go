@@ -61,7 +61,7 @@ func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string
 	in, out := io.Pipe()
 	var size int64
 	copied := make(chan struct{})
-	go func() { // ends with r, or once the blob store is full
+	go func() { // ends with r, or once Put has returned
 		defer close(copied)
 		var err error
 		size, err = redact.Copy(set, out, io.LimitReader(r, execution.MaxOutputBytes+1))
@@ -71,7 +71,7 @@ func (g *Gateway) store(ctx context.Context, e *execution.Execution, name string
 		out.CloseWithError(err)
 	}()
 	err := g.cfg.Outputs.Put(ctx, blob, in)
-	in.CloseWithError(errors.New("the blob store is full"))
+	in.CloseWithError(errors.New("the blob store stopped reading"))
 	<-copied
 	// Whatever becomes of the caller from here on, the record says how it ended.
 	ctx = context.WithoutCancel(ctx)

@@ -68,7 +68,7 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error) {
 	f, offset, ok := e.Files.Find(name)
 	if !ok {
-		return nil, fault.New(fault.NotFound, "the execution returned no file with this path")
+		return nil, fault.New(fault.NotFound, "file %.80q not found: the execution returned no file with this path", name)
 	}
 	blob := execution.FilesName(e.Tenant, e.TraceID)
 	_, err := g.cfg.Outputs.Size(ctx, blob)

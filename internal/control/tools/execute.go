@@ -35,7 +35,7 @@ type ExecuteOutput struct {
 	Stdout          string  `json:"stdout" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
 	Stderr          string  `json:"stderr" required:"true" doc:"Likewise."`
 	ExitCode        int     `json:"exit_code" required:"true" doc:"128+n when signal n ended the program; -1 when none was seen."`
-	Error           *string `json:"error" required:"true" nullable:"true" doc:"Why Atoll stopped the run, such as a limit; null if the program ended by itself."`
+	Error           *string `json:"error" required:"true" nullable:"true" doc:"Why Atoll stopped the run, such as a limit; null if Atoll did not stop it."`
 	StdoutTruncated bool    `json:"stdout_truncated" required:"true"`
 	StderrTruncated bool    `json:"stderr_truncated" required:"true"`
 	TraceID         string  `json:"trace_id" required:"true" doc:"Names the execution and its audit row."`

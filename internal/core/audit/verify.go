@@ -32,7 +32,7 @@ const (
 	Unsealed    ProblemKind = "unsealed"    // a row was appended while the sealing rule was missing
 	Backdated   ProblemKind = "backdated"   // a row's time contradicts its neighbors
 	Unprotected ProblemKind = "unprotected" // a database rule that protects the trail is missing or changed
-	Tenant      ProblemKind = "tenant"      // the tenant was deleted
+	Tenant      ProblemKind = "tenant"      // the trail exists, but no record of its tenant does
 )
 
 var ProblemKinds = []ProblemKind{Changed, Missing, Order, Chain, Known, Unsealed, Backdated, Unprotected, Tenant}

@@ -89,7 +89,7 @@ func (c *Catalog) RemoveOwnKey(ctx context.Context, actor string, id tenant.ID, 
 			return c.cfg.Store.DeleteOwnKey(ctx, id, k.Model, ownKeyEvent(actor, id, k.Name, "none"))
 		}
 	}
-	return fault.New(fault.NotFound, "the tenant has no key of its own for the model %.80q", idOrName)
+	return fault.New(fault.NotFound, "the tenant has not set a key for the model %.80q", idOrName)
 }
 
 func ownKeyEvent(actor string, id tenant.ID, name, now string) tenant.PolicyEvent {

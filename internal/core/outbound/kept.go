@@ -30,7 +30,7 @@ func (c *keptConn) Close() error {
 }
 
 // keep tracks a new connection. It closes the connection and fails if the list has stopped
-// allowing the address in the meantime. Another rule governs loopback addresses.
+// allowing the address since. Another rule governs loopback addresses.
 func (l List) keep(conn net.Conn, host string) (net.Conn, error) {
 	if l.live == nil {
 		return conn, nil

@@ -113,7 +113,7 @@ func Except(off []string) ([]string, error) {
 	return names, nil
 }
 
-// Bytes returns a redacted copy of b, treated as a stream of its own.
+// Bytes returns a redacted copy of b, treated as a separate stream.
 func (s *Set) Bytes(b []byte) []byte {
 	var out bytes.Buffer
 	st := s.Stream(func(p []byte) { out.Write(p) })

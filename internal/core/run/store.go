@@ -19,7 +19,7 @@ type Lease struct {
 const LeaseTime = 15 * time.Second
 
 // ErrLeaseLost says that another process holds the run or that the run has ended.
-var ErrLeaseLost = fault.New(fault.Conflict, "another process runs this run")
+var ErrLeaseLost = fault.New(fault.Conflict, "another process drives this run")
 
 // Due is a run that a process has claimed.
 type Due struct {

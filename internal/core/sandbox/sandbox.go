@@ -189,7 +189,7 @@ func (s *Sandbox) RestartCommand() string {
 // either to find a sandbox.
 func CheckName(name string) error {
 	if runtime.ID(name).Valid() {
-		return fault.New(fault.Invalid, "sandbox: %q is not found; it looks like an id, which only the server creates, so it cannot be the name of a new sandbox", name)
+		return fault.New(fault.Invalid, "sandbox: %q not found; it looks like an id, which only the server creates, so it cannot be the name of a new sandbox", name)
 	}
 	if !namePattern.MatchString(name) {
 		return fault.New(fault.Invalid, "sandbox: %.80q is not a valid name; want 1 to 64 letters, digits, '_', '.' and '-', starting with a letter or digit, such as \"builder\"", name)

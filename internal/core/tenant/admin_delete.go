@@ -16,7 +16,7 @@ func (a *Admin) find(ctx context.Context, idOrName string) (Tenant, error) {
 }
 
 func errDeleted(t *Tenant) error {
-	return fault.New(fault.Conflict, "the tenant %s is being deleted, so it cannot be changed", t.Name)
+	return fault.New(fault.Conflict, "the tenant %s is being deleted, so nothing in it can be created or changed", t.Name)
 }
 
 // Changeable is Tenant for callers that create or change a tenant's resources. It returns a Conflict

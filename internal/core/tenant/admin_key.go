@@ -157,7 +157,7 @@ func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) er
 		k.ExpiresAt = nil
 		if at := c.ExpiresAt.UTC().Truncate(time.Microsecond); !at.IsZero() {
 			if at.Year() < 2000 || at.Year() > 9999 {
-				return invalid("expires_at is out of range")
+				return invalid("expires_at must be between the years 2000 and 9999")
 			}
 			k.ExpiresAt = &at
 		}

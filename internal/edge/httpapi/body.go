@@ -288,7 +288,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("no byte of the request body arrived for %s", patience)}
 	}
-	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; nothing was changed")
+	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; files that it was to replace are unchanged")
 }
 
 // roomEvery is how many bytes of content are read before the disk is looked at again.

@@ -188,7 +188,7 @@ func (o *output) flush() {
 	if !o.muted {
 		if err := o.writer.Append(o.traceID, o.batch); err != nil {
 			// The run goes on, and its answer has what the log lacks.
-			o.log.Error("an output log is full", "trace_id", o.traceID, "error", err)
+			o.log.Error("cannot append to an output log; the execution continues without it", "trace_id", o.traceID, "error", err)
 			o.muted = true
 		}
 	}

@@ -88,7 +88,7 @@ func (a *Aliases) find(asked string) (name string, standIn bool, err error) {
 // findVariant returns a stored variant of the default image.
 func (a *Aliases) findVariant(asked string) (string, error) {
 	if !requirement.IsVariant(asked) {
-		return "", fault.New(fault.Invalid, "image: %.80q is no variant of the default image; it has the variants %s", asked, strings.Join(requirement.Variants(), ", "))
+		return "", fault.New(fault.Invalid, "image: %.80q is not a variant of the default image; the variants are %s", asked, strings.Join(requirement.Variants(), ", "))
 	}
 	there, err := a.has(asked)
 	if err == nil && !there {

@@ -77,8 +77,8 @@ func TestVariantsByName(t *testing.T) {
 		"default+browser":        "",
 		"default+office":         "'atoll image build --with office'",
 		"default+office,browser": "it has the variants default+browser, default+office, default+browser,office",
-		"default+java":           "is no variant of the default image",
-		"default+../x":           "is no variant of the default image",
+		"default+java":           "is not a variant of the default image",
+		"default+../x":           "is not a variant of the default image",
 	} {
 		for what, ask := range map[string]func() (string, error){
 			"Resolve": func() (string, error) { return aliases.Resolve(asked) },

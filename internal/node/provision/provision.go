@@ -106,7 +106,7 @@ var settings = map[requirement.Kind]string{requirement.Apt: "apt_archive", requi
 // Check implements tenant.Packages.
 func (p *Provisioner) Check(name string, s *requirement.Set) error {
 	if p.cfg.Most == 0 {
-		return fmt.Errorf("%s: this server installs no packages (package_images); leave them out", firstKind(s))
+		return fmt.Errorf("%s: this server does not install packages (package_images); omit them", firstKind(s))
 	}
 	for _, kind := range requirement.Kinds {
 		if len(s.Of(kind)) > 0 && !p.cfg.Mirrors[kind] {
@@ -314,7 +314,7 @@ func (p *Provisioner) ready(ref string) (string, error) {
 	case fault.KindOf(err) != fault.NotFound:
 		return "", err
 	case b.State == requirement.Failed && b.Image == name:
-		return "", fault.New(fault.Conflict, "the packages of this environment could not be installed%s. GET of the environment shows the installer's last lines (package_build); set packages again to have another try", reason(b))
+		return "", fault.New(fault.Conflict, "the packages of this environment could not be installed%s. GET of the environment shows the installer's last lines (package_build); set packages again to retry", reason(b))
 	}
 	return "", nil
 }

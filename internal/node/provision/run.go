@@ -265,7 +265,7 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 		p.cfg.Log.WarnContext(ctx, "cannot install the packages of an environment", "image", name, "error", err)
 	default: // of this server; it may go next time
 		p.count(packagesBuild, resultFailed)
-		log.Say(message(err, uninstalled) + "; it is tried again in " + retryTime.String())
+		log.Say(message(err, uninstalled) + "; retrying in " + retryTime.String())
 		b.Log = log.Lines()
 		p.cfg.Log.ErrorContext(ctx, "the packages of an environment are not installed", "image", name, "error", err)
 		p.mu.Lock()

@@ -248,7 +248,7 @@ func (p *Provisioner) Lacking(name string, extras []string) string {
 	case err != nil || c.want == "":
 		return ""
 	case c.complete(extras):
-		return "this sandbox was started before the server had the image with them. The server has it by now: a sandbox that starts from now on has the programs. Tell the user to try again in a new session"
+		return "this sandbox was started before the server had the image with them. The server has it now, so a new sandbox has the programs. Tell the user to try again in a new session"
 	case p.cfg.Variants == nil:
 		return ""
 	}

@@ -129,7 +129,7 @@ func (m *Manager) endForRestart(ctx context.Context, e *entry, as *sandbox.Sandb
 		return nil
 	}
 	if err := live.EndProcesses(ctx); err != nil {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("Atoll could not end the programs of the sandbox %q; retry in a moment, or destroy it", as.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("Atoll could not end the programs of the sandbox %q; retry in a few seconds, or destroy it", as.Name))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"a log is as it was written", testLog},
 		{"one lease at a time", testLease},
 		{"a run waits until it is due", testWaits},
-		{"runs of a process that resets", testAbandon},
+		{"runs of a restarted process", testAbandon},
 		{"cancelling", testCancel},
 		{"a tenant's limit", testLimit},
 		{"deleting and expiring", testDelete},

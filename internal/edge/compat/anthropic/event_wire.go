@@ -94,14 +94,14 @@ type Event struct {
 	Explanation   *string `json:"explanation,omitzero"`
 
 	// Ours: what the fields above cannot say.
-	Incomplete bool               `json:"incomplete,omitzero"` // the answer broke off, and is no part of the conversation
-	Arguments  *string            `json:"arguments,omitzero"`  // those of a call that are no object
-	KeyID      string             `json:"key_id,omitzero"`     // of who decided
-	Turn       *TurnUsage         `json:"turn,omitzero"`       // what the turn alone came to
-	Check      *sandboxtool.Check `json:"check,omitzero"`      // of an outcome
-	Model      string             `json:"model,omitzero"`      // that grades it
+	Incomplete bool               `json:"incomplete,omitzero"` // the answer broke off, and is not part of the conversation
+	Arguments  *string            `json:"arguments,omitzero"`  // of a call whose arguments are not an object
+	KeyID      string             `json:"key_id,omitzero"`     // of the decision
+	Turn       *TurnUsage         `json:"turn,omitzero"`       // usage of this turn
+	Check      *sandboxtool.Check `json:"check,omitzero"`      // for an outcome
+	Model      string             `json:"model,omitzero"`      // the model that grades the outcome
 	Speaker    *Speaker           `json:"speaker,omitzero"`    // the agent that speaks from then on
-	Code       string             `json:"code,omitzero"`       // why a thread was ended
+	Code       string             `json:"code,omitzero"`       // why a thread ended
 }
 
 // Block is a part of what an event says.

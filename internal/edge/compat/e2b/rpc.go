@@ -24,7 +24,7 @@ import (
 )
 
 // The services are called by the Connect protocol with JSON, as protobuf has it: bytes in
-// base64, 64-bit numbers in strings, names of enumerations, and what is unset omitted.
+// base64, 64-bit numbers in strings, names of enumerations, and unset fields omitted.
 
 // maxMessage is the most bytes of a message: a piece of input.
 const maxMessage = 8 << 20

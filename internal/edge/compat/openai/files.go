@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// within runs f with the container that a request is about, whose time resets.
+// within runs f with the container that a request is about, and restarts its idle timeout.
 func (h *Handlers) within(c *httpapi.Call, f func(container.ID, sandbox.Handle) error) error {
 	sb, s, err := h.find(c)
 	if err != nil {

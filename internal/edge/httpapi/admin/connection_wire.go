@@ -22,7 +22,7 @@ type Connection struct {
 	ID       string `json:"id" doc:"con_ and 16 hexadecimal digits."`
 	Tenant   string `json:"tenant" doc:"The tenant's id."`
 	Slug     string `json:"slug" doc:"Sandboxes mount it at /data/{slug}."`
-	Kind     string `json:"kind" enum:"s3,gcs,azure,volume" doc:"Kind."`
+	Kind     string `json:"kind" enum:"s3,gcs,azure,volume" doc:"Kind of the storage."`
 	Prefix   string `json:"prefix" doc:"All that anything sees of it; empty for the whole."`
 	ReadOnly bool   `json:"read_only"`
 	Target
@@ -48,7 +48,7 @@ type ConnectionChange struct {
 // NewConnection is the body that makes a connection.
 type NewConnection struct {
 	Slug *string `json:"slug" required:"true" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" doc:"Name in paths: sandboxes mount it at /data/{slug}."`
-	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume" doc:"Kind."`
+	Kind *string `json:"kind" required:"true" enum:"s3,gcs,azure,volume" doc:"Kind of the storage."`
 	Target
 	ConnectionChange
 }

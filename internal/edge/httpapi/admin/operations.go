@@ -88,7 +88,7 @@ const maxParameter = 512
 
 // Operations are those under /v1/admin. Only keys with the scope admin may use them.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: it does not exist.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the object does not exist.")
 	var out []httpapi.Operation
 	for _, row := range h.table() {
 		op := httpapi.Operation{
@@ -163,7 +163,7 @@ func (h *Handlers) table() []operation {
 		{get, tenant1 + "/usage", "getTenantUsage", "Show a tenant's usage", "The same as the tenant's `GET /v1/usage`: usage by day and interface, model or tool, with the state of the month's budgets.", usage.Params(), nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
 
 		{get, environments, "listEnvironments", "List a tenant's environments", "The environments of one tenant, with variables and without the values of secrets.", list, nil, ok(httpapi.Page[Environment]{}), lists(t.Environments, func(e tenant.Environment) string { return e.ID }, environmentOf)},
-		{post, environments, "createEnvironment", "Create an environment", "Omitted fields are the server's configuration. Above the tenant's plan the answer is 429 and names the bound. Packages are installed in the background: `packages` says how far that is.", nil, EnvironmentChange{
+		{post, environments, "createEnvironment", "Create an environment", "Omitted fields get the values of the server's configuration. Above the tenant's plan the answer is 429 and names the bound. Packages are installed in the background: `packages` says how far that is.", nil, EnvironmentChange{
 			Name: new("reports"), Limits: &environment.LimitsChange{CPU: new(1.0), Memory: new(int64(512 << 20))},
 		}, created(Environment{}), httpapi.Takes(h.createEnvironment)},
 		{get, environment1, "getEnvironment", "Show an environment", "By id or name, with what its packages have come to.", nil, nil, ok(Environment{}), httpapi.Returns(h.getEnvironment)},
@@ -179,13 +179,13 @@ func (h *Handlers) table() []operation {
 		{del, key1, "revokeKey", "Revoke a key", "This server rejects the key and its tokens at once, other servers within 10 seconds. Their streams and terminals end. Revoking a key again changes nothing.", nil, nil, ok(Key{}), httpapi.Returns(h.revokeKey)},
 
 		{get, connections, "listConnections", "List a tenant's connections", "Buckets and volumes that the tenant's sandboxes can mount, without their credentials.", list, nil, ok(httpapi.Page[Connection]{}), lists(t.Connections, func(v storage.Connection) string { return v.ID }, connectionOf)},
-		{post, connections, "createConnection", "Create a connection, after the storage was reached", "The storage is asked for a listing with these credentials first: what does not answer returns 400 and the reason. Credentials are stored encrypted and never shown. Nothing sees it until a grant is made.", nil, NewConnection{
+		{post, connections, "createConnection", "Create a connection, after the storage was reached", "Atoll first lists the storage with these credentials. If that fails, the answer is 400 with the reason. Credentials are stored encrypted and never shown. Nothing sees it until a grant is made.", nil, NewConnection{
 			Slug: new("datasets"), Kind: new("s3"), Target: Target{Bucket: "my-datasets", Region: "eu-central-1"},
 			ConnectionChange: ConnectionChange{ReadOnly: new(true), Credentials: &Credentials{AccessKeyID: "AKIA…", SecretAccessKey: "…"}},
 		}, created(Connection{}), httpapi.Takes(h.createConnection)},
 		{get, connection1, "getConnection", "Show a connection", "By id or slug, without its credentials.", nil, nil, ok(Connection{}), gets("connection", t.Connection, connectionOf)},
-		{patch, connection1, "changeConnection", "Change a connection's prefix, mode or credentials", "Omitted fields keep their values. The storage is asked first, as when it is made. Sandboxes that have it mounted lose what they may not see any more within 10 seconds.", nil, ConnectionChange{Prefix: new("2030")}, ok(Connection{}), httpapi.Takes(h.changeConnection)},
-		{del, connection1, "deleteConnection", "Delete a connection that has no grants; what is stored stays", "The files in the bucket or folder are left as they are. A connection that has grants returns 409.", nil, nil, done, deletes("connection", t.DeleteConnection)},
+		{patch, connection1, "changeConnection", "Change a connection's prefix, mode or credentials", "Omitted fields keep their values. Atoll first lists the storage, as on creation. Sandboxes that mount the connection lose access to the excluded parts within 10 seconds.", nil, ConnectionChange{Prefix: new("2030")}, ok(Connection{}), httpapi.Takes(h.changeConnection)},
+		{del, connection1, "deleteConnection", "Delete a connection that has no grants; the stored files stay", "The files in the bucket or folder are left as they are. A connection that has grants returns 409.", nil, nil, done, deletes("connection", t.DeleteConnection)},
 		{get, grants, "listGrants", "List the grants of a connection", "Environments and keys that mount the connection, with the part of it that they see.", list, nil, ok(httpapi.Page[Grant]{}), httpapi.Returns(h.listGrants)},
 		{post, grants, "createGrant", "Let an environment or a key mount a connection", "Executions and sandboxes that start from then on have it at `/data/{slug}`. Give an environment or a key, not both.", nil, NewGrant{Environment: new("reports"), ReadOnly: new(true)}, created(Grant{}), httpapi.Takes(h.createGrant)},
 		{del, grants + "/{grant}", "deleteGrant", "Remove a grant", "Within 10 seconds named sandboxes that have it mounted start anew without it. Executions that run keep what they have.", nil, nil, done, httpapi.Does(h.deleteGrant)},
@@ -197,11 +197,11 @@ func (h *Handlers) table() []operation {
 
 		{get, plans, "listPlans", "List plans", "The built-in plans `free`, `pro` and `enterprise`, and those that the operator has made.", list, nil, ok(httpapi.Page[Plan]{}), httpapi.Returns(h.listPlans)},
 		{get, plan1, "getPlan", "Show a plan", "A bound of 0 is none of the plan's; the server's own still holds.", nil, nil, ok(Plan{}), httpapi.Returns(h.getPlan)},
-		{put, plan1, "putPlan", "Create a plan, or replace one that is not built in", "It replaces all bounds: omitted fields are no bound, and `max_output` 100 MiB. It is in force at once: environments above it are refused at their next execution with 429. Built-in plans return 409.", nil, PlanBounds{MaxCPU: new(2.0), MaxMemory: new(int64(2 << 30)), Concurrency: new(20), Streaming: new(true)}, ok(Plan{}), httpapi.Takes(h.putPlan)},
+		{put, plan1, "putPlan", "Create a plan, or replace one that is not built in", "It replaces all bounds. An omitted field means no bound, and an omitted `max_output` means 100 MiB. It is in force at once: environments above it are refused at their next execution with 429. Built-in plans return 409.", nil, PlanBounds{MaxCPU: new(2.0), MaxMemory: new(int64(2 << 30)), Concurrency: new(20), Streaming: new(true)}, ok(Plan{}), httpapi.Takes(h.putPlan)},
 		{del, plan1, "deletePlan", "Delete a plan that no tenant has", "A built-in plan, or one that a tenant has, returns 409: give the tenants another plan first.", nil, nil, done, httpapi.Does(h.deletePlan)},
 
 		{get, models, "listAllModels", "List models of providers", "All models of the installation, those of the models' file too, without their keys. `GET /v1/models` lists those that one tenant may name.", list, nil, ok(httpapi.Page[Model]{}), httpapi.Returns(h.listModels)},
-		{post, models, "createModel", "Create a model", "The key is stored encrypted and never shown again. Nothing is asked of the provider: `POST /v1/admin/models/{model}/test` does that. A name that is taken returns 409.", nil, NewModel{
+		{post, models, "createModel", "Create a model", "The key is stored encrypted and never shown again. Atoll does not call the provider: `POST /v1/admin/models/{model}/test` does that. A name that is taken returns 409.", nil, NewModel{
 			Name: new("acme/large"), Provider: new("openai"),
 			ModelChange: ModelChange{Upstream: new("large-2026"), Key: new("sk-…"), Prices: &ModelPrices{Input: "2.50", Output: "10", CacheRead: "0.25"}, Tenants: &[]string{"acme"}},
 		}, created(Model{}), httpapi.Takes(h.createModel)},
@@ -215,6 +215,6 @@ func (h *Handlers) table() []operation {
 
 		{get, caps, "getCaps", "Show the installation's caps of execute_code", "The caps that the configuration sets, and those that replace them at run time. They bound how many calls of `execute_code` an agent has in an hour and a tenant in a day; a tenant's own `caps` come first.", nil, nil, ok(Caps{}), httpapi.Returns(h.getCaps)},
 		{patch, caps, "changeCaps", "Change the installation's caps of execute_code, from the next call on", "Omitted fields stay unchanged; 0 stops every call. It is recorded as a policy event of the tenant `operator`.", nil, CapsChange{TenantDaily: new(int64(10_000))}, ok(Caps{}), httpapi.Takes(h.changeCaps)},
-		{post, tenant1 + "/executions/{trace_id}/webhook", "redeliverWebhook", "Deliver an execution's webhook again", "The delivery resets, with the same body and as many tries as the first time. An execution without a webhook returns 409.", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}, httpapi.Returns(h.redeliver)},
+		{post, tenant1 + "/executions/{trace_id}/webhook", "redeliverWebhook", "Deliver an execution's webhook again", "Starts a new delivery with the same body and as many attempts as the first time. An execution without a webhook returns 409.", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}, httpapi.Returns(h.redeliver)},
 	}
 }

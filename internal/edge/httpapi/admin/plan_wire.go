@@ -22,7 +22,7 @@ type Plan struct {
 	MaxThreadSize    int64   `json:"max_thread_size" doc:"Bytes of a thread's files; 0 for no bound."`
 	MaxOutputs       int64   `json:"max_outputs" doc:"Bytes that ended executions keep together: outputs and the files they gave back; 0 for no bound."`
 	MaxSandboxes     int     `json:"max_sandboxes" doc:"Named sandboxes at the same time, sleeping ones too; 0 for no bound."`
-	MaxSandboxMemory int64   `json:"max_sandbox_memory" doc:"Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound."`
+	MaxSandboxMemory int64   `json:"max_sandbox_memory" doc:"Bytes of memory of named sandboxes together, except those asleep on disk; 0 for no bound."`
 	MaxSandboxDisk   int64   `json:"max_sandbox_disk" doc:"Bytes of the files of a named sandbox; 0 for the server's own bound."`
 	MaxSandboxLife   int64   `json:"max_sandbox_life" doc:"Seconds that a named sandbox may be there; 0 for no bound."`
 	MaxSnapshots     int     `json:"max_snapshots" doc:"Snapshots that the tenant may have; 0 for no bound."`

@@ -20,7 +20,7 @@ type TemplateSandbox struct {
 
 // TemplateChange is the body that makes or replaces a template.
 type TemplateChange struct {
-	Sandbox *TemplateSandbox `json:"sandbox,omitzero" doc:"Omitted, the template has not opted in."`
+	Sandbox *TemplateSandbox `json:"sandbox,omitzero" doc:"If omitted, the template has not opted in."`
 }
 
 func (c TemplateChange) domain() (tenant.Network, error) {

@@ -55,7 +55,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{
 				httpapi.OK(Approval{}, "The decided approval."), unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: the approval is already decided, has expired, or belongs to another environment than the key."),
-				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the session is over a rate or another limit of the plan, or the budget; Retry-After says until when."),
+				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when."),
 			},
 			Serve: httpapi.Takes(h.decide),
 		},

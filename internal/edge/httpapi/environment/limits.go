@@ -17,8 +17,8 @@ type Limits struct {
 	Inodes    int     `json:"inodes" doc:"Files and folders together that it may make."`
 }
 
-// LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the
-// server's default in a new environment.
+// LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or
+// get the server's default in a new environment.
 type LimitsChange struct {
 	CPU       *float64 `json:"cpu,omitzero" maximum:"1024" doc:"Cores, above 0."`
 	Memory    *int64   `json:"memory,omitzero" minimum:"67108864" doc:"Bytes. The three sizes live in it."`

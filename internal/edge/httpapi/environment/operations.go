@@ -38,7 +38,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[OwnEnvironment]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
-				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment", Description: "Omitted fields are the server's configuration. Above the tenant's plan the answer is 429 and names the bound. A key needs the scope `environments`.",
+				Method: http.MethodPost, Path: base.path, ID: "createOwnEnvironment" + base.suffix, Summary: "Create an environment", Description: "Omitted fields get the values of the server's configuration. Above the tenant's plan the answer is 429 and names the bound. A key needs the scope `environments`.",
 				Body:    httpapi.JSON(NewOwnEnvironment{Name: new("reports"), Config: example}),
 				Answers: append([]httpapi.Answer{httpapi.Created(OwnEnvironment{}, "It is created; the operator binds keys to it.")}, refused...), Serve: httpapi.Takes(h.create),
 			},

@@ -16,7 +16,7 @@ const (
 
 // Ending is what ended a run when it was not the program itself.
 type Ending struct {
-	Error        *string `json:"error" doc:"Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies."`
+	Error        *string `json:"error" doc:"Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies."`
 	ErrorMessage string  `json:"error_message,omitzero" doc:"The sentence, where error has the code. Not in the original contract."`
 }
 

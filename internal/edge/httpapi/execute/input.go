@@ -20,7 +20,7 @@ type Input struct {
 	Stdin       *wire.Text           `json:"stdin,omitzero" nullable:"true" doc:"Standard input of the program; empty if omitted. Not in the original contract."`
 	StdinBase64 *wire.Text           `json:"stdin_base64,omitzero" nullable:"true" doc:"Instead of stdin: any bytes, in base64. Not in the original contract."`
 	Files       map[string]wire.Text `json:"files,omitzero" nullable:"true" doc:"Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract."`
-	FilesBase64 map[string]wire.Text `json:"files_base64,omitzero" nullable:"true" doc:"Likewise, with the contents in base64. Not in the original contract."`
+	FilesBase64 map[string]wire.Text `json:"files_base64,omitzero" nullable:"true" doc:"Like files, with the contents in base64. Not in the original contract."`
 	Outputs     []wire.Text          `json:"outputs,omitzero" nullable:"true" maxItems:"20" doc:"Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Not in the original contract."`
 }
 

@@ -61,7 +61,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		{
 			Method: http.MethodGet, Path: all, ID: "listUploadedFiles", Summary: "List the tenant's files, newest first", Scope: tenant.ScopeRead,
 			Params: append(httpapi.PageParams(20, 1000),
-				httpapi.Param{Name: "ids", Many: true, Doc: "Only those, without pages; up to 100. Ids that there are not are omitted."}, httpapi.Param{Name: "ids[]", Many: true, Hidden: true},
+				httpapi.Param{Name: "ids", Many: true, Doc: "Only those, without pages; up to 100. Unknown ids are omitted."}, httpapi.Param{Name: "ids[]", Many: true, Hidden: true},
 				httpapi.Param{Name: "scope_id", Doc: "Id of a session: the files that its agent has shared, oldest first, instead of those that were uploaded."}),
 			Description: "A page has at most 100 files.",
 			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[UploadedFile]{}, "A page."), httpapi.Refusal(http.StatusNotFound, "not_found: the session does not exist, or belongs to another tenant.")},

@@ -34,7 +34,7 @@ func PageOfKeys(c *httpapi.Call, all []model.OwnKeyState) (httpapi.Page[ModelKey
 // keyOperations are those of /v1/model-keys.
 func (h *Handlers) keyOperations() []httpapi.Operation {
 	name := []httpapi.Param{{Name: "model", In: httpapi.InPath, Doc: "Name, in which slashes need not be encoded, or id."}}
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the model does not exist, or the tenant may not use it or has no key of its own for it.")
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the model does not exist, or the tenant may not use it or has not set a key for it.")
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: "/v1/model-keys", ID: "listModelKeys", Summary: "List the tenant's own keys for models, without the keys", Description: "For which models the tenant pays the provider itself. No answer shows a key.", Params: httpapi.PageParams(50, 100),

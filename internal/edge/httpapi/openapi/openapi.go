@@ -314,7 +314,7 @@ func shared(op *httpapi.Operation) []httpapi.Answer {
 		http.StatusServiceUnavailable:  "service_unavailable: nothing was started; try again after Retry-After seconds.",
 	}
 	if strings.Contains(op.Path, "{") {
-		all[http.StatusNotFound] = "not_found: it does not exist, or belongs to another tenant."
+		all[http.StatusNotFound] = "not_found: the object does not exist, or belongs to another tenant."
 	}
 	if op.Method != http.MethodGet {
 		all[http.StatusConflict] = "conflict: the present state forbids this."

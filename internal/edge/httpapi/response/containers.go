@@ -54,7 +54,7 @@ func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory 
 	if o.MemoryLimit != nil {
 		memory = memoryLimits[*o.MemoryLimit]
 		if most := env.Limits.Memory; memory > most {
-			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; leave it out, or ask the operator to raise the environment's limit",
+			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; omit it, or ask the operator to raise the environment's limit",
 				path, runtime.FormatBytes(most), *o.MemoryLimit)
 		}
 	}

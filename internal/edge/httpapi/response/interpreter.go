@@ -200,7 +200,7 @@ func (p *parser) interpreterCall(path string, text jsontext.Value) (items []mode
 		}
 	}
 	if in.Outputs == nil {
-		result = "The output of this call was omitted of the conversation."
+		result = "The output of this call was omitted from the conversation."
 	}
 	return []model.Item{
 		{Call: &model.Call{ID: *in.ID, Name: interpreter.Name, Arguments: string(arguments)}},

@@ -43,7 +43,7 @@ type CreateResponse struct {
 // ContextManagement is a way to keep a conversation within what the model reads.
 type ContextManagement struct {
 	Type             *string `json:"type" required:"true" enum:"compaction" doc:"compaction: the model summarizes the beginning of the conversation."`
-	CompactThreshold *int64  `json:"compact_threshold,omitzero" minimum:"1000" doc:"Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads."`
+	CompactThreshold *int64  `json:"compact_threshold,omitzero" minimum:"1000" doc:"Summarize from this many tokens on, if the model reads more. If omitted, before the conversation is longer than the model reads."`
 }
 
 // StreamOptions say what a stream has beside its events.

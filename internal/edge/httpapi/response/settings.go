@@ -140,7 +140,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *response.Sett
 			s.Tools = append(s.Tools, shown)
 		default:
 			if !isWebTool(kind) {
-				return invalid("%s.type %q is not a tool of this server; use sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url and people_search", path, kind)
+				return invalid("%s.type %q is not a tool of this server; use sandbox, code_interpreter, function, custom, mcp, web_search, fetch_url or people_search", path, kind)
 			}
 			t, err := p.parseWeb(path, kind, text, in.Include)
 			if err != nil {

@@ -203,7 +203,7 @@ type ResponsePage struct {
 type ResponseAction struct {
 	Type    string                 `json:"type" required:"true" enum:"search"`
 	Query   string                 `json:"query" required:"true" doc:"Search query."`
-	Queries []string               `json:"queries" required:"true" doc:"Search query."`
+	Queries []string               `json:"queries" required:"true" doc:"Search queries."`
 	Sources []ResponseActionSource `json:"sources,omitzero" doc:"Pages that were found."`
 }
 

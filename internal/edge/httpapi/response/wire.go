@@ -144,7 +144,7 @@ type ResponseItem struct {
 
 	Outputs jsontext.Value `json:"outputs,omitzero" doc:"Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it."`
 
-	Queries  []string        `json:"queries,omitzero" doc:"Search query."`
+	Queries  []string        `json:"queries,omitzero" doc:"Search queries."`
 	Contents *[]ResponsePage `json:"contents,omitzero" doc:"Pages that were read."`
 	Action   *ResponseAction `json:"action,omitzero" doc:"Action of a web search."`
 
@@ -255,7 +255,7 @@ type ResponseEvent struct {
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero" doc:"Always empty: they are not supported."`
 	Error        *ResponseError    `json:"error,omitzero" doc:"Why it failed; null if it did not."`
 
-	Queries  []string        `json:"queries,omitzero" doc:"Search query."`
+	Queries  []string        `json:"queries,omitzero" doc:"Search queries."`
 	URLs     []string        `json:"urls,omitzero" doc:"Pages that are read."`
 	Results  jsontext.Value  `json:"results,omitzero" doc:"What the tool found or returned."`
 	Contents *[]ResponsePage `json:"contents,omitzero" doc:"Pages that were read."`

@@ -70,7 +70,7 @@ func (h *Handlers) files() []httpapi.Operation {
 			Answers: described, Serve: httpapi.Returns(h.makeFolder),
 		},
 		{
-			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` says so; otherwise it returns 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
+			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` is true; otherwise the call returns 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
 			Params: onOne(
 				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
 				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},

@@ -16,7 +16,7 @@ type SandboxFile struct {
 	Name       string    `json:"name"`
 	Path       string    `json:"path" doc:"Bytes that are not UTF-8 are replaced by U+FFFD."`
 	PathBase64 string    `json:"path_base64,omitzero" doc:"Of a path that is not UTF-8."`
-	Kind       string    `json:"kind" enum:"file,directory,symlink,other" doc:"Kind."`
+	Kind       string    `json:"kind" enum:"file,directory,symlink,other" doc:"Kind of the entry."`
 	Size       int64     `json:"size" doc:"Size in bytes."`
 	Mode       string    `json:"mode" doc:"Permissions, octal, such as 0644."`
 	UID        uint32    `json:"uid" doc:"The user that owns it, as programs see it."`

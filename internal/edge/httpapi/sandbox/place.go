@@ -80,7 +80,7 @@ func (h *Handlers) within(ctx context.Context, p place, f func(sandbox.Handle) e
 		if why := u.Stopped(ctx); why != nil {
 			return why
 		}
-		return fault.Wrap(fault.Conflict, err, "the sandbox ended during the call, which may be partly done; GET "+sandboxesPath+"/"+string(u.Sandbox().ID)+" returns whether it still exists")
+		return fault.Wrap(fault.Conflict, err, "the sandbox ended during the call, which may be partly done; GET "+sandboxesPath+"/"+string(u.Sandbox().ID)+" shows whether it still exists")
 	}
 	return err
 }

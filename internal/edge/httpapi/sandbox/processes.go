@@ -45,7 +45,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 	process := []httpapi.Answer{httpapi.OK(SandboxProcess{}, "The process.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It continues when the client leaves and, where the server's `on_exit` is `detach`, through its restarts. Of what it writes and is not read the last 1 MiB is kept, unless `wait_for_reader` has it wait. A program that cannot be started returns 400.", Audit: "process", Params: onOne(),
+			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Description: "The answer comes when it has started. It continues when the client leaves and, where the server's `on_exit` is `detach`, through its restarts. Atoll keeps the last 1 MiB of unread output, unless `wait_for_reader` makes the process wait. A program that cannot be started returns 400.", Audit: "process", Params: onOne(),
 			Body:    httpapi.JSON(NewProcess{Command: new("python3 -m http.server 8000"), WorkingDir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Located(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
 		},
@@ -63,7 +63,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.killAllProcesses),
 		},
 		{
-			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with what is kept of the output, or behind `after`, and continues until the process ends. A line has the `cursor` to continue behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
+			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with the stored output, or after the cursor `after`, and continues until the process ends. A line has the `cursor` to continue behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
 			Params: onOne(id, after("The cursor of an earlier event; everything that is kept if not given."),
 				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: what there is now. Otherwise until it ends."},
 				httpapi.Param{Name: "encoding", Enum: []string{"utf-8", "base64"}, Doc: "Of data."}),

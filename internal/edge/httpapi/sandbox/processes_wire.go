@@ -50,7 +50,7 @@ type NewProcess struct {
 	Stdin      *bool                `json:"stdin,omitzero" default:"false" doc:"Whether it can be written to."`
 	Terminal   *TerminalSize        `json:"terminal,omitzero" doc:"Gives it a terminal."`
 	Wait       *bool                `json:"wait_for_reader,omitzero" default:"false" doc:"Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest."`
-	TimeoutMS  *wire.Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Ends it and all it started; if omitted nothing does."`
+	TimeoutMS  *wire.Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Ends the process and everything that it started after this time; no limit if omitted."`
 }
 
 // TerminalSize is the size of a terminal.

@@ -30,11 +30,11 @@ func (h *Handlers) snapshots() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(SnapshotPage{}, "Those of the key's environment, newest first.")}, Serve: httpapi.Returns(h.listSnapshots),
 		},
 		{
-			Method: http.MethodGet, Path: one, ID: "getSnapshot", Summary: "Get a snapshot", Description: "Returns the content of the snapshot and when it expires.", Params: id,
+			Method: http.MethodGet, Path: one, ID: "getSnapshot", Summary: "Get a snapshot", Description: "Returns the origin and size of the snapshot, and when it expires.", Params: id,
 			Answers: []httpapi.Answer{httpapi.OK(Snapshot{}, "The snapshot."), unknown}, Serve: httpapi.Returns(h.getSnapshot),
 		},
 		{
-			Method: http.MethodDelete, Path: one, ID: "deleteSnapshot", Summary: "Delete a snapshot", Description: "Sandboxes created from it continue. The blob store deletes its data within days.", Audit: "snapshot_delete", Params: id,
+			Method: http.MethodDelete, Path: one, ID: "deleteSnapshot", Summary: "Delete a snapshot", Description: "Sandboxes created from it continue. The data that only this snapshot uses leaves the blob store within days.", Audit: "snapshot_delete", Params: id,
 			Answers: []httpapi.Answer{gone, unknown}, Serve: httpapi.Does(h.deleteSnapshot),
 		},
 	}

@@ -10,9 +10,9 @@ import (
 // Snapshot is a sandbox as it was at one moment.
 type Snapshot struct {
 	ID        string             `json:"snapshot_id" doc:"snap- and 16 hexadecimal digits."`
-	SandboxID string             `json:"sandbox_id" doc:"The sandbox that it is of, which may be gone."`
-	Name      string             `json:"name" doc:"Of that sandbox."`
-	Session   string             `json:"session" doc:"Likewise."`
+	SandboxID string             `json:"sandbox_id" doc:"The sandbox of the snapshot, which may no longer exist."`
+	Name      string             `json:"name" doc:"The name of that sandbox."`
+	Session   string             `json:"session" doc:"The session of that sandbox."`
 	Image     string             `json:"image" doc:"As it was asked for."`
 	Memory    bool               `json:"memory" doc:"Whether it has processes and memory; otherwise it has files alone."`
 	Detail    string             `json:"detail,omitzero" doc:"Why it has no memory."`

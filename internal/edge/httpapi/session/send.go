@@ -124,7 +124,7 @@ func (in *NewSessionEvent) check() error {
 	case in.Reason != nil && len(*in.Reason) > session.MaxReason:
 		return httpapi.Invalid("reason must be a text of at most %d bytes", session.MaxReason)
 	case in.Reason != nil && *in.Approve:
-		return httpapi.Invalid("reason has a meaning with approve false only")
+		return httpapi.Invalid("reason requires approve false")
 	}
 	return nil
 }

@@ -390,7 +390,7 @@ func TestBadEvents(t *testing.T) {
 		`{"type":"message","content":"x","approve":true}`:                            "approve has no meaning",
 		`{"type":"tool_confirmation","tool_use_id":"x"}`:                             "approve is required",
 		`{"type":"tool_confirmation","approve":true}`:                                "tool_use_id is required",
-		`{"type":"tool_confirmation","tool_use_id":"x","approve":true,"reason":"y"}`: "reason has a meaning",
+		`{"type":"tool_confirmation","tool_use_id":"x","approve":true,"reason":"y"}`: "reason requires approve false",
 		`{"type":"interrupt"}`:                                                       "type must be one of",
 		`{"type":"message","role":"assistant","content":"x"}`:                        "role must be",
 	} {

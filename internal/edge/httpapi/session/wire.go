@@ -65,7 +65,7 @@ type NewSessionEvent struct {
 	Content *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
 	// The files are put where the agent's tools work.
 	Files       map[string]string `json:"files,omitzero" doc:"Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB."`
-	FilesBase64 map[string]string `json:"files_base64,omitzero" doc:"Likewise, with the contents in base64."`
+	FilesBase64 map[string]string `json:"files_base64,omitzero" doc:"Like files, with the contents in base64."`
 
 	Queue         *bool         `json:"queue,omitzero" default:"false" doc:"Of message and user.define_outcome: while a turn is in progress, have this one begin after it; the answer is 202 then."`
 	ToolUseID     *string       `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`

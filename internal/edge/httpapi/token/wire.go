@@ -12,12 +12,12 @@ import (
 type NewToken struct {
 	ExpiresIn      *wire.Seconds `json:"expires_in,omitzero" minimum:"1" maximum:"86400" default:"900" doc:"Seconds until it expires."`
 	Scopes         *[]string     `json:"scopes,omitzero" doc:"Scopes of the token, from execute, read, sandboxes and tools; the key must have them too. If omitted, the scopes that operations need; with session or sandbox, all of these that the key has."`
-	Operations     *[]string     `json:"operations,omitzero" doc:"The operations that it is for, by their ids in this document. Omitted: all that are open to tokens."`
+	Operations     *[]string     `json:"operations,omitzero" doc:"The operations that it is for, by their ids in this document. If omitted, all that are open to tokens."`
 	Rights         *[]string     `json:"rights,omitzero" doc:"Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted."`
 	Session        *wire.Text    `json:"session,omitzero" maxLength:"64" doc:"Id of the session of an agent that it reaches, and no other."`
 	Sandbox        *wire.Text    `json:"sandbox,omitzero" maxLength:"128" doc:"Name or sandbox_id of the named sandbox that it reaches, and no other."`
 	SandboxSession *wire.Text    `json:"sandbox_session,omitzero" maxLength:"256" doc:"The session that has the sandbox; default if omitted."`
-	Origins        *[]string     `json:"origins,omitzero" doc:"Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any."`
+	Origins        *[]string     `json:"origins,omitzero" doc:"Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. If omitted, any."`
 	MaxCost        *float64      `json:"max_cost,omitzero" doc:"US dollars that it may be charged: models, tools and sandboxes of responses and of turns of sessions. No model is asked once that is reached."`
 	MaxExecutions  *int64        `json:"max_executions,omitzero" minimum:"1" maximum:"1000000000" doc:"Executions that it may begin, those of its responses and turns among them."`
 }

@@ -75,11 +75,11 @@ type CredentialChange struct {
 // AuthChange changes the secrets of a credential, but not its purpose.
 type AuthChange struct {
 	Type        *string        `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret" doc:"Type of the credential."`
-	Token       *string        `json:"token,omitzero" doc:"Of static_bearer: another token. Omitted, it stays."`
-	AccessToken *string        `json:"access_token,omitzero" doc:"Of mcp_oauth: another access token. Omitted, it stays."`
+	Token       *string        `json:"token,omitzero" doc:"Of static_bearer: another token. If omitted, it stays."`
+	AccessToken *string        `json:"access_token,omitzero" doc:"Of mcp_oauth: another access token. If omitted, it stays."`
 	ExpiresAt   *string        `json:"expires_at,omitzero" format:"date-time" doc:"Of mcp_oauth: when access_token expires, in RFC 3339."`
 	Refresh     *RefreshChange `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
-	SecretValue *string        `json:"secret_value,omitzero" doc:"Of host_secret: another value. Omitted, it stays."`
+	SecretValue *string        `json:"secret_value,omitzero" doc:"Of host_secret: another value. If omitted, it stays."`
 	Hosts       *[]wire.Text   `json:"hosts,omitzero" doc:"Replaces them."`
 }
 
