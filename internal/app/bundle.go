@@ -17,11 +17,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// maxBundle bounds a stored bundle of certificates, which each sandbox gets a copy of. The
-// bundles of Linux distributions have about 230 KiB.
+// maxBundle limits a stored bundle of certificates, because each sandbox gets a copy. The bundles of
+// Linux distributions have about 230 KiB.
 const maxBundle = 1 << 20
 
-// readBundle reads a bundle that is to be stored. "" is a bundle without certificates.
+// readBundle reads a bundle to store. "" is a bundle without certificates.
 func readBundle(path string) (value, error) {
 	if path == "" {
 		return value{}, nil
@@ -40,7 +40,7 @@ func readBundle(path string) (value, error) {
 		return value{}, fault.Wrap(fault.Invalid, err, fmt.Sprintf("cannot read the file: %v; name a PEM file with certificates on this machine", err))
 	}
 	if len(data) > maxBundle {
-		return value{}, fault.New(fault.Invalid, "%s has more than %s; leave out certificates that images already trust", path, runtime.FormatBytes(maxBundle))
+		return value{}, fault.New(fault.Invalid, "%s has more than %s; remove certificates that images already trust", path, runtime.FormatBytes(maxBundle))
 	}
 	bundle, n, err := certificates(data)
 	if err != nil {
@@ -54,8 +54,8 @@ func readBundle(path string) (value, error) {
 	return value{text: fmt.Sprintf("%s (%d %s, SHA-256 %s)", path, n, noun, hex.EncodeToString(sum[:8])), content: bundle}, nil
 }
 
-// certificates returns the certificates of a file, PEM, without any text between them, and how
-// many they are, or says what is wrong with the file.
+// certificates returns the PEM certificates of a file without the text between them, and their
+// number. The error continues a sentence that begins with the path.
 func certificates(data []byte) (bundle []byte, n int, err error) {
 	other := ""
 	for rest := data; ; {

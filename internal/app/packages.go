@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/node/provision"
 )
 
-// openPackages makes what installs the packages of environments and makes variants of the default
-// image, once there is an engine.
+// openPackages creates the provisioner, which installs the packages of environments and creates
+// variants of the default image. It needs the engine.
 func (s *Server) openPackages() {
 	cfg := s.cfg.Settings
 	if cfg.PackageImages == 0 && cfg.ImageVariants == variantsOff {
@@ -31,7 +31,7 @@ const (
 	variantsOff   = "off"
 )
 
-// variants says how variants of the default image are made; nil for not at all.
+// variants says how variants of the default image are made; nil for never.
 func (s *Server) variants() *provision.Variants {
 	cfg := s.cfg.Settings
 	if cfg.ImageVariants == variantsOff {
@@ -49,8 +49,8 @@ func (s *Server) variants() *provision.Variants {
 	return v
 }
 
-// hasVariant reports why an environment cannot have a variant of the default image; nil if it is
-// there or can be made.
+// hasVariant reports why an environment cannot have a variant of the default image; nil if it
+// exists or can be created.
 func (s *Server) hasVariant(name string) error {
 	_, err := s.cfg.Images.Get(name)
 	if err == nil || s.cfg.Settings.ImageVariants != variantsOff {
@@ -59,8 +59,8 @@ func (s *Server) hasVariant(name string) error {
 	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: ask the operator to run '%s' on the server", name, requirement.VariantCommand(name)))
 }
 
-// resolver finds images with packages, and variants of the default image. The engine is there before
-// what makes them.
+// resolver finds images with packages, and variants of the default image. It exists because
+// the server opens the engine before the provisioner.
 type resolver struct{ *Server }
 
 // Resolve implements engine.Resolver.
@@ -84,7 +84,7 @@ func (r resolver) Extend(ctx context.Context, name string, extras, need []string
 	return r.packages.Extend(ctx, name, extras, need)
 }
 
-// extras explains to agents what their sandboxes lack; nil if nothing is known of it.
+// extras explains to agents what their sandboxes lack; nil if this server cannot tell.
 func (s *Server) extras() sandboxtool.Extras {
 	if s.packages == nil {
 		return nil
@@ -92,7 +92,7 @@ func (s *Server) extras() sandboxtool.Extras {
 	return lacking{s}
 }
 
-// preparer makes images that skills need; nil if this server makes none.
+// preparer creates images that skills need; nil if this server creates none.
 func (s *Server) preparer() interface {
 	Prepare(ctx context.Context, image string, extras []string) (string, error)
 } {
@@ -116,7 +116,7 @@ func (l lacking) Lacking(ctx context.Context, t, environment string, extras []st
 	return l.packages.Lacking(e.RunImage(), extras), nil
 }
 
-// installer is what installs the packages of environments; nil for nothing.
+// installer installs the packages of environments; nil if this server installs none.
 func (s *Server) installer() tenant.Packages {
 	if s.packages == nil {
 		return nil

@@ -24,11 +24,11 @@ type stored struct {
 	configured func(s *Server) value
 	parse      func(given string) (value, error)
 	apply      func(s *Server, v value) error
-	file       bool   // it names a file, whose content is stored
-	note       string // what a change does not reach at once
+	file       bool   // the setting names a file, whose content Atoll stores
+	note       string // for the operator: which sandboxes a change reaches only later
 }
 
-// value is that of a setting. A different value has a different text.
+// value is the value of a setting. Different values have different texts.
 type value struct {
 	text    string
 	content []byte // of the file, where the setting names one
@@ -174,7 +174,7 @@ func (s *Server) applySettings(ctx context.Context) error {
 			err = t.apply(s, v)
 		}
 		if err != nil {
-			// It is tried again, such as with a disk that has room again. Once is enough to say so.
+			// The loop retries, for example until the disk has room again. Log the failure only once.
 			if known, ok := s.applied.failed[t.name]; !ok || known != v.text {
 				s.log.Error("cannot apply a stored setting", "setting", t.name, "error", err)
 			}

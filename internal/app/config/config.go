@@ -90,9 +90,9 @@ type Config struct {
 	SearchKeyFile   string `group:"Web" name:"search_key_file" default:"" shown:"none" help:"File with the key for search_provider, read at the start."`
 	SearchTool      string `group:"Web" name:"search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server searches, for the provider mcp."`
 	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Provider of searches for people, with the same values as search_provider."`
-	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of people_search_provider, likewise."`
+	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of people_search_provider, in the form of search_url."`
 	PeopleKeyFile   string `group:"Web" name:"people_search_key_file" default:"" shown:"none" help:"File with the key for people_search_provider, read at the start."`
-	PeopleTool      string `group:"Web" name:"people_search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server finds people, likewise."`
+	PeopleTool      string `group:"Web" name:"people_search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server finds people, for the provider mcp."`
 	FetchURL        string `group:"Web" name:"fetch_url" default:"off" enum:"off,on" help:"Whether programs and models may read pages of the web through the server."`
 	FetchAllow      List   `group:"Web" name:"fetch_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where such pages may be although they are private or this machine's, separated by commas."`
 
@@ -104,8 +104,8 @@ type Config struct {
 	NetworkAllow           List          `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy holds the address too; separated by commas, such as 10.0.0.7:5432."`
 	SandboxCA              string        `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS. Atoll reads it at the start; 'atoll config set' replaces it while servers run."`
 	PipIndex               string        `group:"Network" name:"pip_index" default:"" shown:"none" secret:"true" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
-	NPMRegistry            string        `group:"Network" name:"npm_registry" default:"" shown:"none" secret:"true" help:"URL of an npm registry, likewise."`
-	AptArchive             string        `group:"Network" name:"apt_archive" default:"" shown:"none" secret:"true" help:"URL of a mirror of Debian's archive, such as http://mirror.example.com/debian: the folder that has dists and pool. apt of sandboxes with a network then asks the server in place of Debian's own hosts, likewise."`
+	NPMRegistry            string        `group:"Network" name:"npm_registry" default:"" shown:"none" secret:"true" help:"URL of an npm registry, which sandboxes use like pip_index."`
+	AptArchive             string        `group:"Network" name:"apt_archive" default:"" shown:"none" secret:"true" help:"URL of a mirror of Debian's archive, such as http://mirror.example.com/debian: the folder that has dists and pool. apt of sandboxes with a network then asks the server in place of Debian's own hosts, and needs no rule for it."`
 	AptSecurity            string        `group:"Network" name:"apt_security" default:"" shown:"apt_archive with -security at its end" secret:"true" help:"URL of a mirror of Debian's archive of security updates, for apt_archive."`
 	Packages               List          `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index, npm_registry and apt_archive: names such as pip:requests, npm:left-pad, npm:@scope/*, apt:hello, or * for all; separated by commas. List their dependencies too."`
 	PackageTime            time.Duration `group:"Network" name:"package_time" default:"10m" help:"How long installing the packages of an environment may take."`

@@ -33,7 +33,7 @@ type ExecuteInput struct {
 type ExecuteOutput struct {
 	Success         bool    `json:"success" required:"true" doc:"True if exit_code is 0."`
 	Stdout          string  `json:"stdout" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
-	Stderr          string  `json:"stderr" required:"true" doc:"Likewise."`
+	Stderr          string  `json:"stderr" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
 	ExitCode        int     `json:"exit_code" required:"true" doc:"128+n when signal n ended the program; -1 when none was seen."`
 	Error           *string `json:"error" required:"true" nullable:"true" doc:"Why Atoll stopped the run, such as a limit; null if Atoll did not stop it."`
 	StdoutTruncated bool    `json:"stdout_truncated" required:"true"`

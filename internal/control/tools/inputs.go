@@ -21,7 +21,7 @@ type ShellInput struct {
 // ShellOutput is what shell returns.
 type ShellOutput struct {
 	Stdout          string `json:"stdout" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
-	Stderr          string `json:"stderr" required:"true" doc:"Likewise."`
+	Stderr          string `json:"stderr" required:"true" doc:"The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD."`
 	ExitCode        int    `json:"exit_code" required:"true" doc:"128+n when signal n ended the command; 124 when timeout_ms was over."`
 	TimedOut        bool   `json:"timed_out,omitzero" doc:"The command and all that it had started were ended because timeout_ms was over."`
 	StdoutTruncated bool   `json:"stdout_truncated,omitzero" doc:"There was more than stdout has."`
@@ -147,7 +147,7 @@ type CodeOutput struct {
 	ExitStatus      string     `json:"exit_status" required:"true" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled"`
 	ExitCode        int        `json:"exit_code" required:"true" doc:"-1 when none was seen."`
 	DurationMS      int64      `json:"duration_ms" required:"true"`
-	Error           *string    `json:"error" required:"true" nullable:"true" enum:"SandboxProvisioning,SandboxCapExceeded,SandboxTimeout,SandboxOutOfMemory,SandboxCancelled,SandboxFailed" doc:"null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run."`
+	Error           *string    `json:"error" required:"true" nullable:"true" enum:"SandboxProvisioning,SandboxCapExceeded,SandboxTimeout,SandboxOutOfMemory,SandboxCancelled,SandboxFailed" doc:"null when Atoll did not stop the program. After SandboxProvisioning and SandboxCapExceeded no code was run."`
 	ErrorMessage    *string    `json:"error_message" required:"true" nullable:"true" doc:"Why ok is false; null otherwise."`
 	Dimension       *string    `json:"dimension" required:"true" nullable:"true" doc:"With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly."`
 	ResetsAt        *time.Time `json:"resets_at" required:"true" nullable:"true" doc:"With SandboxCapExceeded: when it resets, if it does."`

@@ -119,7 +119,7 @@ func (s *State) evaluate(e *Evaluating) bool {
 	return true
 }
 
-// evaluated applies a grader's answer. Without a verdict the grader is asked again.
+// evaluated applies a grader's answer. Without a verdict the run asks the grader again.
 func (s *State) evaluated(c *Checked) bool {
 	p := &s.Progress
 	if s.asked != nil || len(s.pending) > 0 {

@@ -52,7 +52,7 @@ type Checked struct {
 	Say *model.Item `json:",omitzero"`
 	End *End        `json:",omitzero"`
 	// Evaluation completes the current evaluation with its Result and Explanation. Without one, the
-	// grader is asked again at Again.
+	// run asks the grader again at Again.
 	Evaluation *Evaluation `json:",omitzero"`
 	Again      time.Time   `json:",omitzero"`
 	// Asked is the model that produced the verdict; "" for none.

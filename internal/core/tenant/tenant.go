@@ -46,7 +46,7 @@ type Tenant struct {
 	SandboxEnabled bool   // whether agents may use execute_code
 	Tier           Tier
 	MonthlyCredits float64  // budget per calendar month in UTC; 0 for unlimited
-	MonthlyCost    float64  // likewise, for the cost of runs in US dollars
+	MonthlyCost    float64  // for the cost of runs, in US dollars per calendar month in UTC; 0 for unlimited
 	RedactionOff   []string // redaction rules that are off for the tenant
 	AuditDays      int      // retention of its audit rows in days, 1 to 180
 	AuditText      bool     // whether the activity shows redacted code and commands, not only their hashes
@@ -125,7 +125,7 @@ type Environment struct {
 	Image     string // name in the image store
 	Limits    runtime.Limits
 	Env       map[string]string  // variables of every execution
-	Secrets   map[string]string  // likewise, stored encrypted, redacted from output and never returned
+	Secrets   map[string]string  // like Env, but stored encrypted, redacted from output and never returned
 	Bound     map[string]Binding // the Secrets that programs see only as placeholders
 	CreatedAt time.Time
 

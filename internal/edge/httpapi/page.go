@@ -34,7 +34,7 @@ func errCursor() error { return Invalid("page must be the next_page of an earlie
 
 // PageOf returns the page that the query asks for of a list that is there as a whole. A
 // cursor holds the id of the last item that was given and its place, from which the list
-// continues if that item is gone by then.
+// continues if that item no longer exists.
 func PageOf[T, W any](c *Call, all []T, id func(T) string, wire func(T) W) (Page[W], error) {
 	limit, start := int(c.Int("limit")), 0
 	if cursor := c.Text("page"); cursor != "" {

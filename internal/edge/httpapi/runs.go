@@ -23,7 +23,7 @@ func (c *Call) Starter() *admission.Caller {
 	}}
 }
 
-// TellRates sets the headers of an answer that say what is left of the rates of a model.
+// TellRates sets the headers of an answer that report the remaining rates of a model.
 func (c *Call) TellRates(left ratelimit.Rates) {
 	to := c.W.Header()
 	for what, r := range map[string]ratelimit.Rate{"requests": left.Responses, "tokens": left.Tokens} {

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// reportEvery is how often a client is told that a call continues. Clients that
+// reportEvery is how often a client learns that a call continues. Clients that
 // give up on silent calls wait for a minute or so.
 const reportEvery = time.Second
 

@@ -213,7 +213,7 @@ func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
 	}
 }
 
-// Drain lets what is in progress end, but not for long. Shutdown of an http.Server
+// Drain lets work in progress end, but not for long. Shutdown of an http.Server
 // waits for what it cuts.
 func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end) }) }
 

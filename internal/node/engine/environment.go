@@ -35,7 +35,7 @@ type environment struct {
 	like      *execution.Job // says how to make it again with another trust
 	apart     sync.Map       // of warm.Key: kinds whose programs do not share kernels, whatever their isolation
 
-	users  int       // guarded by Engine.mu; claims under way
+	users  int       // guarded by Engine.mu; claims in progress
 	builds int       // guarded by Engine.mu; sandboxes that are being made ahead
 	used   time.Time // guarded by Engine.mu
 }

@@ -121,7 +121,7 @@ func copyUpper(ctx context.Context, from upperWriter, to io.Writer, most int64) 
 	return errors.Join(late, err)
 }
 
-// installWith runs one program of an installation, with variables of ours.
+// installWith runs one program of an installation, with variables that override the image's.
 func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installation, argv []string, ours map[string]string) error {
 	env := maps.Clone(in.Image.Env)
 	if env == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// trust is the certificates that sandboxes with a network trust besides their image's, and the
-// guest image that contains them. Its file exists while anything is made with it.
+// trust holds the certificates that sandboxes with a network trust besides their image's, and the
+// guest image that contains them. The image's file exists while the engine creates anything with it.
 type trust struct {
 	guest string         // path of the guest image
 	added bool           // whether it contains certificates of the operator
 	roots *x509.CertPool // the machine's and the operator's; nil for the machine's alone
-	users int            // guarded by Engine.mu; environments, builds, and other sandboxes that are being made
+	users int            // guarded by Engine.mu; environments, builds, and other sandboxes in creation
 }
 
 // file names, in the guest's folder, the certificates for a sandbox; "" for none.
@@ -34,7 +34,7 @@ func (t *trust) file(bound bool) string {
 	return ""
 }
 
-// makeTrust returns the trust for a bundle, PEM. The caller holds e.trusting.
+// makeTrust returns the trust for a PEM bundle. The caller holds e.trusting.
 func (e *Engine) makeTrust(ca []byte) (_ *trust, err error) {
 	t := &trust{guest: e.host.guest}
 	if len(ca) > 0 {
@@ -59,8 +59,8 @@ func (e *Engine) makeTrust(ca []byte) (_ *trust, err error) {
 }
 
 // SetCA changes the certificates that sandboxes with a network trust besides their image's.
-// Sandboxes that are made from now on trust them, and so do the host's connections for bound
-// secrets. Ready sandboxes with other certificates are replaced; running ones keep theirs.
+// New sandboxes trust them, and so do the host's connections for bound secrets. SetCA replaces ready
+// sandboxes with other certificates; running ones keep theirs.
 func (e *Engine) SetCA(ca []byte) error {
 	stale, err := e.changeTrust(ca)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Engine) follow(env *environment) {
 	}
 }
 
-// kindOf is what of a job decides about its environment.
+// kindOf returns the parts of a job that select its environment.
 func kindOf(job *execution.Job) *execution.Job {
 	return &execution.Job{
 		Image: job.Image, Limits: job.Limits, BaseEnv: job.BaseEnv, Permissions: job.Permissions,
@@ -140,7 +140,7 @@ func (e *Engine) pin() *trust {
 	return t
 }
 
-// unpin lets go of a trust, and removes its files if nothing needs them anymore.
+// unpin releases a trust, and removes its files if nothing needs them anymore.
 func (e *Engine) unpin(t *trust) {
 	e.mu.Lock()
 	t.users--
@@ -204,11 +204,11 @@ func (h *host) removeGuest(path string) error {
 	return errors.Join(errs...)
 }
 
-// trustMark marks, in a named sandbox's folder, one that has certificates of the operator's but
-// not the installation's authority. All others have that one, or none of both.
+// trustMark in a named sandbox's folder says that the sandbox has certificates of the operator but
+// not the installation's authority. All others have the authority, or neither.
 const trustMark = "trusts-more"
 
-// markTrust notes what the programs of a named sandbox must be told about its certificates.
+// markTrust records which certificates the programs of a named sandbox must use.
 func (n Sandboxes) markTrust(id runtime.ID, connected bool, t *trust) error {
 	mark := filepath.Join(n.e.host.sandboxDir(id), trustMark)
 	if connected && t.added && n.e.networks.cfg.Egress.Authority == nil {

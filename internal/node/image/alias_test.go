@@ -76,7 +76,7 @@ func TestVariantsByName(t *testing.T) {
 	for asked, says := range map[string]string{
 		"default+browser":        "",
 		"default+office":         "'atoll image build --with office'",
-		"default+office,browser": "it has the variants default+browser, default+office, default+browser,office",
+		"default+office,browser": "the variants are default+browser, default+office, default+browser,office",
 		"default+java":           "is not a variant of the default image",
 		"default+../x":           "is not a variant of the default image",
 	} {
@@ -143,7 +143,7 @@ func TestAnImageThatWasImportedComesBeforeALaterVersion(t *testing.T) {
 func TestAnotherVersionThanWasAskedForIsSaid(t *testing.T) {
 	aliases := languages()
 	for asked, says := range map[string]string{
-		"python:3.10":        `runs this server's image "default" with Python 3.14.8. To get what was asked for, ask the operator to run 'atoll image import python:3.10'`,
+		"python:3.10":        `runs this server's image "default" with Python 3.14.8. To get the requested version, ask the operator to run 'atoll image import python:3.10'`,
 		"python:3.11-slim":   "with Python 3.14.8",
 		"node:18":            "which has no Node.js",
 		"node:20":            "with Node.js 24.21.0",

@@ -17,7 +17,7 @@ type BuildOptions struct {
 	With       []string // extras, such as "browser"; see Extras
 	Mirror     string   // Debian archive to use; "" finds one, see debian.Options
 	Replace    bool     // an image of that name which no sandbox uses
-	Background bool     // gives way to other programs
+	Background bool     // builds with low priority
 	Probe      Probe    // tells the interpreters' versions; nil leaves them unknown
 	Progress   Progress
 }

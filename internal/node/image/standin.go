@@ -144,7 +144,7 @@ func (a *Aliases) Warning(asked, name string) string {
 			runs += " on another system than " + want.system
 		}
 	}
-	return fmt.Sprintf("%s. To get what was asked for, ask the operator to run 'atoll image import %s' on the server, then 'atoll sandbox restart' or create the sandbox again", runs, asked)
+	return fmt.Sprintf("%s. To get the requested version, ask the operator to run 'atoll image import %s' on the server, then run 'atoll sandbox restart' or create the sandbox again", runs, asked)
 }
 
 // called describes the image to a caller.

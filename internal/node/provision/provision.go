@@ -1,10 +1,10 @@
 // Package provision installs the packages of environments: once for each image and set of
-// packages, in a sandbox, into an image of its own. It also makes variants of the default image,
+// packages, in a sandbox, into a separate image. It also makes variants of the default image,
 // such as the one with a browser, when something needs them.
 //
 // A Provisioner makes what environments want and has not been made: Run looks at what they
 // want, builds one after the other, and collects images that nothing wants any more. So a
-// build that a crash has cut short is begun anew, and nothing else has to be remembered. What
+// build that a crash has cut short starts again, and nothing else has to be remembered. What
 // a build leaves above the image is read as data, never run on the host.
 package provision
 
@@ -320,7 +320,7 @@ func (p *Provisioner) ready(ref string) (string, error) {
 }
 
 // nameOf is the name of the image that has the packages of a reference: by what it is made
-// of, so that it is made anew above another image.
+// of, so that it is made again above another image.
 func nameOf(ref string, base *image.Image) string {
 	sum := sha256.Sum256([]byte(ref + "\n" + base.Digest))
 	return image.ExtendedPrefix + hex.EncodeToString(sum[:16])

@@ -34,8 +34,8 @@ func (p *Provisioner) Run(ctx context.Context) {
 	}
 }
 
-// Step collects what is not wanted, and makes what is wanted and not there, one image after the
-// other, until nothing is left that can be made: variants of the default image first, because
+// Step deletes unwanted images and makes missing ones, one after the other, until it can make no
+// more: variants of the default image first, because
 // packages may be installed above them, then packages of the tenant that has had the least time of
 // late.
 func (p *Provisioner) Step(ctx context.Context) error {
@@ -243,7 +243,7 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 	began := time.Now()
 	err = p.build(ctx, w, base, name, log)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the next process begins anew
+		return context.Cause(ctx) // the next process starts again
 	}
 	b.Log = log.Lines()
 	var refused *engine.ProgramError
@@ -277,7 +277,7 @@ func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *ima
 
 const uninstalled = "this server could not install them; its log says why"
 
-// message is what of an error is shown, otherwise if nothing of it may be.
+// message returns the part of an error that tenants may see; otherwise if they may see none of it.
 func message(err error, otherwise string) string {
 	if refused, ok := errors.AsType[*engine.ProgramError](err); ok {
 		return refused.Reason

@@ -38,8 +38,8 @@ const (
 	lastRetry  = time.Hour
 )
 
-// variant returns the name of a variant in the store. It has a missing one made, and waits for it
-// for a while.
+// variant returns the name of a variant in the store. It requests a missing one, and waits for it for
+// a while.
 func (p *Provisioner) variant(ctx context.Context, name string) (string, error) {
 	if found, err := p.stored(name); found || err != nil {
 		return name, err
@@ -66,7 +66,7 @@ func (p *Provisioner) stored(name string) (bool, error) {
 	return err == nil, err
 }
 
-// madeVariant returns the name of a variant; "" while it is not there.
+// madeVariant returns the name of a variant; "" while it does not exist.
 func (p *Provisioner) madeVariant(name string) (string, error) {
 	if found, err := p.stored(name); err != nil {
 		return "", err
@@ -101,7 +101,8 @@ func (p *Provisioner) again(name string) string {
 	return fmt.Sprintf("in %d min", int((left+time.Minute-1)/time.Minute))
 }
 
-// ask has a variant made. It is recorded, so that the next process makes it if this one ends.
+// ask requests a variant. It records the request, so that the next process makes the variant if this
+// one ends.
 func (p *Provisioner) ask(ctx context.Context, name string) error {
 	p.mu.Lock()
 	known := p.asked[name] || p.builds[name].State == requirement.Failed || p.builds[name].State == requirement.Building
@@ -116,10 +117,10 @@ func (p *Provisioner) ask(ctx context.Context, name string) error {
 	return nil
 }
 
-// Extend implements engine.Resolver. It returns the smallest image that has what the named image has
-// and extras. While there is none, it has one made, and returns the image that has the most of them:
-// programs say what they lack. need are those extras without which the call can do nothing. If no
-// image has them, it waits for the one that is made, for a while, unless that cannot be made.
+// Extend implements engine.Resolver. It returns the smallest image that has the programs of the named
+// image and extras. If no image has them all, Extend requests one and returns the image with the most
+// of them, whose programs report what they lack. need lists the extras without which the call cannot
+// work. If no image has those, Extend waits a while for the requested one, unless it cannot be made.
 func (p *Provisioner) Extend(ctx context.Context, name string, extras, need []string) (string, error) {
 	c, err := p.choose(name, extras)
 	if err != nil {
@@ -149,7 +150,7 @@ func (p *Provisioner) take(ctx context.Context, c *choice, named string) (string
 	return p.Resolve(ctx, named)
 }
 
-// choice is what there is for an image with extras.
+// choice holds the images that may serve a request for an image with extras.
 type choice struct {
 	want string   // the variant with exactly these extras; "" if the image cannot have any
 	best string   // the image to use until then; "" if there is none
@@ -169,8 +170,8 @@ func (c *choice) lacks(extras []string) (n int) {
 // complete reports whether best has all of the extras.
 func (c *choice) complete(extras []string) bool { return c.best != "" && c.lacks(extras) == 0 }
 
-// choose compares the images that have what the named image has. If that is neither Atoll's default
-// image nor a variant of it, there is nothing to choose.
+// choose compares the images that include the named image. If that is neither Atoll's default image nor
+// a variant of it, the choice is empty.
 func (p *Provisioner) choose(name string, extras []string) (c choice, err error) {
 	of, variant := requirement.ParseVariant(name)
 	if name != image.Default && !variant {
@@ -181,12 +182,12 @@ func (p *Provisioner) choose(name string, extras []string) (c choice, err error)
 	case err != nil && fault.KindOf(err) != fault.NotFound:
 		return c, err
 	case err == nil && base.Recipe == "" && !variant:
-		return c, nil // somebody else's image under this name
+		return c, nil // another image under this name
 	}
 	c.want = requirement.Variant(slices.Concat(of, extras))
 	consider := func(name string, has []string) {
 		other := choice{has: has}
-		if other.lacks(of) == 0 && (c.best == "" || other.lacks(extras) < c.lacks(extras)) { // of equals the first is the smallest
+		if other.lacks(of) == 0 && (c.best == "" || other.lacks(extras) < c.lacks(extras)) { // of equal ones, the first is the smallest
 			c.best, c.has = name, has
 		}
 	}
@@ -221,8 +222,8 @@ func (p *Provisioner) pending(want string) string {
 	return want
 }
 
-// Prepare has the image with extras made, if the named image is one that can have them. While that
-// goes on, it says so.
+// Prepare requests the image with extras, if the named image can have them. While the server makes it,
+// Prepare returns a warning that says so.
 func (p *Provisioner) Prepare(ctx context.Context, name string, extras []string) (string, error) {
 	c, err := p.choose(name, extras)
 	if err != nil || c.complete(extras) || c.want == "" || p.cfg.Variants == nil {
@@ -241,7 +242,7 @@ func (p *Provisioner) Prepare(ctx context.Context, name string, extras []string)
 }
 
 // Lacking explains to an agent why its sandbox, of an image as an environment names it, lacks
-// extras; "" if nothing is known of it.
+// extras; "" if it cannot tell.
 func (p *Provisioner) Lacking(name string, extras []string) string {
 	c, err := p.choose(name, extras)
 	switch {
@@ -336,7 +337,7 @@ func (p *Provisioner) makeVariant(ctx context.Context, name string) error {
 		}
 	})
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the next process begins anew
+		return context.Cause(ctx) // the next process starts again
 	}
 	if fault.KindOf(err) == fault.Conflict { // a command was faster
 		if found, _ := p.stored(name); found {

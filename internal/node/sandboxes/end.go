@@ -138,7 +138,7 @@ func (m *Manager) handleExit(ctx context.Context, e *entry) error {
 	e.net.reset()
 	m.cfg.Log.InfoContext(ctx, "a named sandbox ran out of memory", "sandbox_id", string(e.id))
 	if err := live.EndProcesses(ctx); err != nil {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and what is left of its programs could not be removed; retry in a few seconds, or destroy it", sb.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and its remaining programs could not be removed; retry in a few seconds, or destroy it", sb.Name))
 	}
 	return nil
 }

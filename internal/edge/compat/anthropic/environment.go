@@ -119,7 +119,7 @@ func (in *EnvironmentFields) config(now *environment.NetworkPermissions) (*envir
 	return change, err
 }
 
-// change makes of a network what is asked for; of a limited one, omitted fields stay unchanged.
+// change returns the requested change of a network. In a limited network, omitted fields stay unchanged.
 func (in *NetworkingFields) change(now *environment.NetworkPermissions) (*environment.NetworkChange, error) {
 	limits := in.AllowedHosts != nil || in.AllowMCPServers != nil || in.AllowPackageManagers != nil
 	switch {

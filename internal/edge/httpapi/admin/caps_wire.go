@@ -4,8 +4,8 @@ import "github.com/atoll-run/atoll/internal/core/breaker"
 
 // Caps are the installation's caps of execute_code.
 type Caps struct {
-	TenantDaily int64 `json:"tenant_daily" doc:"Calls of a tenant a UTC day; 0 stops every call."`
-	AgentHourly int64 `json:"agent_hourly" doc:"Calls of an agent a UTC hour; likewise."`
+	TenantDaily int64 `json:"tenant_daily" doc:"Calls of a tenant per UTC day; 0 stops every call."`
+	AgentHourly int64 `json:"agent_hourly" doc:"Calls of an agent per UTC hour; 0 stops every call."`
 }
 
 // CapsChange is what PATCH can change of them; omitted fields stay unchanged.

@@ -37,8 +37,7 @@ type Credentials struct {
 	AccountKey      string `json:"account_key,omitzero" doc:"Of azure."`
 }
 
-// ConnectionChange is what PATCH can change of a connection; what is omitted
-// stays.
+// ConnectionChange is what PATCH can change of a connection; omitted fields stay unchanged.
 type ConnectionChange struct {
 	Prefix      *string      `json:"prefix,omitzero" maxLength:"512" doc:"The part of the storage that is mounted: a folder, without a slash at the ends."`
 	ReadOnly    *bool        `json:"read_only,omitzero"`

@@ -32,8 +32,7 @@ type Environment struct {
 	SandboxesToRestart int `json:"sandboxes_to_restart,omitzero" doc:"In the answer to a change of permissions: the number of named sandboxes that POST /v1/sandboxes/{sandbox}/restart would give more of the network."`
 }
 
-// EnvironmentChange is what PATCH can change of an environment; what is left
-// out stays.
+// EnvironmentChange is what PATCH can change of an environment; omitted fields stay unchanged.
 type EnvironmentChange struct {
 	Name    *string                   `json:"name,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
 	Image   *string                   `json:"image,omitzero" doc:"A name from atoll image list."`

@@ -31,8 +31,8 @@ type Tenant struct {
 
 // CapOverrides are a tenant's own caps.
 type CapOverrides struct {
-	TenantDaily *int64 `json:"tenant_daily" minimum:"0" maximum:"1000000000" doc:"Calls a UTC day; 0 stops every call, null is the server's."`
-	AgentHourly *int64 `json:"agent_hourly" minimum:"0" maximum:"1000000000" doc:"Calls of one agent a UTC hour; likewise."`
+	TenantDaily *int64 `json:"tenant_daily" minimum:"0" maximum:"1000000000" doc:"Calls per UTC day; 0 stops every call, null is the server's."`
+	AgentHourly *int64 `json:"agent_hourly" minimum:"0" maximum:"1000000000" doc:"Calls of one agent per UTC hour; 0 stops every call, null is the server's."`
 }
 
 // TenantChange is what PATCH can change of a tenant; omitted fields stay unchanged.

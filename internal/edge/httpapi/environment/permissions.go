@@ -41,8 +41,7 @@ type ProcessPermissions struct {
 	MaxProcesses    int      `json:"max_processes" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
 }
 
-// PermissionsChange is what can be changed of permissions; what is omitted
-// stays.
+// PermissionsChange changes permissions; omitted fields stay unchanged.
 type PermissionsChange struct {
 	Network    *NetworkChange    `json:"network,omitzero" doc:"Network access of programs."`
 	Filesystem *FilesystemChange `json:"filesystem,omitzero" doc:"Which files programs may see and change."`

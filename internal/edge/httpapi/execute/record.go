@@ -37,7 +37,7 @@ type ExecutionSummary struct {
 type Execution struct {
 	ExecutionSummary
 	Stdout *string `json:"stdout" stream:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
-	Stderr *string `json:"stderr" stream:"stderr" doc:"Standard error, likewise."`
+	Stderr *string `json:"stderr" stream:"stderr" doc:"Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."`
 }
 
 // ExecutionPage is a part of a list, newest first.

@@ -9,7 +9,7 @@ import (
 type ExecuteResponse struct {
 	Success  bool   `json:"success" doc:"True if exit_code is 0."`
 	Stdout   string `json:"stdout" stream:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
-	Stderr   string `json:"stderr" stream:"stderr" doc:"Standard error, likewise."`
+	Stderr   string `json:"stderr" stream:"stderr" doc:"Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."`
 	ExitCode int    `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
 	Ending
 	StdoutTruncated bool   `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`

@@ -23,7 +23,7 @@ type Response struct {
 	MaxOutputTokens    *int64              `json:"max_output_tokens" required:"true" nullable:"true" doc:"Tokens that all answers together may have, reasoning included."`
 	MaxToolCalls       *int64              `json:"max_tool_calls" required:"true" nullable:"true" doc:"Calls of tools that the response may make."`
 	Model              string              `json:"model" required:"true"`
-	Output             []ResponseItem      `json:"output" required:"true" doc:"What the model has said and done, in order."`
+	Output             []ResponseItem      `json:"output" required:"true" doc:"Output items of the model, in order."`
 	ParallelToolCalls  bool                `json:"parallel_tool_calls" required:"true" doc:"Whether the model may make several calls at once."`
 	PreviousResponseID *string             `json:"previous_response_id" required:"true" nullable:"true" doc:"The response that it continues; null if none."`
 	PromptCacheKey     *string             `json:"prompt_cache_key" required:"true" nullable:"true" doc:"Which requests share the provider's cache."`
@@ -83,8 +83,8 @@ type ResponseUsage struct {
 	OutputTokens        int64                      `json:"output_tokens" required:"true" doc:"Tokens of the output, reasoning included."`
 	OutputTokensDetails ResponseOutputDetails      `json:"output_tokens_details" required:"true" doc:"How many of them were reasoning."`
 	TotalTokens         int64                      `json:"total_tokens" required:"true" doc:"Tokens of input and output together."`
-	EstimatedTokens     int64                      `json:"estimated_tokens,omitzero" doc:"Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others."`
-	Cost                ResponseCost               `json:"cost" required:"true" doc:"What it cost, in US dollars."`
+	EstimatedTokens     int64                      `json:"estimated_tokens,omitzero" doc:"The part of total_tokens that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. Atoll charges them like the others."`
+	Cost                ResponseCost               `json:"cost" required:"true" doc:"Cost in US dollars."`
 	SandboxWindows      int                        `json:"sandbox_windows,omitzero" doc:"Windows of 20 minutes of the sandbox that began with this response."`
 	ToolCallsDetails    map[string]ResponseInvoked `json:"tool_calls_details,omitzero" doc:"How many calls each tool had."`
 }
@@ -257,7 +257,7 @@ type ResponseEvent struct {
 
 	Queries  []string        `json:"queries,omitzero" doc:"Search queries."`
 	URLs     []string        `json:"urls,omitzero" doc:"Pages that are read."`
-	Results  jsontext.Value  `json:"results,omitzero" doc:"What the tool found or returned."`
+	Results  jsontext.Value  `json:"results,omitzero" doc:"Results of the tool."`
 	Contents *[]ResponsePage `json:"contents,omitzero" doc:"Pages that were read."`
 
 	Annotation      *ResponseAnnotation `json:"annotation,omitzero" doc:"The annotation that was added."`

@@ -21,7 +21,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 	running := httpapi.Refusal(http.StatusConflict, "conflict: the context is running code, or has ended; or the sandbox is lost.")
 	ops := []httpapi.Operation{
 		{
-			Method: get, Path: contexts, ID: "listContexts", Summary: "List code contexts", Description: "Those that were started and not deleted, also such whose interpreter has ended.", Params: onOne(),
+			Method: get, Path: contexts, ID: "listContexts", Summary: "List code contexts", Description: "Lists the contexts that were not deleted, including those whose interpreter has ended.", Params: onOne(),
 			Answers: []httpapi.Answer{httpapi.OK(CodeContexts{}, "Oldest first.")}, Serve: httpapi.Returns(h.listContexts),
 		},
 		{

@@ -66,8 +66,8 @@ type CodeResult struct {
 	Hint            string      `json:"hint,omitzero" doc:"How to fix a failure that the network policy may have caused."`
 }
 
-// CodeEvent is a line of a run that is streamed: what its type names, or for
-// "result" the whole of CodeResult but output and values.
+// CodeEvent is a line of a streamed run. It has the field that its type names; the type "result" has
+// a CodeResult without output and values.
 type CodeEvent struct {
 	Type   string      `json:"type" enum:"output,value,result,keepalive"`
 	Stream string      `json:"stream,omitzero" enum:"stdout,stderr" doc:"Of output: the stream that it was written to."`

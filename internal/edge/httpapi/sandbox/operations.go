@@ -99,7 +99,7 @@ func (h *Handlers) records() []httpapi.Operation {
 	one := []httpapi.Answer{httpapi.OK(Sandbox{}, "The sandbox.")}
 	return []httpapi.Operation{
 		{
-			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "If the sandbox exists and matches the request, the answer is 200 instead of 201; if it does not match, 409. Beyond a limit of the plan the answer is 429 with its `dimension`, and beyond the machine's capacity 503; neither creates a sandbox.", Audit: "sandbox_create",
+			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "If the sandbox exists and matches the request, the answer is 200 instead of 201; if it does not match, 409. Beyond a limit of the plan the answer is 429 with its `dimension`, and beyond the machine's capacity 503. In both cases no sandbox is created.", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
 				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),

@@ -21,7 +21,7 @@ type NewSession struct {
 	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that Atoll notifies when the session's state changes, signed with the key's webhook secret."`
 }
 
-// SessionChange changes what is said of a session; omitted fields stay unchanged.
+// SessionChange changes the description of a session; omitted fields stay unchanged.
 type SessionChange struct {
 	Title    *string                    `json:"title,omitzero"`
 	Metadata *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
@@ -133,7 +133,7 @@ type TurnError struct {
 	Message string `json:"message"`
 }
 
-// TurnWarning says what is in trouble in a turn that continues.
+// TurnWarning reports a problem in a turn that continues.
 type TurnWarning struct {
 	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed,image_building" doc:"image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off."`
 	Message string     `json:"message" doc:"Error message."`

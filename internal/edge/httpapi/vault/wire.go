@@ -12,7 +12,7 @@ type NewVault struct {
 	Metadata    map[string]wire.Text `json:"metadata,omitzero" doc:"Up to 16 pairs; keys of up to 64 characters, values of up to 512."`
 }
 
-// VaultChange changes what is said of a vault; omitted fields stay unchanged.
+// VaultChange changes the description of a vault; omitted fields stay unchanged.
 type VaultChange struct {
 	DisplayName *string               `json:"display_name,omitzero"`
 	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`

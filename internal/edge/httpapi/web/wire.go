@@ -79,7 +79,7 @@ type SearchResult struct {
 	URL         string  `json:"url"`
 	Snippet     string  `json:"snippet" doc:"The provider's extract of the page's text."`
 	Date        *string `json:"date" doc:"When it was published, as in 2026-03-01; null where that is not known."`
-	LastUpdated *string `json:"last_updated" doc:"When it was changed, likewise."`
+	LastUpdated *string `json:"last_updated" doc:"When it was changed, as in 2026-03-01; null where that is not known."`
 }
 
 // domain reads a request.
@@ -173,7 +173,7 @@ type FetchedPage struct {
 	Text        string  `json:"text"`
 	MediaType   string  `json:"media_type" doc:"Such as text/html."`
 	Date        *string `json:"date" doc:"When it was published, as in 2026-03-01; null where that is not known."`
-	LastUpdated *string `json:"last_updated" doc:"When it was changed, likewise."`
+	LastUpdated *string `json:"last_updated" doc:"When it was changed, as in 2026-03-01; null where that is not known."`
 	Truncated   bool    `json:"truncated" doc:"It continues beyond text."`
 	Error       *string `json:"error" doc:"Why there is no page; null for none."`
 }

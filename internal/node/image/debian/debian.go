@@ -93,7 +93,7 @@ type Options struct {
 	Mirror string
 	// With names extras.
 	With []string
-	// Background gives way to other programs of the machine.
+	// Background lowers the priority of the build.
 	Background bool
 	// Progress hears a line for each step; it may be nil.
 	Progress func(line string)
@@ -178,7 +178,7 @@ func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error)
 	return fault.Wrap(fault.Unavailable, errors.Join(errs...), "the default image could not be built from Debian's packages"+reason(errs))
 }
 
-// credentials are those in the URL of a mirror.
+// credentials matches the credentials in the URL of a mirror.
 var credentials = regexp.MustCompile(`//[^/@\s]+@`)
 
 // showable returns a line of mmdebstrap without credentials and without this machine's folder of the
@@ -208,7 +208,7 @@ func reason(errs []error) string {
 
 const maxReason = 300 // bytes
 
-// unspecific begin errors that only say that one before them was one.
+// unspecific lists the starts of errors that only refer to an earlier error.
 var unspecific = []string{"apt-get ", "mmdebstrap failed", "Some index files failed"}
 
 func say(progress func(string), line string) {
@@ -265,7 +265,7 @@ func attempt(ctx context.Context, mirror string, expired bool, opts Options, con
 	defer func() { _ = exec.CommandContext(cleanup, removal[0], append(removal[1:], temp)...).Run() }() // of what mmdebstrap left, if it was stopped
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	defer lock.Close()
-	// mmdebstrap waits for what it has started, so all of that must be told to stop.
+	// mmdebstrap waits for its children, so the signal must reach all of them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if ownMounts(ctx) { // what it mounts in the new root goes with it, however it ends
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
@@ -384,7 +384,7 @@ kill -s KILL -- "-$1" 2>/dev/null
 shift
 exec "$@"`
 
-// runGroup runs a program that leads a process group. If this process is killed meanwhile, a
+// runGroup runs a program that leads a process group. If this process is killed, a
 // watchdog stops the group and removes its folder. ctx is the watchdog's.
 func runGroup(ctx context.Context, cmd *exec.Cmd, temp string, background bool) (err error) {
 	if err := cmd.Start(); err != nil {
