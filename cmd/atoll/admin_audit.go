@@ -158,11 +158,11 @@ func (r *remote) auditVerify() *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Every row must be what was sealed or gone by age, and every seal must continue from
-the one before; the database's rules that protect the trail must be in force, and
-no row may be without a seal, or of another time than its neighbours. Keep what
---json prints somewhere else, and give it as --heads the next time, or one head as
---known: then a trail that was cut short, made anew or taken away shows too.
+Every row must match its seal or have expired, and every seal must continue from
+the previous one. The database rules that protect the trail must be in force. Every
+row must have a seal, and a time that fits its neighbors. Store the output of --json
+elsewhere, and pass it as --heads next time, or one head as --known. The check then
+also finds a trail that was truncated, rebuilt or deleted.
 
 Exit code 1 when something is not as it should be.`
 	cmd.Flags().StringVar(&known, "known", "", "head of an earlier report, NUMBER:HASH")

@@ -16,7 +16,7 @@ const (
 	recheckEvery = 3 * time.Second
 
 	lostReason    = "the executor was lost; whether the program ran to its end is not known"
-	unbegunReason = "the server stopped before the program began; nothing was run, retry in a few seconds"
+	unbegunReason = "the server stopped before the program began; nothing was run. Retry in a few seconds"
 )
 
 // Reconcile ends executions that are recorded as running but that no executor has

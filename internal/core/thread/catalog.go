@@ -180,7 +180,7 @@ func (c *Catalog) sweep(ctx context.Context, tenant string) error {
 		return err
 	}
 	if done.Packs > 0 || done.States > 0 {
-		c.cfg.Log.InfoContext(ctx, "removed what threads do not need any more", "tenant", tenant, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
+		c.cfg.Log.InfoContext(ctx, "removed data that no thread needs", "tenant", tenant, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
 	}
 	return c.cfg.Records.ClearGarbage(ctx, tenant, garbageTime)
 }

@@ -233,7 +233,7 @@ func (x *Executor) start(ctx context.Context, raw []byte) answer {
 		return answer{code: answerDone}
 	case x.draining:
 		x.mu.Unlock()
-		return refusal(fault.New(fault.Unavailable, "this executor is about to stop; nothing was run, retry in a few seconds"))
+		return refusal(fault.New(fault.Unavailable, "this executor is about to stop; nothing was run. Retry in a few seconds"))
 	}
 	r = &taken{ready: make(chan struct{})}
 	x.runs[job.TraceID] = r

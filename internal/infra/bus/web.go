@@ -87,7 +87,7 @@ func (w webClient) giveUp(wait context.Context, end string, cancel context.Cance
 	}
 }
 
-var errNoGateway = fault.New(fault.Unavailable, "no gateway can make the call; nothing was done, retry in a few seconds")
+var errNoGateway = fault.New(fault.Unavailable, "no gateway can make the call; nothing was done. Retry in a few seconds")
 
 // ServeWeb has h make calls of programs, of any executor, until stop is called, which ends
 // those under way.

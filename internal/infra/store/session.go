@@ -57,7 +57,7 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	if err == nil {
 		v.Webhook, err = s.db.openWebhook(v.Tenant, v.ID, webhook)
 	}
-	return r, about(err, "what is said of session", string(v.ID))
+	return r, about(err, "the description of session", string(v.ID))
 }
 
 func (s *sessions) sealAbout(t tenant.ID, id session.ID, a *session.About) ([]byte, error) {

@@ -139,7 +139,7 @@ func (s *sessions) ResumeThread(ctx context.Context, v *session.Thread) (*run.Ke
 			packed, err = entryReader.DecodeAll(packed, nil)
 		}
 		if err != nil {
-			return about(err, "what a thread continues with", v.ID)
+			return about(err, "the kept state of thread", v.ID)
 		}
 		return json.Unmarshal(packed, kept)
 	}))

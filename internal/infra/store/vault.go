@@ -38,7 +38,7 @@ func (s *vaults) scan(sc scanner) (r vaultRow, err error) {
 	if archived.Valid {
 		v.ArchivedAt = instant(archived.Int64)
 	}
-	return r, about(s.open(v.Tenant, sealed, vaultPlace(v.ID), &v.About), "what is said of vault", string(v.ID))
+	return r, about(s.open(v.Tenant, sealed, vaultPlace(v.ID), &v.About), "the description of vault", string(v.ID))
 }
 
 func (s *vaults) open(t tenant.ID, sealed []byte, place string, into any) error {

@@ -49,7 +49,7 @@ func (s *vaults) scanCredential(sc scanner) (r credentialRow, err error) {
 	var a credentialAbout
 	err = s.open(c.Tenant, sealed, credentialPlace(c.ID, "about"), &a)
 	c.About, c.Auth = a.About, a.Auth
-	return r, about(err, "what is said of credential", string(c.ID))
+	return r, about(err, "the description of credential", string(c.ID))
 }
 
 // held is a credential that is in use, with its secret.

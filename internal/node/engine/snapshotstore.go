@@ -146,7 +146,7 @@ func (v SnapshotStore) Collect(ctx context.Context, tenantID tenant.ID, live fun
 		return err
 	}
 	if done.Packs > 0 || done.States > 0 {
-		v.Engine.cfg.Log.InfoContext(ctx, "removed what no snapshot needs any more", "tenant", tenantID, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
+		v.Engine.cfg.Log.InfoContext(ctx, "removed data that no snapshot needs", "tenant", tenantID, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
 	}
 	return nil
 }

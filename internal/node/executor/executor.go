@@ -277,7 +277,7 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 	if err == nil {
 		if err = x.waiting.add(job.TraceID, record); err != nil {
 			x.line.leave(job.Tenant)
-			err = fault.Wrap(fault.Unavailable, err, "this server cannot write to its disk; nothing was started, retry in a few seconds")
+			err = fault.Wrap(fault.Unavailable, err, "this server cannot write to its disk; nothing was started. Retry in a few seconds")
 		}
 	}
 	if err != nil {

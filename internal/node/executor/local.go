@@ -54,7 +54,7 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 		if errors.As(err, new(*fault.Error)) {
 			return nil, err
 		}
-		return nil, fault.Wrap(fault.Unavailable, err, "no sandbox could be made; nothing was run, retry in a few seconds")
+		return nil, fault.Wrap(fault.Unavailable, err, "no sandbox could be made; nothing was run. Retry in a few seconds")
 	}
 	e := &execution.Execution{
 		TraceID: req.TraceID, Language: req.Language, Metadata: req.Metadata, CreatedAt: created, Start: start.Start(),
@@ -67,7 +67,7 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 		}
 	})
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry in a few seconds")
+		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run. Retry in a few seconds")
 	}
 	end := decide(&job, outcome, context.Cause(ctx))
 	e.Status, e.ExitCode, e.Error, e.PeakMemory, e.CompletedAt = end.Status, end.ExitCode, end.Error, end.PeakMemory, time.Now()

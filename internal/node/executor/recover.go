@@ -336,7 +336,7 @@ func (t *task) lose(folder string, err error) {
 	}
 	t.store(execution.Result{
 		Status: execution.Failed, ExitCode: -1,
-		Error: "the server was restarted and the run could not be taken over: what is known of it cannot be read",
+		Error: "the server was restarted and the run could not be taken over: its stored state cannot be read",
 	})
 	t.discard()
 }
@@ -347,7 +347,7 @@ func reason(err error) string {
 		return f.Msg
 	}
 	if errors.Is(err, execution.ErrNoRun) {
-		return "its sandbox knows nothing of it any more"
+		return "its sandbox no longer knows it"
 	}
 	return "its sandbox had ended or did not answer"
 }

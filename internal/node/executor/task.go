@@ -218,7 +218,7 @@ func (t *task) mayStart() (bool, error) {
 	defer cancel()
 	may, err := t.x.cfg.Starts.Begin(ctx, t.job.TraceID)
 	if err != nil {
-		return false, fault.Wrap(fault.Unavailable, err, "this server cannot confirm that the execution is still wanted; nothing was run, retry in a few seconds")
+		return false, fault.Wrap(fault.Unavailable, err, "this server cannot confirm that the execution is still wanted; nothing was run. Retry in a few seconds")
 	}
 	return may, nil
 }
@@ -293,7 +293,7 @@ func (t *task) settle(out *output, outcome execution.Outcome, err error) {
 			_ = out.journal.clear() // nothing was run, and nothing is to be
 		}
 		t.discard()
-		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry in a few seconds"))
+		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run. Retry in a few seconds"))
 		return
 	}
 	e := decide(&t.job, outcome, context.Cause(t.ctx))
@@ -317,7 +317,7 @@ func (t *task) flush(e *endRecord) {
 		return
 	}
 	t.x.cfg.Log.Error("cannot store what a program wrote to its storage", "trace_id", t.job.TraceID, "error", err)
-	msg := "what the program wrote to its storage could not all be stored"
+	msg := "some files that the program wrote to its storage could not be stored"
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		msg = "storage: " + known.Msg
 	}
@@ -457,7 +457,7 @@ func (t *task) refuse(err error) {
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			r.Kind, r.Error = f.Kind, f.Msg
 		} else {
-			r.Error = "no sandbox could be made; nothing was run, retry in a few seconds"
+			r.Error = "no sandbox could be made; nothing was run. Retry in a few seconds"
 		}
 		t.x.cfg.Log.Error("cannot run a job", "trace_id", t.job.TraceID, "error", err)
 	}
@@ -512,7 +512,7 @@ func (t *task) end() {
 		}
 	}
 	if t.letGo {
-		t.span.Event("let go of for the next process")
+		t.span.Event("released for the next process")
 	}
 	t.span.End()
 	t.cancel(nil)

@@ -26,9 +26,9 @@ func hostError(verb, name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(fault.Unavailable, wrapped, "the server is low on disk space; nothing was changed, retry later")
+		return fault.Wrap(fault.Unavailable, wrapped, "the server is low on disk space; nothing was changed. Retry later")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
-		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of memory or open files; nothing was changed, retry later")
+		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of memory or open files; nothing was changed. Retry later")
 	}
 	return wrapped
 }

@@ -143,13 +143,13 @@ func (p *Pull) pull(ctx context.Context, asked, name string) error {
 	f, told := errors.AsType[*fault.Error](err)
 	switch {
 	case ctx.Err() != nil:
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("image: %q: %v; nothing was started, retry later", asked, context.Cause(ctx)))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("image: %q: %v; nothing was started. Retry later", asked, context.Cause(ctx)))
 	case told && f.Kind == fault.Conflict: // an earlier one was a moment faster
 		return nil
 	case told && f.Kind != fault.Internal && f.Kind != fault.Unavailable:
 		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image: %q cannot be pulled: %s", asked, f.Msg))
 	case told && f.Kind == fault.Unavailable:
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("image: %q cannot be pulled: %s; nothing was started, retry later", asked, f.Msg))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("image: %q cannot be pulled: %s; nothing was started. Retry later", asked, f.Msg))
 	}
 	return fmt.Errorf("pull %s: %w", asked, err)
 }

@@ -256,7 +256,7 @@ func (p *Provisioner) await(ctx context.Context, owners string, unready *fault.E
 	}
 }
 
-var installing = fault.New(fault.Unavailable, "the packages of this environment are being installed; nothing was run, retry in a few seconds. GET of the environment shows how far it is (package_build)")
+var installing = fault.New(fault.Unavailable, "the packages of this environment are being installed; nothing was run. Retry in a few seconds. GET of the environment shows how far it is (package_build)")
 
 // Dimensions of limits, which refusals name.
 const (

@@ -386,7 +386,7 @@ func (p *Provisioner) collect(ctx context.Context, keep map[string]bool) error {
 		}
 		switch err := p.cfg.Images.Remove(name); {
 		case err == nil:
-			p.cfg.Log.InfoContext(ctx, "removed an image with packages that no environment has any more", "image", name)
+			p.cfg.Log.InfoContext(ctx, "removed an image with packages that no environment uses", "image", name)
 		case fault.KindOf(err) != fault.Conflict && fault.KindOf(err) != fault.NotFound: // else it is in use
 			return fmt.Errorf("remove %s: %w", name, err)
 		}

@@ -53,7 +53,7 @@ func (p *Provisioner) variant(ctx context.Context, name string) (string, error) 
 	p.mu.Lock()
 	owners := strings.Join(p.variants[name], " ")
 	p.mu.Unlock()
-	making := fault.New(fault.Unavailable, "the image %q is being made; nothing was run, retry in a few seconds. The first use of its programs makes it, once for this server, which takes a few minutes", name)
+	making := fault.New(fault.Unavailable, "the image %q is being made; nothing was run. Retry in a few seconds. The first use of its programs makes it, once for this server, which takes a few minutes", name)
 	return p.await(ctx, owners, making, func() (string, error) { return p.madeVariant(name) })
 }
 

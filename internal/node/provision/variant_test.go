@@ -184,7 +184,7 @@ func TestVariantOfRequest(t *testing.T) {
 	if len(b.made) != 1 {
 		t.Errorf("built %q", b.made)
 	}
-	if _, err := r.soon(t, browser); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "nothing was run, retry") {
+	if _, err := r.soon(t, browser); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "nothing was run. Retry") {
 		t.Errorf("a call that waited for long: %v", err)
 	}
 	r.step(t)

@@ -266,13 +266,13 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 	case m.byName[addressOfSandbox(e.sb)] != nil:
 		return true, nil
 	case m.cfg.MaxSandboxes > 0 && len(m.byID) >= m.cfg.MaxSandboxes:
-		return false, fault.New(fault.Unavailable, "this server has %d sandboxes, which is its limit; nothing was started, retry when others have ended", len(m.byID))
+		return false, fault.New(fault.Unavailable, "this server has %d sandboxes, which is its limit; nothing was started. Retry when others have ended", len(m.byID))
 	}
 	m.register(e)
 	return false, nil
 }
 
-var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry in a few seconds")
+var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started. Retry in a few seconds")
 
 // start has what e's sandbox is recorded as made.
 func (m *Manager) start(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {

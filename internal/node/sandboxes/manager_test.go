@@ -126,7 +126,7 @@ func TestASandboxThatCannotBeTakenOverIsNotGivenUp(t *testing.T) {
 	fails.Store(true)
 	m.restart()
 	_, err := m.Use(t.Context(), p, "s", "x")
-	refused(t, "meanwhile", err, fault.Unavailable, "retry later")
+	refused(t, "meanwhile", err, fault.Unavailable, "Retry later")
 	fails.Store(false)
 	if got := m.shell(p, "s", "x", "cat f"); got != "kept" {
 		t.Errorf("afterwards: %q", got)

@@ -76,7 +76,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 	live, asleep, err := m.takeOver(ctx, sb)
 	if asleep {
 		if err := m.saveAsleep(context.WithoutCancel(ctx), e); err != nil {
-			return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q sleeps, and cannot be woken right now; nothing was run, retry later", sb.Name))
+			return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q sleeps, and cannot be woken right now; nothing was run. Retry later", sb.Name))
 		}
 		return nil
 	}
@@ -84,7 +84,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 		return errors.Join(m.lose(context.WithoutCancel(ctx), e, "it ended before the server could take it over"), m.lostError(e))
 	}
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q cannot be taken over right now; nothing was run, retry later, or destroy it", sb.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q cannot be taken over right now; nothing was run. Retry later, or destroy it", sb.Name))
 	}
 	m.mu.Lock()
 	e.live, e.usedAt = live, time.Now()

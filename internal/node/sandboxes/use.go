@@ -296,7 +296,7 @@ func (m *Manager) guestError(h *Handle, err error) error {
 	if hasEnded(h.live) {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))
 	}
-	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry in a few seconds, or destroy it", h.sb.Name))
+	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run. Retry in a few seconds, or destroy it", h.sb.Name))
 }
 
 // checkRoot refuses a sandbox whose programs run as root, when the policy of its tenant

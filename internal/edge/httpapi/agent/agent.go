@@ -300,9 +300,9 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Agent], err error) {
 
 // ListParams are the parameters of a list of agents.
 func ListParams() []httpapi.Param {
-	return append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."},
-		httpapi.Param{Name: "created_at[gte]", Type: httpapi.Time, Doc: "Those that were made then or later."},
-		httpapi.Param{Name: "created_at[lte]", Type: httpapi.Time, Doc: "Those that were made then or before."})
+	return append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Includes archived ones."},
+		httpapi.Param{Name: "created_at[gte]", Type: httpapi.Time, Doc: "Only those created at this time or later."},
+		httpapi.Param{Name: "created_at[lte]", Type: httpapi.Time, Doc: "Only those created at this time or earlier."})
 }
 
 // Page reads the page that a request asks for by ListParams.

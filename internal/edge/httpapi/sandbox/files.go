@@ -26,7 +26,7 @@ func (h *Handlers) files() []httpapi.Operation {
 	boolean := func(name, doc string) httpapi.Param {
 		return httpapi.Param{Name: name, Type: httpapi.Bool, Doc: doc}
 	}
-	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "What is at the path; of a symlink, the link itself.")}
+	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "The file or folder at the path; for a symlink, the link itself.")}
 	return []httpapi.Operation{
 		{
 			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Description: "The bytes are streamed, with the permissions of the sandbox's user. `Range` has a part. A folder returns 400: list it, or get it as an archive.", Audit: "file_read", Params: onOne(at),
@@ -74,7 +74,7 @@ func (h *Handlers) files() []httpapi.Operation {
 			Params: onOne(
 				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
 				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},
-				boolean("replace", "What is at to may be replaced.")),
+				boolean("replace", "Replace an existing file at to.")),
 			Answers: described, Serve: httpapi.Returns(h.moveFile),
 		},
 		{

@@ -102,9 +102,9 @@ func (h *Handlers) records() []httpapi.Operation {
 			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Description: "If the sandbox exists and matches the request, the answer is 200 instead of 201; if it does not match, 409. Beyond a limit of the plan the answer is 429 with its `dimension`, and beyond the machine's capacity 503. In both cases no sandbox is created.", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
-				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
+				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "The existing sandbox of that name, unchanged."),
 				httpapi.Refusal(http.StatusNotFound, "not_found: the snapshot does not exist, or belongs to another tenant."),
-				httpapi.Refusal(http.StatusConflict, "conflict: there is one of that name with another image, or the snapshot cannot be used so."),
+				httpapi.Refusal(http.StatusConflict, "conflict: the existing sandbox of that name has another image, or the snapshot does not support the request."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
 			},
 			Serve: httpapi.Takes(h.create),

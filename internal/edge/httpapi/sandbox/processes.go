@@ -51,7 +51,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 		},
 		{
 			Method: get, Path: processes, ID: "listProcesses", Summary: "List processes", Description: "Also processes that have ended and were not removed. Interpreters of code contexts are not among them.", Params: onOne(),
-			Answers: []httpapi.Answer{httpapi.OK(SandboxProcesses{}, "Those that were started and not removed, oldest first.")}, Serve: httpapi.Returns(h.listProcesses),
+			Answers: []httpapi.Answer{httpapi.OK(SandboxProcesses{}, "Processes that were not removed, oldest first.")}, Serve: httpapi.Returns(h.listProcesses),
 		},
 		{Method: get, Path: one, ID: "getProcess", Summary: "Get a process", Description: "Whether it runs, its exit code, and how much it has written.", Params: onOne(id), Answers: process, Serve: httpapi.Returns(h.getProcess)},
 		{
@@ -65,7 +65,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 		{
 			Method: get, Path: one + "/output", ID: "followProcess", Summary: "Follow the output of a process", Description: "It begins with the stored output, or after the cursor `after`, and continues until the process ends. A line has the `cursor` to continue behind it after a broken connection. `dropped` says how many bytes before a line were not kept.", Audit: "process_output",
 			Params: onOne(id, after("The cursor of an earlier event; everything that is kept if not given."),
-				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: what there is now. Otherwise until it ends."},
+				httpapi.Param{Name: "follow", Type: httpapi.Bool, Doc: "false: only the current output. Otherwise until the process ends."},
 				httpapi.Param{Name: "encoding", Enum: []string{"utf-8", "base64"}, Doc: "Of data."}),
 			Answers: []httpapi.Answer{httpapi.Stream(ProcessEvent{}, "One line for each piece of output; exit comes last.")}, Serve: httpapi.Writes(h.followProcess),
 		},
@@ -93,7 +93,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 				size("rows", 24, "Rows of the terminal; 24 if not given."), size("columns", 80, "Columns of the terminal; 80 if not given."),
 				httpapi.Param{Name: "command", Doc: "Instead of an interactive shell."}, httpapi.Param{Name: "working_dir", Doc: "Where a new terminal starts."}),
 			Answers: []httpapi.Answer{
-				{Status: http.StatusSwitchingProtocols, Doc: "Binary messages are what is typed and what is shown; text messages are of the type that is described.", Body: TerminalMessage{}},
+				{Status: http.StatusSwitchingProtocols, Doc: "Binary messages carry input and output; each text message is a TerminalMessage.", Body: TerminalMessage{}},
 				httpapi.Refusal(http.StatusForbidden, "forbidden: the key's scopes do not allow this, or a page of another origin asks."),
 				httpapi.Refusal(http.StatusUpgradeRequired, "upgrade_required: the request is not one for a WebSocket, version 13."),
 			},

@@ -23,7 +23,7 @@ func (h *Handlers) snapshots() []httpapi.Operation {
 		{
 			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Description: "Files in `/home/user`, `/tmp` and `/var/tmp`, and processes with their memory. The sandbox stands still while it is written. The snapshot outlives the sandbox; `POST /v1/sandboxes` with `snapshot` begins another one with it. Beyond a bound of the plan the answer is 429.", Audit: "snapshot_create",
 			Params:  onOne(httpapi.Param{Name: "keep_ms", Type: httpapi.Int, Min: 1, Max: maxKeep.Milliseconds(), Doc: "How long it is kept; as long as the server's rule says if not given."}),
-			Answers: []httpapi.Answer{httpapi.Located(Snapshot{}, "What is kept: without memory where that cannot be written, and then detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
+			Answers: []httpapi.Answer{httpapi.Located(Snapshot{}, "The snapshot. If its memory cannot be saved, detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
 		},
 		{
 			Method: http.MethodGet, Path: snapshotsPath, ID: "listSnapshots", Summary: "List snapshots", Description: "By time, also those whose sandboxes are gone.", Params: httpapi.PageParams(20, 100),

@@ -36,7 +36,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			{
 				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Description: "Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead,
 				Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "agent_id", Doc: "Only those of an agent.", Max: 64},
-					httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
+					httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Includes archived ones."}),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Session]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{

@@ -33,7 +33,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: all, ID: "listSkills", Summary: "List the tenant's skills, newest first", Description: "Skills that the tenant has uploaded; the server's own are not listed. Archived ones are omitted unless `include_archived` says so.", Scope: tenant.ScopeRead,
-			Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."},
+			Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Includes archived ones."},
 				httpapi.Param{Name: "source", Enum: []string{"custom", "anthropic"}, Doc: "Only those that come from there: all that there are are custom."}),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Skill]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 		},

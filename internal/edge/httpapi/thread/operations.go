@@ -86,7 +86,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		{
 			Method: get, Path: files, ID: "listThreadFiles", Summary: "List a folder of a thread", Description: "One folder, as it was saved last, without those below it.", Scope: read,
 			Params:  []httpapi.Param{id, {Name: "path", Doc: "The folder, from the home; the home if not given."}},
-			Answers: []httpapi.Answer{httpapi.OK(FilesListResponse{}, "What it holds, by name."), unknown}, Serve: httpapi.Returns(h.listFiles),
+			Answers: []httpapi.Answer{httpapi.OK(FilesListResponse{}, "Entries of the folder, by name."), unknown}, Serve: httpapi.Returns(h.listFiles),
 		},
 		{
 			Method: get, Path: file, ID: "getThreadFile", Summary: "Read a file of a thread", Description: "As it was saved last. A signed URL needs no key.", Access: httpapi.Delegated, Scope: read, Params: signed,
@@ -123,7 +123,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		Method: post, Path: "/v1/files/list", ID: "listFiles", Tag: "files", Summary: "List a folder of a thread or a mounted connection", Description: "One call for both: `source` says whether `id` is a thread or the slug of a connection that the key mounts. Folders are not descended into.", Scope: read,
 		Body: httpapi.JSON(FilesListRequest{Source: new("thread"), ID: new("my-thread"), Path: new("results")}),
 		Answers: []httpapi.Answer{
-			httpapi.OK(FilesListResponse{}, "What the folder holds, by name; at most 10,000 entries."),
+			httpapi.OK(FilesListResponse{}, "Entries of the folder, by name; at most 10,000."),
 			httpapi.Refusal(http.StatusNotFound, "not_found: the thread does not exist, or this key does not mount the connection."),
 			httpapi.Refusal(http.StatusServiceUnavailable, "service_unavailable: the storage cannot be reached."),
 		},

@@ -45,7 +45,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Description: "The agent tool. Policy, circuit breakers and the sandbox itself answer with a 200 whose error an agent can react to; other statuses are mistakes of the caller.",
 			Body:        httpapi.JSON(ExecuteCodeRequest{Code: new("print(6 * 7)"), Agent: new("support-bot"), Turn: new("turn-1"), Template: new("default")}),
 			Answers: []httpapi.Answer{
-				httpapi.OK(tools.CodeOutput{}, "What the agent is told."),
+				httpapi.OK(tools.CodeOutput{}, "The result for the agent."),
 				httpapi.Refusal(http.StatusServiceUnavailable, "service_unavailable: the server is shutting down, or cannot check the key."),
 			},
 			Serve: httpapi.Takes(h.executeCode),
@@ -79,7 +79,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: http.MethodPost, Path: sessionTools + t.Name, ID: "tool_" + t.Name, Summary: t.Title, Description: t.Description, Params: params,
 			Body: httpapi.JSON(examples[t.Name]),
 			Answers: []httpapi.Answer{
-				httpapi.OK(reflect.New(t.Out).Elem().Interface(), "What the tool returns."),
+				httpapi.OK(reflect.New(t.Out).Elem().Interface(), "The result of the tool."),
 				httpapi.Refusal(http.StatusNotFound, "not_found: the tool, sandbox or file does not exist."),
 				httpapi.Refusal(http.StatusConflict, "conflict: the sandbox has another image, is lost, or is full."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
@@ -117,7 +117,7 @@ func (h *Handlers) mcp() []httpapi.Operation {
 		{Name: "Mcp-Session-Id", In: httpapi.InHeader, Doc: "Of the session that initialize began; without it a request stands alone."},
 		{Name: "MCP-Protocol-Version", In: httpapi.InHeader, Doc: "Of the protocol, as initialize agreed on."},
 		{Name: "X-Atoll-Max-Event", In: httpapi.InHeader, Type: httpapi.Int, Doc: "Most bytes of an event that the client reads: at least 65536, or 0 for no bound; 1048576 if not given. Larger results are cut, and say so."},
-		{Name: "session", Doc: "Names the pool of sandboxes; that of the MCP session if not given."},
+		{Name: "session", Doc: "Names the pool of sandboxes. Default: the MCP session's."},
 		{Name: "stateless", Type: httpapi.Bool, Doc: "true: no MCP session begins."},
 		{Name: "agent", Doc: "As of execute_code."}, {Name: "template", Doc: "As of execute_code."},
 	}

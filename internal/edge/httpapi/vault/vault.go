@@ -27,7 +27,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	const credentials, credential = one + "/credentials", one + "/credentials/{credential_id}"
 	id := []httpapi.Param{{Name: "vault_id", In: httpapi.InPath, Doc: "Id of a vault."}}
 	which := append([]httpapi.Param{{Name: "credential_id", In: httpapi.InPath, Doc: "Id of a credential of the vault."}}, id...)
-	page := append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."})
+	page := append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Includes archived ones."})
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the vault or credential does not exist, or belongs to another tenant.")
 	archived := httpapi.Refusal(http.StatusConflict, "conflict: it is archived.")
 	taken := httpapi.Refusal(http.StatusConflict, "conflict: the vault is archived, or has a credential for the same server or of the same secret_name.")

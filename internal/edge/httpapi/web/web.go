@@ -32,7 +32,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		op := &ops[i]
 		op.Method, op.Tag, op.Scope, op.Summary = http.MethodPost, "web", tenant.ScopeTools, "Search the web, or for people"
 		op.Answers = []httpapi.Answer{
-			httpapi.OK(SearchAnswer{}, "What was found, which can be nothing."),
+			httpapi.OK(SearchAnswer{}, "Search results, which can be empty."),
 			httpapi.Refusal(http.StatusNotFound, "not_found: the operator has not turned this search on; message names the setting."),
 			httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan, the month's budget, or 16 searches and pages at once."),
 			httpapi.Refusal(http.StatusServiceUnavailable, "service_unavailable: the provider of searches cannot be reached, or refuses this server."),

@@ -221,7 +221,7 @@ func (b *Bridge) report(_ context.Context, r *mcp.ProgressNotificationClientRequ
 	params := *r.Params
 	params.ProgressToken = to.token
 	if err := to.session.NotifyProgress(to.ctx, &params); err != nil && to.ctx.Err() == nil {
-		b.cfg.Log.Debug("cannot tell of progress", "error", err)
+		b.cfg.Log.Debug("cannot report progress", "error", err)
 	}
 }
 

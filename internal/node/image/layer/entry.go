@@ -136,7 +136,7 @@ func (m *Merger) node(h *tar.Header, old *erofs.Node, content io.Reader) (*erofs
 		m.stats.Devices++
 		return nil, nil
 	default:
-		return nil, fault.New(fault.Invalid, "a layer's entry %q is of the unknown type %q", h.Name, h.Typeflag)
+		return nil, fault.New(fault.Invalid, "a layer's entry %q has the unknown type %q", h.Name, h.Typeflag)
 	}
 	return n, m.describe(n, h)
 }
