@@ -184,7 +184,7 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 	default:
 		h.cfg.Log.WarnContext(r.Context(), "preview not served", "error", err)
 		w.Header().Set("Retry-After", "1")
-		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again in a few seconds.")
 	}
 }
 
@@ -197,14 +197,14 @@ func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
 	case w.left: // nothing can be said on it any more
 	case h.life.Err() != nil:
 		w.Header().Set("Retry-After", "1")
-		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")
+		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again in a few seconds.")
 	case w.ctx.Err() != nil:
 		panic(http.ErrAbortHandler) // the client has gone
 	case errors.Is(err, ErrRefused):
 		h.page(w, r, http.StatusBadGateway, h.nothing(w.ctx, v))
 	case fault.KindOf(err) == fault.Conflict:
 		w.Header().Set("Retry-After", "1")
-		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again in a few seconds.")
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "5")
 		h.page(w, r, http.StatusServiceUnavailable, "Too many connections to this sandbox are open at once. Close some, then load this page again.")

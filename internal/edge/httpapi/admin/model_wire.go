@@ -40,13 +40,13 @@ type ModelPrices struct {
 
 // ModelChange is what PATCH can change of a model; omitted fields stay unchanged.
 type ModelChange struct {
-	Upstream     *string      `json:"upstream,omitzero" maxLength:"256" doc:"The name if it is omitted at first."`
-	BaseURL      *string      `json:"base_url,omitzero" maxLength:"2048" doc:"The provider's own if it is omitted at first; openai-chat has none. A change needs the key again."`
+	Upstream     *string      `json:"upstream,omitzero" maxLength:"256" doc:"Name at the provider. Default of a new model: name."`
+	BaseURL      *string      `json:"base_url,omitzero" maxLength:"2048" doc:"Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again."`
 	Key          *string      `json:"key,omitzero" maxLength:"8192" doc:"For the provider; stored encrypted. Empty for none."`
 	Prices       *ModelPrices `json:"prices,omitzero" doc:"Replaces them all."`
 	Context      *int         `json:"context,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that a request and its answer may have together, if known."`
 	MaxOutput    *int         `json:"max_output,omitzero" minimum:"0" maximum:"100000000" doc:"Tokens that an answer may have, if known."`
-	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first."`
+	Capabilities *[]string    `json:"capabilities,omitzero" maxItems:"16" doc:"vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output."`
 	AllTenants   *bool        `json:"all_tenants,omitzero" doc:"true if neither this nor tenants nor plans is there at first."`
 	Tenants      *[]string    `json:"tenants,omitzero" maxItems:"1000" doc:"Ids or names of the tenants that may use it; then all_tenants is false."`
 	Plans        *[]string    `json:"plans,omitzero" maxItems:"100" doc:"Names of the plans whose tenants may use it, too; then all_tenants is false."`
@@ -69,7 +69,7 @@ type ModelTest struct {
 type ModelTrial struct {
 	OK           bool        `json:"ok" doc:"Whether the model answered."`
 	Answer       string      `json:"answer" doc:"The text that the model said."`
-	Reasoning    string      `json:"reasoning,omitzero" doc:"The part that the provider shows."`
+	Reasoning    string      `json:"reasoning,omitzero" doc:"The part of its reasoning that the provider shows."`
 	Stop         string      `json:"stop,omitzero" doc:"Why the answer ended: end, max_output_tokens, content_filter or refusal."`
 	Usage        *ModelUsage `json:"usage" doc:"null if the provider did not tell."`
 	Cost         *ModelCost  `json:"cost" doc:"By the prices of the record; null if the provider did not tell the tokens."`

@@ -41,7 +41,7 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[ModelKey]{}, "A page.")}, Serve: httpapi.Returns(h.listKeys),
 		},
 		{
-			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Description: "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted and never shown. If the model's `base_url` changes later, requests return 409 until the key is given again or deleted.", Params: name,
+			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with the tenant's own key instead of the operator's", Description: "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted and never shown. If the model's `base_url` changes later, requests return 409 until you set the key again or delete it.", Params: name,
 			Body:    httpapi.JSON(NewModelKey{Key: new("sk-ours")}),
 			Answers: []httpapi.Answer{httpapi.OK(ModelKey{}, "Requests have it from now on."), unknown}, Serve: httpapi.Takes(h.putKey),
 		},
