@@ -72,7 +72,7 @@ export function p(parts: TemplateStringsArray, ...names: readonly (string | numb
   });
 }
 
-/** hasResult says whether an error has what a program did until its time was over. */
+/** hasResult reports whether an error carries the result of a program that timed out. */
 const hasResult = (body: unknown) => typeof body === "object" && body !== null && "exit_code" in body;
 
 /** The longest that Retry-After makes a call wait, in milliseconds. */

@@ -19,8 +19,8 @@ export interface VerifyOptions {
 }
 
 /**
- * verifyWebhook checks who sent a message and returns it. body is what came, unchanged; headers
- * are those of the request. A message that is not genuine is a SignatureError.
+ * verifyWebhook checks the signature of a message and returns it. Pass the exact body and the headers
+ * of the request. It throws a SignatureError if the message is not genuine.
  */
 export async function verifyWebhook<Message = WebhookMessage>(
   body: string | Uint8Array,

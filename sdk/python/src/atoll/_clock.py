@@ -41,8 +41,7 @@ least: ContextVar[float] = ContextVar("least", default=0.0)
 
 @contextmanager
 def shield(seconds: float) -> Iterator[None]:
-    """Bounds what is done for a call that was cancelled, or whose time was over, which the
-    time limits of its requests do already."""
+    """Gives each request of a cleanup at least seconds, after a call was cancelled or timed out."""
     before = least.set(min(seconds, WHOLE_TIME))
     try:
         yield
@@ -59,8 +58,8 @@ async def async_shield(seconds: float) -> AsyncIterator[None]:
 
 
 def whole(begin: Callable[[], T]) -> T:
-    """Does something to its end, even if the caller is interrupted: what a request has begun
-    has to be known for it to be ended. The interrupt follows then, after 5 s at most."""
+    """Completes a call even if the caller is interrupted, because ending the work of a request
+    needs its answer. The interrupt follows after at most 5 s."""
     results: list[T] = []
     errors: list[BaseException] = []
     done = threading.Event()
@@ -113,7 +112,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def async_deadline(seconds: float | None) -> AsyncIterator[None]:
-    """Bounds a call: builtins.TimeoutError when the time is over."""
+    """Limits the time of a call; raises builtins.TimeoutError when it times out."""
     if seconds is None:
         yield
         return

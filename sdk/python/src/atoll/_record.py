@@ -31,7 +31,7 @@ def parse_time(text: str) -> datetime:
 
 
 def _converter(hint: Any) -> Convert | None:
-    """What makes a JSON value that of a hint; None where it is that already."""
+    """Returns the function that converts a JSON value to a hint's type; None if none is needed."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         found = [c for c in map(_converter, typing.get_args(hint)) if c]

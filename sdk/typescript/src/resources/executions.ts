@@ -39,8 +39,8 @@ const maxSeconds = 60; // that a program may run if the request does not say
 /** Programs that run in sandboxes of their own. */
 export class Executions extends Resource {
   /**
-   * Runs a program and returns its result. A program that fails is a result, too; one that
-   * outlasts its timeout is a ProgramTimeoutError. Aborting the call cancels the execution.
+   * Runs a program and returns its result. A failed program also returns a result.
+   * If the program times out, it throws a ProgramTimeoutError. Aborting the call cancels the execution.
    */
   async run(request: ExecuteRequest, o: ExecuteOptions = {}): Promise<ExecuteResponse> {
     const key = o.idempotencyKey ?? unique();

@@ -46,8 +46,8 @@ class SandboxBackend(BaseSandbox):
         return self._sandbox.name
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Runs a command by the shell. One that took longer than its timeout has the exit code 124;
-        one that writes more than 8 MiB is killed and has 137."""
+        """Runs a command in the shell. The exit code is 124 if the command times out, and 137 if it
+        writes more than 8 MiB, which kills it."""
         written = bytearray()  # to both streams, in the order in which it came
 
         def keep(piece: Output) -> None:
@@ -93,8 +93,8 @@ class SandboxBackend(BaseSandbox):
 
 
 def backend(sandbox: Sandbox, *, timeout: float = 120) -> CompositeBackend:
-    """A sandbox as the backend of create_deep_agent. What deepagents keeps out of the
-    conversation, such as long output, is in /tmp: an agent may not write to the root."""
+    """A sandbox as the backend of create_deep_agent. deepagents stores long output
+    and other data outside the conversation in /tmp, because an agent may not write to the root."""
     return CompositeBackend(default=SandboxBackend(sandbox, timeout=timeout), routes={}, artifacts_root="/tmp")
 
 
