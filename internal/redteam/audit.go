@@ -15,7 +15,7 @@ func auditCases() []Case {
 		{"audit/rows", High, "runs a program and looks for its row", "there is one with the hash of the code, and without the code", auditRow},
 		{"audit/refusals", High, "is refused 200 times", "the trail has the refusals, in a few rows", auditRefusals},
 		{"audit/verify", Critical, "has the trails of both tenants verified", "they are whole", auditVerify},
-		{"audit/change", Critical, "changes and deletes rows with an administrator's key", "there is no such operation", auditChange},
+		{"audit/change", Critical, "changes and deletes rows with an administrator's key", "the server has no such operation", auditChange},
 	}
 }
 

@@ -225,7 +225,7 @@ class Browser:
             raise Refused(f"the page leads on to {self.kept[-1]}, which is not among the allowed_domains of this agent's skill: {', '.join(self.allowed)}")
         if failed == "ERR_ABORTED":
             raise Refused(f"{url} is no page: it is a download, or has no content; programs can download it")
-        why = {"ERR_NAME_NOT_RESOLVED": ". Could not resolve host: there is no such name, or the environment's network does not allow it",
+        why = {"ERR_NAME_NOT_RESOLVED": ". Could not resolve host: the name does not exist, or the environment's network does not allow it",
                "ERR_INTERNET_DISCONNECTED": ". Network is unreachable: the environment has none"}.get(failed, "")
         raise Unreached(f"{url} was not loaded: {failed}{why}")
 
