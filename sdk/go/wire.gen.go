@@ -106,7 +106,7 @@ type Agent struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description"`
 
 	// Handoffs With the versions that are kept.
@@ -121,7 +121,7 @@ type Agent struct {
 	// McpServers Without their headers and variables.
 	McpServers []AgentServer `json:"mcp_servers"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]interface{} `json:"metadata"`
 
 	// Model AgentModel says which model an agent asks, and how.
@@ -151,7 +151,7 @@ type Agent struct {
 	// Tools Tools that the model may call.
 	Tools []AgentTool `json:"tools"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// UpdatedAt When this version was made.
@@ -313,7 +313,7 @@ type AgentServer struct {
 	// Command Of stdio: a program, by its name or path in the sandbox.
 	Command *string `json:"command,omitempty"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Env Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do.
@@ -364,13 +364,13 @@ type AgentTool struct {
 	// Server Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own.
 	Server *string `json:"server,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
 // AnthropicTool AnthropicTool is a tool as the Messages API takes it.
 type AnthropicTool struct {
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// InputSchema JSON Schema of the arguments.
@@ -598,7 +598,7 @@ type AuditTrail struct {
 
 // AuthChange AuthChange changes the secrets of a credential, but not its purpose.
 type AuthChange struct {
-	// AccessToken Of mcp_oauth: another access token. Omitted, it stays.
+	// AccessToken Of mcp_oauth: another access token. If omitted, it stays.
 	AccessToken *string `json:"access_token,omitempty"`
 
 	// ExpiresAt Of mcp_oauth: when access_token expires, in RFC 3339.
@@ -610,10 +610,10 @@ type AuthChange struct {
 	// Refresh RefreshChange changes how an access token is refreshed.
 	Refresh *RefreshChange `json:"refresh,omitempty"`
 
-	// SecretValue Of host_secret: another value. Omitted, it stays.
+	// SecretValue Of host_secret: another value. If omitted, it stays.
 	SecretValue *string `json:"secret_value,omitempty"`
 
-	// Token Of static_bearer: another token. Omitted, it stays.
+	// Token Of static_bearer: another token. If omitted, it stays.
 	Token *string `json:"token,omitempty"`
 
 	// Type Type of the credential.
@@ -667,16 +667,16 @@ type CancelledResponse struct {
 	// MaxToolCalls Calls of tools that the response may make.
 	MaxToolCalls *int64 `json:"max_tool_calls"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]string `json:"metadata"`
 
 	// Model The model that is asked.
 	Model string `json:"model"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 
-	// Output What the model has said and done, in order.
+	// Output Output items of the model, in order.
 	Output []ResponseItem `json:"output"`
 
 	// ParallelToolCalls Whether the model may make several calls at once.
@@ -736,19 +736,19 @@ type CancelledResponse struct {
 
 // CapOverrides CapOverrides are a tenant's own caps.
 type CapOverrides struct {
-	// AgentHourly Calls of one agent a UTC hour; likewise.
+	// AgentHourly Calls of one agent per UTC hour; 0 stops every call, null is the server's.
 	AgentHourly *int64 `json:"agent_hourly"`
 
-	// TenantDaily Calls a UTC day; 0 stops every call, null is the server's.
+	// TenantDaily Calls per UTC day; 0 stops every call, null is the server's.
 	TenantDaily *int64 `json:"tenant_daily"`
 }
 
 // Caps Caps are the installation's caps of execute_code.
 type Caps struct {
-	// AgentHourly Calls of an agent a UTC hour; likewise.
+	// AgentHourly Calls of an agent per UTC hour; 0 stops every call.
 	AgentHourly int64 `json:"agent_hourly"`
 
-	// TenantDaily Calls of a tenant a UTC day; 0 stops every call.
+	// TenantDaily Calls of a tenant per UTC day; 0 stops every call.
 	TenantDaily int64 `json:"tenant_daily"`
 }
 
@@ -800,7 +800,7 @@ type CodeError struct {
 	Value string `json:"value"`
 }
 
-// CodeEvent CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values.
+// CodeEvent CodeEvent is a line of a streamed run. It has the field that its type names; the type "result" has a CodeResult without output and values.
 type CodeEvent struct {
 	// Data Of output: the text.
 	Data string `json:"data,omitempty"`
@@ -817,7 +817,7 @@ type CodeEvent struct {
 	// Stream Of output: the stream that it was written to.
 	Stream string `json:"stream,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Value CodeValue is a value in the forms there are of it.
@@ -844,7 +844,7 @@ type CodeOutput struct {
 	// DurationMS How long it took, in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
 
-	// Error null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
+	// Error null when Atoll did not stop the program. After SandboxProvisioning and SandboxCapExceeded no code was run.
 	Error *string `json:"error"`
 
 	// ErrorMessage Why ok is false; null otherwise.
@@ -940,13 +940,13 @@ type ConfigChange struct {
 	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
 	PermissionProfile *string `json:"permission_profile,omitempty"`
 
-	// Permissions PermissionsChange is what can be changed of permissions; what is omitted stays.
+	// Permissions PermissionsChange changes permissions; omitted fields stay unchanged.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
 
 	// Resources ResourcesChange changes Resources.
 	Resources *ResourcesChange `json:"resources,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type *string `json:"type,omitempty"`
 }
 
@@ -967,7 +967,7 @@ type Connection struct {
 	// ID con_ and 16 hexadecimal digits.
 	ID string `json:"id"`
 
-	// Kind Kind.
+	// Kind Kind of the storage.
 	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
@@ -989,7 +989,7 @@ type Connection struct {
 	Tenant string `json:"tenant"`
 }
 
-// ConnectionChange ConnectionChange is what PATCH can change of a connection; what is omitted stays.
+// ConnectionChange ConnectionChange is what PATCH can change of a connection; omitted fields stay unchanged.
 type ConnectionChange struct {
 	// Credentials Credentials of a bucket. They are stored encrypted and never shown.
 	Credentials *Credentials `json:"credentials,omitempty"`
@@ -1024,7 +1024,7 @@ type Container struct {
 	// NetworkPolicy null where every host may be reached.
 	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 
 	// Status running also while it sleeps: a use wakes it.
@@ -1039,7 +1039,7 @@ type ContainerAccess struct {
 	// DomainSecrets Refused: an environment's bound secrets do this.
 	DomainSecrets *[]interface{} `json:"domain_secrets,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1057,7 +1057,7 @@ type ContainerFile struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 
 	// Path Bytes that are not UTF-8 are replaced by U+FFFD.
@@ -1081,7 +1081,7 @@ type ContainerFileList struct {
 	// LastID The id of the last item of this page; null if it is empty.
 	LastID *string `json:"last_id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -1099,7 +1099,7 @@ type ContainerList struct {
 	// LastID The id of the last item of this page; null if it is empty.
 	LastID *string `json:"last_id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -1108,13 +1108,13 @@ type ContainerNetworkPolicy struct {
 	// AllowedDomains Hosts that it may reach.
 	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
 // ContextManagement ContextManagement is a way to keep a conversation within what the model reads.
 type ContextManagement struct {
-	// CompactThreshold Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
+	// CompactThreshold Summarize from this many tokens on, if the model reads more. If omitted, before the conversation is longer than the model reads.
 	CompactThreshold *int64 `json:"compact_threshold,omitempty"`
 
 	// Type compaction: the model summarizes the beginning of the conversation.
@@ -1126,7 +1126,7 @@ type ContextTool struct {
 	// AnsweredByClient Its calls wait for a tool_result.
 	AnsweredByClient bool `json:"answered_by_client"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// InputSchema JSON Schema of the arguments.
@@ -1252,10 +1252,10 @@ type Credential struct {
 	// ID vcrd_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]string `json:"metadata"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// UpdatedAt When it was changed last.
@@ -1282,7 +1282,7 @@ type CredentialAuth struct {
 	// SecretName Of host_secret: the variable of programs, which holds a placeholder.
 	SecretName *string `json:"secret_name,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1345,7 +1345,7 @@ type DeletedAgent struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1357,7 +1357,7 @@ type DeletedContainer struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -1369,7 +1369,7 @@ type DeletedContainerFile struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -1378,7 +1378,7 @@ type DeletedCredential struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1387,7 +1387,7 @@ type DeletedFile struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1399,7 +1399,7 @@ type DeletedResponse struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -1408,7 +1408,7 @@ type DeletedSkill struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1417,7 +1417,7 @@ type DeletedSkillVersion struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1426,7 +1426,7 @@ type DeletedVault struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1444,7 +1444,7 @@ type DownloadRequest struct {
 
 // EndpointAuth EndpointAuth says how the client shows who it is.
 type EndpointAuth struct {
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1493,7 +1493,7 @@ type Environment struct {
 	Tenant string `json:"tenant"`
 }
 
-// EnvironmentChange EnvironmentChange is what PATCH can change of an environment; what is left out stays.
+// EnvironmentChange EnvironmentChange is what PATCH can change of an environment; omitted fields stay unchanged.
 type EnvironmentChange struct {
 	// EnvVars Variables to set; others stay. Rules as in an execution's env_vars.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
@@ -1504,7 +1504,7 @@ type EnvironmentChange struct {
 	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
-	// Limits LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
+	// Limits LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
 	Limits *LimitsChange `json:"limits,omitempty"`
 
 	// Name Its name.
@@ -1516,7 +1516,7 @@ type EnvironmentChange struct {
 	// PermissionProfile Begins anew with the rules of a profile, which permissions then change.
 	PermissionProfile *string `json:"permission_profile,omitempty"`
 
-	// Permissions PermissionsChange is what can be changed of permissions; what is omitted stays.
+	// Permissions PermissionsChange changes permissions; omitted fields stay unchanged.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
 
 	// SecretHosts Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
@@ -1549,7 +1549,7 @@ type EnvironmentConfig struct {
 	// Resources Resources are what a sandbox of an environment may use.
 	Resources Resources `json:"resources"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -1654,7 +1654,7 @@ type ExecuteRequest struct {
 	// Files Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Not in the original contract.
 	Files map[string]string `json:"files,omitempty"`
 
-	// FilesBase64 Likewise, with the contents in base64. Not in the original contract.
+	// FilesBase64 Like files, with the contents in base64. Not in the original contract.
 	FilesBase64 map[string]string `json:"files_base64,omitempty"`
 
 	// Language Language of the code.
@@ -1690,7 +1690,7 @@ type ExecuteRequest struct {
 
 // ExecuteResponse ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
-	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
 	// ErrorMessage The sentence, where error has the code. Not in the original contract.
@@ -1711,7 +1711,7 @@ type ExecuteResponse struct {
 	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
 	Start string `json:"start,omitempty"`
 
-	// Stderr Standard error, likewise.
+	// Stderr Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
 	Stderr string `json:"stderr"`
 
 	// StderrTruncated True if the program wrote more to stderr than is returned.
@@ -1741,7 +1741,7 @@ type Execution struct {
 	// DurationMS From admission to completion, or so far while it runs.
 	DurationMS int64 `json:"duration_ms"`
 
-	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
 	// ErrorMessage The sentence, where error has the code. Not in the original contract.
@@ -1780,7 +1780,7 @@ type Execution struct {
 	// Status blocked: the platform did not let it run.
 	Status string `json:"status"`
 
-	// Stderr Standard error, likewise.
+	// Stderr Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
 	Stderr *string `json:"stderr"`
 
 	// StderrTruncated Likewise for stderr.
@@ -1825,7 +1825,7 @@ type ExecutionSummary struct {
 	// DurationMS From admission to completion, or so far while it runs.
 	DurationMS int64 `json:"duration_ms"`
 
-	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
 	// ErrorMessage The sentence, where error has the code. Not in the original contract.
@@ -1918,7 +1918,7 @@ type FetchedPage struct {
 	// FinalURL Where it was, after redirects; null with error.
 	FinalURL *string `json:"final_url"`
 
-	// LastUpdated When it was changed, likewise.
+	// LastUpdated When it was changed, as in 2026-03-01; null where that is not known.
 	LastUpdated *string `json:"last_updated"`
 
 	// MediaType Such as text/html.
@@ -1969,7 +1969,7 @@ type FileScope struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -2089,7 +2089,7 @@ type Grant struct {
 
 // JSONSchema JSONSchema is a named schema.
 type JSONSchema struct {
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Name Its name.
@@ -2207,7 +2207,7 @@ type Limits struct {
 	TmpSize int64 `json:"tmp_size"`
 }
 
-// LimitsChange LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
+// LimitsChange LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
 type LimitsChange struct {
 	// CPU Cores, above 0.
 	CPU *float64 `json:"cpu,omitempty"`
@@ -2242,7 +2242,7 @@ type ListModel struct {
 	// ID The name that requests give as model.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 
 	// OwnedBy The part of the name before its first slash, or the wire protocol of the provider.
@@ -2308,7 +2308,7 @@ type MCPTool struct {
 	// Annotations MCPAnnotations are MCP's hints of what a tool does.
 	Annotations MCPAnnotations `json:"annotations"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// InputSchema JSON Schema of the arguments.
@@ -2386,10 +2386,10 @@ type ModelChange struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
 
-	// BaseURL The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
+	// BaseURL Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -2410,7 +2410,7 @@ type ModelChange struct {
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
 	Tenants *[]string `json:"tenants,omitempty"`
 
-	// Upstream The name if it is omitted at first.
+	// Upstream Name at the provider. Default of a new model: name.
 	Upstream *string `json:"upstream,omitempty"`
 }
 
@@ -2470,7 +2470,7 @@ type ModelList struct {
 	// Data The list itself.
 	Data []ListModel `json:"data"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -2518,7 +2518,7 @@ type ModelTrial struct {
 	// OK Whether the model answered.
 	OK bool `json:"ok"`
 
-	// Reasoning The part that the provider shows.
+	// Reasoning The part of its reasoning that the provider shows.
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// RequestID The provider's name for the request.
@@ -2566,7 +2566,7 @@ type Mount struct {
 	// Token Of git_repository: the variable with the secret that the host is sent.
 	Token *string `json:"token,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// URL Of git_repository: the URL that is cloned.
@@ -2614,7 +2614,7 @@ type NewAgent struct {
 	// Compaction AgentCompaction says when a conversation is summarized.
 	Compaction *AgentCompaction `json:"compaction,omitempty"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Handoffs Agents that it may hand work to: each is a tool of the model's.
@@ -2686,7 +2686,7 @@ type NewAuth struct {
 	// Token Of static_bearer.
 	Token *string `json:"token,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -2704,7 +2704,7 @@ type NewConnection struct {
 	// Endpoint URL of the service, of s3 and azure; the provider's own if omitted.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Kind Kind.
+	// Kind Kind of the storage.
 	Kind string `json:"kind"`
 
 	// PathStyle Of s3: the bucket is in the path and not in the host's name.
@@ -2770,7 +2770,7 @@ type NewEndpointAuth struct {
 	// ClientSecret Of client_secret_basic and client_secret_post: the client's secret, which is never shown.
 	ClientSecret *string `json:"client_secret,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -2827,10 +2827,10 @@ type NewModel struct {
 	// AllTenants true if neither this nor tenants nor plans is there at first.
 	AllTenants *bool `json:"all_tenants,omitempty"`
 
-	// BaseURL The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
+	// BaseURL Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again.
 	BaseURL *string `json:"base_url,omitempty"`
 
-	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output.
 	Capabilities *[]string `json:"capabilities,omitempty"`
 
 	// Context Tokens that a request and its answer may have together, if known.
@@ -2857,7 +2857,7 @@ type NewModel struct {
 	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
 	Tenants *[]string `json:"tenants,omitempty"`
 
-	// Upstream The name if it is omitted at first.
+	// Upstream Name at the provider. Default of a new model: name.
 	Upstream *string `json:"upstream,omitempty"`
 }
 
@@ -2887,7 +2887,7 @@ type NewMount struct {
 	// Token Of git_repository: the variable of a secret that is bound to the URL's host, which is its password.
 	Token *string `json:"token,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// URL Of git_repository: an https URL, which the environment's network has to allow.
@@ -2920,7 +2920,7 @@ type NewProcess struct {
 	// Terminal TerminalSize is the size of a terminal.
 	Terminal *TerminalSize `json:"terminal,omitempty"`
 
-	// TimeoutMS Ends it and all it started; if omitted nothing does.
+	// TimeoutMS Ends the process and everything that it started after this time; no limit if omitted.
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 
 	// WaitForReader Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest.
@@ -3040,7 +3040,7 @@ type NewSessionEvent struct {
 	// Files Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
 	Files map[string]string `json:"files,omitempty"`
 
-	// FilesBase64 Likewise, with the contents in base64.
+	// FilesBase64 Like files, with the contents in base64.
 	FilesBase64 map[string]string `json:"files_base64,omitempty"`
 
 	// IsError Of tool_result: the call has failed.
@@ -3067,7 +3067,7 @@ type NewSessionEvent struct {
 	// ToolUseID Of tool_confirmation and tool_result: the id of the event tool_use.
 	ToolUseID *string `json:"tool_use_id,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -3130,10 +3130,10 @@ type NewToken struct {
 	// MaxExecutions Executions that it may begin, those of its responses and turns among them.
 	MaxExecutions *int64 `json:"max_executions,omitempty"`
 
-	// Operations The operations that it is for, by their ids in this document. Omitted: all that are open to tokens.
+	// Operations The operations that it is for, by their ids in this document. If omitted, all that are open to tokens.
 	Operations *[]string `json:"operations,omitempty"`
 
-	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any.
+	// Origins Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. If omitted, any.
 	Origins *[]string `json:"origins,omitempty"`
 
 	// Rights Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted.
@@ -3163,7 +3163,7 @@ type NewVault struct {
 
 // OpenAIFunction OpenAIFunction is the function of an OpenAITool.
 type OpenAIFunction struct {
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// Name Its name.
@@ -3178,7 +3178,7 @@ type OpenAIFunction struct {
 
 // OpenAIResponsesTool OpenAIResponsesTool is a tool as the Responses API takes it.
 type OpenAIResponsesTool struct {
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// Name Its name.
@@ -3190,7 +3190,7 @@ type OpenAIResponsesTool struct {
 	// Strict The model keeps to parameters.
 	Strict bool `json:"strict"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -3199,7 +3199,7 @@ type OpenAITool struct {
 	// Function OpenAIFunction is the function of an OpenAITool.
 	Function OpenAIFunction `json:"function"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -3557,7 +3557,7 @@ type Permissions struct {
 	Process ProcessPermissions `json:"process"`
 }
 
-// PermissionsChange PermissionsChange is what can be changed of permissions; what is omitted stays.
+// PermissionsChange PermissionsChange changes permissions; omitted fields stay unchanged.
 type PermissionsChange struct {
 	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
 	AllowMcpServers *bool `json:"allow_mcp_servers,omitempty"`
@@ -3622,7 +3622,7 @@ type Plan struct {
 	// MaxSandboxLife Seconds that a named sandbox may be there; 0 for no bound.
 	MaxSandboxLife int64 `json:"max_sandbox_life"`
 
-	// MaxSandboxMemory Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
+	// MaxSandboxMemory Bytes of memory of named sandboxes together, except those asleep on disk; 0 for no bound.
 	MaxSandboxMemory int64 `json:"max_sandbox_memory"`
 
 	// MaxSandboxes Named sandboxes at the same time, sleeping ones too; 0 for no bound.
@@ -3865,7 +3865,7 @@ type ProcessWritten struct {
 
 // ReadFileInput ReadFileInput is the input of read_file.
 type ReadFileInput struct {
-	// Encoding How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
+	// Encoding How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
 	Encoding *string `json:"encoding,omitempty"`
 
 	// Limit Max bytes to read
@@ -3982,16 +3982,16 @@ type Response struct {
 	// MaxToolCalls Calls of tools that the response may make.
 	MaxToolCalls *int64 `json:"max_tool_calls"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]string `json:"metadata"`
 
 	// Model The model that is asked.
 	Model string `json:"model"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 
-	// Output What the model has said and done, in order.
+	// Output Output items of the model, in order.
 	Output []ResponseItem `json:"output"`
 
 	// ParallelToolCalls Whether the model may make several calls at once.
@@ -4048,7 +4048,7 @@ type Response struct {
 
 // ResponseAction ResponseAction is what an item web_search_call did, or will do.
 type ResponseAction struct {
-	// Queries Search query.
+	// Queries Search queries.
 	Queries []string `json:"queries"`
 
 	// Query Search query.
@@ -4057,13 +4057,13 @@ type ResponseAction struct {
 	// Sources Pages that were found.
 	Sources *[]ResponseActionSource `json:"sources,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
 // ResponseActionSource ResponseActionSource is a page that a search found.
 type ResponseActionSource struct {
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// URL The URL.
@@ -4081,7 +4081,7 @@ type ResponseAnnotation struct {
 	// Title Its title, for people.
 	Title string `json:"title"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// URL The URL.
@@ -4120,7 +4120,7 @@ type ResponseError struct {
 	// Message A sentence for people.
 	Message string `json:"message"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -4168,7 +4168,7 @@ type ResponseEvent struct {
 	// Part ResponsePart is a part of a message or of reasoning.
 	Part *ResponsePart `json:"part,omitempty"`
 
-	// Queries Search query.
+	// Queries Search queries.
 	Queries *[]string `json:"queries,omitempty"`
 
 	// Refusal The model's refusal.
@@ -4177,7 +4177,7 @@ type ResponseEvent struct {
 	// Response Response is a response, by the open Responses specification and with what our contract adds.
 	Response *Response `json:"response,omitempty"`
 
-	// Results What the tool found or returned.
+	// Results Results of the tool.
 	Results interface{} `json:"results,omitempty"`
 
 	// SequenceNumber Which event of the response it is, from 0, without gaps.
@@ -4189,7 +4189,7 @@ type ResponseEvent struct {
 	// Text The text.
 	Text *string `json:"text,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Urls Pages that are read.
@@ -4210,7 +4210,7 @@ type ResponseFile struct {
 	// ID Its id, which does not change.
 	ID string `json:"id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -4219,7 +4219,7 @@ type ResponseFiles struct {
 	// Data The list itself.
 	Data []ResponseFile `json:"data"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -4228,7 +4228,7 @@ type ResponseFormat struct {
 	// JSONSchema JSONSchema is a named schema.
 	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -4255,7 +4255,7 @@ type ResponseInput struct {
 	// LastID The id of the last item of this page; null if it is empty.
 	LastID *string `json:"last_id"`
 
-	// Object What kind of thing this is, as OpenAI's clients read it.
+	// Object Kind of the object, as OpenAI's clients read it.
 	Object string `json:"object"`
 }
 
@@ -4360,7 +4360,7 @@ type ResponseItem struct {
 	// Outputs Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it.
 	Outputs interface{} `json:"outputs,omitempty"`
 
-	// Queries Search query.
+	// Queries Search queries.
 	Queries *[]string `json:"queries,omitempty"`
 
 	// Reason Why, as a word or in words.
@@ -4396,7 +4396,7 @@ type ResponseItem struct {
 	// Truncated Whether there is more than is shown.
 	Truncated *bool `json:"truncated,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -4447,7 +4447,7 @@ type ResponsePart struct {
 	// Text The text.
 	Text *string `json:"text,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -4486,7 +4486,7 @@ type ResponseRefusalDetail struct {
 	// Param The field that is wrong; null where it is none.
 	Param *string `json:"param"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -4504,7 +4504,7 @@ type ResponseToolOfOther struct {
 	// Annotations Annotations of the tool by the server, such as readOnlyHint. They may be wrong.
 	Annotations interface{} `json:"annotations,omitempty"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description"`
 
 	// InputSchema JSON Schema of the arguments.
@@ -4519,7 +4519,7 @@ type ResponseUsage struct {
 	// Cost ResponseCost is what the tokens cost by the price list of the models, and the tool calls and windows of the sandbox by that of the server.
 	Cost ResponseCost `json:"cost"`
 
-	// EstimatedTokens Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+	// EstimatedTokens The part of total_tokens that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. Atoll charges them like the others.
 	EstimatedTokens int64 `json:"estimated_tokens,omitempty"`
 
 	// InputTokens Tokens of the input, cached ones too.
@@ -4675,7 +4675,7 @@ type SandboxFile struct {
 	// GID The group that owns it, as programs see it.
 	GID int32 `json:"gid"`
 
-	// Kind Kind.
+	// Kind Kind of the entry.
 	Kind string `json:"kind"`
 
 	// Mode Permissions, octal, such as 0644.
@@ -4915,7 +4915,7 @@ type SearchResult struct {
 	// Date When it was published, as in 2026-03-01; null where that is not known.
 	Date *string `json:"date"`
 
-	// LastUpdated When it was changed, likewise.
+	// LastUpdated When it was changed, as in 2026-03-01; null where that is not known.
 	LastUpdated *string `json:"last_updated"`
 
 	// Snippet The provider's extract of the page's text.
@@ -4954,7 +4954,7 @@ type Session struct {
 	// ID sess_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]interface{} `json:"metadata"`
 
 	// Mounts Files that its sandbox has at its first use.
@@ -4972,7 +4972,7 @@ type Session struct {
 	// Title Its title, for people.
 	Title *string `json:"title"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// UpdatedAt When it was changed last.
@@ -4997,7 +4997,7 @@ type SessionBudget struct {
 	Tokens *int64 `json:"tokens,omitempty"`
 }
 
-// SessionChange SessionChange changes what is said of a session; omitted fields stay unchanged.
+// SessionChange SessionChange changes the description of a session; omitted fields stay unchanged.
 type SessionChange struct {
 	// Budget SessionBudget bounds what the turns of a session use together.
 	Budget *SessionBudget `json:"budget,omitempty"`
@@ -5023,7 +5023,7 @@ type SessionContext struct {
 	// Tools Tools that the model may call.
 	Tools []ContextTool `json:"tools"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -5041,7 +5041,7 @@ type SessionDelta struct {
 	// TurnID The turn that it belongs to.
 	TurnID string `json:"turn_id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -5125,13 +5125,13 @@ type SessionEvent struct {
 	// TurnID null for answers after which no turn began.
 	TurnID *string `json:"turn_id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Usage TurnUsage is what a turn has used, or all turns of a session.
 	Usage *TurnUsage `json:"usage,omitempty"`
 
-	// Warning TurnWarning says what is in trouble in a turn that continues.
+	// Warning TurnWarning reports a problem in a turn that continues.
 	Warning *TurnWarning `json:"warning,omitempty"`
 }
 
@@ -5200,7 +5200,7 @@ type SessionStop struct {
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -5242,7 +5242,7 @@ type SessionThread struct {
 	// TurnID The turn that it belongs to.
 	TurnID string `json:"turn_id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Usage TurnUsage is what a turn has used, or all turns of a session.
@@ -5275,7 +5275,7 @@ type SessionTurn struct {
 	// Status In which state it is.
 	Status string `json:"status"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Usage TurnUsage is what a turn has used, or all turns of a session.
@@ -5308,7 +5308,7 @@ type ShellOutput struct {
 	// Hint How to fix a failure that the network policy may have caused.
 	Hint string `json:"hint,omitempty"`
 
-	// Stderr Likewise.
+	// Stderr The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD.
 	Stderr string `json:"stderr"`
 
 	// StderrTruncated There was more than stderr has.
@@ -5386,7 +5386,7 @@ type Skill struct {
 	// Source SkillSource says where a skill comes from.
 	Source SkillSource `json:"source"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// UpdatedAt When the latest version was made.
@@ -5407,7 +5407,7 @@ type SkillFile struct {
 
 // SkillSource SkillSource says where a skill comes from.
 type SkillSource struct {
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -5422,7 +5422,7 @@ type SkillVersion struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description string `json:"description"`
 
 	// Files The files, by path.
@@ -5443,7 +5443,7 @@ type SkillVersion struct {
 	// SkillID The skill that it is a version of.
 	SkillID string `json:"skill_id"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// Version Its number, from 1.
@@ -5473,13 +5473,13 @@ type Snapshot struct {
 	// Memory Whether it has processes and memory; otherwise it has files alone.
 	Memory bool `json:"memory"`
 
-	// Name Of that sandbox.
+	// Name The name of that sandbox.
 	Name string `json:"name"`
 
-	// SandboxID The sandbox that it is of, which may be gone.
+	// SandboxID The sandbox of the snapshot, which may no longer exist.
 	SandboxID string `json:"sandbox_id"`
 
-	// Session Likewise.
+	// Session The session of that sandbox.
 	Session string `json:"session"`
 
 	// SizeBytes Of all that is kept, before it is compressed.
@@ -5671,7 +5671,7 @@ type TerminalTicket struct {
 
 // TextFormat TextFormat is the form of an answer.
 type TextFormat struct {
-	// Description What it is for, in words.
+	// Description Purpose, in words.
 	Description *string `json:"description,omitempty"`
 
 	// Name Its name.
@@ -5683,7 +5683,7 @@ type TextFormat struct {
 	// Strict Whether the answer must fit the schema exactly.
 	Strict *bool `json:"strict,omitempty"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -5737,7 +5737,7 @@ type TimeoutResponse struct {
 	// Code The error's code.
 	Code string `json:"code"`
 
-	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+	// Error Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
 	Error *string `json:"error"`
 
 	// ErrorMessage The sentence, where error has the code. Not in the original contract.
@@ -5761,7 +5761,7 @@ type TimeoutResponse struct {
 	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Omitted when nothing was run, or when the start was not seen. Not in the original contract.
 	Start string `json:"start,omitempty"`
 
-	// Stderr Standard error, likewise.
+	// Stderr Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
 	Stderr string `json:"stderr"`
 
 	// StderrTruncated True if the program wrote more to stderr than is returned.
@@ -5903,7 +5903,7 @@ type TurnUsage struct {
 	OutputTokens int64 `json:"output_tokens"`
 }
 
-// TurnWarning TurnWarning says what is in trouble in a turn that continues.
+// TurnWarning TurnWarning reports a problem in a turn that continues.
 type TurnWarning struct {
 	// Code image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off.
 	Code string `json:"code"`
@@ -5962,7 +5962,7 @@ type UploadedFile struct {
 	// SizeBytes Size in bytes.
 	SizeBytes int64 `json:"size_bytes"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 }
 
@@ -6196,17 +6196,17 @@ type Vault struct {
 	// ID vlt_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
-	// Metadata What the client has stored with it.
+	// Metadata Metadata that the client has stored.
 	Metadata map[string]string `json:"metadata"`
 
-	// Type What it is, which says which of the other fields it has.
+	// Type Type, which decides the other fields.
 	Type string `json:"type"`
 
 	// UpdatedAt When it was changed last.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// VaultChange VaultChange changes what is said of a vault; omitted fields stay unchanged.
+// VaultChange VaultChange changes the description of a vault; omitted fields stay unchanged.
 type VaultChange struct {
 	// DisplayName A name for people.
 	DisplayName *string `json:"display_name,omitempty"`

@@ -107,7 +107,7 @@ export interface components {
              * When it was made.
              */
             created_at: string;
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string | null;
             /** With the versions that are kept. */
             handoffs: components["schemas"]["AgentHandoff"][];
@@ -120,7 +120,7 @@ export interface components {
             max_steps: number | null;
             /** Without their headers and variables. */
             mcp_servers: components["schemas"]["AgentServer"][];
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -145,7 +145,7 @@ export interface components {
             /** Tools that the model may call. */
             tools: components["schemas"]["AgentTool"][];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "agent";
@@ -318,7 +318,7 @@ export interface components {
             args?: string[];
             /** Of stdio: a program, by its name or path in the sandbox. */
             command?: string | null;
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description?: string | null;
             /** Of stdio: variables of the program. Stored encrypted and never shown. Omitted in a change, they stay while name and command do. */
             env?: {
@@ -365,14 +365,14 @@ export interface components {
             /** Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own. */
             server?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "mcp" | "custom" | "sandbox" | "sandboxes" | "web_search" | "fetch_url";
         };
         /** AnthropicTool is a tool as the Messages API takes it. */
         AnthropicTool: {
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** JSON Schema of the arguments. */
             input_schema: unknown;
@@ -600,7 +600,7 @@ export interface components {
         };
         /** AuthChange changes the secrets of a credential, but not its purpose. */
         AuthChange: {
-            /** Of mcp_oauth: another access token. Omitted, it stays. */
+            /** Of mcp_oauth: another access token. If omitted, it stays. */
             access_token?: string | null;
             /**
              * Format: date-time
@@ -611,9 +611,9 @@ export interface components {
             hosts?: string[] | null;
             /** Of mcp_oauth: how another access token is had. */
             refresh?: components["schemas"]["RefreshChange"];
-            /** Of host_secret: another value. Omitted, it stays. */
+            /** Of host_secret: another value. If omitted, it stays. */
             secret_value?: string | null;
-            /** Of static_bearer: another token. Omitted, it stays. */
+            /** Of static_bearer: another token. If omitted, it stays. */
             token?: string | null;
             /**
              * Type of the credential.
@@ -676,18 +676,18 @@ export interface components {
              * Calls of tools that the response may make.
              */
             max_tool_calls: number | null;
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: string;
             };
             /** The model that is asked. */
             model: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "response";
-            /** What the model has said and done, in order. */
+            /** Output items of the model, in order. */
             output: components["schemas"]["ResponseItem"][];
             /** Whether the model may make several calls at once. */
             parallel_tool_calls: boolean;
@@ -748,12 +748,12 @@ export interface components {
         CapOverrides: {
             /**
              * Format: int64
-             * Calls of one agent a UTC hour; likewise.
+             * Calls of one agent per UTC hour; 0 stops every call, null is the server's.
              */
             agent_hourly: number | null;
             /**
              * Format: int64
-             * Calls a UTC day; 0 stops every call, null is the server's.
+             * Calls per UTC day; 0 stops every call, null is the server's.
              */
             tenant_daily: number | null;
         };
@@ -761,12 +761,12 @@ export interface components {
         Caps: {
             /**
              * Format: int64
-             * Calls of an agent a UTC hour; likewise.
+             * Calls of an agent per UTC hour; 0 stops every call.
              */
             agent_hourly: number;
             /**
              * Format: int64
-             * Calls of a tenant a UTC day; 0 stops every call.
+             * Calls of a tenant per UTC day; 0 stops every call.
              */
             tenant_daily: number;
         };
@@ -824,7 +824,7 @@ export interface components {
             /** Error message. */
             value: string;
         };
-        /** CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values. */
+        /** CodeEvent is a line of a streamed run. It has the field that its type names; the type "result" has a CodeResult without output and values. */
         CodeEvent: {
             /** Of output: the text. */
             data?: string;
@@ -840,7 +840,7 @@ export interface components {
              */
             stream?: "stdout" | "stderr";
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "output" | "value" | "result" | "keepalive";
@@ -873,7 +873,7 @@ export interface components {
              */
             duration_ms: number;
             /**
-             * null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
+             * null when Atoll did not stop the program. After SandboxProvisioning and SandboxCapExceeded no code was run.
              * @enum {string|null}
              */
             error: "SandboxProvisioning" | "SandboxCapExceeded" | "SandboxTimeout" | "SandboxOutOfMemory" | "SandboxCancelled" | "SandboxFailed" | null;
@@ -973,7 +973,7 @@ export interface components {
             /** Processor, memory and time. */
             resources?: components["schemas"]["ResourcesChange"];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string|null}
              */
             type?: "cloud" | null;
@@ -994,7 +994,7 @@ export interface components {
             /** con_ and 16 hexadecimal digits. */
             id: string;
             /**
-             * Kind.
+             * Kind of the storage.
              * @enum {string}
              */
             kind: "s3" | "gcs" | "azure" | "volume";
@@ -1011,7 +1011,7 @@ export interface components {
             /** The tenant's id. */
             tenant: string;
         };
-        /** ConnectionChange is what PATCH can change of a connection; what is omitted stays. */
+        /** ConnectionChange is what PATCH can change of a connection; omitted fields stay unchanged. */
         ConnectionChange: {
             /** Replaces them all. */
             credentials?: components["schemas"]["Credentials"];
@@ -1043,7 +1043,7 @@ export interface components {
             /** null where every host may be reached. */
             network_policy: components["schemas"]["ContainerNetworkPolicy"] | null;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "container";
@@ -1060,7 +1060,7 @@ export interface components {
             /** Refused: an environment's bound secrets do this. */
             domain_secrets?: unknown[];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "disabled" | "allowlist";
@@ -1082,7 +1082,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "container.file";
@@ -1105,7 +1105,7 @@ export interface components {
             /** The id of the last item of this page; null if it is empty. */
             last_id: string | null;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "list";
@@ -1121,7 +1121,7 @@ export interface components {
             /** The id of the last item of this page; null if it is empty. */
             last_id: string | null;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "list";
@@ -1131,7 +1131,7 @@ export interface components {
             /** Hosts that it may reach. */
             allowed_domains?: string[];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "disabled" | "allowlist";
@@ -1140,7 +1140,7 @@ export interface components {
         ContextManagement: {
             /**
              * Format: int64
-             * Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
+             * Summarize from this many tokens on, if the model reads more. If omitted, before the conversation is longer than the model reads.
              */
             compact_threshold?: number | null;
             /**
@@ -1153,7 +1153,7 @@ export interface components {
         ContextTool: {
             /** Its calls wait for a tool_result. */
             answered_by_client: boolean;
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** JSON Schema of the arguments. */
             input_schema: unknown;
@@ -1289,12 +1289,12 @@ export interface components {
             display_name: string | null;
             /** vcrd_ and 32 hexadecimal digits. */
             id: string;
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: string;
             };
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "vault_credential";
@@ -1322,7 +1322,7 @@ export interface components {
             /** Of host_secret: the variable of programs, which holds a placeholder. */
             secret_name?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
@@ -1374,7 +1374,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "agent_deleted";
@@ -1386,7 +1386,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "container.deleted";
@@ -1398,7 +1398,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "container.file.deleted";
@@ -1408,7 +1408,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "vault_credential_deleted";
@@ -1418,7 +1418,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "file_deleted";
@@ -1430,7 +1430,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "response.deleted";
@@ -1440,7 +1440,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "skill_deleted";
@@ -1450,7 +1450,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "skill_version_deleted";
@@ -1460,7 +1460,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "vault_deleted";
@@ -1480,7 +1480,7 @@ export interface components {
         /** EndpointAuth says how the client shows who it is. */
         EndpointAuth: {
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "none" | "client_secret_basic" | "client_secret_post";
@@ -1528,7 +1528,7 @@ export interface components {
             /** The tenant's id. */
             tenant: string;
         };
-        /** EnvironmentChange is what PATCH can change of an environment; what is left out stays. */
+        /** EnvironmentChange is what PATCH can change of an environment; omitted fields stay unchanged. */
         EnvironmentChange: {
             /** Variables to set; others stay. Rules as in an execution's env_vars. */
             env_vars?: {
@@ -1582,7 +1582,7 @@ export interface components {
             /** Processor, memory and time. */
             resources: components["schemas"]["Resources"];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "cloud";
@@ -1696,7 +1696,7 @@ export interface components {
             files?: {
                 [key: string]: string;
             } | null;
-            /** Likewise, with the contents in base64. Not in the original contract. */
+            /** Like files, with the contents in base64. Not in the original contract. */
             files_base64?: {
                 [key: string]: string;
             } | null;
@@ -1736,7 +1736,7 @@ export interface components {
         };
         /** ExecuteResponse is how an execution ended. */
         ExecuteResponse: {
-            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
             /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
@@ -1756,7 +1756,7 @@ export interface components {
              * @enum {string}
              */
             start?: "warm" | "cold";
-            /** Standard error, likewise. */
+            /** Standard error. Bytes that are not UTF-8 are replaced by U+FFFD. */
             stderr: string;
             /** True if the program wrote more to stderr than is returned. */
             stderr_truncated: boolean;
@@ -1789,7 +1789,7 @@ export interface components {
              * From admission to completion, or so far while it runs.
              */
             duration_ms: number;
-            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
             /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
@@ -1832,7 +1832,7 @@ export interface components {
              * @enum {string}
              */
             status: "running" | "success" | "failed" | "timeout" | "oom" | "blocked" | "cancelled";
-            /** Standard error, likewise. */
+            /** Standard error. Bytes that are not UTF-8 are replaced by U+FFFD. */
             stderr: string | null;
             /** Likewise for stderr. */
             stderr_truncated: boolean | null;
@@ -1879,7 +1879,7 @@ export interface components {
              * From admission to completion, or so far while it runs.
              */
             duration_ms: number;
-            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
             /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
@@ -1975,7 +1975,7 @@ export interface components {
             error: string | null;
             /** Where it was, after redirects; null with error. */
             final_url: string | null;
-            /** When it was changed, likewise. */
+            /** When it was changed, as in 2026-03-01; null where that is not known. */
             last_updated: string | null;
             /** Such as text/html. */
             media_type: string;
@@ -2019,7 +2019,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "session";
@@ -2129,7 +2129,7 @@ export interface components {
         };
         /** JSONSchema is a named schema. */
         JSONSchema: {
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description?: string | null;
             /** Its name. */
             name?: string | null;
@@ -2254,7 +2254,7 @@ export interface components {
              */
             tmp_size: number;
         };
-        /** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment. */
+        /** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
         LimitsChange: {
             /**
              * Format: double
@@ -2307,7 +2307,7 @@ export interface components {
             /** The name that requests give as model. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "model";
@@ -2367,7 +2367,7 @@ export interface components {
         MCPTool: {
             /** Hints at what the tool does. */
             annotations: components["schemas"]["MCPAnnotations"];
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** JSON Schema of the arguments. */
             inputSchema: unknown;
@@ -2439,9 +2439,9 @@ export interface components {
         ModelChange: {
             /** true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
-            /** The provider's own if it is omitted at first; openai-chat has none. A change needs the key again. */
+            /** Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -2461,7 +2461,7 @@ export interface components {
             prices?: components["schemas"]["ModelPrices"];
             /** Ids or names of the tenants that may use it; then all_tenants is false. */
             tenants?: string[] | null;
-            /** The name if it is omitted at first. */
+            /** Name at the provider. Default of a new model: name. */
             upstream?: string | null;
         };
         /** ModelCost is the price of an answer. */
@@ -2536,7 +2536,7 @@ export interface components {
             /** The list itself. */
             data: components["schemas"]["ListModel"][];
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "list";
@@ -2583,7 +2583,7 @@ export interface components {
             first_token_ms: number;
             /** Whether the model answered. */
             ok: boolean;
-            /** The part that the provider shows. */
+            /** The part of its reasoning that the provider shows. */
             reasoning?: string;
             /** The provider's name for the request. */
             request_id?: string;
@@ -2636,7 +2636,7 @@ export interface components {
             /** Of git_repository: the variable with the secret that the host is sent. */
             token?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "file" | "git_repository" | "volume";
@@ -2673,7 +2673,7 @@ export interface components {
         NewAgent: {
             /** When a long conversation is summarized; auto if omitted. */
             compaction?: components["schemas"]["AgentCompaction"];
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description?: string | null;
             /** Agents that it may hand work to: each is a tool of the model's. */
             handoffs?: components["schemas"]["AgentHandoff"][];
@@ -2736,7 +2736,7 @@ export interface components {
             /** Of static_bearer. */
             token?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "static_bearer" | "mcp_oauth" | "host_secret";
@@ -2752,7 +2752,7 @@ export interface components {
             /** URL of the service, of s3 and azure; the provider's own if omitted. */
             endpoint?: string;
             /**
-             * Kind.
+             * Kind of the storage.
              * @enum {string}
              */
             kind: "s3" | "gcs" | "azure" | "volume";
@@ -2814,7 +2814,7 @@ export interface components {
             /** Of client_secret_basic and client_secret_post: the client's secret, which is never shown. */
             client_secret?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "none" | "client_secret_basic" | "client_secret_post";
@@ -2866,9 +2866,9 @@ export interface components {
         NewModel: {
             /** true if neither this nor tenants nor plans is there at first. */
             all_tenants?: boolean | null;
-            /** The provider's own if it is omitted at first; openai-chat has none. A change needs the key again. */
+            /** Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again. */
             base_url?: string | null;
-            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first. */
+            /** vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output. */
             capabilities?: string[] | null;
             /**
              * Format: int64
@@ -2895,7 +2895,7 @@ export interface components {
             provider: "openai" | "openai-chat" | "anthropic";
             /** Ids or names of the tenants that may use it; then all_tenants is false. */
             tenants?: string[] | null;
-            /** The name if it is omitted at first. */
+            /** Name at the provider. Default of a new model: name. */
             upstream?: string | null;
         };
         /** NewModelKey is the body that gives a key. */
@@ -2922,7 +2922,7 @@ export interface components {
             /** Of git_repository: the variable of a secret that is bound to the URL's host, which is its password. */
             token?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "file" | "git_repository" | "volume";
@@ -2955,7 +2955,7 @@ export interface components {
             terminal?: components["schemas"]["TerminalSize"];
             /**
              * Format: int64
-             * Ends it and all it started; if omitted nothing does.
+             * Ends the process and everything that it started after this time; no limit if omitted.
              */
             timeout_ms?: number | null;
             /**
@@ -3070,7 +3070,7 @@ export interface components {
             files?: {
                 [key: string]: string;
             };
-            /** Likewise, with the contents in base64. */
+            /** Like files, with the contents in base64. */
             files_base64?: {
                 [key: string]: string;
             };
@@ -3102,7 +3102,7 @@ export interface components {
             /** Of tool_confirmation and tool_result: the id of the event tool_use. */
             tool_use_id?: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "message" | "tool_confirmation" | "tool_result" | "user.define_outcome";
@@ -3170,9 +3170,9 @@ export interface components {
              * Executions that it may begin, those of its responses and turns among them.
              */
             max_executions?: number | null;
-            /** The operations that it is for, by their ids in this document. Omitted: all that are open to tokens. */
+            /** The operations that it is for, by their ids in this document. If omitted, all that are open to tokens. */
             operations?: string[] | null;
-            /** Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any. */
+            /** Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. If omitted, any. */
             origins?: string[] | null;
             /** Rights in sessions beyond sending messages: confirm approves or denies tool calls that wait, outcomes defines outcomes that have no check. None if omitted. */
             rights?: string[] | null;
@@ -3196,7 +3196,7 @@ export interface components {
         };
         /** OpenAIFunction is the function of an OpenAITool. */
         OpenAIFunction: {
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** Its name. */
             name: string;
@@ -3207,7 +3207,7 @@ export interface components {
         };
         /** OpenAIResponsesTool is a tool as the Responses API takes it. */
         OpenAIResponsesTool: {
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** Its name. */
             name: string;
@@ -3216,7 +3216,7 @@ export interface components {
             /** The model keeps to parameters. */
             strict: boolean;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "function";
@@ -3226,7 +3226,7 @@ export interface components {
             /** Description of the function for the model. */
             function: components["schemas"]["OpenAIFunction"];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "function";
@@ -3524,7 +3524,7 @@ export interface components {
             /** Programs and processes that may run. */
             process: components["schemas"]["ProcessPermissions"];
         };
-        /** PermissionsChange is what can be changed of permissions; what is omitted stays. */
+        /** PermissionsChange changes permissions; omitted fields stay unchanged. */
         PermissionsChange: {
             /** In sessions: MCP servers of the agent are asked also where network does not allow their hosts. */
             allow_mcp_servers?: boolean | null;
@@ -3610,7 +3610,7 @@ export interface components {
             max_sandbox_life: number;
             /**
              * Format: int64
-             * Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
+             * Bytes of memory of named sandboxes together, except those asleep on disk; 0 for no bound.
              */
             max_sandbox_memory: number;
             /**
@@ -3918,7 +3918,7 @@ export interface components {
         /** ReadFileInput is the input of read_file. */
         ReadFileInput: {
             /**
-             * How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
+             * How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
              * @enum {string|null}
              */
             encoding?: "utf-8" | "base64" | null;
@@ -4062,18 +4062,18 @@ export interface components {
              * Calls of tools that the response may make.
              */
             max_tool_calls: number | null;
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: string;
             };
             /** The model that is asked. */
             model: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "response";
-            /** What the model has said and done, in order. */
+            /** Output items of the model, in order. */
             output: components["schemas"]["ResponseItem"][];
             /** Whether the model may make several calls at once. */
             parallel_tool_calls: boolean;
@@ -4130,14 +4130,14 @@ export interface components {
         };
         /** ResponseAction is what an item web_search_call did, or will do. */
         ResponseAction: {
-            /** Search query. */
+            /** Search queries. */
             queries: string[];
             /** Search query. */
             query: string;
             /** Pages that were found. */
             sources?: components["schemas"]["ResponseActionSource"][];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "search";
@@ -4145,7 +4145,7 @@ export interface components {
         /** ResponseActionSource is a page that a search found. */
         ResponseActionSource: {
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "url";
@@ -4167,7 +4167,7 @@ export interface components {
             /** Its title, for people. */
             title: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "url_citation";
@@ -4218,7 +4218,7 @@ export interface components {
             code: string;
             /** A sentence for people. */
             message: string;
-            /** What it is, which says which of the other fields it has. */
+            /** Type, which decides the other fields. */
             type: string;
         };
         /** ResponseEvent is an event of a stream; which fields it has depends on its type. */
@@ -4260,13 +4260,13 @@ export interface components {
             output_index?: number | null;
             /** The part that was added or is done. */
             part?: components["schemas"]["ResponsePart"];
-            /** Search query. */
+            /** Search queries. */
             queries?: string[];
             /** The model's refusal. */
             refusal?: string | null;
             /** The response as it is now. */
             response?: components["schemas"]["Response"];
-            /** What the tool found or returned. */
+            /** Results of the tool. */
             results?: unknown;
             /**
              * Format: int64
@@ -4280,7 +4280,7 @@ export interface components {
             summary_index?: number | null;
             /** The text. */
             text?: string | null;
-            /** What it is, which says which of the other fields it has. */
+            /** Type, which decides the other fields. */
             type: string;
             /** Pages that are read. */
             urls?: string[];
@@ -4302,7 +4302,7 @@ export interface components {
             /** Its id, which does not change. */
             id: string;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "file";
@@ -4312,7 +4312,7 @@ export interface components {
             /** The list itself. */
             data: components["schemas"]["ResponseFile"][];
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "list";
@@ -4322,7 +4322,7 @@ export interface components {
             /** Of json_schema: the schema and its name. */
             json_schema?: components["schemas"]["JSONSchema"];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "text" | "json_schema";
@@ -4345,7 +4345,7 @@ export interface components {
             /** The id of the last item of this page; null if it is empty. */
             last_id: string | null;
             /**
-             * What kind of thing this is, as OpenAI's clients read it.
+             * Kind of the object, as OpenAI's clients read it.
              * @enum {string}
              */
             object: "list";
@@ -4438,7 +4438,7 @@ export interface components {
             output?: unknown;
             /** Of code_interpreter_call: output of its code (logs) and its images (image, with a data URL as url); null unless include requests it. */
             outputs?: unknown;
-            /** Search query. */
+            /** Search queries. */
             queries?: string[];
             /** Why, as a word or in words. */
             reason?: string;
@@ -4472,7 +4472,7 @@ export interface components {
             /** Whether there is more than is shown. */
             truncated?: boolean | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "message" | "reasoning" | "function_call" | "function_call_output" | "custom_tool_call" | "custom_tool_call_output" | "sandbox_results" | "sandbox_write_file" | "sandbox_read_file" | "sandbox_edit_file" | "sandbox_grep" | "sandbox_glob" | "sandbox_apply_patch" | "share_file" | "code_interpreter_call" | "search_results" | "fetch_url_results" | "web_search_call" | "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response";
@@ -4514,7 +4514,7 @@ export interface components {
             refusal?: string | null;
             /** The text. */
             text?: string | null;
-            /** What it is, which says which of the other fields it has. */
+            /** Type, which decides the other fields. */
             type: string;
         };
         /** ResponseReasoning is how long the model was to think, and what of it is shown. */
@@ -4546,7 +4546,7 @@ export interface components {
             message: string;
             /** The field that is wrong; null where it is none. */
             param: string | null;
-            /** What it is, which says which of the other fields it has. */
+            /** Type, which decides the other fields. */
             type: string;
         };
         /** ResponseText is the form of the answer. */
@@ -4560,7 +4560,7 @@ export interface components {
         ResponseToolOfOther: {
             /** Annotations of the tool by the server, such as readOnlyHint. They may be wrong. */
             annotations?: unknown;
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string | null;
             /** JSON Schema of the arguments. */
             input_schema: unknown;
@@ -4569,11 +4569,11 @@ export interface components {
         };
         /** ResponseUsage is what a response used. */
         ResponseUsage: {
-            /** What it cost, in US dollars. */
+            /** Cost in US dollars. */
             cost: components["schemas"]["ResponseCost"];
             /**
              * Format: int64
-             * Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+             * The part of total_tokens that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. Atoll charges them like the others.
              */
             estimated_tokens?: number;
             /**
@@ -4749,7 +4749,7 @@ export interface components {
              */
             gid: number;
             /**
-             * Kind.
+             * Kind of the entry.
              * @enum {string}
              */
             kind: "file" | "directory" | "symlink" | "other";
@@ -5026,7 +5026,7 @@ export interface components {
         SearchResult: {
             /** When it was published, as in 2026-03-01; null where that is not known. */
             date: string | null;
-            /** When it was changed, likewise. */
+            /** When it was changed, as in 2026-03-01; null where that is not known. */
             last_updated: string | null;
             /** The provider's extract of the page's text. */
             snippet: string;
@@ -5065,7 +5065,7 @@ export interface components {
             events: number;
             /** sess_ and 32 hexadecimal digits. */
             id: string;
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -5086,7 +5086,7 @@ export interface components {
             /** Its title, for people. */
             title: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "session";
@@ -5115,7 +5115,7 @@ export interface components {
              */
             tokens?: number | null;
         };
-        /** SessionChange changes what is said of a session; omitted fields stay unchanged. */
+        /** SessionChange changes the description of a session; omitted fields stay unchanged. */
         SessionChange: {
             /** Raises it; the turn in progress has what it began with. */
             budget?: components["schemas"]["SessionBudget"];
@@ -5137,7 +5137,7 @@ export interface components {
             /** Tools that the model may call. */
             tools: components["schemas"]["ContextTool"][];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "session_context";
@@ -5156,7 +5156,7 @@ export interface components {
             /** The turn that it belongs to. */
             turn_id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "delta";
@@ -5225,7 +5225,7 @@ export interface components {
             /** null for answers after which no turn began. */
             turn_id: string | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "message" | "thinking" | "tool_use" | "tool_result" | "tool_confirmation" | "error" | "warning" | "usage" | "status" | "file" | "plan" | "review" | "state" | "reminder" | "user.define_outcome" | "outcome_evaluation_start" | "outcome_evaluation_ongoing" | "outcome_evaluation_end" | "thread_created" | "thread_message_sent" | "thread_message_received" | "thread_idle" | "thread_terminated" | "context_summary" | "context_compacted" | "speaker";
@@ -5298,7 +5298,7 @@ export interface components {
             /** Calls that wait for the client. */
             requires_action: components["schemas"]["WaitingCall"][];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "end_turn" | "requires_action" | "interrupted" | "expired" | "limit" | "error";
@@ -5348,7 +5348,7 @@ export interface components {
             /** The turn that it belongs to. */
             turn_id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "session_thread";
@@ -5380,7 +5380,7 @@ export interface components {
              */
             status: "queued" | "in_progress" | "completed" | "requires_action" | "incomplete" | "failed" | "cancelled";
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "message";
@@ -5419,7 +5419,7 @@ export interface components {
             exit_code: number;
             /** How to fix a failure that the network policy may have caused. */
             hint?: string;
-            /** Likewise. */
+            /** The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD. */
             stderr: string;
             /** There was more than stderr has. */
             stderr_truncated?: boolean;
@@ -5505,7 +5505,7 @@ export interface components {
             /** Where it comes from. */
             source: components["schemas"]["SkillSource"];
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "skill";
@@ -5530,7 +5530,7 @@ export interface components {
         /** SkillSource says where a skill comes from. */
         SkillSource: {
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "custom";
@@ -5546,7 +5546,7 @@ export interface components {
              * When it was made.
              */
             created_at: string;
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description: string;
             /** The files, by path. */
             files: components["schemas"]["SkillFile"][];
@@ -5563,7 +5563,7 @@ export interface components {
             /** The skill that it is a version of. */
             skill_id: string;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "skill_version";
@@ -5597,11 +5597,11 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** Whether it has processes and memory; otherwise it has files alone. */
             memory: boolean;
-            /** Of that sandbox. */
+            /** The name of that sandbox. */
             name: string;
-            /** The sandbox that it is of, which may be gone. */
+            /** The sandbox of the snapshot, which may no longer exist. */
             sandbox_id: string;
-            /** Likewise. */
+            /** The session of that sandbox. */
             session: string;
             /**
              * Format: int64
@@ -5634,7 +5634,7 @@ export interface components {
         };
         /** TemplateChange is the body that makes or replaces a template. */
         TemplateChange: {
-            /** Omitted, the template has not opted in. */
+            /** If omitted, the template has not opted in. */
             sandbox?: components["schemas"]["TemplateSandbox"];
         };
         /** TemplateSandbox is a template's opting in. */
@@ -5803,7 +5803,7 @@ export interface components {
         };
         /** TextFormat is the form of an answer. */
         TextFormat: {
-            /** What it is for, in words. */
+            /** Purpose, in words. */
             description?: string | null;
             /** Its name. */
             name?: string | null;
@@ -5812,7 +5812,7 @@ export interface components {
             /** Whether the answer must fit the schema exactly. */
             strict?: boolean | null;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "text" | "json_schema";
@@ -5879,7 +5879,7 @@ export interface components {
              * @enum {string}
              */
             code: "gateway_timeout";
-            /** Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
+            /** Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies. */
             error: string | null;
             /** The sentence, where error has the code. Not in the original contract. */
             error_message?: string;
@@ -5901,7 +5901,7 @@ export interface components {
              * @enum {string}
              */
             start?: "warm" | "cold";
-            /** Standard error, likewise. */
+            /** Standard error. Bytes that are not UTF-8 are replaced by U+FFFD. */
             stderr: string;
             /** True if the program wrote more to stderr than is returned. */
             stderr_truncated: boolean;
@@ -6042,7 +6042,7 @@ export interface components {
              */
             output_tokens: number;
         };
-        /** TurnWarning says what is in trouble in a turn that continues. */
+        /** TurnWarning reports a problem in a turn that continues. */
         TurnWarning: {
             /**
              * image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off.
@@ -6106,7 +6106,7 @@ export interface components {
              */
             size_bytes: number;
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "file";
@@ -6437,12 +6437,12 @@ export interface components {
             display_name: string;
             /** vlt_ and 32 hexadecimal digits. */
             id: string;
-            /** What the client has stored with it. */
+            /** Metadata that the client has stored. */
             metadata: {
                 [key: string]: string;
             };
             /**
-             * What it is, which says which of the other fields it has.
+             * Type, which decides the other fields.
              * @enum {string}
              */
             type: "vault";
@@ -6452,7 +6452,7 @@ export interface components {
              */
             updated_at: string;
         };
-        /** VaultChange changes what is said of a vault; omitted fields stay unchanged. */
+        /** VaultChange changes the description of a vault; omitted fields stay unchanged. */
         VaultChange: {
             /** A name for people. */
             display_name?: string | null;
@@ -6584,7 +6584,7 @@ export type CodeContext = components['schemas']['CodeContext'];
 export type CodeContexts = components['schemas']['CodeContexts'];
 /** CodeError is an error that code ended with. */
 export type CodeError = components['schemas']['CodeError'];
-/** CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values. */
+/** CodeEvent is a line of a streamed run. It has the field that its type names; the type "result" has a CodeResult without output and values. */
 export type CodeEvent = components['schemas']['CodeEvent'];
 /** CodeInput is the input of execute_code. */
 export type CodeInput = components['schemas']['CodeInput'];
@@ -6598,7 +6598,7 @@ export type CodeValue = components['schemas']['CodeValue'];
 export type ConfigChange = components['schemas']['ConfigChange'];
 /** Connection is a connection as the admin API shows it: without its credentials. */
 export type Connection = components['schemas']['Connection'];
-/** ConnectionChange is what PATCH can change of a connection; what is omitted stays. */
+/** ConnectionChange is what PATCH can change of a connection; omitted fields stay unchanged. */
 export type ConnectionChange = components['schemas']['ConnectionChange'];
 /** Container is a sandbox of code_interpreter. */
 export type Container = components['schemas']['Container'];
@@ -6654,7 +6654,7 @@ export type DownloadRequest = components['schemas']['DownloadRequest'];
 export type EndpointAuth = components['schemas']['EndpointAuth'];
 /** Environment is an environment as the admin API shows it. */
 export type Environment = components['schemas']['Environment'];
-/** EnvironmentChange is what PATCH can change of an environment; what is left out stays. */
+/** EnvironmentChange is what PATCH can change of an environment; omitted fields stay unchanged. */
 export type EnvironmentChange = components['schemas']['EnvironmentChange'];
 /** EnvironmentConfig is what programs of an environment get and may do. */
 export type EnvironmentConfig = components['schemas']['EnvironmentConfig'];
@@ -6716,7 +6716,7 @@ export type Key = components['schemas']['Key'];
 export type KeyChange = components['schemas']['KeyChange'];
 /** Limits bound what one sandbox may use. Sizes are in bytes. */
 export type Limits = components['schemas']['Limits'];
-/** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment. */
+/** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
 export type LimitsChange = components['schemas']['LimitsChange'];
 /** ListModel is a model as OpenAI's clients read it. */
 export type ListModel = components['schemas']['ListModel'];
@@ -6876,7 +6876,7 @@ export type PageUploadedFile = components['schemas']['PageUploadedFile'];
 export type PageVault = components['schemas']['PageVault'];
 /** Permissions say what the programs of an environment may reach and do. */
 export type Permissions = components['schemas']['Permissions'];
-/** PermissionsChange is what can be changed of permissions; what is omitted stays. */
+/** PermissionsChange changes permissions; omitted fields stay unchanged. */
 export type PermissionsChange = components['schemas']['PermissionsChange'];
 /** Plan is a plan. */
 export type Plan = components['schemas']['Plan'];
@@ -7010,7 +7010,7 @@ export type SearchResult = components['schemas']['SearchResult'];
 export type Session = components['schemas']['Session'];
 /** SessionBudget bounds what the turns of a session use together. */
 export type SessionBudget = components['schemas']['SessionBudget'];
-/** SessionChange changes what is said of a session; omitted fields stay unchanged. */
+/** SessionChange changes the description of a session; omitted fields stay unchanged. */
 export type SessionChange = components['schemas']['SessionChange'];
 /** SessionContext is what the model is told before the conversation. */
 export type SessionContext = components['schemas']['SessionContext'];
@@ -7098,7 +7098,7 @@ export type TransferOutput = components['schemas']['TransferOutput'];
 export type TurnError = components['schemas']['TurnError'];
 /** TurnUsage is what a turn has used, or all turns of a session. */
 export type TurnUsage = components['schemas']['TurnUsage'];
-/** TurnWarning says what is in trouble in a turn that continues. */
+/** TurnWarning reports a problem in a turn that continues. */
 export type TurnWarning = components['schemas']['TurnWarning'];
 /** UploadRequest is the body of POST /v1/files/upload_url. */
 export type UploadRequest = components['schemas']['UploadRequest'];
@@ -7120,7 +7120,7 @@ export type UsageOutputs = components['schemas']['UsageOutputs'];
 export type UsedSkill = components['schemas']['UsedSkill'];
 /** Vault is a group of credentials, such as those of one user of yours. */
 export type Vault = components['schemas']['Vault'];
-/** VaultChange changes what is said of a vault; omitted fields stay unchanged. */
+/** VaultChange changes the description of a vault; omitted fields stay unchanged. */
 export type VaultChange = components['schemas']['VaultChange'];
 /** WaitingCall is a call that waits for the client. */
 export type WaitingCall = components['schemas']['WaitingCall'];

@@ -132,7 +132,7 @@ class AgentServer(TypedDict):
     """
     description: NotRequired[str | None]
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     env: NotRequired[dict[str, str]]
     """
@@ -179,7 +179,7 @@ class AgentTool(TypedDict):
     """
     type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -220,11 +220,11 @@ class CapOverrides(TypedDict):
 
     agent_hourly: int | None
     """
-    Calls of one agent a UTC hour; likewise.
+    Calls of one agent per UTC hour; 0 stops every call, null is the server's.
     """
     tenant_daily: int | None
     """
-    Calls a UTC day; 0 stops every call, null is the server's.
+    Calls per UTC day; 0 stops every call, null is the server's.
     """
 
 
@@ -277,7 +277,7 @@ class ContainerAccess(TypedDict):
     """
     type: Literal["disabled", "allowlist"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -288,7 +288,7 @@ class ContextManagement(TypedDict):
 
     compact_threshold: NotRequired[int | None]
     """
-    Summarize from this many tokens on, if the model reads more. Omitted, before the conversation is longer than the model reads.
+    Summarize from this many tokens on, if the model reads more. If omitted, before the conversation is longer than the model reads.
     """
     type: Literal["compaction"]
     """
@@ -411,7 +411,7 @@ class ExecuteRequest(TypedDict):
     """
     files_base64: NotRequired[dict[str, Any] | None]
     """
-    Likewise, with the contents in base64. Not in the original contract.
+    Like files, with the contents in base64. Not in the original contract.
     """
     language: NotRequired[Literal["python", "node", "bash"] | None]
     """
@@ -549,7 +549,7 @@ class JSONSchema(TypedDict):
 
     description: NotRequired[str | None]
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     name: NotRequired[str | None]
     """
@@ -610,7 +610,7 @@ class KeyChange(TypedDict):
 
 class LimitsChange(TypedDict):
     """
-    LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or is the server's default in a new environment.
+    LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
     """
 
     cpu: NotRequired[float | None]
@@ -738,7 +738,7 @@ class NewConnection(TypedDict):
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
     """
-    Kind.
+    Kind of the storage.
     """
     path_style: NotRequired[bool]
     """
@@ -819,7 +819,7 @@ class NewEndpointAuth(TypedDict):
     """
     type: Literal["none", "client_secret_basic", "client_secret_post"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -904,11 +904,11 @@ class NewModel(TypedDict):
     """
     base_url: NotRequired[str | None]
     """
-    The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
+    Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again.
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output.
     """
     context: NotRequired[int | None]
     """
@@ -944,7 +944,7 @@ class NewModel(TypedDict):
     """
     upstream: NotRequired[str | None]
     """
-    The name if it is omitted at first.
+    Name at the provider. Default of a new model: name.
     """
 
 
@@ -990,7 +990,7 @@ class NewMount(TypedDict):
     """
     type: Literal["file", "git_repository", "volume"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     url: NotRequired[str | None]
     """
@@ -1115,11 +1115,11 @@ class NewToken(TypedDict):
     """
     operations: NotRequired[list[str] | None]
     """
-    The operations that it is for, by their ids in this document. Omitted: all that are open to tokens.
+    The operations that it is for, by their ids in this document. If omitted, all that are open to tokens.
     """
     origins: NotRequired[list[str] | None]
     """
-    Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. Omitted: any.
+    Web origins, such as https://app.example.com, whose pages may use it: at most 16. A request with another Origin, or none, is refused. If omitted, any.
     """
     rights: NotRequired[list[str] | None]
     """
@@ -1269,7 +1269,7 @@ class ReadFileInput(TypedDict):
 
     encoding: NotRequired[Literal["utf-8", "base64"] | None]
     """
-    How content is given. Omitted: utf-8 for text, base64 for what is not; then the answer says so.
+    How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
     """
     limit: NotRequired[int | None]
     """
@@ -1353,7 +1353,7 @@ class ResponseFormat(TypedDict):
     """
     type: Literal["text", "json_schema"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1500,7 +1500,7 @@ class SessionBudget(TypedDict):
 
 class SessionChange(TypedDict):
     """
-    SessionChange changes what is said of a session; omitted fields stay unchanged.
+    SessionChange changes the description of a session; omitted fields stay unchanged.
     """
 
     budget: NotRequired[SessionBudget]
@@ -1681,7 +1681,7 @@ class TextFormat(TypedDict):
 
     description: NotRequired[str | None]
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     name: NotRequired[str | None]
     """
@@ -1697,7 +1697,7 @@ class TextFormat(TypedDict):
     """
     type: Literal["text", "json_schema"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1806,7 +1806,7 @@ class UploadRequest(TypedDict):
 
 class VaultChange(TypedDict):
     """
-    VaultChange changes what is said of a vault; omitted fields stay unchanged.
+    VaultChange changes the description of a vault; omitted fields stay unchanged.
     """
 
     display_name: NotRequired[str | None]
@@ -1958,7 +1958,7 @@ class AuthChange(TypedDict):
 
     access_token: NotRequired[str | None]
     """
-    Of mcp_oauth: another access token. Omitted, it stays.
+    Of mcp_oauth: another access token. If omitted, it stays.
     """
     expires_at: NotRequired[str | None]
     """
@@ -1974,11 +1974,11 @@ class AuthChange(TypedDict):
     """
     secret_value: NotRequired[str | None]
     """
-    Of host_secret: another value. Omitted, it stays.
+    Of host_secret: another value. If omitted, it stays.
     """
     token: NotRequired[str | None]
     """
-    Of static_bearer: another token. Omitted, it stays.
+    Of static_bearer: another token. If omitted, it stays.
     """
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     """
@@ -1988,7 +1988,7 @@ class AuthChange(TypedDict):
 
 class ConnectionChange(TypedDict):
     """
-    ConnectionChange is what PATCH can change of a connection; what is omitted stays.
+    ConnectionChange is what PATCH can change of a connection; omitted fields stay unchanged.
     """
 
     credentials: NotRequired[Credentials]
@@ -2166,11 +2166,11 @@ class ModelChange(TypedDict):
     """
     base_url: NotRequired[str | None]
     """
-    The provider's own if it is omitted at first; openai-chat has none. A change needs the key again.
+    Base URL of the API. Default of a new model: the provider's; openai-chat has no default. A change needs the key again.
     """
     capabilities: NotRequired[list[str] | None]
     """
-    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. tools, parallel_tools and structured_output if they are omitted at first.
+    vision, files, tools, parallel_tools, reasoning, structured_output, custom_tools. Default of a new model: tools, parallel_tools and structured_output.
     """
     context: NotRequired[int | None]
     """
@@ -2198,7 +2198,7 @@ class ModelChange(TypedDict):
     """
     upstream: NotRequired[str | None]
     """
-    The name if it is omitted at first.
+    Name at the provider. Default of a new model: name.
     """
 
 
@@ -2213,7 +2213,7 @@ class NewAgent(TypedDict):
     """
     description: NotRequired[str | None]
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     handoffs: NotRequired[list[AgentHandoff]]
     """
@@ -2309,7 +2309,7 @@ class NewAuth(TypedDict):
     """
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -2359,7 +2359,7 @@ class NewProcess(TypedDict):
     """
     timeout_ms: NotRequired[int | None]
     """
-    Ends it and all it started; if omitted nothing does.
+    Ends the process and everything that it started after this time; no limit if omitted.
     """
     wait_for_reader: NotRequired[bool | None]
     """
@@ -2500,7 +2500,7 @@ class NewSessionEvent(TypedDict):
     """
     files_base64: NotRequired[dict[str, str]]
     """
-    Likewise, with the contents in base64.
+    Like files, with the contents in base64.
     """
     is_error: NotRequired[bool | None]
     """
@@ -2536,13 +2536,13 @@ class NewSessionEvent(TypedDict):
     """
     type: Literal["message", "tool_confirmation", "tool_result", "user.define_outcome"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
 class PermissionsChange(TypedDict):
     """
-    PermissionsChange is what can be changed of permissions; what is omitted stays.
+    PermissionsChange changes permissions; omitted fields stay unchanged.
     """
 
     allow_mcp_servers: NotRequired[bool | None]
@@ -2570,7 +2570,7 @@ class TemplateChange(TypedDict):
 
     sandbox: NotRequired[TemplateSandbox]
     """
-    Omitted, the template has not opted in.
+    If omitted, the template has not opted in.
     """
 
 
@@ -2605,13 +2605,13 @@ class ConfigChange(TypedDict):
     """
     type: NotRequired[Literal["cloud"] | None]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
 class EnvironmentChange(TypedDict):
     """
-    EnvironmentChange is what PATCH can change of an environment; what is left out stays.
+    EnvironmentChange is what PATCH can change of an environment; omitted fields stay unchanged.
     """
 
     env_vars: NotRequired[dict[str, Any] | None]

@@ -264,7 +264,7 @@ class AgentServer(Record):
     """
     description: str | None
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     env: dict[str, str] | None
     """
@@ -320,7 +320,7 @@ class AgentTool(Record):
     __slots__ = ()
     type: Literal["mcp", "custom", "sandbox", "sandboxes", "web_search", "fetch_url"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     description: str | None
     """
@@ -348,7 +348,7 @@ class AnthropicTool(Record):
     __slots__ = ()
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     input_schema: Any
     """
@@ -684,11 +684,11 @@ class CapOverrides(Record):
     __slots__ = ()
     agent_hourly: int | None
     """
-    Calls of one agent a UTC hour; likewise.
+    Calls of one agent per UTC hour; 0 stops every call, null is the server's.
     """
     tenant_daily: int | None
     """
-    Calls a UTC day; 0 stops every call, null is the server's.
+    Calls per UTC day; 0 stops every call, null is the server's.
     """
 
 
@@ -700,11 +700,11 @@ class Caps(Record):
     __slots__ = ()
     agent_hourly: int
     """
-    Calls of an agent a UTC hour; likewise.
+    Calls of an agent per UTC hour; 0 stops every call.
     """
     tenant_daily: int
     """
-    Calls of a tenant a UTC day; 0 stops every call.
+    Calls of a tenant per UTC day; 0 stops every call.
     """
 
 
@@ -788,7 +788,7 @@ class CodeOutput(Record):
     """
     error: Literal["SandboxProvisioning", "SandboxCapExceeded", "SandboxTimeout", "SandboxOutOfMemory", "SandboxCancelled", "SandboxFailed"] | None
     """
-    null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run.
+    null when Atoll did not stop the program. After SandboxProvisioning and SandboxCapExceeded no code was run.
     """
     error_message: str | None
     """
@@ -868,7 +868,7 @@ class Connection(Record):
     """
     kind: Literal["s3", "gcs", "azure", "volume"]
     """
-    Kind.
+    Kind of the storage.
     """
     prefix: str
     """
@@ -932,7 +932,7 @@ class ContainerFile(Record):
     """
     object: Literal["container.file"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
     path: str
     """
@@ -968,7 +968,7 @@ class ContainerFileList(Record):
     """
     object: Literal["list"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -980,7 +980,7 @@ class ContainerNetworkPolicy(Record):
     __slots__ = ()
     type: Literal["disabled", "allowlist"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     allowed_domains: list[str] | None
     """
@@ -1000,7 +1000,7 @@ class ContextTool(Record):
     """
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     input_schema: Any
     """
@@ -1028,7 +1028,7 @@ class DeletedAgent(Record):
     """
     type: Literal["agent_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1048,7 +1048,7 @@ class DeletedContainer(Record):
     """
     object: Literal["container.deleted"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -1068,7 +1068,7 @@ class DeletedContainerFile(Record):
     """
     object: Literal["container.file.deleted"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -1084,7 +1084,7 @@ class DeletedCredential(Record):
     """
     type: Literal["vault_credential_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1100,7 +1100,7 @@ class DeletedFile(Record):
     """
     type: Literal["file_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1120,7 +1120,7 @@ class DeletedResponse(Record):
     """
     object: Literal["response.deleted"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -1136,7 +1136,7 @@ class DeletedSkill(Record):
     """
     type: Literal["skill_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1152,7 +1152,7 @@ class DeletedSkillVersion(Record):
     """
     type: Literal["skill_version_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1168,7 +1168,7 @@ class DeletedVault(Record):
     """
     type: Literal["vault_deleted"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1180,7 +1180,7 @@ class EndpointAuth(Record):
     __slots__ = ()
     type: Literal["none", "client_secret_basic", "client_secret_post"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1268,7 +1268,7 @@ class FetchedPage(Record):
     """
     last_updated: str | None
     """
-    When it was changed, likewise.
+    When it was changed, as in 2026-03-01; null where that is not known.
     """
     media_type: str
     """
@@ -1348,7 +1348,7 @@ class FileScope(Record):
     """
     type: Literal["session"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1604,7 +1604,7 @@ class ListModel(Record):
     """
     object: Literal["model"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
     owned_by: str
     """
@@ -1692,7 +1692,7 @@ class MCPTool(Record):
     """
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     inputSchema: Any
     """
@@ -1804,7 +1804,7 @@ class ModelList(Record):
     """
     object: Literal["list"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -1872,7 +1872,7 @@ class Mount(Record):
     """
     type: Literal["file", "git_repository", "volume"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     file_id: str | None
     """
@@ -1932,7 +1932,7 @@ class OpenAIFunction(Record):
     __slots__ = ()
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     name: str
     """
@@ -1956,7 +1956,7 @@ class OpenAIResponsesTool(Record):
     __slots__ = ()
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     name: str
     """
@@ -1972,7 +1972,7 @@ class OpenAIResponsesTool(Record):
     """
     type: Literal["function"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -1988,7 +1988,7 @@ class OpenAITool(Record):
     """
     type: Literal["function"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -2305,7 +2305,7 @@ class Plan(Record):
     """
     max_sandbox_memory: int
     """
-    Bytes of memory of named sandboxes together, those asleep on disk omitted; 0 for no bound.
+    Bytes of memory of named sandboxes together, except those asleep on disk; 0 for no bound.
     """
     max_sandboxes: int
     """
@@ -2585,7 +2585,7 @@ class ResponseActionSource(Record):
     __slots__ = ()
     type: Literal["url"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     url: str
     """
@@ -2613,7 +2613,7 @@ class ResponseAnnotation(Record):
     """
     type: Literal["url_citation"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     url: str
     """
@@ -2673,7 +2673,7 @@ class ResponseError(Record):
     """
     type: str
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -2701,7 +2701,7 @@ class ResponseFile(Record):
     """
     object: Literal["file"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -2717,7 +2717,7 @@ class ResponseFiles(Record):
     """
     object: Literal["list"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -2817,7 +2817,7 @@ class ResponsePart(Record):
     __slots__ = ()
     type: str
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     annotations: list[ResponseAnnotation] | None
     """
@@ -2889,7 +2889,7 @@ class ResponseRefusalDetail(Record):
     """
     type: str
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -2917,7 +2917,7 @@ class ResponseToolOfOther(Record):
     __slots__ = ()
     description: str | None
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     input_schema: Any
     """
@@ -2941,7 +2941,7 @@ class ResponseUsage(Record):
     __slots__ = ()
     cost: ResponseCost
     """
-    What it cost, in US dollars.
+    Cost in US dollars.
     """
     input_tokens: int
     """
@@ -2965,7 +2965,7 @@ class ResponseUsage(Record):
     """
     estimated_tokens: int | None
     """
-    Of total_tokens: those that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others.
+    The part of total_tokens that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. Atoll charges them like the others.
     """
     sandbox_windows: int | None
     """
@@ -3142,7 +3142,7 @@ class SandboxFile(Record):
     """
     kind: Literal["file", "directory", "symlink", "other"]
     """
-    Kind.
+    Kind of the entry.
     """
     mode: str
     """
@@ -3406,7 +3406,7 @@ class SearchResult(Record):
     """
     last_updated: str | None
     """
-    When it was changed, likewise.
+    When it was changed, as in 2026-03-01; null where that is not known.
     """
     snippet: str
     """
@@ -3462,7 +3462,7 @@ class SessionDelta(Record):
     """
     type: Literal["delta"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -3570,7 +3570,7 @@ class ShellOutput(Record):
     """
     stderr: str
     """
-    Likewise.
+    The first 262,144 bytes. Invalid UTF-8 becomes U+FFFD.
     """
     stdout: str
     """
@@ -3646,7 +3646,7 @@ class SkillSource(Record):
     __slots__ = ()
     type: Literal["custom"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -3670,7 +3670,7 @@ class SkillVersion(Record):
     """
     description: str
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     files: list[SkillFile]
     """
@@ -3698,7 +3698,7 @@ class SkillVersion(Record):
     """
     type: Literal["skill_version"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     version: int
     """
@@ -3735,15 +3735,15 @@ class Snapshot(Record):
     """
     name: str
     """
-    Of that sandbox.
+    The name of that sandbox.
     """
     sandbox_id: str
     """
-    The sandbox that it is of, which may be gone.
+    The sandbox of the snapshot, which may no longer exist.
     """
     session: str
     """
-    Likewise.
+    The session of that sandbox.
     """
     size_bytes: int
     """
@@ -3979,7 +3979,7 @@ class TimeoutResponse(Record):
     """
     error: str | None
     """
-    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int
     """
@@ -3991,7 +3991,7 @@ class TimeoutResponse(Record):
     """
     stderr: str
     """
-    Standard error, likewise.
+    Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
     """
     stderr_truncated: bool
     """
@@ -4133,7 +4133,7 @@ class TurnUsage(Record):
 
 class TurnWarning(Record):
     """
-    TurnWarning says what is in trouble in a turn that continues.
+    TurnWarning reports a problem in a turn that continues.
     """
 
     __slots__ = ()
@@ -4195,7 +4195,7 @@ class UploadedFile(Record):
     """
     type: Literal["file"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -4503,11 +4503,11 @@ class Vault(Record):
     """
     metadata: dict[str, str]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     type: Literal["vault"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     updated_at: datetime
     """
@@ -4595,7 +4595,7 @@ class Agent(Record):
     """
     description: str | None
     """
-    What it is for, in words.
+    Purpose, in words.
     """
     handoffs: list[AgentHandoff]
     """
@@ -4615,7 +4615,7 @@ class Agent(Record):
     """
     metadata: dict[str, Any]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     model: AgentModel
     multiagent: AgentMultiagent | None
@@ -4652,7 +4652,7 @@ class Agent(Record):
     """
     type: Literal["agent"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     updated_at: datetime
     """
@@ -4760,7 +4760,7 @@ class Container(Record):
     """
     object: Literal["container"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
     status: Literal["running", "expired"]
     """
@@ -4792,7 +4792,7 @@ class ContainerList(Record):
     """
     object: Literal["list"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -4832,7 +4832,7 @@ class ExecuteResponse(Record):
     __slots__ = ()
     error: str | None
     """
-    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int
     """
@@ -4840,7 +4840,7 @@ class ExecuteResponse(Record):
     """
     stderr: str
     """
-    Standard error, likewise.
+    Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
     """
     stderr_truncated: bool
     """
@@ -4904,7 +4904,7 @@ class Execution(Record):
     """
     error: str | None
     """
-    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int | None
     """
@@ -4940,7 +4940,7 @@ class Execution(Record):
     """
     stderr: str | None
     """
-    Standard error, likewise.
+    Standard error. Bytes that are not UTF-8 are replaced by U+FFFD.
     """
     stderr_truncated: bool | None
     """
@@ -5008,7 +5008,7 @@ class ExecutionSummary(Record):
     """
     error: str | None
     """
-    Why Atoll stopped the run, such as a limit, as a sentence; null if the program ended by itself. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
+    Why Atoll stopped the run, such as a limit, as a sentence; null if Atoll did not stop it. A client whose X-Client-Id begins with baponi- gets timeout, memory_limit_exceeded or security_policy_violation if one of these applies.
     """
     exit_code: int | None
     """
@@ -5232,7 +5232,7 @@ class ModelTrial(Record):
     """
     reasoning: str | None
     """
-    The part that the provider shows.
+    The part of its reasoning that the provider shows.
     """
     request_id: str | None
     """
@@ -5420,7 +5420,7 @@ class ResponseAction(Record):
     __slots__ = ()
     queries: list[str]
     """
-    Search query.
+    Search queries.
     """
     query: str
     """
@@ -5428,7 +5428,7 @@ class ResponseAction(Record):
     """
     type: Literal["search"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     sources: list[ResponseActionSource] | None
     """
@@ -5444,7 +5444,7 @@ class ResponseItem(Record):
     __slots__ = ()
     type: Literal["message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "sandbox_results", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch", "share_file", "code_interpreter_call", "search_results", "fetch_url_results", "web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     action: ResponseAction | None
     """
@@ -5552,7 +5552,7 @@ class ResponseItem(Record):
     """
     queries: list[str] | None
     """
-    Search query.
+    Search queries.
     """
     reason: str | None
     """
@@ -5684,7 +5684,7 @@ class Session(Record):
     """
     metadata: dict[str, Any]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     mounts: list[Mount]
     """
@@ -5708,7 +5708,7 @@ class Session(Record):
     """
     type: Literal["session"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     updated_at: datetime
     """
@@ -5752,7 +5752,7 @@ class SessionContext(Record):
     """
     type: Literal["session_context"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -5768,7 +5768,7 @@ class SessionStop(Record):
     """
     type: Literal["end_turn", "requires_action", "interrupted", "expired", "limit", "error"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     expires_at: datetime | None
     """
@@ -5832,7 +5832,7 @@ class SessionThread(Record):
     """
     type: Literal["session_thread"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     usage: TurnUsage
     """
@@ -5876,7 +5876,7 @@ class SessionTurn(Record):
     """
     type: Literal["message"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     usage: TurnUsage
     """
@@ -5932,7 +5932,7 @@ class Skill(Record):
     """
     type: Literal["skill"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     updated_at: datetime
     """
@@ -6108,7 +6108,7 @@ class CancelledResponse(Record):
     """
     metadata: dict[str, str]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     model: str
     """
@@ -6116,11 +6116,11 @@ class CancelledResponse(Record):
     """
     object: Literal["response"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
     output: list[ResponseItem]
     """
-    What the model has said and done, in order.
+    Output items of the model, in order.
     """
     parallel_tool_calls: bool
     """
@@ -6198,13 +6198,13 @@ class CancelledResponse(Record):
 
 class CodeEvent(Record):
     """
-    CodeEvent is a line of a run that is streamed: what its type names, or for "result" the whole of CodeResult but output and values.
+    CodeEvent is a line of a streamed run. It has the field that its type names; the type "result" has a CodeResult without output and values.
     """
 
     __slots__ = ()
     type: Literal["output", "value", "result", "keepalive"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     data: str | None
     """
@@ -6240,7 +6240,7 @@ class CredentialAuth(Record):
     __slots__ = ()
     type: Literal["static_bearer", "mcp_oauth", "host_secret"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     expires_at: datetime | None
     """
@@ -6357,7 +6357,7 @@ class EnvironmentConfig(Record):
     """
     type: Literal["cloud"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
 
 
@@ -6605,7 +6605,7 @@ class Response(Record):
     """
     metadata: dict[str, str]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     model: str
     """
@@ -6613,11 +6613,11 @@ class Response(Record):
     """
     object: Literal["response"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
     output: list[ResponseItem]
     """
-    What the model has said and done, in order.
+    Output items of the model, in order.
     """
     parallel_tool_calls: bool
     """
@@ -6701,7 +6701,7 @@ class ResponseEvent(Record):
     """
     type: str
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     annotation: ResponseAnnotation | None
     """
@@ -6761,7 +6761,7 @@ class ResponseEvent(Record):
     """
     queries: list[str] | None
     """
-    Search query.
+    Search queries.
     """
     refusal: str | None
     """
@@ -6773,7 +6773,7 @@ class ResponseEvent(Record):
     """
     results: Any | None
     """
-    What the tool found or returned.
+    Results of the tool.
     """
     summary_index: int | None
     """
@@ -6813,7 +6813,7 @@ class ResponseInput(Record):
     """
     object: Literal["list"]
     """
-    What kind of thing this is, as OpenAI's clients read it.
+    Kind of the object, as OpenAI's clients read it.
     """
 
 
@@ -6837,7 +6837,7 @@ class SessionEvent(Record):
     """
     type: Literal["message", "thinking", "tool_use", "tool_result", "tool_confirmation", "error", "warning", "usage", "status", "file", "plan", "review", "state", "reminder", "user.define_outcome", "outcome_evaluation_start", "outcome_evaluation_ongoing", "outcome_evaluation_end", "thread_created", "thread_message_sent", "thread_message_received", "thread_idle", "thread_terminated", "context_summary", "context_compacted", "speaker"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     approve: bool | None
     """
@@ -6969,11 +6969,11 @@ class Credential(Record):
     """
     metadata: dict[str, str]
     """
-    What the client has stored with it.
+    Metadata that the client has stored.
     """
     type: Literal["vault_credential"]
     """
-    What it is, which says which of the other fields it has.
+    Type, which decides the other fields.
     """
     updated_at: datetime
     """
