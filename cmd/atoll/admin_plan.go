@@ -175,7 +175,7 @@ func memoryBound(n int64) string {
 
 func timeoutBound(seconds int64) string {
 	if seconds == 0 {
-		return "server's"
+		return "default"
 	}
 	return (time.Duration(seconds) * time.Second).String()
 }

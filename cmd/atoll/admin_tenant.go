@@ -219,7 +219,7 @@ func budget(credits float64) string {
 
 func capText(n *int64) string {
 	if n == nil {
-		return "server's"
+		return "default"
 	}
 	return strconv.FormatInt(*n, 10)
 }

@@ -116,7 +116,7 @@ var blanks = regexp.MustCompile(` +`)
 
 func TestAdminCommands(t *testing.T) {
 	o, w := newOperator(t)
-	o.says("tenant create acme --plan pro --budget 50 --daily-cap 7 --redaction-off jwt,bearer", "plan pro", "budget 50", "daily 7, hourly server's", "redaction off bearer, jwt")
+	o.says("tenant create acme --plan pro --budget 50 --daily-cap 7 --redaction-off jwt,bearer", "plan pro", "budget 50", "daily 7, hourly default", "redaction off bearer, jwt")
 	o.says("env show acme default", "default")
 	o.says("tenant create second --env reports", "environment reports")
 	o.says("env show second reports", "reports")
@@ -139,7 +139,7 @@ func TestAdminCommands(t *testing.T) {
 	}
 	o.says("tenant events second", "environment/reports", "default")
 	o.says("tenant set acme --hourly-cap 3 --audit-days 90", "daily 7, hourly 3", "90 days")
-	o.says("tenant set acme --daily-cap server", "daily server's, hourly 3")
+	o.says("tenant set acme --daily-cap server", "daily default, hourly 3")
 	o.says("tenant list", "acme", "operator", "dev")
 	o.says("tenant events acme", "audit_days 30 90", "caps.tenant_daily 7 server")
 	o.says("tenant show acme --json", `"name": "acme"`)
