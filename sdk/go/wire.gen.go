@@ -3865,7 +3865,7 @@ type ProcessWritten struct {
 
 // ReadFileInput ReadFileInput is the input of read_file.
 type ReadFileInput struct {
-	// Encoding How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
+	// Encoding How content is given. By default utf-8 for text, and base64 for other content.
 	Encoding *string `json:"encoding,omitempty"`
 
 	// Limit Max bytes to read

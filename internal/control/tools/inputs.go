@@ -36,7 +36,7 @@ type ReadFileInput struct {
 	Path     *string     `json:"path" required:"true" empty:"false"`
 	Offset   *wire.Whole `json:"offset,omitzero" doc:"Byte offset"`
 	Limit    *wire.Whole `json:"limit,omitzero" doc:"Max bytes to read"`
-	Encoding *string     `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says."`
+	Encoding *string     `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. By default utf-8 for text, and base64 for other content."`
 }
 
 // ReadFileOutput is what read_file returns.

@@ -28,7 +28,7 @@ const definitions: Record<string, [description: string, required: string[], prop
       path: text,
       offset: { ...whole, description: "Byte offset" },
       limit: { ...whole, description: "Max bytes to read" },
-      encoding: { ...text, enum: ["utf-8", "base64"], description: "How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says." },
+      encoding: { ...text, enum: ["utf-8", "base64"], description: "How content is given. By default utf-8 for text, and base64 for other content." },
     },
   ],
   write_file: [

@@ -3918,7 +3918,7 @@ export interface components {
         /** ReadFileInput is the input of read_file. */
         ReadFileInput: {
             /**
-             * How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
+             * How content is given. By default utf-8 for text, and base64 for other content.
              * @enum {string|null}
              */
             encoding?: "utf-8" | "base64" | null;

@@ -153,7 +153,7 @@ func TestLeftAtStart(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	store := k.service.Store
 	k.service.Store = leaving{store, leave}
-	in := &conversation.NewSession{Agent: string(k.session().AgentID)}
+	in := &conversation.NewSession{Agent: k.session().AgentID}
 	if s, err := k.service.Start(ctx, &admission.Caller{Principal: k.Caller}, in, &conversation.Batch{Messages: []model.Item{model.Text(model.User, "x")}}); err == nil {
 		t.Errorf("started %+v", s)
 	}

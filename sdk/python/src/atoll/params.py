@@ -1269,7 +1269,7 @@ class ReadFileInput(TypedDict):
 
     encoding: NotRequired[Literal["utf-8", "base64"] | None]
     """
-    How content is given. If omitted: utf-8 for text, and base64 for other content, which the answer then says.
+    How content is given. By default utf-8 for text, and base64 for other content.
     """
     limit: NotRequired[int | None]
     """
