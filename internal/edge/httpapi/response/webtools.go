@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/web"
-	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // searchCall is what calls of web_search are shown as where it was asked for as OpenAI's
@@ -30,25 +30,25 @@ func isWebTool(kind string) bool {
 
 // WebSearchTool is the tool web_search, as both of its vendors have it.
 type WebSearchTool struct {
-	Type              *string             `json:"type" required:"true"`
-	Filters           *WebSearchFilters   `json:"filters,omitzero"`
-	ContextSize       *webapi.ContextSize `json:"search_context_size,omitzero"`
-	MaxTokens         *int                `json:"max_tokens,omitzero"`
-	MaxPerPage        *int                `json:"max_tokens_per_page,omitzero"`
-	UserLocation      *UserLocation       `json:"user_location,omitzero"`
-	ExternalWebAccess *bool               `json:"external_web_access,omitzero"`
-	ContentTypes      []string            `json:"search_content_types,omitzero"`
+	Type              *string           `json:"type" required:"true"`
+	Filters           *WebSearchFilters `json:"filters,omitzero"`
+	ContextSize       *web.ContextSize  `json:"search_context_size,omitzero"`
+	MaxTokens         *int              `json:"max_tokens,omitzero"`
+	MaxPerPage        *int              `json:"max_tokens_per_page,omitzero"`
+	UserLocation      *UserLocation     `json:"user_location,omitzero"`
+	ExternalWebAccess *bool             `json:"external_web_access,omitzero"`
+	ContentTypes      []string          `json:"search_content_types,omitzero"`
 }
 
 // WebSearchFilters narrow searches.
 type WebSearchFilters struct {
-	AllowedDomains []string        `json:"allowed_domains,omitzero"`
-	Domains        []string        `json:"search_domain_filter,omitzero"`
-	Recency        *webapi.Recency `json:"search_recency_filter,omitzero"`
-	After          *webapi.Date    `json:"search_after_date_filter,omitzero"`
-	Before         *webapi.Date    `json:"search_before_date_filter,omitzero"`
-	UpdatedAfter   *webapi.Date    `json:"last_updated_after_filter,omitzero"`
-	UpdatedBefore  *webapi.Date    `json:"last_updated_before_filter,omitzero"`
+	AllowedDomains []string     `json:"allowed_domains,omitzero"`
+	Domains        []string     `json:"search_domain_filter,omitzero"`
+	Recency        *web.Recency `json:"search_recency_filter,omitzero"`
+	After          *string      `json:"search_after_date_filter,omitzero"`
+	Before         *string      `json:"search_before_date_filter,omitzero"`
+	UpdatedAfter   *string      `json:"last_updated_after_filter,omitzero"`
+	UpdatedBefore  *string      `json:"last_updated_before_filter,omitzero"`
 }
 
 // UserLocation is about where the user is.
@@ -155,15 +155,23 @@ func (p *parser) parseSearch(path, kind string, text jsontext.Value, include []s
 }
 
 // query reads what narrows searches, as POST /v1/search does.
-func (in *WebSearchTool) query(f *WebSearchFilters, shown string) (web.Query, error) {
-	size := in.ContextSize
-	if size == nil && shown == searchCall && in.MaxTokens == nil && in.MaxPerPage == nil {
-		size = new(webapi.ContextSize("medium")) // as OpenAI has it
-	}
-	return webapi.Narrowed(webapi.Narrow{
-		ContextSize: size, MaxTokens: in.MaxTokens, MaxPerPage: in.MaxPerPage, Domains: append(slices.Clone(f.Domains), f.AllowedDomains...),
+func (in *WebSearchTool) query(f *WebSearchFilters, shown string) (q web.Query, err error) {
+	n := web.Narrowing{
+		ContextSize: in.ContextSize, MaxTokens: whole(in.MaxTokens), MaxPerPage: whole(in.MaxPerPage), Domains: append(slices.Clone(f.Domains), f.AllowedDomains...),
 		Country: in.UserLocation.country(), Recency: f.Recency, After: f.After, Before: f.Before, UpdatedAfter: f.UpdatedAfter, UpdatedBefore: f.UpdatedBefore,
-	})
+	}
+	if n.ContextSize == nil && shown == searchCall && in.MaxTokens == nil && in.MaxPerPage == nil {
+		n.ContextSize = new(web.ContextSize("medium")) // as OpenAI has it
+	}
+	q.Kind = web.Web
+	return q, n.Apply(&q)
+}
+
+func whole(n *int) *wire.Whole {
+	if n == nil {
+		return nil
+	}
+	return new(wire.Whole(*n))
 }
 
 func (l *UserLocation) country() *string {

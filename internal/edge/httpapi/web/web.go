@@ -55,7 +55,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 
 func (h *Handlers) fetch(c *httpapi.Call, in *FetchRequest) (out FetchAnswer, err error) {
 	tokens := 0
-	if err := bounded("max_tokens_per_page", in.MaxPerPage, &tokens); err != nil {
+	if err := web.WholeNumber("max_tokens_per_page", in.MaxPerPage, &tokens); err != nil {
 		return out, err
 	}
 	pages, err := h.Web.Fetch(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve(), Held: c.Held()}, *in.URL, tokens)

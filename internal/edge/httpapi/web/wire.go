@@ -1,8 +1,6 @@
 package web
 
 import (
-	"math"
-	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -12,22 +10,22 @@ import (
 
 // SearchRequest is a search, as clients of the contract send it.
 type SearchRequest struct {
-	Query         *wire.Texts  `json:"query" required:"true" doc:"Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged."`
-	SearchType    *SearchType  `json:"search_type,omitzero" default:"" doc:"web for pages, of which fast is another name; people for people."`
-	MaxResults    *wire.Whole  `json:"max_results,omitzero" minimum:"1" maximum:"100" default:"10" doc:"At most 20 of pages and 100 of people. A provider may have fewer."`
-	MaxTokens     *wire.Whole  `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" default:"25000" doc:"Of all snippets together; 4 characters count as a token."`
-	MaxPerPage    *wire.Whole  `json:"max_tokens_per_page,omitzero" minimum:"1" maximum:"1000000" default:"4096" doc:"Of each snippet."`
-	ContextSize   *ContextSize `json:"search_context_size,omitzero" doc:"Instead of the two bounds in tokens: 256, 1024 or 4096 tokens of each page."`
-	Domains       *[]wire.Text `json:"search_domain_filter,omitzero" maxItems:"20" doc:"Domains to search, with those below them; each with a leading - to leave them out."`
-	Languages     *[]wire.Text `json:"search_language_filter,omitzero" maxItems:"20" doc:"Codes of ISO 639-1."`
-	Country       *string      `json:"country,omitzero" doc:"A code of ISO 3166-1, such as US."`
-	Recency       *Recency     `json:"search_recency_filter,omitzero" doc:"How long ago a page was published at most."`
-	After         *Date        `json:"search_after_date_filter,omitzero" doc:"Published on this day, MM/DD/YYYY, or later."`
-	Before        *Date        `json:"search_before_date_filter,omitzero" doc:"Published on this day or earlier."`
-	UpdatedAfter  *Date        `json:"last_updated_after_filter,omitzero" doc:"Changed on this day or later."`
-	UpdatedBefore *Date        `json:"last_updated_before_filter,omitzero" doc:"Changed on this day or earlier."`
-	SearchMode    *SearchMode  `json:"search_mode,omitzero" default:"" doc:"Scope of the search."`
-	ServerTime    *bool        `json:"display_server_time,omitzero" default:"false" doc:"Whether the answer says what time it is."`
+	Query         *wire.Texts      `json:"query" required:"true" doc:"Search query of 1 to 2000 characters, or a list of 1 to 5 queries, whose results are merged."`
+	SearchType    *SearchType      `json:"search_type,omitzero" default:"" doc:"web for pages, of which fast is another name; people for people."`
+	MaxResults    *wire.Whole      `json:"max_results,omitzero" minimum:"1" maximum:"100" default:"10" doc:"At most 20 of pages and 100 of people. A provider may have fewer."`
+	MaxTokens     *wire.Whole      `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" default:"25000" doc:"Of all snippets together; 4 characters count as a token."`
+	MaxPerPage    *wire.Whole      `json:"max_tokens_per_page,omitzero" minimum:"1" maximum:"1000000" default:"4096" doc:"Of each snippet."`
+	ContextSize   *web.ContextSize `json:"search_context_size,omitzero" doc:"Instead of the two bounds in tokens: 256, 1024 or 4096 tokens of each page."`
+	Domains       *[]wire.Text     `json:"search_domain_filter,omitzero" maxItems:"20" doc:"Domains to search, with those below them; each with a leading - to leave them out."`
+	Languages     *[]wire.Text     `json:"search_language_filter,omitzero" maxItems:"20" doc:"Codes of ISO 639-1."`
+	Country       *string          `json:"country,omitzero" doc:"A code of ISO 3166-1, such as US."`
+	Recency       *web.Recency     `json:"search_recency_filter,omitzero" doc:"How long ago a page was published at most."`
+	After         *string          `json:"search_after_date_filter,omitzero" doc:"Published on this day, MM/DD/YYYY, or later."`
+	Before        *string          `json:"search_before_date_filter,omitzero" doc:"Published on this day or earlier."`
+	UpdatedAfter  *string          `json:"last_updated_after_filter,omitzero" doc:"Changed on this day or later."`
+	UpdatedBefore *string          `json:"last_updated_before_filter,omitzero" doc:"Changed on this day or earlier."`
+	SearchMode    *SearchMode      `json:"search_mode,omitzero" default:"" doc:"Scope of the search."`
+	ServerTime    *bool            `json:"display_server_time,omitzero" default:"false" doc:"Whether the answer says what time it is."`
 }
 
 // SearchType is web, fast or people.
@@ -41,30 +39,6 @@ type SearchMode string
 
 // Choices lists them.
 func (SearchMode) Choices() []string { return []string{"web"} }
-
-// ContextSize is how much of each page is wanted.
-type ContextSize string
-
-// Choices lists them.
-func (ContextSize) Choices() []string { return []string{"low", "medium", "high"} }
-
-// contextTokens are the tokens of each page.
-var contextTokens = map[ContextSize]int{"low": 256, "medium": 1024, "high": 4096}
-
-// Recency is a web.Recency.
-type Recency string
-
-// Choices lists them.
-func (Recency) Choices() []string {
-	var all []string
-	for _, r := range web.Recencies {
-		all = append(all, string(r))
-	}
-	return all
-}
-
-// Date is a day, as in 3/1/2026.
-type Date string
 
 // SearchAnswer is what was found.
 type SearchAnswer struct {
@@ -88,69 +62,20 @@ func (in *SearchRequest) domain() (q web.Query, err error) {
 	if in.SearchType != nil && *in.SearchType == "people" {
 		q.Kind = web.People
 	}
-	for _, n := range []struct {
-		name string
-		from *wire.Whole
-		to   *int
-	}{{"max_results", in.MaxResults, &q.Max}, {"max_tokens", in.MaxTokens, &q.MaxTokens}, {"max_tokens_per_page", in.MaxPerPage, &q.MaxPerResult}} {
-		if err := bounded(n.name, n.from, n.to); err != nil {
-			return q, err
-		}
+	if err := web.WholeNumber("max_results", in.MaxResults, &q.Max); err != nil {
+		return q, err
 	}
-	if in.ContextSize != nil {
-		if in.MaxTokens != nil || in.MaxPerPage != nil {
-			return q, httpapi.Invalid("search_context_size stands for max_tokens and max_tokens_per_page: give it or them")
-		}
-		q.MaxPerResult = contextTokens[*in.ContextSize]
+	n := web.Narrowing{
+		ContextSize: in.ContextSize, MaxTokens: in.MaxTokens, MaxPerPage: in.MaxPerPage, Country: in.Country, Recency: in.Recency,
+		After: in.After, Before: in.Before, UpdatedAfter: in.UpdatedAfter, UpdatedBefore: in.UpdatedBefore,
 	}
-	f := &q.Filter
 	if in.Domains != nil {
-		for _, d := range *in.Domains {
-			if name, not := strings.CutPrefix(string(d), "-"); not {
-				f.NotDomains = append(f.NotDomains, name)
-			} else {
-				f.Domains = append(f.Domains, name)
-			}
-		}
+		n.Domains = wire.Strings(*in.Domains)
 	}
 	if in.Languages != nil {
-		f.Languages = wire.Strings(*in.Languages)
+		q.Filter.Languages = wire.Strings(*in.Languages)
 	}
-	if in.Country != nil {
-		f.Country = *in.Country
-	}
-	if in.Recency != nil {
-		f.Recency = web.Recency(*in.Recency)
-	}
-	for _, d := range []struct {
-		name string
-		from *Date
-		to   *time.Time
-	}{
-		{"search_after_date_filter", in.After, &f.After}, {"search_before_date_filter", in.Before, &f.Before},
-		{"last_updated_after_filter", in.UpdatedAfter, &f.UpdatedAfter}, {"last_updated_before_filter", in.UpdatedBefore, &f.UpdatedBefore},
-	} {
-		if d.from == nil {
-			continue
-		}
-		if *d.to, err = time.Parse("1/2/2006", string(*d.from)); err != nil || d.to.Year() < 1 {
-			return q, httpapi.Invalid("%s must be a day as MM/DD/YYYY, such as 3/1/2026", d.name)
-		}
-	}
-	return q, nil
-}
-
-// bounded reads a whole number, if it is given.
-func bounded(name string, from *wire.Whole, to *int) error {
-	if from == nil {
-		return nil
-	}
-	f := float64(*from)
-	if f != math.Trunc(f) || f < 1 || f > web.MaxTokens {
-		return httpapi.Invalid("%s must be a whole number from 1 to %d", name, web.MaxTokens)
-	}
-	*to = int(f)
-	return nil
+	return q, n.Apply(&q)
 }
 
 // FetchRequest names pages.
@@ -198,36 +123,4 @@ func dateOf(t time.Time) *string {
 		return nil
 	}
 	return new(t.Format(time.DateOnly))
-}
-
-// Narrow is what narrows the searches of a tool.
-type Narrow struct {
-	ContextSize                                *ContextSize
-	MaxTokens, MaxPerPage                      *int
-	Domains                                    []string
-	Country                                    *string
-	Recency                                    *Recency
-	After, Before, UpdatedAfter, UpdatedBefore *Date
-}
-
-// Narrowed reads it as a request is read.
-func Narrowed(n Narrow) (web.Query, error) {
-	whole := func(i *int) *wire.Whole {
-		if i == nil {
-			return nil
-		}
-		return new(wire.Whole(*i))
-	}
-	in := &SearchRequest{
-		Query: &wire.Texts{}, ContextSize: n.ContextSize, MaxTokens: whole(n.MaxTokens), MaxPerPage: whole(n.MaxPerPage), Country: n.Country,
-		Recency: n.Recency, After: n.After, Before: n.Before, UpdatedAfter: n.UpdatedAfter, UpdatedBefore: n.UpdatedBefore,
-	}
-	if len(n.Domains) > 0 {
-		domains := make([]wire.Text, len(n.Domains))
-		for i, d := range n.Domains {
-			domains[i] = wire.Text(d)
-		}
-		in.Domains = &domains
-	}
-	return in.domain()
 }
