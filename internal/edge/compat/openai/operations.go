@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
@@ -80,7 +80,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 	}
 	for i := range ops {
-		ops[i].Tag, ops[i].Scope, ops[i].Watched, ops[i].Compat = "containers", tenant.ScopeSandboxes, true, response.Compat()
+		ops[i].Tag, ops[i].Scope, ops[i].Watched, ops[i].Compat = "containers", tenant.ScopeSandboxes, true, openaiwire.Compat()
 	}
 	return ops
 }

@@ -5,9 +5,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
 // anchor is what the time of a container counts from.
@@ -17,7 +17,7 @@ const anchor = "last_active_at"
 type NewContainer struct {
 	Name         *string       `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"A name, which need not be the only one."`
 	ExpiresAfter *ExpiresAfter `json:"expires_after,omitzero" doc:"When it is deleted without a use."`
-	response.ContainerOptions
+	openaiwire.ContainerOptions
 }
 
 // ExpiresAfter says how long a container lives without use.
@@ -91,16 +91,16 @@ type DeletedContainerFile struct {
 func containerOf(sb *sandbox.Sandbox, s container.Settings) Container {
 	out := Container{
 		ID: string(container.IDOf(sb.ID)), Object: "container", CreatedAt: sb.CreatedAt.Unix(), Status: "running", LastActiveAt: sb.UsedAt.Unix(),
-		ExpiresAfter: ExpiresAfter{Anchor: new(anchor), Minutes: new(int64(s.Minutes))}, MemoryLimit: response.MemoryLimitOf(sb.Limits.Memory), Name: s.Name,
+		ExpiresAfter: ExpiresAfter{Anchor: new(anchor), Minutes: new(int64(s.Minutes))}, MemoryLimit: openaiwire.MemoryLimitOf(sb.Limits.Memory), Name: s.Name,
 	}
 	if !container.Alive(sb) {
 		out.Status = "expired"
 	}
-	switch n := environment.PermissionsOf(sb.Permissions).Network; {
-	case !n.Enabled:
+	switch n := sb.Permissions.Network; {
+	case n.Blocked():
 		out.NetworkPolicy = &ContainerNetworkPolicy{Type: "disabled"}
-	case !n.Unrestricted:
-		out.NetworkPolicy = &ContainerNetworkPolicy{Type: "allowlist", AllowedDomains: n.AllowedHosts}
+	case n.Mode != runtime.NetworkUnrestricted:
+		out.NetworkPolicy = &ContainerNetworkPolicy{Type: "allowlist", AllowedDomains: append([]string{}, n.AllowedHosts...)}
 	}
 	return out
 }

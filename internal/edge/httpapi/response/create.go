@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
 func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
@@ -27,7 +28,7 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	q.Publish = background || streamed
 	started, err := h.Service.Create(c.Context(), c.Starter(), q)
 	if u, ok := errors.AsType[*mcptool.UnreachableError](err); ok {
-		return &httpapi.ProtocolError{Status: http.StatusFailedDependency, Code: externalError, Message: u.Error()}
+		return &httpapi.ProtocolError{Status: http.StatusFailedDependency, Code: openaiwire.ExternalError, Message: u.Error()}
 	}
 	if err != nil {
 		return err

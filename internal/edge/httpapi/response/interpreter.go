@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
 // includeOutputs asks for what code of code_interpreter has written and shown.
@@ -29,7 +30,7 @@ type InterpreterTool struct {
 // AutoContainer is a container that the server makes for a conversation.
 type AutoContainer struct {
 	Type *string `json:"type" required:"true" enum:"auto"`
-	ContainerOptions
+	openaiwire.ContainerOptions
 }
 
 // parseInterpreter adds the tool code_interpreter, once.

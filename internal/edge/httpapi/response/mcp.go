@@ -193,7 +193,3 @@ func unasked(path string, text jsontext.Value) (*mcptool.Filter, error) {
 	}
 	return never, err
 }
-
-// externalError is the code and the type of the refusal when a server of others fails, by
-// OpenAI's name.
-const externalError = "external_connector_error"

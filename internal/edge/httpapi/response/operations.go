@@ -3,7 +3,6 @@ package response
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
 // Handlers serve responses.
@@ -103,50 +103,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 	}
 	ops = append(ops, h.fileOperations(root+one, name, note, id, unknown)...)
 	for i := range ops {
-		ops[i].Tag, ops[i].Compat = "responses", &httpapi.Compat{Refuse: refuse, Refusal: ResponseRefusal{}}
+		ops[i].Tag, ops[i].Compat = "responses", openaiwire.Compat()
 	}
 	return ops
-}
-
-// ResponseRefusal is the body of a refusal, as the clients of this API read it.
-type ResponseRefusal struct {
-	Error   ResponseRefusalDetail `json:"error" required:"true" doc:"The same in the form that OpenAI's clients read."`
-	Message string                `json:"message" required:"true" doc:"The same message."`
-
-	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as outputs or responses."`
-	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts again, if it does."`
-}
-
-// ResponseRefusalDetail says what was wrong.
-type ResponseRefusalDetail struct {
-	Message string  `json:"message" required:"true"`
-	Type    string  `json:"type" required:"true"`
-	Code    string  `json:"code" required:"true" doc:"Error code for programs."`
-	Param   *string `json:"param" required:"true" nullable:"true" doc:"The field that is wrong; null where it is none."`
-}
-
-// types of errors by the status of their answer.
-func errorType(status int) string {
-	switch {
-	case status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case status == http.StatusUnauthorized:
-		return "authentication_error"
-	case status == http.StatusForbidden:
-		return "permission_error"
-	case status == http.StatusFailedDependency:
-		return externalError
-	case status >= http.StatusInternalServerError:
-		return "server_error"
-	}
-	return "invalid_request_error"
-}
-
-func refuse(w http.ResponseWriter, _ *http.Request, err error) {
-	httpapi.WriteRefusal(w, err, func(status int, body httpapi.ErrorResponse) any {
-		return ResponseRefusal{
-			Error:   ResponseRefusalDetail{Message: body.Message, Type: errorType(status), Code: body.Error},
-			Message: body.Message, Dimension: body.Dimension, ResetsAt: body.ResetsAt,
-		}
-	})
 }

@@ -2,7 +2,6 @@ package response
 
 import (
 	"encoding/base64"
-	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -82,7 +81,7 @@ func (v *renderer) end(r *Response, s *run.State) {
 	case run.Failed:
 		r.Error = &ResponseError{Code: errorCode(s.End.Reason), Message: s.End.Message, Type: "server_error"}
 		if s.End.Reason == run.QuotaExceeded || s.End.Reason == run.Budget {
-			r.Error.Type = errorType(http.StatusTooManyRequests)
+			r.Error.Type = "rate_limit_error"
 		}
 	case run.Incomplete:
 		r.IncompleteDetails = &ResponseIncomplete{string(s.End.Reason), s.End.Message}

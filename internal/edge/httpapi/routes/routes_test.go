@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -140,7 +141,7 @@ func TestEveryDocumentedRouteIsServed(t *testing.T) {
 				w.Body = bytes.NewBuffer(body.Error.Data)
 			}
 			if strings.HasPrefix(path, "/v1/responses") || path == "/v1/agent" || strings.HasPrefix(path, "/v1/agent/") || strings.HasPrefix(path, "/v1/containers") { // OpenAI's form
-				var body response.ResponseRefusal
+				var body openaiwire.ResponseRefusal
 				if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error.Message != body.Message {
 					t.Errorf("%s: %s %v", op.OperationID, w.Body, err)
 				}

@@ -1,4 +1,4 @@
-package response
+package openaiwire
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
@@ -7,13 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 )
-
-// Compat is how operations answer that the clients of this API call.
-func Compat() *httpapi.Compat {
-	return &httpapi.Compat{Refuse: refuse, Refusal: ResponseRefusal{}}
-}
 
 // ContainerOptions are what a new container has, here and at /v1/containers.
 type ContainerOptions struct {
@@ -47,14 +41,14 @@ func MemoryLimitOf(bytes int64) *string {
 func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory int64, network *runtime.NetworkPolicy, err error) {
 	switch {
 	case len(o.FileIDs) > 0:
-		return 0, nil, invalid("%sfile_ids is not supported: upload files to the container instead", path)
+		return 0, nil, httpapi.Invalid("%sfile_ids is not supported: upload files to the container instead", path)
 	case len(o.Skills) > 0:
-		return 0, nil, invalid("%sskills is not supported", path)
+		return 0, nil, httpapi.Invalid("%sskills is not supported", path)
 	}
 	if o.MemoryLimit != nil {
 		memory = memoryLimits[*o.MemoryLimit]
 		if most := env.Limits.Memory; memory > most {
-			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; omit it, or ask the operator to raise the environment's limit",
+			return 0, nil, httpapi.Invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; omit it, or ask the operator to raise the environment's limit",
 				path, runtime.FormatBytes(most), *o.MemoryLimit)
 		}
 	}
@@ -66,20 +60,20 @@ func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory 
 
 func (a *ContainerAccess) policy(path string, env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
 	no := false
-	change := environment.NetworkChange{Enabled: &no}
+	change := tenant.PermissionsChange{Network: &no}
 	switch {
 	case len(a.DomainSecrets) > 0:
-		return nil, invalid("%s.domain_secrets is not supported: bind secrets to hosts in the environment", path)
+		return nil, httpapi.Invalid("%s.domain_secrets is not supported: bind secrets to hosts in the environment", path)
 	case *a.Type == "allowlist" && len(a.AllowedDomains) == 0:
-		return nil, invalid("%s.allowed_domains is required with allowlist", path)
+		return nil, httpapi.Invalid("%s.allowed_domains is required with allowlist", path)
 	case *a.Type == "allowlist" && env.Blocked():
-		return nil, invalid("%s: this environment has no network", path)
+		return nil, httpapi.Invalid("%s: this environment has no network", path)
 	case *a.Type == "allowlist":
-		change = environment.NetworkChange{Unrestricted: &no, AllowedHosts: &a.AllowedDomains}
+		change = tenant.PermissionsChange{AnyAddress: &no, AllowedHosts: &a.AllowedDomains}
 	case len(a.AllowedDomains) > 0:
-		return nil, invalid("%s.allowed_domains has a meaning with allowlist only", path)
+		return nil, httpapi.Invalid("%s.allowed_domains has a meaning with allowlist only", path)
 	}
-	policy, err := change.Over(env)
+	policy, err := change.NetworkOver(env)
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "%s: %s", path, err)
 	}
