@@ -45,7 +45,7 @@ func (h *Handlers) execute(c *httpapi.Call, in *ExecuteRequest) error {
 	defer stop()
 	e, err := h.Gateway.Execute(ctx, c.Caller, req, call)
 	if err != nil {
-		return Parted(ctx, c, req.TraceID, err)
+		return c.Unfinished(ctx, req.TraceID, err)
 	}
 	c.W.Header().Set(httpapi.TraceHeader, e.TraceID) // of the earlier request that this one repeats
 	switch call.Delivery {
@@ -78,7 +78,7 @@ func (h *Handlers) checkURL(ctx context.Context, url string) error {
 func (h *Handlers) answer(ctx context.Context, c *httpapi.Call, e *execution.Execution) error {
 	out, err := h.openOutputs(ctx, e)
 	if err != nil {
-		return Parted(ctx, c, e.TraceID, err)
+		return c.Unfinished(ctx, e.TraceID, err)
 	}
 	defer out.Close()
 	body := responseOf(e, takesCodes(c))
@@ -106,30 +106,4 @@ func (h *Handlers) openOutputs(ctx context.Context, e *execution.Execution) (out
 		return outputs{}, errors.Join(err, stdout.Close())
 	}
 	return outputs{stdout: stdout, stderr: stderr}, nil
-}
-
-// Parted returns what to answer when a request ends before its execution, or before the
-// record of how that ended; err itself for every other failure. ctx is from c.Living.
-func Parted(ctx context.Context, c *httpapi.Call, traceID string, err error) error {
-	if errors.Is(err, gateway.ErrUnrecorded) {
-		c.Log().WarnContext(ctx, "cannot record the end of an execution yet", "trace_id", traceID, "error", err)
-		return &httpapi.ProtocolError{
-			Status: http.StatusBadGateway, Code: "bad_gateway",
-			Message: "the program has run, but how it ended cannot be recorded right now: see GET /v1/executions/" + traceID,
-		}
-	}
-	if errors.Is(err, gateway.ErrUnreadable) { // not 503, which would say that nothing ran
-		c.Log().WarnContext(ctx, "cannot read the output of an execution", "trace_id", traceID, "error", err)
-		return &httpapi.ProtocolError{
-			Status: http.StatusBadGateway, Code: "bad_gateway",
-			Message: "the program has run, but its output cannot be read right now: retry GET /v1/executions/" + traceID,
-		}
-	}
-	if !errors.Is(context.Cause(ctx), httpapi.ErrShutdown) || !errors.Is(err, httpapi.ErrShutdown) {
-		return err
-	}
-	return &httpapi.ProtocolError{
-		Status: http.StatusBadGateway, Code: "bad_gateway",
-		Message: "the server is shutting down and the execution may continue: see GET /v1/executions/" + traceID,
-	}
 }

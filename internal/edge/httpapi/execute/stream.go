@@ -186,7 +186,7 @@ func (h *Handlers) follow(c *httpapi.Call, e *execution.Execution, media string,
 	}
 	ended, err := h.Gateway.Follow(ctx, e, max(after, 1), st.events)
 	if err != nil && st.refuse() {
-		return Parted(ctx, c, e.TraceID, err)
+		return c.Unfinished(ctx, e.TraceID, err)
 	}
 	if ended != nil { // an error with it says that no code was run, as the result does
 		err = h.sendResult(ctx, c, st, ended)

@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 )
 
 // executeCode answers an agent. What the agent can react to is a 200.
@@ -25,7 +24,7 @@ func (h *Handlers) executeCode(c *httpapi.Call, in *ExecuteCodeRequest) (out too
 	defer stop()
 	res, err := h.ExecuteCode.Call(ctx, c.Caller, in.domain(c.TraceID()))
 	if err != nil {
-		return out, execute.Parted(ctx, c, c.TraceID(), err)
+		return out, c.Unfinished(ctx, c.TraceID(), err)
 	}
 	return *res.Output(), nil
 }
@@ -115,7 +114,7 @@ func (h *Handlers) call(name string) func(*httpapi.Call) error {
 			Principal: c.Caller, Session: c.Path("session"), TraceID: c.TraceID(), Agent: agent, Template: c.Text("template"),
 		}, body)
 		if err != nil {
-			return execute.Parted(ctx, c, c.TraceID(), err)
+			return c.Unfinished(ctx, c.TraceID(), err)
 		}
 		return httpapi.WriteJSON(c.W, http.StatusOK, out)
 	}
