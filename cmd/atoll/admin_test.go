@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -29,6 +30,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
@@ -57,22 +59,23 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 		t.Fatal(err)
 	}
 	authority := tenant.NewAuthority(tenants)
+	all := tenant.NewAdmin(tenant.AdminConfig{
+		Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
+		CheckImage:   func(context.Context, string) error { return nil },
+		CheckWebhook: func(context.Context, string) error { return nil },
+		CheckSecret:  func(string) error { return nil },
+		Reach:        func(context.Context, *storage.Connection) error { return nil },
+	})
 	handlers := routes.Handlers{
-		Execute: &execute.Handlers{Gateway: w.Gateway, CheckURL: func(context.Context, string) error { return nil }},
-		Usage:   &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour},
+		Execute:  &execute.Handlers{Gateway: w.Gateway, CheckURL: func(context.Context, string) error { return nil }, Tenants: all, Webhooks: again{}},
+		Usage:    &usage.Handlers{Ledger: w.DB.Usage(), Tenants: all, Keep: 30 * 24 * time.Hour},
+		Activity: &activity.Handlers{Store: w.DB.Activity(), Names: all},
 		Admin: &admin.Handlers{
-			Tenants: tenant.NewAdmin(tenant.AdminConfig{
-				Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
-				CheckImage:   func(context.Context, string) error { return nil },
-				CheckWebhook: func(context.Context, string) error { return nil },
-				CheckSecret:  func(string) error { return nil },
-				Reach:        func(context.Context, *storage.Connection) error { return nil },
-			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers, Executions: w.Gateway, Webhooks: again{},
-			Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()}),
-			Models:    catalogOf(t, w.DB.Models(), tenants),
+			Tenants: all, Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Caps: breakers, Models: catalogOf(t, w.DB.Models(), tenants),
+			Environments: &environments.Service{Tenants: all, Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()})},
 		},
 	}
+	handlers.Models = &modelapi.Handlers{Catalog: handlers.Admin.Models, Tenants: all}
 	handlers.Agents = &agentapi.Handlers{Store: w.DB.Agents(), Models: handlers.Admin.Models}
 	server, err := httpapi.New(httpapi.Config{Operations: handlers.Operations(), Auth: authority, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {

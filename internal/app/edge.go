@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -103,34 +104,30 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: s.keepOutputs()}
-	active := &activity.Handlers{Store: s.db.Activity(), Names: s.tenants}
+	envs := &environments.Service{Tenants: s.tenants, Sandboxes: s.directory}
 	streams := &sessionstream.Streams{Service: s.conversations, News: s.bus.News()}
 	handlers := routes.Handlers{
-		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
+		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL, Tenants: s.tenants, Webhooks: s.jobs},
 		Responses:    &responseapi.Handlers{Service: s.responses, Files: s.gateway, Seal: s.box, Web: s.web, MCP: s.mcp},
-		Usage:        used,
-		Activity:     active,
+		Usage:        &usage.Handlers{Ledger: s.db.Usage(), Tenants: s.tenants, Keep: s.keepOutputs()},
+		Activity:     &activity.Handlers{Store: s.db.Activity(), Names: s.tenants},
 		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(s.db.Tenants(), s.authority), Sessions: s.db.Sessions(), Sandboxes: s.directory},
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: s.executeCode, Tools: s.tools, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
-		Environments: &environment.Handlers{Tenants: s.tenants},
-		Models:       &modelapi.Handlers{Catalog: s.models},
+		Environments: &environment.Handlers{Service: envs},
+		Models:       &modelapi.Handlers{Catalog: s.models, Tenants: s.tenants},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff},
 		Sessions:     &sessionapi.Handlers{Service: s.conversations, Streams: streams, Outputs: s.gateway},
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
 		Files:        &fileapi.Handlers{Files: s.files, Shared: s.conversations, Outputs: s.gateway},
 		Web:          &webapi.Handlers{Web: s.web},
-		Admin: &admin.Handlers{
-			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Activity: active, Caps: s.caps,
-			Executions: s.gateway, Webhooks: s.jobs, Models: s.models, Sandboxes: s.directory,
-		},
+		Admin:        &admin.Handlers{Tenants: s.tenants, Environments: envs, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Caps: s.caps, Models: s.models},
 	}
 	handlers.Approvals = &approval.Handlers{Service: s.approvals, Within: s.authority.Within, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
-	handlers.Managed = &anthropic.Handlers{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Managed = &anthropic.Handlers{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: envs, Web: s.web, Keys: s.authority}
 	handlers.Containers = &openai.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
@@ -47,7 +47,7 @@ type Handlers struct {
 	Skills        *skill.Handlers
 	Vaults        *vault.Handlers
 	Files         *file.Handlers
-	Environments  *environment.Handlers
+	Environments  *environments.Service
 	Web           *web.Service // nil where every tool is on
 	Keys          Keys
 }

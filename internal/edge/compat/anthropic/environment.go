@@ -8,9 +8,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/control/environments"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 func (d *Handlers) environments() []httpapi.Operation {
@@ -30,105 +32,103 @@ func (d *Handlers) environments() []httpapi.Operation {
 }
 
 func (d *Handlers) listEnvironments(c *httpapi.Call) (out httpapi.Page[Environment], err error) {
-	page, err := d.Environments.Page(c)
-	out = httpapi.Page[Environment]{Data: []Environment{}, NextPage: page.NextPage}
-	for i := range page.Data {
-		out.Data = append(out.Data, environmentOf(&page.Data[i]))
+	all, err := d.Environments.List(c.Context(), c.Caller)
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	page, err := httpapi.PageOf(c, all, func(e tenant.Environment) string { return e.ID }, func(e tenant.Environment) tenant.Environment { return e })
+	if err != nil {
+		return out, err
+	}
+	built, err := d.Environments.Builds(c.Context(), page.Data)
+	return httpapi.Page[Environment]{Data: httpapi.Each(built, environmentOf), NextPage: page.NextPage}, err
 }
 
 func (d *Handlers) environment(c *httpapi.Call) (Environment, error) {
-	e, err := d.Environments.Find(c)
-	return environmentOf(&e), err
+	e, err := d.Environments.Get(c.Context(), c.Caller, c.Path("environment"))
+	return environmentOf(e), err
 }
 
 func (d *Handlers) deleteEnvironment(c *httpapi.Call) (out Deleted, err error) {
-	e, err := d.Environments.Find(c)
-	if err == nil {
-		err = d.Environments.Remove(c)
-	}
-	return Deleted{e.ID, "environment_deleted"}, err
+	id, err := d.Environments.Delete(c.Context(), c.Caller, c.Path("environment"))
+	return Deleted{id, "environment_deleted"}, err
 }
 
 func (d *Handlers) createEnvironment(c *httpapi.Call, in *EnvironmentFields) (out Environment, err error) {
 	if in.Name == nil {
 		return out, httpapi.Invalid("name is required: a string")
 	}
-	config, err := in.config(&environment.NetworkPermissions{})
+	change, err := in.change(runtime.NetworkPolicy{})
 	if err != nil {
 		return out, err
 	}
-	e, err := d.Environments.Make(c, &environment.NewOwnEnvironment{Name: in.Name, Config: config})
-	return environmentOf(&e), err
+	e, err := d.Environments.Create(c.Context(), c.Caller, *in.Name, change)
+	return environmentOf(e), environmentwire.InConfig(err)
 }
 
 func (d *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentFields) (out Environment, err error) {
-	now, err := d.Environments.Find(c)
+	e, err := d.Environments.Get(c.Context(), c.Caller, c.Path("environment"))
 	if err != nil {
 		return out, err
 	}
-	config, err := in.config(&now.Config.Permissions.Network)
+	change, err := in.change(e.Permissions.Network)
 	if err != nil {
 		return out, err
 	}
-	e, err := d.Environments.Change(c, &environment.OwnEnvironmentChange{Name: in.Name, Config: config})
-	return environmentOf(&e), err
+	change.Name = in.Name
+	e, err = d.Environments.Change(c.Context(), c.Caller, &e, change)
+	return environmentOf(e), environmentwire.InConfig(err)
 }
 
-// config reads what is to change of an environment, nil for nothing. What this version does not
-// have is refused by name.
-func (in *EnvironmentFields) config(now *environment.NetworkPermissions) (*environment.ConfigChange, error) {
+// change reads what is to change of an environment, whose network is now. What this version does
+// not have is refused by name.
+func (in *EnvironmentFields) change(now runtime.NetworkPolicy) (out tenant.EnvironmentChange, err error) {
 	for _, f := range []struct {
 		name string
 		text jsontext.Value
 		fine []string
 	}{{"description", in.Description, []string{`""`}}, {"metadata", in.Metadata, []string{"{}"}}, {"scope", in.Scope, []string{`"organization"`}}} {
 		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && !slices.Contains(f.fine, text) {
-			return nil, httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
+			return out, httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
 		}
 	}
 	if len(in.Config) == 0 || in.Config.Kind() == 'n' {
-		return nil, nil
+		return out, nil
 	}
 	var of struct {
 		Config *CloudFields `json:"config"`
 	}
 	if err := only("config", in.Config, &of); err != nil {
-		return nil, err
+		return out, err
 	}
 	switch packages := of.Config.Packages; {
 	case *of.Config.Type != cloud:
-		return nil, httpapi.Invalid("config.type must be %s: others are not supported by this version", cloud)
+		return out, httpapi.Invalid("config.type must be %s: others are not supported by this version", cloud)
 	case packages != nil && len(packages.Cargo)+len(packages.Gem)+len(packages.Go) > 0:
-		return nil, httpapi.Invalid("config.packages.cargo, gem and go are not supported by this version: leave them out, and install them in the sandbox")
+		return out, httpapi.Invalid("config.packages.cargo, gem and go are not supported by this version: leave them out, and install them in the sandbox")
 	case packages != nil && packages.Type != nil && *packages.Type != "packages":
-		return nil, httpapi.Invalid("config.packages.type must be packages")
-	case of.Config.Networking == nil && packages == nil:
-		return nil, nil
+		return out, httpapi.Invalid("config.packages.type must be packages")
 	}
-	change := &environment.ConfigChange{}
 	if p := of.Config.Packages; p != nil {
-		change.Packages = &environment.PackagesChange{Apt: p.Apt, Pip: p.Pip, NPM: p.NPM}
+		out.Packages = tenant.PackagesChange{Apt: p.Apt, Pip: p.Pip, NPM: p.NPM}
 	}
-	if of.Config.Networking == nil {
-		return change, nil
+	if n := of.Config.Networking; n != nil {
+		out.Permissions, err = n.change(now)
+		out.Permissions.AllowMCP = n.AllowMCPServers
 	}
-	network, err := of.Config.Networking.change(now)
-	change.Permissions = &environment.PermissionsChange{Network: network, AllowMCP: of.Config.Networking.AllowMCPServers}
-	return change, err
+	return out, err
 }
 
 // change returns the requested change of a network. In a limited network, omitted fields stay unchanged.
-func (in *NetworkingFields) change(now *environment.NetworkPermissions) (*environment.NetworkChange, error) {
+func (in *NetworkingFields) change(now runtime.NetworkPolicy) (out tenant.PermissionsChange, err error) {
 	limits := in.AllowedHosts != nil || in.AllowMCPServers != nil || in.AllowPackageManagers != nil
 	switch {
 	case *in.Type == unrestricted && limits:
-		return nil, httpapi.Invalid("config.networking must have no more than type with the type %s", unrestricted)
+		return out, httpapi.Invalid("config.networking must have no more than type with the type %s", unrestricted)
 	case *in.Type == unrestricted:
-		return &environment.NetworkChange{Enabled: new(true), Unrestricted: new(true)}, nil
+		return tenant.PermissionsChange{Network: new(true), AnyAddress: new(true)}, nil
 	case *in.Type != limited:
-		return nil, httpapi.Invalid("config.networking.type must be %s or %s", limited, unrestricted)
+		return out, httpapi.Invalid("config.networking.type must be %s or %s", limited, unrestricted)
 	}
 	var hosts []string
 	registries := false
@@ -150,9 +150,9 @@ func (in *NetworkingFields) change(now *environment.NetworkPermissions) (*enviro
 		}
 	}
 	if len(all)+len(now.AllowedCIDRs) == 0 {
-		return &environment.NetworkChange{Enabled: new(false)}, nil
+		return tenant.PermissionsChange{Network: new(false)}, nil
 	}
-	return &environment.NetworkChange{Enabled: new(true), Unrestricted: new(false), AllowedHosts: &all}, nil
+	return tenant.PermissionsChange{Network: new(true), AnyAddress: new(false), AllowedHosts: &all}, nil
 }
 
 // registryHosts are the hosts of all package managers that a network can be opened for.
@@ -165,8 +165,8 @@ func registryHosts() (hosts []string) {
 
 // networkingOf says what a network allows. The hosts of package managers are a word of their
 // own where all of them are allowed.
-func networkingOf(n *environment.NetworkPermissions) Networking {
-	if n.Unrestricted {
+func networkingOf(n runtime.NetworkPolicy) Networking {
+	if n.Mode == runtime.NetworkUnrestricted {
 		return Networking{Type: unrestricted}
 	}
 	out := Networking{Type: limited, Limits: &Limits{AllowedHosts: []string{}}}
@@ -180,28 +180,28 @@ func networkingOf(n *environment.NetworkPermissions) Networking {
 	return out
 }
 
-func environmentOf(e *environment.OwnEnvironment) Environment {
-	none := []string{}
+func environmentOf(e environments.Environment) Environment {
+	none, packages := []string{}, environmentwire.PackagesOf(&e.Packages)
 	out := Environment{
 		ID: e.ID, Type: "environment", Name: e.Name, Metadata: map[string]string{}, Scope: "organization", CreatedAt: e.CreatedAt, UpdatedAt: e.CreatedAt, Warnings: []Warning{},
-		Config:       Cloud{Type: cloud, Networking: networkingOf(&e.Config.Permissions.Network), Packages: Packages{"packages", e.Config.Packages.Apt, none, none, none, e.Config.Packages.NPM, e.Config.Packages.Pip}},
-		PackageBuild: e.PackageBuild,
+		Config:       Cloud{Type: cloud, Networking: networkingOf(e.Permissions.Network), Packages: Packages{"packages", packages.Apt, none, none, none, packages.NPM, packages.Pip}},
+		PackageBuild: environmentwire.PackageBuildOf(e.Build),
 	}
 	add := func(has bool, path string) {
 		if has {
 			out.Warnings = append(out.Warnings, Warning{path, "it is set, and this form cannot show it; it holds, and stays in a change"})
 		}
 	}
-	p := &e.Config.Permissions
 	if limits := out.Config.Networking.Limits; limits != nil {
-		limits.AllowMCPServers = p.AllowMCP
+		limits.AllowMCPServers = e.AllowMCP
 	}
-	add(e.Config.BaseTemplate != nil, "config.base_template")
-	add(e.Config.Resources.Timeout != nil, "config.resources.timeout")
-	add(len(p.Network.AllowedCIDRs) > 0, "config.permissions.network.allowed_cidrs")
-	add(len(p.Network.BlockedPorts) > 0, "config.permissions.network.blocked_ports")
-	add(!slices.Equal(p.Filesystem.WritablePaths, []string{"/"}) || len(p.Filesystem.ReadOnlyPaths)+len(p.Filesystem.BlockedPaths) > 0, "config.permissions.filesystem")
-	add(p.Process.Root || !p.Process.AllowExec || len(p.Process.BlockedCommands) > 0 || p.Process.MaxProcesses > 0, "config.permissions.process")
+	network, files, process := e.Permissions.Network, e.Permissions.Filesystem, e.Permissions.Process
+	add(e.Template != "", "config.base_template")
+	add(e.Timeout > 0, "config.resources.timeout")
+	add(len(network.AllowedCIDRs) > 0, "config.permissions.network.allowed_cidrs")
+	add(len(network.BlockedPorts) > 0, "config.permissions.network.blocked_ports")
+	add(files.Writable != nil || len(files.ReadOnly)+len(files.Blocked) > 0, "config.permissions.filesystem")
+	add(process.Root || process.NoExec || len(process.BlockedCommands) > 0 || process.MaxProcesses > 0, "config.permissions.process")
 	return out
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // Types of environments, and of their networks.
@@ -66,7 +66,7 @@ type Environment struct {
 	// Warnings are ours: what the environment has and the fields above cannot say.
 	Warnings []Warning `json:"warnings"`
 	// PackageBuild is ours, too: how far packages are installed.
-	PackageBuild *environment.PackageBuild `json:"package_build,omitzero"`
+	PackageBuild *environmentwire.PackageBuild `json:"package_build,omitzero"`
 }
 
 // Cloud is what programs of an environment get and may do.

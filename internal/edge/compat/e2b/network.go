@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // everything is all addresses.
@@ -51,7 +51,7 @@ func (n *Network) policy(internet *bool, env runtime.NetworkPolicy) (*runtime.Ne
 			hosts = append(hosts, to)
 		}
 	}
-	change := environment.NetworkChange{Unrestricted: &no, AllowedHosts: &hosts, AllowedCIDRs: &ranges}
+	change := environmentwire.NetworkChange{Unrestricted: &no, AllowedHosts: &hosts, AllowedCIDRs: &ranges}
 	if env.Blocked() { // and stays so
 		_, err := change.Over(runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted})
 		return nil, err

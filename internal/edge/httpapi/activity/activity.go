@@ -13,8 +13,9 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// Names finds a tenant's keys and environments.
+// Names finds tenants, their keys and their environments; a *tenant.Admin does.
 type Names interface {
+	Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error)
 	Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error)
 	Environment(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Environment, error)
 }
@@ -25,25 +26,13 @@ type Handlers struct {
 	Names Names
 }
 
-// Operations is GET /v1/activity.
+// Operations list the activity of the caller's tenant, and that of any tenant for operators.
 func (h *Handlers) Operations() []httpapi.Operation {
-	return []httpapi.Operation{{
-		Method: http.MethodGet, Path: "/v1/activity", ID: "listActivity", Tag: "activity", Summary: "List who ran what, newest first", Scope: tenant.ScopeRead,
-		Description: "One entry for each execution, each call of a tool or a named sandbox, each model request and each decision on a tool call of the key's tenant. " +
-			"The list includes running executions. An entry must match all given filters. Atoll keeps entries for the tenant's `audit_days`.",
-		Params:  Params(),
-		Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Activity]{}, "A page.")},
-		Serve:   httpapi.Returns(func(c *httpapi.Call) (httpapi.Page[Activity], error) { return h.Of(c, c.Caller.Tenant.ID) }),
-	}}
-}
-
-// Params returns the parameters that select entries.
-func Params() []httpapi.Param {
 	kinds := make([]string, len(activity.Kinds))
 	for i, k := range activity.Kinds {
 		kinds[i] = string(k)
 	}
-	return append([]httpapi.Param{
+	params := append([]httpapi.Param{
 		{Name: "since", Type: httpapi.Time, Doc: "From this time on."}, {Name: "before", Type: httpapi.Time, Doc: "Before this time."},
 		{Name: "key", Doc: "Id or name of the key. Includes calls with its tokens."}, {Name: "agent", Doc: "The id of the agent; for execute_code, the caller's name for it.", Max: 128},
 		{Name: "session_id", Doc: "The session.", Max: 256}, {Name: "turn_id", Doc: "The turn of an agent's session, or the response.", Max: 64},
@@ -52,13 +41,33 @@ func Params() []httpapi.Param {
 		{Name: "status", Enum: []string{"running", "ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}, Doc: "The result of the call."},
 		{Name: "executed_code_hash", Doc: "SHA-256 of the code, command or path, in hexadecimal digits.", Pattern: "^[0-9a-f]{64}$"},
 	}, httpapi.PageParams(100, activity.MaxPage)...)
+	return append(httpapi.ForOperators(httpapi.Operation{
+		Method: http.MethodGet, Path: "/v1/admin/tenants/{tenant}/activity", ID: "listTenantActivity", Summary: "List who ran what in a tenant, newest first", Description: "The same list as the tenant's `GET /v1/activity`.",
+		Params: params, Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Activity]{}, "OK")}, Serve: httpapi.Returns(h.ofTenant),
+	}), httpapi.Operation{
+		Method: http.MethodGet, Path: "/v1/activity", ID: "listActivity", Tag: "activity", Summary: "List who ran what, newest first", Scope: tenant.ScopeRead,
+		Description: "One entry for each execution, each call of a tool or a named sandbox, each model request and each decision on a tool call of the key's tenant. " +
+			"The list includes running executions. An entry must match all given filters. Atoll keeps entries for the tenant's `audit_days`.",
+		Params:  params,
+		Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Activity]{}, "A page.")},
+		Serve:   httpapi.Returns(func(c *httpapi.Call) (httpapi.Page[Activity], error) { return h.of(c, c.Caller.Tenant.ID) }),
+	})
+}
+
+// ofTenant lists the activity of the tenant in the path.
+func (h *Handlers) ofTenant(c *httpapi.Call) (out httpapi.Page[Activity], err error) {
+	t, err := c.Tenant(h.Names.Tenant)
+	if err != nil {
+		return out, err
+	}
+	return h.of(c, t.ID)
 }
 
 // sourceName matches the names of sources.
 var sourceName = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
 
-// Of returns the page of a tenant's activity that the query of c selects.
-func (h *Handlers) Of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity], err error) {
+// of returns the page of a tenant's activity that the query of c selects.
+func (h *Handlers) of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity], err error) {
 	f := activity.Filter{
 		Tenant: of, Agent: c.Text("agent"), Session: c.Text("session_id"), Turn: c.Text("turn_id"), Sandbox: c.Text("sandbox_id"), Thread: c.Text("thread_id"),
 		Kind: activity.Kind(c.Text("kind")), Source: c.Text("source"), Status: c.Text("status"), Limit: int(c.Int("limit")),

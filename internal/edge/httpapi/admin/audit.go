@@ -35,7 +35,7 @@ func auditParams(span []httpapi.Param) []httpapi.Param {
 }
 
 func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err error) {
-	t, err := h.recordedOf(c)
+	t, err := c.Tenant(h.Tenants.Recorded)
 	if err != nil {
 		return out, err
 	}
@@ -83,7 +83,7 @@ func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err e
 
 // exportAudit writes rows as they are read, one a line.
 func (h *Handlers) exportAudit(c *httpapi.Call) error {
-	t, err := h.recordedOf(c)
+	t, err := c.Tenant(h.Tenants.Recorded)
 	if err != nil {
 		return err
 	}
@@ -140,11 +140,11 @@ func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport
 // trailOf finds the trail that a path names: a tenant's, or that of a tenant
 // which is not on record any more, by its id.
 func (h *Handlers) trailOf(c *httpapi.Call) (id tenant.ID, there bool, err error) {
-	t, err := h.recordedOf(c)
+	t, err := c.Tenant(h.Tenants.Recorded)
 	if err == nil || fault.KindOf(err) != fault.NotFound {
 		return t.ID, true, err
 	}
-	name, _ := named(c, "tenant")
+	name, _ := c.NameIn("tenant")
 	trails, failed := h.Verifier.Trails(c.Context())
 	if failed != nil {
 		return "", false, failed

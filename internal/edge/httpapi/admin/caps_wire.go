@@ -15,9 +15,3 @@ type CapsChange struct {
 }
 
 func capsOf(c breaker.Caps) Caps { return Caps{c.TenantDaily, c.AgentHourly} }
-
-// Redelivery answers a request to deliver a webhook again.
-type Redelivery struct {
-	TraceID string `json:"trace_id" doc:"Names the request or execution in records and logs."`
-	Status  string `json:"webhook_delivery_status" enum:"pending" doc:"The state of the delivery."`
-}

@@ -7,7 +7,7 @@ import (
 )
 
 func (h *Handlers) createConnection(c *httpapi.Call, in *NewConnection) (out Connection, err error) {
-	name, err := named(c, "tenant")
+	name, err := c.NameIn("tenant")
 	if err != nil {
 		return out, err
 	}
@@ -57,7 +57,7 @@ func (h *Handlers) deleteGrant(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	id, err := named(c, "grant")
+	id, err := c.NameIn("grant")
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 func (h *Handlers) createKey(c *httpapi.Call, in *NewKey) (out Key, err error) {
-	name, err := named(c, "tenant")
+	name, err := c.NameIn("tenant")
 	if err != nil {
 		return out, err
 	}

@@ -9,39 +9,24 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
-	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // Handlers serve what is under /v1/admin. All of it is required.
 type Handlers struct {
-	Tenants    *tenant.Admin
-	Trail      AuditReader
-	Verifier   AuditVerifier
-	Usage      *usage.Handlers
-	Activity   *activity.Handlers
-	Caps       CapKeeper
-	Executions ExecutionGetter
-	Webhooks   Redeliverer
-	Models     *model.Catalog
-	Sandboxes  Sandboxes
-}
-
-// Sandboxes are the named sandboxes of all tenants; a *directory.Directory implements it.
-type Sandboxes interface {
-	// LackNetwork counts an environment's sandboxes that a restart would give more of the
-	// network.
-	LackNetwork(ctx context.Context, tenantID tenant.ID, environment string, policy runtime.NetworkPolicy) (int, error)
+	Tenants      *tenant.Admin
+	Environments *environments.Service
+	Trail        AuditReader
+	Verifier     AuditVerifier
+	Caps         CapKeeper
+	Models       *model.Catalog
 }
 
 // AuditReader reads the audit trail.
@@ -62,16 +47,6 @@ type CapKeeper interface {
 	Change(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (breaker.Caps, error)
 }
 
-// ExecutionGetter finds executions.
-type ExecutionGetter interface {
-	Get(ctx context.Context, tenantID tenant.ID, traceID string) (*execution.Execution, error)
-}
-
-// Redeliverer delivers the webhook of an ended execution again.
-type Redeliverer interface {
-	Redeliver(ctx context.Context, e *execution.Execution) error
-}
-
 // operation is a row of the table: what operations under /v1/admin differ in.
 type operation struct {
 	method, path string
@@ -83,37 +58,21 @@ type operation struct {
 	serve        httpapi.Endpoint
 }
 
-// maxParameter bounds the characters of a text in a query.
-const maxParameter = 512
-
-// Operations are those under /v1/admin. Only keys with the scope admin may use them.
+// Operations are those of the installation and its tenants under /v1/admin. The packages of other
+// resources serve theirs.
 func (h *Handlers) Operations() []httpapi.Operation {
-	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the object does not exist.")
 	var out []httpapi.Operation
 	for _, row := range h.table() {
 		op := httpapi.Operation{
-			Method: row.method, Path: row.path, ID: row.id, Tag: "admin", Summary: row.summary, Description: row.description, Scope: tenant.ScopeAdmin,
-			Answers: []httpapi.Answer{row.answer, unknown}, Serve: row.serve,
+			Method: row.method, Path: row.path, ID: row.id, Summary: row.summary, Description: row.description,
+			Params: row.params, Answers: []httpapi.Answer{row.answer}, Serve: row.serve,
 		}
-		for _, p := range row.params {
-			if p.Type == httpapi.Text && p.Max == 0 {
-				p.Max = maxParameter
-			}
-			op.Params = append(op.Params, p)
-		}
-		for _, part := range []string{"tenant", "environment", "key", "connection", "grant", "template", "plan", "model"} {
-			op.Params = append(op.Params, pathParam(row.path, part, "Id or name.")...)
-		}
-		op.Params = append(op.Params, pathParam(row.path, "trace_id", "The trace_id of the execution.")...)
 		if row.body != nil {
-			op.Body = &httpapi.Body{JSON: row.body, Optional: true}
-			op.Answers = append(op.Answers,
-				httpapi.Refusal(http.StatusConflict, "conflict: the name is taken, or the present state forbids it."),
-				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: above the tenant's plan."))
+			op.Body = httpapi.JSON(row.body)
 		}
 		out = append(out, op)
 	}
-	return out
+	return httpapi.ForOperators(out...)
 }
 
 func (h *Handlers) table() []operation {
@@ -135,7 +94,6 @@ func (h *Handlers) table() []operation {
 		plan1        = plans + "/{plan}"
 		models       = "/v1/admin/models"
 		model1       = models + "/{model}"
-		modelKeys    = tenant1 + "/model-keys"
 		caps         = "/v1/admin/caps"
 		trails       = "/v1/admin/audit/trails"
 	)
@@ -150,7 +108,7 @@ func (h *Handlers) table() []operation {
 	t := h.Tenants
 	return []operation{
 		{get, tenants, "listTenants", "List tenants", "All tenants of the installation, `operator` and `dev` among them.", list, nil, ok(httpapi.Page[Tenant]{}), httpapi.Returns(h.listTenants)},
-		{post, tenants, "createTenant", "Create a tenant", "The tenant starts without keys. `environment` names an environment to create with it; without it, the tenant starts without environments. Next, create a key, which belongs to one environment. A name that is in use returns 409.", nil, NewTenant{Name: new("acme"), Environment: new("default"), TenantChange: TenantChange{Plan: new("pro")}}, created(Tenant{}), httpapi.Takes(h.createTenant)},
+		{post, tenants, "createTenant", "Create a tenant", "The tenant starts without keys. `environment` names an environment to create with it; without it, the tenant starts without environments. Next, create a key, which belongs to one environmentwire. A name that is in use returns 409.", nil, NewTenant{Name: new("acme"), Environment: new("default"), TenantChange: TenantChange{Plan: new("pro")}}, created(Tenant{}), httpapi.Takes(h.createTenant)},
 		{get, tenant1, "getTenant", "Show a tenant", "By id or name.", nil, nil, ok(Tenant{}), httpapi.Returns(h.getTenant)},
 		{patch, tenant1, "changeTenant", "Change a tenant", "Omitted fields keep their values. A plan whose limits are below one of the tenant's environments returns 429. Atoll records each change as a policy event. With `disabled`, servers reject the tenant's keys within 10 seconds; running programs continue.", nil, TenantChange{Plan: new("enterprise"), NetworkEnabled: new(true)}, ok(Tenant{}), httpapi.Takes(h.changeTenant)},
 		{del, tenant1, "deleteTenant", "Delete a tenant with everything that belongs to it", "Atoll rejects the tenant's keys at once, stops its programs and deletes its sandboxes, snapshots, threads, files, executions, responses, sessions, agents, skills, vaults, environments, keys, volumes and usage. The deletion continues after the answer, and after a restart of the server. Until it is complete, `GET` shows the tenant with `deleted_at`; then it returns 404. Atoll keeps the audit trail and the policy events under the tenant's id; they name the key that deleted it. Repeating the request changes nothing. Deleting the tenant `operator` returns 409.", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Tenant{}}, httpapi.Returns(h.deleteTenant)},
@@ -159,16 +117,14 @@ func (h *Handlers) table() []operation {
 		{get, tenant1 + "/audit/export", "exportAudit", "Export audit rows as NDJSON, oldest first", "One JSON object per line, in the order of their ids. If an export fails, the server cuts the connection, so that a partial export does not look complete.", span, nil, httpapi.Answer{Status: http.StatusOK, Doc: "OK", Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: AuditRow{}}}}, httpapi.Writes(h.exportAudit)},
 		{get, trails, "listTrails", "List tenants that have an audit trail, including deleted ones", "Atoll keeps audit rows after it deletes their tenant, so the list includes deleted tenants. Use the id with `/v1/admin/tenants/{tenant}/audit`.", list, nil, ok(httpapi.Page[AuditTrail]{}), httpapi.Returns(h.listTrails)},
 		{post, tenant1 + "/audit/verify", "verifyAudit", "Seal the rows that are not sealed yet, and check the whole trail", "It recomputes the hash of every row and seal. The answer is 200 also when something was changed: `ok` is false then, and `problems` lists where. Give the `head` of an earlier report as `known` to find rows that were cut off at the end.", nil, AuditCheck{Known: &AuditMark{Number: 12, Hash: exampleHash}}, ok(AuditReport{}), httpapi.Takes(h.verifyAudit)},
-		{get, tenant1 + "/activity", "listTenantActivity", "List who ran what in a tenant, newest first", "The same list as the tenant's `GET /v1/activity`.", activity.Params(), nil, ok(httpapi.Page[activity.Activity]{}), httpapi.Returns(h.tenantActivity)},
-		{get, tenant1 + "/usage", "getTenantUsage", "Show a tenant's usage", "The same as the tenant's `GET /v1/usage`: usage by day and interface, model or tool, with the state of the month's budgets.", usage.Params(), nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
 
 		{get, environments, "listEnvironments", "List a tenant's environments", "The environments of one tenant, with variables and without the values of secrets.", list, nil, ok(httpapi.Page[Environment]{}), lists(t.Environments, func(e tenant.Environment) string { return e.ID }, environmentOf)},
 		{post, environments, "createEnvironment", "Create an environment", "Omitted fields get the values of the server's configuration. Above the tenant's plan the answer is 429 and names the bound. Packages are installed in the background: `packages` says how far that is.", nil, EnvironmentChange{
-			Name: new("reports"), Limits: &environment.LimitsChange{CPU: new(1.0), Memory: new(int64(512 << 20))},
+			Name: new("reports"), Limits: &environmentwire.LimitsChange{CPU: new(1.0), Memory: new(int64(512 << 20))},
 		}, created(Environment{}), httpapi.Takes(h.createEnvironment)},
-		{get, environment1, "getEnvironment", "Show an environment", "By id or name, with what its packages have come to.", nil, nil, ok(Environment{}), httpapi.Returns(h.getEnvironment)},
-		{patch, environment1, "changeEnvironment", "Change an environment", "Omitted fields keep their values. Executions that run continue with what they were started with; the next ones have the change. Above the tenant's plan the answer is 429.", nil, EnvironmentChange{Permissions: &environment.PermissionsChange{
-			Network: &environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}},
+		{get, environment1, "getEnvironment", "Show an environment", "By id or name, with what its packages have come to.", nil, nil, ok(Environment{}), gets("environment", h.Environments.GetIn, builtOf)},
+		{patch, environment1, "changeEnvironment", "Change an environment", "Omitted fields keep their values. Executions that run continue with what they were started with; the next ones have the change. Above the tenant's plan the answer is 429.", nil, EnvironmentChange{Permissions: &environmentwire.PermissionsChange{
+			Network: &environmentwire.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}},
 		}}, ok(Environment{}), httpapi.Takes(h.changeEnvironment)},
 		{del, environment1, "deleteEnvironment", "Delete an environment without valid keys", "Atoll also deletes the environment's named sandboxes and snapshots. An environment that a valid key uses returns 409: revoke the key first.", nil, nil, done, httpapi.Does(h.deleteEnvironment)},
 
@@ -208,13 +164,9 @@ func (h *Handlers) table() []operation {
 		{get, model1, "getModel", "Show a model", "By name or id, without its key. `source` says whether the API or the models' file has made it.", nil, nil, ok(Model{}), httpapi.Returns(h.getModel)},
 		{patch, model1, "changeModel", "Change a model, from its next request on", "Omitted fields keep their values. A model whose `base_url` changes needs its key in the same request, since a key is sent to no other server than the one it was given for. A model of the models' file returns 409.", nil, ModelChange{Upstream: new("large-2027"), Prices: &ModelPrices{Input: "2", Output: "8"}}, ok(Model{}), httpapi.Takes(h.changeModel)},
 		{del, model1, "deleteModel", "Delete a model", "Requests that name it are refused as unknown from then on; runs that are in progress fail at their next request. A model that the models' file declares returns 409.", nil, nil, done, httpapi.Does(h.deleteModel)},
-		{get, modelKeys, "listTenantModelKeys", "List a tenant's own keys for models, without the keys", "For which models the tenant pays its provider itself, and since when.", list, nil, ok(httpapi.Page[modelapi.ModelKey]{}), httpapi.Returns(h.listModelKeys)},
-		{put, modelKeys + "/{model}", "putTenantModelKey", "Set a tenant's own key for a model", "The provider then bills the tenant, and requests cost nothing here. The key is stored encrypted, bound to the tenant and to the `base_url` that the model has now, and never shown.", nil, modelapi.NewModelKey{Key: new("sk-of-acme")}, ok(modelapi.ModelKey{}), httpapi.Takes(h.putModelKey)},
-		{del, modelKeys + "/{model}", "deleteTenantModelKey", "Remove a tenant's own key, so that the model uses the operator's key again", "The provider bills the operator again, and the tenant's budgets are charged.", nil, nil, done, httpapi.Does(h.deleteModelKey)},
 		{post, model1 + "/test", "testModel", "Ask a model something, and show its answer, tokens and price", "It sends one request to the provider with the operator's key, which the provider bills and no tenant pays. A provider that refuses or does not answer is no error of this call: `error` says why, and the status is 200.", nil, ModelTest{Prompt: new("Answer with one word.")}, ok(ModelTrial{}), httpapi.Takes(h.testModel)},
 
 		{get, caps, "getCaps", "Show the installation's caps of execute_code", "The caps that the configuration sets, and those that replace them at run time. They bound how many calls of `execute_code` an agent has in an hour and a tenant in a day; a tenant's own `caps` come first.", nil, nil, ok(Caps{}), httpapi.Returns(h.getCaps)},
 		{patch, caps, "changeCaps", "Change the installation's caps of execute_code, from the next call on", "Omitted fields stay unchanged; 0 stops every call. It is recorded as a policy event of the tenant `operator`.", nil, CapsChange{TenantDaily: new(int64(10_000))}, ok(Caps{}), httpapi.Takes(h.changeCaps)},
-		{post, tenant1 + "/executions/{trace_id}/webhook", "redeliverWebhook", "Deliver an execution's webhook again", "Starts a new delivery with the same body and as many attempts as the first time. An execution without a webhook returns 409.", nil, nil, httpapi.Answer{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}, httpapi.Returns(h.redeliver)},
 	}
 }

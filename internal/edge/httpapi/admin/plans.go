@@ -14,7 +14,7 @@ func (h *Handlers) listPlans(c *httpapi.Call) (out httpapi.Page[Plan], err error
 }
 
 func (h *Handlers) getPlan(c *httpapi.Call) (out Plan, err error) {
-	name, err := named(c, "plan")
+	name, err := c.NameIn("plan")
 	if err != nil {
 		return out, err
 	}
@@ -23,7 +23,7 @@ func (h *Handlers) getPlan(c *httpapi.Call) (out Plan, err error) {
 }
 
 func (h *Handlers) putPlan(c *httpapi.Call, in *PlanBounds) (out Plan, err error) {
-	name, err := named(c, "plan")
+	name, err := c.NameIn("plan")
 	if err != nil {
 		return out, err
 	}
@@ -32,7 +32,7 @@ func (h *Handlers) putPlan(c *httpapi.Call, in *PlanBounds) (out Plan, err error
 }
 
 func (h *Handlers) deletePlan(c *httpapi.Call) error {
-	name, err := named(c, "plan")
+	name, err := c.NameIn("plan")
 	if err != nil {
 		return err
 	}

@@ -25,17 +25,13 @@ func (h *Handlers) createTenant(c *httpapi.Call, in *NewTenant) (out Tenant, err
 }
 
 func (h *Handlers) getTenant(c *httpapi.Call) (out Tenant, err error) {
-	name, err := named(c, "tenant")
-	if err != nil {
-		return out, err
-	}
-	t, err := h.Tenants.Tenant(c.Context(), name)
+	t, err := c.Tenant(h.Tenants.Tenant)
 	return tenantOf(t), err
 }
 
 // deleteTenant starts the deletion of a tenant; the eraser completes it after the answer.
 func (h *Handlers) deleteTenant(c *httpapi.Call) (out Tenant, err error) {
-	name, err := named(c, "tenant")
+	name, err := c.NameIn("tenant")
 	if err != nil {
 		return out, err
 	}
@@ -44,7 +40,7 @@ func (h *Handlers) deleteTenant(c *httpapi.Call) (out Tenant, err error) {
 }
 
 func (h *Handlers) changeTenant(c *httpapi.Call, in *TenantChange) (out Tenant, err error) {
-	name, err := named(c, "tenant")
+	name, err := c.NameIn("tenant")
 	if err != nil {
 		return out, err
 	}

@@ -1,19 +1,17 @@
-// Package environment serves a tenant's own environments, and has the wire types of what
-// an environment allows, which the admin API and sandboxes share.
+// Package environment serves a tenant's own environments.
 package environment
 
 import (
 	"net/http"
-	"regexp"
-	"strings"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // Handlers serve environments to keys with the scope environments.
-type Handlers struct{ Tenants *tenant.Admin }
+type Handlers struct{ Service *environments.Service }
 
 // Operations are those of /v1/environments. The original contract has them below /default,
 // too.
@@ -27,7 +25,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	id := []httpapi.Param{{Name: "environment", In: httpapi.InPath, Doc: "Id or name."}}
 	example := &ConfigChange{
 		Resources: &ResourcesChange{CPU: new(1.0), MemoryMB: new(int64(512))}, PermissionProfile: new("standard"),
-		Permissions: &PermissionsChange{Network: &NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}},
+		Permissions: &environmentwire.PermissionsChange{Network: &environmentwire.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}},
 	}
 	var ops []httpapi.Operation
 	for _, base := range []struct{ path, suffix string }{{"/v1/environments", ""}, {"/default/v1/environments", "Default"}} {
@@ -64,78 +62,47 @@ func (h *Handlers) Operations() []httpapi.Operation {
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[OwnEnvironment], err error) {
-	all, err := h.Tenants.Environments(c.Context(), c.Caller.Tenant.ID)
+	all, err := h.Service.List(c.Context(), c.Caller)
 	if err != nil {
 		return out, err
 	}
-	out, err = httpapi.PageOf(c, all, func(e tenant.Environment) string { return e.ID }, environmentOf)
-	for i := range out.Data { // of a page, of which few have packages
-		for k := range all {
-			if err == nil && all[k].ID == out.Data[i].ID && !all[k].Packages.Empty() {
-				out.Data[i], err = h.render(c, all[k], nil)
-			}
-		}
+	page, err := httpapi.PageOf(c, all, func(e tenant.Environment) string { return e.ID }, func(e tenant.Environment) tenant.Environment { return e })
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	built, err := h.Service.Builds(c.Context(), page.Data)
+	return httpapi.Page[OwnEnvironment]{Data: httpapi.Each(built, environmentOf), NextPage: page.NextPage}, err
 }
 
 func (h *Handlers) create(c *httpapi.Call, in *NewOwnEnvironment) (out OwnEnvironment, err error) {
-	change, err := in.Config.domain(h.Tenants.Limits())
+	change, err := in.Config.domain()
 	if err != nil {
 		return out, err
 	}
-	if change.Template == nil {
-		change.Template = new("")
-	}
-	e, err := h.Tenants.CreateOwnEnvironment(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, nameOf(*in.Name), change)
-	return h.render(c, e, err)
+	e, err := h.Service.Create(c.Context(), c.Caller, *in.Name, change)
+	return environmentOf(e), environmentwire.InConfig(err)
 }
 
-// spaces can be in a name of the contract, and not in an operator's.
-var spaces = regexp.MustCompile(` +`)
-
-// nameOf gives a name the form that names have here: "My Env" becomes My-Env.
-func nameOf(name string) string { return spaces.ReplaceAllString(strings.TrimSpace(name), "-") }
-
-// find returns the environment that a request is about.
-func (h *Handlers) find(c *httpapi.Call) (tenant.Environment, error) {
-	name := c.Path("environment")
-	unknown := fault.New(fault.NotFound, "environment %.80q not found", name)
-	if !tenant.Name.MatchString(name) {
-		return tenant.Environment{}, unknown
-	}
-	e, err := h.Tenants.Environment(c.Context(), c.Caller.Tenant.ID, name)
-	if err != nil && fault.KindOf(err) == fault.NotFound {
-		return e, unknown
-	}
-	return e, err
-}
-
-func (h *Handlers) get(c *httpapi.Call) (out OwnEnvironment, err error) {
-	e, err := h.find(c)
-	return h.render(c, e, err)
+func (h *Handlers) get(c *httpapi.Call) (OwnEnvironment, error) {
+	e, err := h.Service.Get(c.Context(), c.Caller, c.Path("environment"))
+	return environmentOf(e), err
 }
 
 func (h *Handlers) change(c *httpapi.Call, in *OwnEnvironmentChange) (out OwnEnvironment, err error) {
-	e, err := h.find(c)
+	e, err := h.Service.Get(c.Context(), c.Caller, c.Path("environment"))
 	if err != nil {
 		return out, err
 	}
-	change, err := in.Config.domain(e.Limits)
+	change, err := in.Config.domain()
 	if err != nil {
 		return out, err
 	}
-	if in.Name != nil {
-		change.Name = new(nameOf(*in.Name))
-	}
-	e, err = h.Tenants.ChangeEnvironment(c.Context(), c.Caller.Tenant.ID, e.ID, change)
-	return h.render(c, e, err)
+	change.Name = in.Name
+	e, err = h.Service.Change(c.Context(), c.Caller, &e, change)
+	return environmentOf(e), environmentwire.InConfig(err)
 }
 
 func (h *Handlers) delete(c *httpapi.Call) error {
-	e, err := h.find(c)
-	if err != nil {
-		return err
-	}
-	return h.Tenants.DeleteEnvironment(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, e.ID)
+	_, err := h.Service.Delete(c.Context(), c.Caller, c.Path("environment"))
+	return err
 }

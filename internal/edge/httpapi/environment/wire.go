@@ -1,12 +1,14 @@
 package environment
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // OwnEnvironment is an environment as its tenant sees it.
@@ -16,18 +18,18 @@ type OwnEnvironment struct {
 	Config    EnvironmentConfig `json:"config" doc:"Its resources and permissions."`
 	CreatedAt time.Time         `json:"created_at"`
 
-	PackageBuild *PackageBuild `json:"package_build" doc:"How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both."`
+	PackageBuild *environmentwire.PackageBuild `json:"package_build" doc:"How far the image of the environment is: config.packages, or a variant of the default image such as default+browser; null without both."`
 }
 
 // EnvironmentConfig is what programs of an environment get and may do.
 type EnvironmentConfig struct {
-	Type              string      `json:"type" enum:"cloud"`
-	BaseTemplate      *string     `json:"base_template" doc:"null for an image that the operator chose."`
-	Resources         Resources   `json:"resources" doc:"Processor, memory and time."`
-	PermissionProfile *string     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
-	Permissions       Permissions `json:"permissions" doc:"Permissions of programs: network, files and processes."`
-	Isolation         string      `json:"isolation" enum:"run,key" doc:"Whether each execution has its own kernel (run), or the executions of a key share one (key)."`
-	Packages          Packages    `json:"packages" doc:"Packages that are installed in the image."`
+	Type              string                      `json:"type" enum:"cloud"`
+	BaseTemplate      *string                     `json:"base_template" doc:"null for an image that the operator chose."`
+	Resources         Resources                   `json:"resources" doc:"Processor, memory and time."`
+	PermissionProfile *string                     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
+	Permissions       environmentwire.Permissions `json:"permissions" doc:"Permissions of programs: network, files and processes."`
+	Isolation         string                      `json:"isolation" enum:"run,key" doc:"Whether each execution has its own kernel (run), or the executions of a key share one (key)."`
+	Packages          environmentwire.Packages    `json:"packages" doc:"Packages that are installed in the image."`
 }
 
 // Resources are what a sandbox of an environment may use.
@@ -51,13 +53,13 @@ type OwnEnvironmentChange struct {
 
 // ConfigChange changes an EnvironmentConfig.
 type ConfigChange struct {
-	Type              *string            `json:"type,omitzero" enum:"cloud"`
-	BaseTemplate      *string            `json:"base_template,omitzero" doc:"One of the operator's templates; the default image if omitted."`
-	Resources         *ResourcesChange   `json:"resources,omitzero" doc:"Processor, memory and time."`
-	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
-	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"Permissions of programs: network, files and processes."`
-	Isolation         *string            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules."`
-	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
+	Type              *string                            `json:"type,omitzero" enum:"cloud"`
+	BaseTemplate      *string                            `json:"base_template,omitzero" doc:"One of the operator's templates; the default image if omitted."`
+	Resources         *ResourcesChange                   `json:"resources,omitzero" doc:"Processor, memory and time."`
+	PermissionProfile *string                            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
+	Permissions       *environmentwire.PermissionsChange `json:"permissions,omitzero" doc:"Permissions of programs: network, files and processes."`
+	Isolation         *string                            `json:"isolation,omitzero" enum:"run,key" doc:"run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules."`
+	Packages          *environmentwire.PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
 // ResourcesChange changes Resources.
@@ -67,7 +69,7 @@ type ResourcesChange struct {
 	Timeout  *int64   `json:"timeout,omitzero" minimum:"1" maximum:"86400" doc:"Seconds that a program may run."`
 }
 
-func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChange, err error) {
+func (c *ConfigChange) domain() (out tenant.EnvironmentChange, err error) {
 	if c == nil {
 		return out, nil
 	}
@@ -78,12 +80,7 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 			if *r.MemoryMB < 64 || *r.MemoryMB > tenant.MaxPlanMemory>>20 {
 				return out, httpapi.Invalid("config.resources.memory_mb must be 64 to %d", int64(tenant.MaxPlanMemory>>20))
 			}
-			memory := *r.MemoryMB << 20
-			out.Limits.Memory = &memory
-			// Files in memory must leave room for programs.
-			if limits.Root+limits.Tmp+limits.Shm > memory*5/8 {
-				out.Limits.Root, out.Limits.Tmp, out.Limits.Shm = new(memory/4), new(memory/4), new(memory/8)
-			}
+			out.Limits.Memory = new(*r.MemoryMB << 20)
 		}
 		if r.Timeout != nil {
 			if *r.Timeout < 1 || *r.Timeout > int64(tenant.MaxEnvironmentTimeout/time.Second) {
@@ -94,32 +91,15 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 	}
 	out.Packages, out.Isolation = c.Packages.Domain(), (*execution.Isolation)(c.Isolation)
 	out.Permissions, err = c.Permissions.Domain()
-	if c.PermissionProfile != nil {
-		profile := tenant.Profile(*c.PermissionProfile)
-		out.Permissions.Profile = &profile
-	}
+	out.Permissions.Profile = (*tenant.Profile)(c.PermissionProfile)
 	return out, err
 }
 
-// IsolationOf is what executions of an environment share.
-func IsolationOf(e *tenant.Environment) string {
-	if e.Isolation == "" {
-		return string(execution.IsolationRun)
-	}
-	return e.Isolation
-}
-
-func environmentOf(e tenant.Environment) OwnEnvironment {
-	out := OwnEnvironment{ID: e.ID, Name: e.Name, CreatedAt: e.CreatedAt, Config: EnvironmentConfig{
-		Type: "cloud", Permissions: RulesOf(&e), Isolation: IsolationOf(&e), Packages: PackagesOf(&e.Packages),
-		Resources: Resources{CPU: e.Limits.CPU, MemoryMB: e.Limits.Memory >> 20},
+func environmentOf(e environments.Environment) OwnEnvironment {
+	out := OwnEnvironment{ID: e.ID, Name: e.Name, CreatedAt: e.CreatedAt, PackageBuild: environmentwire.PackageBuildOf(e.Build), Config: EnvironmentConfig{
+		Type: "cloud", Permissions: environmentwire.PermissionsOf(&e.Environment), Isolation: cmp.Or(e.Isolation, string(execution.IsolationRun)), Packages: environmentwire.PackagesOf(&e.Packages),
+		Resources: Resources{CPU: e.Limits.CPU, MemoryMB: e.Limits.Memory >> 20}, BaseTemplate: httpapi.OrNull(e.Template), PermissionProfile: httpapi.OrNull(e.Profile),
 	}}
-	if e.Template != "" {
-		out.Config.BaseTemplate = &e.Template
-	}
-	if e.Profile != "" {
-		out.Config.PermissionProfile = &e.Profile
-	}
 	if e.Timeout > 0 {
 		out.Config.Resources.Timeout = new(int64(e.Timeout / time.Second))
 	}

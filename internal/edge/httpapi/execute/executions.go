@@ -26,9 +26,9 @@ const (
 	maxSeq         = math.MaxInt64 - 1
 )
 
-// TraceIDOf returns the trace id in a request's path. One that no execution can have is
+// traceIDOf returns the trace id in a request's path. One that no execution can have is
 // answered as one that none has.
-func TraceIDOf(c *httpapi.Call) (string, error) {
+func traceIDOf(c *httpapi.Call) (string, error) {
 	id := c.Path("trace_id")
 	if !traceIDPattern.MatchString(id) {
 		return "", errUnknown(id)
@@ -38,8 +38,8 @@ func TraceIDOf(c *httpapi.Call) (string, error) {
 
 func errUnknown(id string) error { return fault.New(fault.NotFound, "execution %.80q not found", id) }
 
-// Hidden gives the same answer for every execution that a caller cannot see.
-func Hidden(err error, id string) error {
+// hidden gives the same answer for every execution that a caller cannot see.
+func hidden(err error, id string) error {
 	if fault.KindOf(err) == fault.NotFound {
 		return errUnknown(id)
 	}
@@ -47,13 +47,13 @@ func Hidden(err error, id string) error {
 }
 
 func (h *Handlers) get(c *httpapi.Call) error {
-	id, err := TraceIDOf(c)
+	id, err := traceIDOf(c)
 	if err != nil {
 		return err
 	}
 	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err, id)
+		return hidden(err, id)
 	}
 	return h.send(c.Context(), c, e)
 }
@@ -75,28 +75,51 @@ func (h *Handlers) send(ctx context.Context, c *httpapi.Call, e *execution.Execu
 }
 
 func (h *Handlers) cancel(c *httpapi.Call) error {
-	id, err := TraceIDOf(c)
+	id, err := traceIDOf(c)
 	if err != nil {
 		return err
 	}
 	e, err := h.Gateway.Cancel(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err, id)
+		return hidden(err, id)
 	}
 	return h.send(c.Context(), c, e)
 }
 
 func (h *Handlers) delete(c *httpapi.Call) error {
-	id, err := TraceIDOf(c)
+	id, err := traceIDOf(c)
 	if err != nil {
 		return err
 	}
-	return Hidden(h.Gateway.Delete(c.Context(), c.Caller.Tenant.ID, id), id)
+	return hidden(h.Gateway.Delete(c.Context(), c.Caller.Tenant.ID, id), id)
+}
+
+// Redelivery answers a request to deliver a webhook again.
+type Redelivery struct {
+	TraceID string `json:"trace_id" doc:"Names the request or execution in records and logs."`
+	Status  string `json:"webhook_delivery_status" enum:"pending" doc:"The state of the delivery."`
+}
+
+// redeliver delivers the webhook of an execution of the tenant in the path.
+func (h *Handlers) redeliver(c *httpapi.Call) (out Redelivery, err error) {
+	t, err := c.Tenant(h.Tenants.Tenant)
+	if err != nil {
+		return out, err
+	}
+	id, err := traceIDOf(c)
+	if err != nil {
+		return out, err
+	}
+	e, err := h.Gateway.Get(c.Context(), t.ID, id)
+	if err != nil {
+		return out, hidden(err, id)
+	}
+	return Redelivery{id, string(execution.WebhookPending)}, h.Webhooks.Redeliver(c.Context(), e)
 }
 
 // output replays an execution's output and follows it, or sends one of its streams whole.
 func (h *Handlers) output(c *httpapi.Call) error {
-	id, err := TraceIDOf(c)
+	id, err := traceIDOf(c)
 	if err != nil {
 		return err
 	}
@@ -120,7 +143,7 @@ func (h *Handlers) output(c *httpapi.Call) error {
 	}
 	e, err := h.Gateway.Get(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err, id)
+		return hidden(err, id)
 	}
 	if e.Status != execution.Running && after > max(e.LastSeq, 1) {
 		// The client has it all. An EventSource takes this as the end.
@@ -144,7 +167,7 @@ func (h *Handlers) output(c *httpapi.Call) error {
 func (h *Handlers) raw(c *httpapi.Call, id string, name execution.Stream) error {
 	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err, id)
+		return hidden(err, id)
 	}
 	if e.Status == execution.Running {
 		return fault.New(fault.Conflict, "the execution is still running: its output is whole when it has ended")

@@ -76,13 +76,13 @@ func filesOf(e *execution.Execution) (out OutputFiles) {
 
 // file sends a file that an execution gave back.
 func (h *Handlers) file(c *httpapi.Call) error {
-	id, err := TraceIDOf(c)
+	id, err := traceIDOf(c)
 	if err != nil {
 		return err
 	}
 	e, err := h.Gateway.Get(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
-		return Hidden(err, id)
+		return hidden(err, id)
 	}
 	if e.Status == execution.Running {
 		return fault.New(fault.Conflict, "the execution is still running: its files are there when it has ended")

@@ -21,6 +21,10 @@ type Handlers struct {
 	// CheckURL refuses webhook URLs; without it every one is refused.
 	CheckURL func(ctx context.Context, url string) error
 
+	// Tenants and Webhooks are required by operators.
+	Tenants  Tenants
+	Webhooks Redeliverer
+
 	// StartPatience is how long the head of a new stream waits for its first output, so
 	// that a run which cannot be started is refused with its own status; 250 ms if it is 0.
 	StartPatience time.Duration
@@ -29,7 +33,17 @@ type Handlers struct {
 // defaultStartPatience is the StartPatience of a server.
 const defaultStartPatience = 250 * time.Millisecond
 
-// Operations are POST /v1/sandbox/execute and those of /v1/executions.
+// Tenants finds tenants; a *tenant.Admin does.
+type Tenants interface {
+	Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error)
+}
+
+// Redeliverer delivers the webhook of an ended execution again.
+type Redeliverer interface {
+	Redeliver(ctx context.Context, e *execution.Execution) error
+}
+
+// Operations are POST /v1/sandbox/execute, those of /v1/executions, and redelivery by operators.
 func (h *Handlers) Operations() []httpapi.Operation {
 	const (
 		executions = "/v1/executions"
@@ -37,7 +51,13 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	)
 	traceID := httpapi.Param{Name: "trace_id", In: httpapi.InPath, Pattern: traceIDPattern.String(), Doc: "The trace_id of the execution."}
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: the execution does not exist, or belongs to another tenant.")
-	return []httpapi.Operation{
+	redeliver := httpapi.ForOperators(httpapi.Operation{
+		Method: http.MethodPost, Path: "/v1/admin/tenants/{tenant}/executions/{trace_id}/webhook", ID: "redeliverWebhook", Summary: "Deliver an execution's webhook again",
+		Description: "Starts a new delivery with the same body and as many attempts as the first time. An execution without a webhook returns 409.",
+		Answers:     []httpapi.Answer{{Status: http.StatusAccepted, Doc: "Accepted", Body: Redelivery{}}}, Serve: httpapi.Returns(h.redeliver),
+	})
+	redeliver[0].Params = append(redeliver[0].Params, httpapi.Param{Name: "trace_id", In: httpapi.InPath, Doc: traceID.Doc})
+	return append(redeliver, []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: "/v1/sandbox/execute", ID: "runProgram", Tag: "sandbox", Summary: "Execute code", Scope: tenant.ScopeExecute,
 			Description: "Runs " + language.Titles("or") + " in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line; with `Prefer: respond-async` the answer comes at once and the result is sent to a webhook.",
@@ -136,7 +156,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			},
 			Serve: httpapi.Writes(h.cancel),
 		},
-	}
+	}...)
 }
 
 func names[S ~string](all []S) []string {

@@ -7,13 +7,13 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/agent/model/adapter"
 	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -25,11 +25,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 
 // AdminServer is a Server that can be administered.
@@ -57,7 +55,7 @@ func (d *Declared) Models() []model.Record {
 	return nil
 }
 
-// Redeliver implements admin.Redeliverer.
+// Redeliver implements execute.Redeliverer.
 func (s *AdminServer) Redeliver(_ context.Context, e *execution.Execution) error {
 	if e.Webhook.URL == "" {
 		return fault.New(fault.Conflict, "the execution has no webhook")
@@ -92,23 +90,23 @@ func NewAdmin(t *testing.T) *AdminServer {
 		}
 		authority := tenant.NewAuthority(tenants)
 		c.Auth = authority
+		all := tenant.NewAdmin(tenant.AdminConfig{
+			Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
+			CheckImage: func(_ context.Context, name string) error {
+				if name != "default" {
+					return fault.New(fault.Invalid, "there is no image %q", name)
+				}
+				return nil
+			},
+			CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
+			Reach: func(context.Context, *storage.Connection) error { return nil },
+		})
 		c.Handlers.Admin = &admin.Handlers{
-			Tenants: tenant.NewAdmin(tenant.AdminConfig{
-				Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
-				CheckImage: func(_ context.Context, name string) error {
-					if name != "default" {
-						return fault.New(fault.Invalid, "there is no image %q", name)
-					}
-					return nil
-				},
-				CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
-				Reach: func(context.Context, *storage.Connection) error { return nil },
-			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Activity: &activity.Handlers{Store: w.DB.Activity(), Names: tenant.NewAdmin(tenant.AdminConfig{Store: tenants})}, Caps: breakers,
-			Executions: w.Gateway, Webhooks: out, Models: out.models(w.DB.Models(), tenants),
-			Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()}),
+			Tenants: all, Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Caps: breakers, Models: out.models(w.DB.Models(), tenants),
+			Environments: &environments.Service{Tenants: all, Sandboxes: directory.New(directory.Config{Store: w.DB.Sandboxes()})},
 		}
-		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models}
+		c.Handlers.Execute.Tenants, c.Handlers.Execute.Webhooks, c.Handlers.Usage.Tenants = all, out, all
+		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models, Tenants: all}
 		c.Handlers.Tools = &tool.Handlers{ExecuteCode: tools.NewExecuteCode(tools.Config{
 			Runner: w.Gateway, Templates: tenants, Breakers: breakers,
 		})}

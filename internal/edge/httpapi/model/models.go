@@ -3,14 +3,19 @@ package model
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Handlers serve models to any key, and the tenant's own keys for them to keys with the
-// scope environments.
-type Handlers struct{ Catalog *model.Catalog }
+// scope environments. Operators manage the own keys of all tenants.
+type Handlers struct {
+	Catalog *model.Catalog
+	Tenants *tenant.Admin // required by operators
+}
 
 // ModelList is models as OpenAI's clients read them: all at once.
 type ModelList struct {
@@ -26,9 +31,9 @@ type ListModel struct {
 	OwnedBy string `json:"owned_by" doc:"The part of the name before its first slash, or the wire protocol of the provider."`
 }
 
-// Operations are those of /v1/models and /v1/model-keys.
+// Operations are those of models and of tenants' own keys for them.
 func (h *Handlers) Operations() []httpapi.Operation {
-	return append([]httpapi.Operation{
+	return slices.Concat([]httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: "/v1/models", ID: "listModels", Tag: "models", Summary: "List the models that the tenant may name", Description: "In the form of OpenAI's list. Models that other tenants alone may use are omitted.", Access: httpapi.AnyKey,
 			Answers: []httpapi.Answer{httpapi.OK(ModelList{}, "All of them, those made first first.")}, Serve: httpapi.Returns(h.list),
@@ -39,7 +44,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Answers: []httpapi.Answer{httpapi.OK(ListModel{}, "The model."), httpapi.Refusal(http.StatusNotFound, "not_found: the model does not exist, or the tenant may not use it.")},
 			Serve:   httpapi.Returns(h.get),
 		},
-	}, h.keyOperations()...)
+	}, h.keyOperations(), h.operatorOperations())
 }
 
 func (h *Handlers) list(c *httpapi.Call) (ModelList, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 // Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
@@ -126,7 +126,7 @@ func (h *Handlers) records() []httpapi.Operation {
 		},
 		{
 			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Description: "The policy can only narrow the environment's. It applies to new connections immediately, and Atoll closes connections that it forbids. A sandbox created without a network cannot get one.", Audit: "sandbox_network", Params: onOne(),
-			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}),
+			Body:    httpapi.JSON(environmentwire.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}),
 			Answers: one, Serve: httpapi.Takes(h.setNetwork),
 		},
 		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Description: "Freezes the sandbox without waiting for `sleep_after`. The next use wakes it with its processes. If it already sleeps, the call has no effect.", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},

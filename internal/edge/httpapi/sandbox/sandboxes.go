@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) {
@@ -186,7 +186,7 @@ func (h *Handlers) setTimeout(c *httpapi.Call, in *SandboxTimeout) (out Sandbox,
 	return h.update(c, change)
 }
 
-func (h *Handlers) setNetwork(c *httpapi.Call, in *environment.NetworkChange) (out Sandbox, err error) {
+func (h *Handlers) setNetwork(c *httpapi.Call, in *environmentwire.NetworkChange) (out Sandbox, err error) {
 	policy, err := in.Over(c.Caller.Environment.Permissions.Network)
 	if err != nil {
 		return out, err

@@ -20,31 +20,50 @@ type Ledger interface {
 	Kept(ctx context.Context, tenantID tenant.ID, keep time.Duration) (usage.Kept, error)
 }
 
+// Tenants finds tenants and plans; a *tenant.Admin does.
+type Tenants interface {
+	Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error)
+	Plan(ctx context.Context, name string) (tenant.Plan, error)
+}
+
 // Handlers serve what tenants have used.
 type Handlers struct {
-	Ledger Ledger
-	Keep   time.Duration // how long ended executions are kept
+	Ledger  Ledger
+	Tenants Tenants       // required by operators
+	Keep    time.Duration // how long ended executions are kept
 }
 
-// Operations is GET /v1/usage.
+// Operations show the usage of the caller's tenant, and that of any tenant to operators.
 func (h *Handlers) Operations() []httpapi.Operation {
-	return []httpapi.Operation{{
-		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "Show the tenant's usage", Description: "Days are in UTC; `since` and `before` select them. The figures come from the ledger, which also counts against budgets.", Scope: tenant.ScopeRead,
-		Params:  Params(),
-		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
-		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return h.Of(c, c.Caller.Tenant, c.Caller.Plan) }),
-	}}
-}
-
-// Params returns the parameters that select usage.
-func Params() []httpapi.Param {
-	return []httpapi.Param{
+	params := []httpapi.Param{
 		{Name: "since", Type: httpapi.Time, Doc: "From this time on. Default: the start of before's month (UTC)."},
 		{Name: "before", Type: httpapi.Time, Doc: "Before this time. Default: now."},
 		{Name: "group_by", Enum: []string{"agent", "session"}, Doc: "Adds groups: the usage of each agent, or of each session of an agent."},
 		{Name: "agent", Doc: "With group_by: only this agent.", Max: 128},
 		{Name: "session_id", Doc: "With group_by: only this session.", Max: 256},
 	}
+	return append(httpapi.ForOperators(httpapi.Operation{
+		Method: http.MethodGet, Path: "/v1/admin/tenants/{tenant}/usage", ID: "getTenantUsage", Summary: "Show a tenant's usage", Description: "The same as the tenant's `GET /v1/usage`: usage by day and interface, model or tool, with the state of the month's budgets.",
+		Params: params, Answers: []httpapi.Answer{httpapi.OK(Usage{}, "OK")}, Serve: httpapi.Returns(h.ofTenant),
+	}), httpapi.Operation{
+		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "Show the tenant's usage", Description: "Days are in UTC; `since` and `before` select them. The figures come from the ledger, which also counts against budgets.", Scope: tenant.ScopeRead,
+		Params:  params,
+		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
+		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return h.of(c, c.Caller.Tenant, c.Caller.Plan) }),
+	})
+}
+
+// ofTenant shows the usage of the tenant in the path.
+func (h *Handlers) ofTenant(c *httpapi.Call) (*Usage, error) {
+	t, err := c.Tenant(h.Tenants.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.Tenants.Plan(c.Context(), t.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return h.of(c, t, p)
 }
 
 // groups returns the groups that the query of c requests; nil without group_by.
@@ -64,9 +83,9 @@ func (h *Handlers) groups(c *httpapi.Call, of tenant.ID, since, before time.Time
 // maxRange is the longest time that one summary covers.
 const maxRange = 400 * 24 * time.Hour
 
-// Of sums up what a tenant has used in the time that the query of c names, and what it
+// of sums up what a tenant has used in the time that the query of c names, and what it
 // keeps now.
-func (h *Handlers) Of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, error) {
+func (h *Handlers) of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, error) {
 	since, before, err := c.Span()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package environment
+package environmentwire
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Packages are packages by what installs them.
@@ -57,18 +56,14 @@ func PackageBuildOf(b *requirement.Build) *PackageBuild {
 	return out
 }
 
-// render renders an environment with how far its packages are.
-func (h *Handlers) render(c *httpapi.Call, e tenant.Environment, err error) (out OwnEnvironment, _ error) {
-	if told, ok := errors.AsType[*fault.Error](err); ok && strings.HasPrefix(told.Msg, "packages") {
-		inConfig := *told
-		inConfig.Msg = "config." + told.Msg // where they are in this form
-		err = &inConfig
+// InConfig prefixes the faults of packages with the field that contains packages in the bodies
+// of tenants.
+func InConfig(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || !strings.HasPrefix(f.Msg, "packages") {
+		return err
 	}
-	if err != nil {
-		return out, err
-	}
-	out = environmentOf(e)
-	b, err := h.Tenants.PackageBuild(c.Context(), &e)
-	out.PackageBuild = PackageBuildOf(b)
-	return out, err
+	prefixed := *f
+	prefixed.Msg = "config." + f.Msg
+	return &prefixed
 }

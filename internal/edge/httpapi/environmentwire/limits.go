@@ -1,4 +1,6 @@
-package environment
+// Package environmentwire defines the JSON of an environment's limits, permissions and packages.
+// The APIs of environments and of sandboxes share it.
+package environmentwire
 
 import (
 	"github.com/atoll-run/atoll/internal/core/runtime"

@@ -1,4 +1,4 @@
-package environment
+package environmentwire
 
 import (
 	"net/netip"
@@ -101,38 +101,32 @@ func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
 	return out, nil
 }
 
-// RulesOf renders the permissions of an environment.
-func RulesOf(e *tenant.Environment) Permissions {
-	out := PermissionsOf(e.Permissions)
-	out.AllowMCP = e.AllowMCP
+// PermissionsOf renders the permissions of an environment.
+func PermissionsOf(e *tenant.Environment) Permissions {
+	files, process := e.Permissions.Filesystem, e.Permissions.Process
+	out := Permissions{
+		Network: NetworkOf(e.Permissions.Network), AllowMCP: e.AllowMCP,
+		Filesystem: FilesystemPermissions{
+			WritablePaths: append([]string{}, files.Writable...), ReadOnlyPaths: append([]string{}, files.ReadOnly...), BlockedPaths: append([]string{}, files.Blocked...),
+		},
+		Process: ProcessPermissions{
+			Root: process.Root, AllowExec: !process.NoExec, BlockedCommands: append([]string{}, process.BlockedCommands...), MaxProcesses: process.MaxProcesses,
+		},
+	}
+	if files.Writable == nil {
+		out.Filesystem.WritablePaths = []string{"/"}
+	}
 	return out
 }
 
-// PermissionsOf renders permissions.
-func PermissionsOf(p runtime.Permissions) Permissions {
-	out := Permissions{
-		Network: NetworkPermissions{
-			Enabled: !p.Network.Blocked(), Unrestricted: p.Network.Mode == runtime.NetworkUnrestricted,
-			AllowedHosts: append([]string{}, p.Network.AllowedHosts...), AllowedCIDRs: []string{}, BlockedPorts: []int{},
-		},
-		Filesystem: FilesystemPermissions{
-			WritablePaths: append([]string{}, p.Filesystem.Writable...), ReadOnlyPaths: append([]string{}, p.Filesystem.ReadOnly...), BlockedPaths: append([]string{}, p.Filesystem.Blocked...),
-		},
-		Process: ProcessPermissions{
-			Root: p.Process.Root, AllowExec: !p.Process.NoExec, BlockedCommands: append([]string{}, p.Process.BlockedCommands...), MaxProcesses: p.Process.MaxProcesses,
-		},
+// NetworkOf renders a network policy.
+func NetworkOf(p runtime.NetworkPolicy) NetworkPermissions {
+	out := NetworkPermissions{
+		Enabled: !p.Blocked(), Unrestricted: p.Mode == runtime.NetworkUnrestricted, AllowedHosts: append([]string{}, p.AllowedHosts...),
+		AllowedCIDRs: httpapi.Each(p.AllowedCIDRs, netip.Prefix.String), BlockedPorts: httpapi.Each(p.BlockedPorts, func(port uint16) int { return int(port) }),
 	}
-	if p.Filesystem.Writable == nil {
-		out.Filesystem.WritablePaths = []string{"/"}
-	}
-	if out.Network.Unrestricted {
-		out.Network.AllowedHosts = []string{"*"}
-	}
-	for _, c := range p.Network.AllowedCIDRs {
-		out.Network.AllowedCIDRs = append(out.Network.AllowedCIDRs, c.String())
-	}
-	for _, port := range p.Network.BlockedPorts {
-		out.Network.BlockedPorts = append(out.Network.BlockedPorts, int(port))
+	if out.Unrestricted {
+		out.AllowedHosts = []string{"*"}
 	}
 	return out
 }
