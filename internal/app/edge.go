@@ -121,7 +121,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Sessions:     &sessionapi.Handlers{Service: s.conversations, Streams: streams, Outputs: s.gateway},
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
-		Files:        &fileapi.Handlers{Files: s.files, Shared: s.conversations, Outputs: s.gateway},
+		Files:        &fileapi.Handlers{Files: s.files, Conversations: s.conversations, Outputs: s.gateway},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin:        &admin.Handlers{Tenants: s.tenants, Environments: envs, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Caps: s.caps, Models: s.models},
 	}

@@ -108,5 +108,5 @@ func (s *Service) ArchiveThread(ctx context.Context, p *tenant.Principal, id ses
 
 // change records a change of a session.
 func change(p *tenant.Principal, id session.ID, now string) tenant.PolicyEvent {
-	return tenant.PolicyEvent{Tenant: p.Tenant.ID, Actor: p.Key.ID, Field: "session/" + string(id), New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
+	return p.Event("session/"+string(id), "", now)
 }

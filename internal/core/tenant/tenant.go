@@ -311,3 +311,8 @@ type PolicyEvent struct {
 	Old, New  string
 	CreatedAt time.Time
 }
+
+// Event returns the record of a change that p makes now to a field of its own tenant.
+func (p *Principal) Event(field, before, after string) PolicyEvent {
+	return PolicyEvent{Tenant: p.Tenant.ID, Actor: p.Key.ID, Field: field, Old: before, New: after, CreatedAt: now()}
+}

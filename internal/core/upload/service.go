@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -27,10 +28,11 @@ const (
 	tidy = 30 * time.Second
 )
 
-// Upload keeps what r has as a file, whose ID, Tenant, Name, MediaType and Size, as far as it is
-// known, are set. rest is called once r has ended; it says how long the file stays, 0 for until
-// it is deleted. Nothing is there if Upload fails.
-func (s *Service) Upload(ctx context.Context, f *File, r io.Reader, rest func() (time.Duration, error), events ...tenant.PolicyEvent) (err error) {
+// Upload stores the content of r as a file of the caller's tenant. The caller sets the Name and
+// MediaType of f, and the Size known so far; Upload sets the rest. It calls rest at the end of r to
+// learn the life of the file, 0 for no expiry. A failed upload leaves nothing behind.
+func (s *Service) Upload(ctx context.Context, p *tenant.Principal, f *File, r io.Reader, rest func() (time.Duration, error)) (err error) {
+	f.ID, f.Tenant = NewID(), p.Tenant.ID
 	if err := s.Limits.Fits(f.Size); err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func (s *Service) Upload(ctx context.Context, f *File, r io.Reader, rest func() 
 	if err != nil {
 		return err
 	}
-	return s.Store.Finish(ctx, f, s.Limits, life, events...)
+	return s.Store.Finish(ctx, f, s.Limits, life, p.Event("file/"+string(f.ID), "", "uploaded"))
 }
 
 // bounded fails once more has been read than a file may have.
@@ -127,9 +129,31 @@ func (s *Service) Read(ctx context.Context, t tenant.ID, id ID) (io.ReadCloser, 
 	return s.Open(ctx, f), nil
 }
 
-// Delete removes a file. Its bytes go at once or, if that fails, with the next Sweep.
-func (s *Service) Delete(ctx context.Context, f *File, events ...tenant.PolicyEvent) error {
-	if err := s.Store.Delete(ctx, f.Tenant, f.ID, events...); err != nil {
+// MaxFind is the largest number of files that Find looks for at once.
+const MaxFind = 100
+
+// Find returns the files of a tenant among ids, newest first. It skips unknown ids.
+func (s *Service) Find(ctx context.Context, t tenant.ID, ids []string) ([]File, error) {
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) > MaxFind {
+		return nil, fault.New(fault.Invalid, "ids must be at most %d", MaxFind)
+	}
+	var valid []ID
+	for _, id := range ids {
+		if ID(id).Valid() {
+			valid = append(valid, ID(id))
+		}
+	}
+	return s.Store.Find(ctx, t, valid)
+}
+
+// Delete deletes a file of the caller's tenant. If its bytes remain, the next Sweep removes them.
+func (s *Service) Delete(ctx context.Context, p *tenant.Principal, id string) error {
+	f, err := s.Get(ctx, p.Tenant.ID, id)
+	if err != nil {
+		return err
+	}
+	if err := s.Store.Delete(ctx, f.Tenant, f.ID, p.Event("file/"+id, "", "deleted")); err != nil {
 		return err
 	}
 	s.discard(ctx, f, func(context.Context, ID) error { return nil })

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -44,19 +45,16 @@ const (
 
 const maxMediaType = 255 // bytes
 
-// OctetStream is the media type of files with an unknown type.
-const OctetStream = "application/octet-stream"
-
 // Describe sets the name, without directories, and the media type. It uses mediaType if it is valid
 // and specific, and otherwise derives the type from the name.
-func (f *File) Describe(name, mediaType string, byName func(name string) string) error {
+func (f *File) Describe(name, mediaType string) error {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	if _, _, err := mime.ParseMediaType(mediaType); err != nil || mediaType == OctetStream || len(mediaType) > maxMediaType {
-		mediaType = byName(name)
+	if _, _, err := mime.ParseMediaType(mediaType); err != nil || mediaType == file.OctetStream || len(mediaType) > maxMediaType {
+		mediaType = file.MediaType(name)
 	}
 	if name == "." || name == "/" {
 		name = "unnamed"
-		if all, err := mime.ExtensionsByType(mediaType); err == nil && len(all) > 0 && mediaType != OctetStream {
+		if all, err := mime.ExtensionsByType(mediaType); err == nil && len(all) > 0 && mediaType != file.OctetStream {
 			name += all[0]
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	corefile "github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/seal"
@@ -29,13 +31,19 @@ func open(t *testing.T, most upload.Limits) (*upload.Service, *blob.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	return &upload.Service{Store: storetest.SQLite(t).Files(), Contents: upload.Contents{Blobs: blobs, Seal: box}, Limits: most, Log: slog.New(slog.DiscardHandler)}, blobs
+	db := storetest.SQLite(t)
+	if err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return &upload.Service{Store: db.Files(), Contents: upload.Contents{Blobs: blobs, Seal: box}, Limits: most, Log: slog.New(slog.DiscardHandler)}, blobs
 }
+
+var caller = &tenant.Principal{Tenant: tenant.Tenant{ID: "ten_1"}}
 
 func always() (time.Duration, error) { return 0, nil }
 
 func file() *upload.File {
-	return &upload.File{ID: upload.NewID(), Tenant: "ten_1", Name: "a.bin", MediaType: upload.OctetStream}
+	return &upload.File{ID: upload.NewID(), Tenant: "ten_1", Name: "a.bin", MediaType: corefile.OctetStream}
 }
 
 const piece = 256 << 10
@@ -47,7 +55,7 @@ func TestContents(t *testing.T) {
 		data := make([]byte, size)
 		_, _ = r.Read(data)
 		f := file()
-		if err := s.Upload(t.Context(), f, struct{ io.Reader }{bytes.NewReader(data)}, always); err != nil {
+		if err := s.Upload(t.Context(), caller, f, struct{ io.Reader }{bytes.NewReader(data)}, always); err != nil {
 			t.Fatal(err)
 		}
 		if f.Size != int64(size) {
@@ -102,7 +110,7 @@ func TestFailedUploads(t *testing.T) {
 		"bad rest":   {strings.NewReader("x"), func() (time.Duration, error) { return 0, fault.New(fault.Invalid, "no") }, fault.Invalid},
 	} {
 		f := file()
-		if err := s.Upload(t.Context(), f, c.r, c.rest); err == nil || fault.KindOf(err) != c.kind {
+		if err := s.Upload(t.Context(), caller, f, c.r, c.rest); err == nil || fault.KindOf(err) != c.kind {
 			t.Errorf("%s: %v", why, err)
 		}
 		if _, err := blobs.Size(t.Context(), "files/ten_1/"+string(f.ID)); fault.KindOf(err) != fault.NotFound {
@@ -122,7 +130,7 @@ func (b broken) Read([]byte) (int, error) { return 0, b.err }
 func TestSweep(t *testing.T) {
 	s, blobs := open(t, upload.Limits{})
 	f := file()
-	if err := s.Upload(t.Context(), f, strings.NewReader("hello"), always); err != nil {
+	if err := s.Upload(t.Context(), caller, f, strings.NewReader("hello"), always); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,10 +145,10 @@ func TestSweep(t *testing.T) {
 		t.Errorf("its bytes are there: %v", err)
 	}
 	g := file()
-	if err := s.Upload(t.Context(), g, strings.NewReader("hello"), always); err != nil {
+	if err := s.Upload(t.Context(), caller, g, strings.NewReader("hello"), always); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(t.Context(), g); err != nil {
+	if err := s.Delete(t.Context(), caller, string(g.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(t.Context(), "ten_1", string(g.ID)); fault.KindOf(err) != fault.NotFound {
@@ -149,19 +157,18 @@ func TestSweep(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	byName := func(string) string { return upload.OctetStream }
 	for _, c := range []struct{ name, media, wantName, wantMedia string }{
-		{"a.csv", "text/csv", "a.csv", "text/csv"}, {`C:\x\a.csv`, "", "a.csv", upload.OctetStream}, {"../../etc/passwd", "no media", "passwd", upload.OctetStream},
-		{"", "", "unnamed", upload.OctetStream}, {"a/", "x/y", "a", "x/y"},
+		{"a.csv", "text/csv", "a.csv", "text/csv"}, {`C:\x\a.csv`, "", "a.csv", "text/csv; charset=utf-8"}, {"../../etc/passwd", "no media", "passwd", corefile.OctetStream},
+		{"", "", "unnamed", corefile.OctetStream}, {"a/", "x/y", "a", "x/y"},
 	} {
 		var f upload.File
-		if err := f.Describe(c.name, c.media, byName); err != nil || f.Name != c.wantName || f.MediaType != c.wantMedia {
+		if err := f.Describe(c.name, c.media); err != nil || f.Name != c.wantName || f.MediaType != c.wantMedia {
 			t.Errorf("%q, %q: %+v, %v", c.name, c.media, f, err)
 		}
 	}
 	for _, name := range []string{"..", "a\x00b", "a\nb", "a\xff", strings.Repeat("x", 256)} {
 		var f upload.File
-		if err := f.Describe(name, "", byName); fault.KindOf(err) != fault.Invalid {
+		if err := f.Describe(name, ""); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -69,7 +70,7 @@ func (c *Call) ServeOutput(from Outputs, traceID, stored, name string, gone erro
 		return err
 	}
 	defer body.Close()
-	return c.ServeTyped(name, MediaTypeOf(name), time.Time{}, body)
+	return c.ServeTyped(name, file.MediaType(name), time.Time{}, body)
 }
 
 // FileParam is the id of a file that a run has shared.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -60,7 +59,7 @@ func (of contents) fill(b *BlockFields, path string) (int, error) {
 	}
 	media, _, err := mime.ParseMediaType(f.MediaType)
 	if err != nil {
-		media = upload.OctetStream
+		media = httpapi.OctetStream
 	}
 	if *b.Type == "image" && !strings.HasPrefix(media, "image/") {
 		return 0, httpapi.Invalid("%s.source.file_id: the file is %s, and no image: give it as a document", path, media)

@@ -3,7 +3,6 @@
 package file
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -18,19 +17,11 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// Shared are the files that agents of sessions have shared; a *conversation.Service has them.
-type Shared interface {
-	SharedFiles(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []session.TreeEvent, next string, err error)
-	// SharedFile finds one by its id; it is a NotFound fault if there is none.
-	SharedFile(ctx context.Context, t tenant.ID, fileID string) (session.ID, *sandboxtool.FileUse, error)
-}
-
 // Handlers serve files: to keys with the scope read to see them, execute to change them.
 type Handlers struct {
-	Files  *upload.Service
-	Shared Shared // nil where there are no sessions
-	// Outputs has the contents of shared files.
-	Outputs httpapi.Outputs
+	Files         *upload.Service
+	Conversations *conversation.Service // nil without sessions
+	Outputs       httpapi.Outputs       // the contents of shared files
 }
 
 const (
@@ -38,11 +29,7 @@ const (
 	one = all + "/{file_id}"
 )
 
-// maxIDs bounds the ids that a list can be asked for, and maxPage what a page has.
-const (
-	maxIDs  = 100
-	maxPage = 100
-)
+const maxPage = 100 // files
 
 // Operations are those of /v1/files.
 func (h *Handlers) Operations() []httpapi.Operation {
@@ -88,17 +75,12 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	return ops
 }
 
-// event notes a change of a file.
-func event(c *httpapi.Call, id upload.ID, now string) tenant.PolicyEvent {
-	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "file/" + string(id), New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
-}
-
-// shared finds the file that an agent has shared which a call names.
+// shared finds a file that the agent of a session has shared.
 func (h *Handlers) shared(c *httpapi.Call) (session.ID, *sandboxtool.FileUse, error) {
-	if h.Shared == nil {
+	if h.Conversations == nil {
 		return "", nil, upload.ErrNotFound
 	}
-	of, u, err := h.Shared.SharedFile(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
+	of, u, err := h.Conversations.SharedFile(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		err = upload.ErrNotFound
 	}
@@ -137,12 +119,9 @@ func (h *Handlers) content(c *httpapi.Call) error {
 	return c.ServeTyped(f.Name, f.MediaType, f.CreatedAt, body)
 }
 
-func (h *Handlers) remove(c *httpapi.Call) (out DeletedFile, err error) {
-	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
-	if err != nil {
-		return out, err
-	}
-	return DeletedFile{string(f.ID), "file_deleted"}, h.Files.Delete(c.Context(), f, event(c, f.ID, "deleted"))
+func (h *Handlers) remove(c *httpapi.Call) (DeletedFile, error) {
+	id := c.Path("file_id")
+	return DeletedFile{id, "file_deleted"}, h.Files.Delete(c.Context(), c.Caller, id)
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[UploadedFile], err error) {
@@ -156,39 +135,24 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[UploadedFile], err er
 		if cursor != "" || c.Has("scope_id") {
 			return out, httpapi.Invalid("ids has no meaning with page and scope_id: leave them out")
 		}
-		ids, err := idsOf(c)
-		if err != nil {
-			return out, err
-		}
-		found, err := h.Files.Store.Find(ctx, of, ids)
-		return httpapi.Page[UploadedFile]{Data: httpapi.Each(found, func(f upload.File) UploadedFile { return fileOf(&f) })}, err
+		found, err := h.Files.Find(ctx, of, slices.Concat(c.Query["ids"], c.Query["ids[]"]))
+		return pageOf(found, ""), err
 	}
 	if c.Has("scope_id") {
 		id := session.ID(c.Text("scope_id"))
-		if h.Shared == nil || !id.Valid() {
+		if h.Conversations == nil {
 			return out, session.ErrNotFound
 		}
-		page, next, err := h.Shared.SharedFiles(ctx, of, id, agent.Page{Cursor: cursor, Limit: limit})
+		page, next, err := h.Conversations.SharedFiles(ctx, of, id, agent.Page{Cursor: cursor, Limit: limit})
 		return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(e session.TreeEvent) UploadedFile {
 			u := conversation.FileOf(&e.Event)
 			return sharedOf(id, &u, e.At)
 		}), NextPage: httpapi.OrNull(next)}, err
 	}
 	page, next, err := h.Files.Store.List(ctx, of, upload.Page{Cursor: cursor, Limit: limit})
-	return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f upload.File) UploadedFile { return fileOf(&f) }), NextPage: httpapi.OrNull(next)}, err
+	return pageOf(page, next), err
 }
 
-// idsOf are the ids that a list is asked for, each once.
-func idsOf(c *httpapi.Call) (ids []upload.ID, err error) {
-	asked := slices.Concat(c.Query["ids"], c.Query["ids[]"])
-	slices.Sort(asked)
-	if asked = slices.Compact(asked); len(asked) > maxIDs {
-		return nil, httpapi.Invalid("ids must be at most %d", maxIDs)
-	}
-	for _, id := range asked {
-		if upload.ID(id).Valid() {
-			ids = append(ids, upload.ID(id))
-		}
-	}
-	return ids, nil
+func pageOf(page []upload.File, next string) httpapi.Page[UploadedFile] {
+	return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f upload.File) UploadedFile { return fileOf(&f) }), NextPage: httpapi.OrNull(next)}
 }

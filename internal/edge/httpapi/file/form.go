@@ -45,16 +45,16 @@ func (h *Handlers) upload(c *httpapi.Call) (out UploadedFile, err error) {
 	if part == nil {
 		return out, httpapi.Invalid("the form must have the field file")
 	}
-	f := &upload.File{ID: upload.NewID(), Tenant: c.Caller.Tenant.ID, Size: size}
-	if err := f.Describe(part.FileName(), part.Header.Get("Content-Type"), httpapi.MediaTypeOf); err != nil {
+	f := &upload.File{Size: size}
+	if err := f.Describe(part.FileName(), part.Header.Get("Content-Type")); err != nil {
 		return out, err
 	}
-	err = h.Files.Upload(c.Context(), f, httpapi.FormContent{Reader: part}, func() (time.Duration, error) {
+	err = h.Files.Upload(c.Context(), c.Caller, f, httpapi.FormContent{Reader: part}, func() (time.Duration, error) {
 		if again, err := u.next(); err != nil || again == nil {
 			return u.life, err
 		}
 		return 0, httpapi.Invalid("the form must have the field file once")
-	}, event(c, f.ID, "uploaded"))
+	})
 	if err != nil {
 		return out, err
 	}

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/upload"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // UploadedFile is what is recorded of a file.
@@ -43,7 +43,7 @@ func fileOf(f *upload.File) UploadedFile {
 }
 
 func sharedOf(by session.ID, u *sandboxtool.FileUse, at time.Time) UploadedFile {
-	out := UploadedFile{ID: u.FileID, Type: "file", FileName: u.Name, MediaType: httpapi.MediaTypeOf(u.Name), CreatedAt: at, Downloadable: true, Scope: &FileScope{"session", string(by)}}
+	out := UploadedFile{ID: u.FileID, Type: "file", FileName: u.Name, MediaType: file.MediaType(u.Name), CreatedAt: at, Downloadable: true, Scope: &FileScope{"session", string(by)}}
 	if u.Size != nil {
 		out.Size = *u.Size
 	}

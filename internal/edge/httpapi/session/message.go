@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -49,7 +50,7 @@ func (in *NewSessionEvent) message(text string) ([]model.Item, error) {
 	}
 	out := model.Text(model.User, text)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		out.Message.Parts = append(out.Message.Parts, model.Part{Kind: model.PartFile, Name: name, Data: files[name], MediaType: httpapi.MediaTypeOf(name)})
+		out.Message.Parts = append(out.Message.Parts, model.Part{Kind: model.PartFile, Name: name, Data: files[name], MediaType: file.MediaType(name)})
 	}
 	return []model.Item{out}, nil
 }

@@ -1,12 +1,14 @@
-package httpapi
+package file
 
 import (
 	"path"
 	"strings"
 )
 
-// mediaTypes are those of files by their names, the same on every machine. Answers with
-// them are attachments, and browsers are told to guess nothing.
+// OctetStream is the media type of files with an unknown type.
+const OctetStream = "application/octet-stream"
+
+// mediaTypes maps extensions to media types. Every server uses the same ones.
 var mediaTypes = map[string]string{
 	".csv": "text/csv; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".log": "text/plain; charset=utf-8", ".md": "text/markdown; charset=utf-8",
 	".html": "text/html; charset=utf-8", ".htm": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
@@ -21,8 +23,8 @@ var mediaTypes = map[string]string{
 	".parquet": "application/vnd.apache.parquet", ".sqlite": "application/vnd.sqlite3", ".ipynb": "application/x-ipynb+json",
 }
 
-// MediaTypeOf is the media type of a file by its name.
-func MediaTypeOf(name string) string {
+// MediaType returns the media type of a file with a name; OctetStream for an unknown extension.
+func MediaType(name string) string {
 	if t, ok := mediaTypes[strings.ToLower(path.Ext(name))]; ok {
 		return t
 	}
