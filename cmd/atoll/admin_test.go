@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/gateway"
@@ -76,7 +77,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 		},
 	}
 	handlers.Models = &modelapi.Handlers{Catalog: handlers.Admin.Models, Tenants: all}
-	handlers.Agents = &agentapi.Handlers{Store: w.DB.Agents(), Models: handlers.Admin.Models}
+	handlers.Agents = &agentapi.Handlers{Service: &agents.Service{Store: w.DB.Agents(), Models: handlers.Admin.Models}}
 	server, err := httpapi.New(httpapi.Config{Operations: handlers.Operations(), Auth: authority, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
+	"github.com/atoll-run/atoll/internal/agent/skills"
+	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -106,6 +109,8 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	envs := &environments.Service{Tenants: s.tenants, Sandboxes: s.directory}
 	streams := &sessionstream.Streams{Service: s.conversations, News: s.bus.News()}
+	agentService := &agents.Service{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff}
+	vaultService := &vaults.Service{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL, Tenants: s.tenants, Webhooks: s.jobs},
 		Responses:    &responseapi.Handlers{Service: s.responses, Files: s.gateway, Seal: s.box, Web: s.web, MCP: s.mcp},
@@ -117,17 +122,17 @@ func (s *Server) openHTTP(context.Context) error {
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
 		Environments: &environment.Handlers{Service: envs},
 		Models:       &modelapi.Handlers{Catalog: s.models, Tenants: s.tenants},
-		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff},
+		Agents:       &agentapi.Handlers{Service: agentService},
 		Sessions:     &sessionapi.Handlers{Service: s.conversations, Streams: streams, Outputs: s.gateway},
-		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
-		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
+		Skills:       &skillapi.Handlers{Service: &skills.Service{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}}},
+		Vaults:       &vaultapi.Handlers{Service: vaultService},
 		Files:        &fileapi.Handlers{Files: s.files, Conversations: s.conversations, Outputs: s.gateway},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin:        &admin.Handlers{Tenants: s.tenants, Environments: envs, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Caps: s.caps, Models: s.models},
 	}
 	handlers.Approvals = &approval.Handlers{Service: s.approvals, Within: s.authority.Within, Cover: s.gateway.Cover}
 	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
-	handlers.Managed = &anthropic.Handlers{Agents: handlers.Agents, Streams: streams, Conversations: s.conversations, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: envs, Web: s.web, Keys: s.authority}
+	handlers.Managed = &anthropic.Handlers{Agents: agentService, Streams: streams, Conversations: s.conversations, Vaults: vaultService, Files: s.files, Environments: envs, Keys: s.authority}
 	handlers.Containers = &openai.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -109,6 +109,19 @@ func (d *Definition) Server(name string) *Server {
 	return nil
 }
 
+// Canonical returns JSON in the form in which definitions keep it, so that equal values compare as equal;
+// nil for no JSON.
+func Canonical(text json.RawMessage) json.RawMessage {
+	if len(text) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(text)
+	if err != nil { // only if text is not JSON
+		return text
+	}
+	return out
+}
+
 // Compaction says when a conversation is summarized.
 type Compaction struct {
 	Off bool  `json:",omitzero"` // drop the oldest messages instead

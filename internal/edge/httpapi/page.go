@@ -86,3 +86,20 @@ func Each[T, W any](all []T, wire func(T) W) []W {
 	}
 	return out
 }
+
+// Shown returns a function that turns the result of a service into its wire form.
+func Shown[T, W any](wire func(*T) W) func(*T, error) (W, error) {
+	return func(v *T, err error) (out W, _ error) {
+		if err != nil {
+			return out, err
+		}
+		return wire(v), nil
+	}
+}
+
+// ShownPage returns a function that turns a page that a service returned into its wire form.
+func ShownPage[T, W any](wire func(*T) W) func([]T, string, error) (Page[W], error) {
+	return func(page []T, next string, err error) (Page[W], error) {
+		return Page[W]{Data: Each(page, func(v T) W { return wire(&v) }), NextPage: OrNull(next)}, err
+	}
+}

@@ -106,7 +106,7 @@ func (t *ToolFields) settings(path string) (def setting, own map[string]setting,
 
 // addAgentToolset adds the tools of the agent toolset. Those that are off on this server are not
 // among them, unless they are asked for by name.
-func (t *ToolFields) addAgentToolset(d *agent.Definition, path string, off []agent.ToolType) error {
+func (t *ToolFields) addAgentToolset(d *agent.Definition, path string, off func(agent.ToolType) error) error {
 	if t.MCPServerName != nil || t.Name != nil || t.Description != nil || len(t.InputSchema) > 0 {
 		return httpapi.Invalid("%s: a toolset of this type has default_config and configs alone", path)
 	}
@@ -123,7 +123,7 @@ func (t *ToolFields) addAgentToolset(d *agent.Definition, path string, off []age
 		if s, ok := own[m.name]; ok {
 			return s
 		}
-		if slices.Contains(off, m.kind) {
+		if off != nil && off(m.kind) != nil {
 			return setting{}
 		}
 		return def
@@ -201,16 +201,9 @@ func (t *ToolFields) addCustom(d *agent.Definition, path string) error {
 	if t.MCPServerName != nil || t.DefaultConfig != nil || t.Configs != nil || t.Name == nil {
 		return httpapi.Invalid("%s must have name, description and input_schema alone", path)
 	}
-	tool := agent.Tool{Type: agent.Custom, Name: *t.Name, Schema: stdjson.RawMessage(t.InputSchema)}
+	tool := agent.Tool{Type: agent.Custom, Name: *t.Name, Schema: agent.Canonical(stdjson.RawMessage(t.InputSchema))}
 	if t.Description != nil {
 		tool.Description = *t.Description
-	}
-	if len(t.InputSchema) > 0 {
-		text, err := stdjson.Marshal(tool.Schema) // in the form in which it is stored
-		if err != nil {
-			return httpapi.Invalid("%s.input_schema is not JSON", path)
-		}
-		tool.Schema = text
 	}
 	d.Tools = append(d.Tools, tool)
 	return tool.Check(path)

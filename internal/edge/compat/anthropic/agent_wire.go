@@ -24,7 +24,7 @@ type AgentFields struct {
 	Multiagent        jsontext.Value `json:"multiagent,omitzero"`
 	Skills            jsontext.Value `json:"skills,omitzero"`
 
-	off []agent.ToolType // tools of the agent toolset that this server has not
+	off func(agent.ToolType) error // agents.Service.Off
 }
 
 // ModelFields says which model an agent asks.

@@ -1,6 +1,6 @@
 // Package anthropic serves agents, sessions and environments in the shapes that the
 // published anthropic packages read and write as client.beta.agents, .sessions, .vaults and .environments.
-// It renders and changes the same ones as the packages httpapi/agent, session and environment do. What they have and
+// It calls the same services as the native API. What they have and
 // this form has no word for is kept, and named in the answer's warnings; what this form has and
 // Atoll has not is refused by its name.
 package anthropic
@@ -11,17 +11,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
+	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 )
 
 // Prefix is the first part of the paths of this API. Requests reach them by it, or by the
@@ -41,14 +39,12 @@ type Keys interface {
 
 // Handlers serve the Anthropic-compatible API.
 type Handlers struct {
-	Agents        *agent.Handlers
+	Agents        *agents.Service
 	Streams       *sessionstream.Streams
 	Conversations *conversation.Service
-	Skills        *skill.Handlers
-	Vaults        *vault.Handlers
-	Files         *file.Handlers
+	Vaults        *vaults.Service // nil without vaults
+	Files         *upload.Service // nil without files
 	Environments  *environments.Service
-	Web           *web.Service // nil where every tool is on
 	Keys          Keys
 }
 
@@ -78,10 +74,14 @@ func asked(r *http.Request, beta string) bool {
 	return false
 }
 
-// Operations is the table of what is served. None of it is in our OpenAPI document: the form
+// Operations is the table of what is served. It includes the native operations of skills and files,
+// which have the form of the packages already. Our OpenAPI document omits all of them, since the form
 // is another vendor's.
-func (d *Handlers) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.threads(), d.environments(), d.skills(), d.vaults(), d.files(), nothing())
+func (d *Handlers) Operations(native ...httpapi.Operation) []httpapi.Operation {
+	for i := range native {
+		native[i].ID = ""
+	}
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.threads(), d.environments(), d.vaults(), native, nothing())
 	f := &httpapi.Compat{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -28,8 +29,8 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	declared.Set(model.Record{Name: "m", Provider: model.OpenAI, AllTenants: true, Spec: model.Spec{Capabilities: model.Capabilities}})
 	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
-		c.Agents = &agentapi.Handlers{Store: db.Agents(), Models: catalog}
-		c.Managed = &anthropic.Handlers{Agents: c.Agents, Keys: c.World}
+		c.Agents = &agentapi.Handlers{Service: &agents.Service{Store: db.Agents(), Models: catalog}}
+		c.Managed = &anthropic.Handlers{Agents: c.Agents.Service, Keys: c.World}
 		c.CompatPath = anthropic.Path
 	})
 	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})

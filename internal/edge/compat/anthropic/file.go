@@ -21,14 +21,6 @@ func ofFiles(r *http.Request) bool {
 	return of && (r.Header.Get(versionHeader) != "" || asked(r, filesBeta))
 }
 
-// files are served as they are: their form is the packages'.
-func (d *Handlers) files() []httpapi.Operation {
-	if d.Files == nil {
-		return nil
-	}
-	return undocumented(d.Files.Operations())
-}
-
 // contents reads the files that messages name.
 type contents func(path, id string) (*upload.File, []byte, error)
 
@@ -51,7 +43,7 @@ func (d *Handlers) contents(c *httpapi.Call) contents {
 		if d.Files == nil {
 			return nil, nil, httpapi.Invalid("%s.type must not be file: this server has no files", path)
 		}
-		f, err := d.Files.Files.Get(c.Context(), c.Caller.Tenant.ID, id)
+		f, err := d.Files.Get(c.Context(), c.Caller.Tenant.ID, id)
 		if fault.KindOf(err) == fault.NotFound {
 			return nil, nil, httpapi.Invalid("%s.file_id: %s", path, upload.ErrNotFound.Msg)
 		}
@@ -61,7 +53,7 @@ func (d *Handlers) contents(c *httpapi.Call) contents {
 		if f.Size > session.MaxMessage {
 			return nil, nil, httpapi.Invalid("%s.file_id: the file has %d bytes, and a message has at most %d: mount it as one of the session's resources", path, f.Size, session.MaxMessage)
 		}
-		body := d.Files.Files.Open(c.Context(), f)
+		body := d.Files.Open(c.Context(), f)
 		defer body.Close()
 		data, err := io.ReadAll(body)
 		return f, data, err

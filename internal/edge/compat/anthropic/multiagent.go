@@ -2,14 +2,12 @@ package anthropic
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 )
 
 const coordinator = "coordinator" // the only topology there is
@@ -80,15 +78,20 @@ func (d *Handlers) setMultiagent(c *httpapi.Call, in *AgentFields, to *agent.Def
 	case len(m.Agents) < 1 || len(m.Agents) > agent.MaxHandoffs:
 		return httpapi.Invalid("multiagent.agents must have 1 to %d agents", agent.MaxHandoffs)
 	}
-	before, out := to.Handoffs, []agent.Handoff{}
-	names, seen := map[string]int{}, map[agent.ID]int{}
+	entries := make([]agents.Handoff, len(m.Agents))
 	for i, raw := range m.Agents {
-		path := fmt.Sprintf("multiagent.agents[%d]", i)
-		one, err := d.rosterEntry(c, raw, path, before)
-		if err != nil {
+		if err := rosterEntry(raw, fmt.Sprintf("multiagent.agents[%d]", i), &entries[i]); err != nil {
 			return err
 		}
-		tool := agent.HandoffTool(one.Name, i+1)
+	}
+	before := to.Handoffs
+	out, err := d.Agents.ResolveHandoffs(c.Context(), c.Caller.Tenant.ID, entries, before)
+	if err != nil {
+		return err
+	}
+	names, seen := map[string]int{}, map[agent.ID]int{}
+	for i, one := range out {
+		path, tool := fmt.Sprintf("multiagent.agents[%d]", i), agent.HandoffTool(one.Name, i+1)
 		if at, there := seen[one.Agent]; there {
 			return httpapi.Invalid("%s is the same agent as multiagent.agents[%d]: name each once", path, at)
 		}
@@ -96,7 +99,6 @@ func (d *Handlers) setMultiagent(c *httpapi.Call, in *AgentFields, to *agent.Def
 			return httpapi.Invalid("%s: its tool would be called %s, as that of multiagent.agents[%d]: give one of them another name", path, tool, at)
 		}
 		names[tool], seen[one.Agent] = i, i
-		out = append(out, one)
 	}
 	if len(before) == 0 || to.Hands().Mode != agent.Orchestrator {
 		how := coordinates
@@ -107,41 +109,25 @@ func (d *Handlers) setMultiagent(c *httpapi.Call, in *AgentFields, to *agent.Def
 }
 
 // rosterEntry reads an agent that work is handed to: a text is its id.
-func (d *Handlers) rosterEntry(c *httpapi.Call, raw jsontext.Value, path string, before []agent.Handoff) (out agent.Handoff, err error) {
+func rosterEntry(raw jsontext.Value, path string, out *agents.Handoff) error {
 	in := &RosterFields{Type: new("agent")}
 	if raw.Kind() == '"' {
 		text, err := jsontext.AppendUnquote(nil, raw)
 		if err != nil {
-			return out, httpapi.Invalid("%s must be the id of an agent, or an object", path)
+			return httpapi.Invalid("%s must be the id of an agent, or an object", path)
 		}
 		in.ID = new(string(text))
 	} else if err := decode(path, raw, in); err != nil {
-		return out, err
+		return err
 	}
 	switch {
 	case *in.Type != "agent":
-		return out, httpapi.Invalid("%s.type must be agent: others are not supported by this version", path)
+		return httpapi.Invalid("%s.type must be agent: others are not supported by this version", path)
 	case in.ID == nil:
-		return out, httpapi.Invalid("%s.id is required: the id of an agent", path)
+		return httpapi.Invalid("%s.id is required: the id of an agent", path)
 	}
-	out, err = d.Agents.Handoff(c, path, &agentapi.AgentHandoff{AgentID: in.ID, AgentVersion: in.Version}, before)
-	if f := fault.KindOf(err); f == fault.NotFound || f == fault.Invalid {
-		return out, fault.New(f, "%s", strings.NewReplacer(path+".agent_id", path, path+".agent_version", path+".version").Replace(err.Error()))
-	}
-	for i := range before {
-		if old := &before[i]; old.Agent == out.Agent {
-			out.Name, out.Description, out.Trigger = old.Name, old.Description, old.Trigger
-		}
-	}
-	for _, f := range []struct {
-		given *string
-		to    *string
-	}{{in.Name, &out.Name}, {in.Description, &out.Description}, {in.Trigger, &out.Trigger}} {
-		if f.given != nil {
-			*f.to = *f.given
-		}
-	}
-	return out, err
+	*out = agents.Handoff{Agent: *in.ID, Version: in.Version, AgentPath: path, VersionPath: path + ".version", Keep: true, Name: in.Name, Description: in.Description, Trigger: in.Trigger}
+	return nil
 }
 
 // multiagentOf shows an orchestrator. This form has no word for a swarm.

@@ -34,7 +34,7 @@ func (r *renderer) version(t tenant.ID, id agent.ID, version int) (*agent.Agent,
 	if a := r.agents[key]; a != nil {
 		return a, nil
 	}
-	a, err := r.d.Agents.Store.At(r.c.Context(), t, string(id), version)
+	a, err := r.d.Agents.At(r.c.Context(), t, string(id), version)
 	r.agents[key] = a
 	return a, err
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,7 +9,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -25,20 +29,13 @@ func ofSkills(r *http.Request) bool {
 	return r.Header.Get(versionHeader) != "" && (r.URL.Path == "/v1/skills" || strings.HasPrefix(r.URL.Path, "/v1/skills/"))
 }
 
-// skills are served as they are: their form is the packages', with more fields.
-func (d *Handlers) skills() []httpapi.Operation {
-	if d.Skills == nil {
-		return nil
-	}
-	return undocumented(d.Skills.Operations())
-}
-
-// undocumented are operations that are documented where they are ours.
-func undocumented(ops []httpapi.Operation) []httpapi.Operation {
-	for i := range ops {
-		ops[i].ID = ""
-	}
-	return ops
+// SkillFields names a skill of an agent.
+type SkillFields struct {
+	Type    *string        `json:"type,omitzero" enum:"built_in,custom,anthropic"`
+	Name    *string        `json:"name,omitzero"`
+	Config  jsontext.Value `json:"config,omitzero"`
+	SkillID *string        `json:"skill_id,omitzero"`
+	Version jsontext.Value `json:"version,omitzero"`
 }
 
 // Skill is a skill of an agent: a version of one of the tenant's.
@@ -68,7 +65,15 @@ func (d *Handlers) setSkills(c *httpapi.Call, in *AgentFields, of *agent.Definit
 	if err := json.Unmarshal(in.Skills, &entries); err != nil || slices.ContainsFunc(entries, func(e jsontext.Value) bool { return e.Kind() != '{' }) {
 		return httpapi.Invalid("skills must be an array of objects, or null")
 	}
-	given, err := d.Agents.ReadSkills(c, entries, of.Skills)
+	list := make([]agents.Skill, len(entries))
+	for i, text := range entries {
+		var e SkillFields
+		if err := wire.Body.Decode(text, &e); err != nil {
+			return fault.Wrap(fault.Invalid, err, fmt.Sprintf("skills[%d]: %s", i, err))
+		}
+		list[i] = agents.Skill(e)
+	}
+	given, err := d.Agents.ResolveSkills(c.Context(), c.Caller.Tenant.ID, list, of.Skills)
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	core "github.com/atoll-run/atoll/internal/core/vault"
-	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/vaultwire"
 )
 
 // environmentVariable is what this form calls a secret of hosts.
@@ -32,186 +32,181 @@ func (d *Handlers) vaults() []httpapi.Operation {
 		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeEnvironments, Body: httpapi.JSON(VaultFields{}), Serve: httpapi.Takes(d.createVault)},
 		{Method: http.MethodGet, Path: one, Scope: tenant.ScopeRead, Serve: httpapi.Returns(d.vault)},
 		{Method: http.MethodPost, Path: one, Scope: tenant.ScopeEnvironments, Body: httpapi.JSON(VaultFields{}), Serve: httpapi.Takes(d.changeVault)},
-		{Method: http.MethodDelete, Path: one, Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.Vaults.Remove)},
+		{Method: http.MethodDelete, Path: one, Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.deleteVault)},
 		{Method: http.MethodPost, Path: one + "/archive", Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.archiveVault)},
 		{Method: http.MethodGet, Path: credentials, Scope: tenant.ScopeRead, Params: page, Serve: httpapi.Returns(d.listCredentials)},
 		{Method: http.MethodPost, Path: credentials, Scope: tenant.ScopeEnvironments, Body: httpapi.JSON(CredentialFields{}), Serve: httpapi.Takes(d.createCredential)},
 		{Method: http.MethodGet, Path: credential, Scope: tenant.ScopeRead, Serve: httpapi.Returns(d.credential)},
 		{Method: http.MethodPost, Path: credential, Scope: tenant.ScopeEnvironments, Body: httpapi.JSON(CredentialFields{}), Serve: httpapi.Takes(d.changeCredential)},
-		{Method: http.MethodDelete, Path: credential, Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.Vaults.RemoveCredential)},
+		{Method: http.MethodDelete, Path: credential, Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.deleteCredential)},
 		{Method: http.MethodPost, Path: credential + "/archive", Scope: tenant.ScopeEnvironments, Serve: httpapi.Returns(d.archiveCredential)},
 	}
 }
 
-func vaultOf(v *core.Vault, err error) (out vault.Vault, _ error) {
+func vaultID(c *httpapi.Call) vault.ID { return vault.ID(c.Path("vault_id")) }
+func credentialID(c *httpapi.Call) vault.CredentialID {
+	return vault.CredentialID(c.Path("credential_id"))
+}
+
+var shownVault = httpapi.Shown(vaultwire.Of)
+
+func (d *Handlers) vault(c *httpapi.Call) (vaultwire.Vault, error) {
+	return shownVault(d.Vaults.Find(c.Context(), c.Caller.Tenant.ID, vaultID(c)))
+}
+
+func (d *Handlers) archiveVault(c *httpapi.Call) (vaultwire.Vault, error) {
+	return shownVault(d.Vaults.Archive(c.Context(), c.Caller, vaultID(c)))
+}
+
+func (d *Handlers) deleteVault(c *httpapi.Call) (Deleted, error) {
+	return Deleted{c.Path("vault_id"), "vault_deleted"}, d.Vaults.Delete(c.Context(), c.Caller, vaultID(c))
+}
+
+func (d *Handlers) listVaults(c *httpapi.Call) (out httpapi.Page[vaultwire.Vault], err error) {
+	f, err := vaultwire.Filter(c)
 	if err != nil {
 		return out, err
 	}
-	return vault.Of(v), nil
+	return httpapi.ShownPage(vaultwire.Of)(d.Vaults.Store.List(c.Context(), c.Caller.Tenant.ID, f))
 }
 
-func (d *Handlers) vault(c *httpapi.Call) (vault.Vault, error) { return vaultOf(d.Vaults.Find(c)) }
-func (d *Handlers) archiveVault(c *httpapi.Call) (vault.Vault, error) {
-	return vaultOf(d.Vaults.End(c))
-}
-
-func (d *Handlers) listVaults(c *httpapi.Call) (out Vaults, err error) {
-	page, next, err := d.Vaults.Page(c)
-	return Vaults{httpapi.Each(page, func(v core.Vault) vault.Vault { return vault.Of(&v) }), httpapi.OrNull(next)}, err
-}
-
-func (d *Handlers) createVault(c *httpapi.Call, in *VaultFields) (out vault.Vault, err error) {
+func (d *Handlers) createVault(c *httpapi.Call, in *VaultFields) (out vaultwire.Vault, err error) {
 	if in.DisplayName == nil {
 		return out, httpapi.Invalid("display_name is required")
 	}
-	metadata, err := patched(nil, in.Metadata)
+	edit, err := edited(in.DisplayName, in.Metadata)
 	if err != nil {
 		return out, err
 	}
-	return vaultOf(d.Vaults.Make(c, &vault.NewVault{DisplayName: in.DisplayName, Metadata: metadata}))
+	return shownVault(d.Vaults.Create(c.Context(), c.Caller, edit))
 }
 
-func (d *Handlers) changeVault(c *httpapi.Call, in *VaultFields) (out vault.Vault, err error) {
-	v, err := d.Vaults.Find(c)
+func (d *Handlers) changeVault(c *httpapi.Call, in *VaultFields) (out vaultwire.Vault, err error) {
+	edit, err := edited(in.DisplayName, in.Metadata)
 	if err != nil {
 		return out, err
 	}
-	metadata, err := patched(v.About.Metadata, in.Metadata)
-	if err != nil {
-		return out, err
-	}
-	return vaultOf(d.Vaults.Change(c, &vault.VaultChange{DisplayName: in.DisplayName, Metadata: &metadata}))
+	return shownVault(d.Vaults.Change(c.Context(), c.Caller, vaultID(c), edit))
 }
 
-// patched are pairs after a patch, which removes those that are null.
-func patched(now map[string]string, patch jsontext.Value) (map[string]wire.Text, error) {
-	out := map[string]wire.Text{}
-	for key, value := range now {
-		out[key] = wire.Text(value)
-	}
-	if len(patch) == 0 || patch.Kind() == 'n' {
-		return out, nil
-	}
+// edited reads a change of a description. A patch of metadata removes pairs that are null.
+func edited(name *string, patch jsontext.Value) (func(*vault.About), error) {
 	var of struct {
 		Metadata map[string]*string `json:"metadata"`
 	}
-	if err := only("metadata", patch, &of); err != nil {
-		return nil, err
-	}
-	for key, value := range of.Metadata {
-		if value != nil {
-			out[key] = wire.Text(*value)
+	if len(patch) > 0 && patch.Kind() != 'n' {
+		if err := only("metadata", patch, &of); err != nil {
+			return nil, err
 		}
 	}
-	maps.DeleteFunc(out, func(key string, _ wire.Text) bool {
-		value, there := of.Metadata[key]
-		return there && value == nil
-	})
-	return out, nil
+	return func(a *vault.About) {
+		if name != nil {
+			a.Name = *name
+		}
+		out := map[string]string{}
+		maps.Copy(out, a.Metadata)
+		for key, value := range of.Metadata {
+			if delete(out, key); value != nil {
+				out[key] = *value
+			}
+		}
+		if a.Metadata = out; len(out) == 0 {
+			a.Metadata = nil
+		}
+	}, nil
 }
 
-func credentialOf(c *core.Credential, err error) (out Credential, _ error) {
-	if err != nil {
-		return out, renamed(err)
-	}
-	of := vault.CredentialOf(c)
-	out = Credential{of.ID, of.Type, of.VaultID, of.DisplayName, of.Auth, of.Metadata, of.CreatedAt, of.UpdatedAt, of.ArchivedAt}
-	if c.Kind == core.HostSecret {
+func credentialOf(c *vault.Credential) Credential {
+	of := vaultwire.CredentialOf(c)
+	out := Credential{of.ID, of.Type, of.VaultID, of.DisplayName, of.Auth, of.Metadata, of.CreatedAt, of.UpdatedAt, of.ArchivedAt}
+	if c.Kind == vault.HostSecret {
 		out.Auth = VariableAuth{environmentVariable, c.Auth.Variable, LimitedHosts{"limited", c.Auth.Binding.Hosts}, SecretLocations{Header: true}}
 	}
-	return out, nil
+	return out
 }
 
-// renamed is an error by the names of this form.
-func renamed(err error) error {
+// shownCredential shows a credential. Errors have the names of this form.
+func shownCredential(c *vault.Credential, err error) (Credential, error) {
 	if f, ok := errors.AsType[*fault.Error](err); ok && strings.Contains(f.Msg, "auth.hosts") {
-		return fault.Wrap(f.Kind, f.Err, strings.ReplaceAll(f.Msg, "auth.hosts", "auth.networking.allowed_hosts"))
+		err = fault.Wrap(f.Kind, f.Err, strings.ReplaceAll(f.Msg, "auth.hosts", "auth.networking.allowed_hosts"))
 	}
-	return err
+	return httpapi.Shown(credentialOf)(c, err)
 }
 
 func (d *Handlers) credential(c *httpapi.Call) (Credential, error) {
-	return credentialOf(d.Vaults.FindCredential(c))
+	return shownCredential(d.Vaults.Credential(c.Context(), c.Caller.Tenant.ID, vaultID(c), credentialID(c)))
 }
 
 func (d *Handlers) archiveCredential(c *httpapi.Call) (Credential, error) {
-	return credentialOf(d.Vaults.EndCredential(c))
+	return shownCredential(d.Vaults.ArchiveCredential(c.Context(), c.Caller, vaultID(c), credentialID(c)))
 }
 
-func (d *Handlers) listCredentials(c *httpapi.Call) (out Credentials, err error) {
-	page, next, err := d.Vaults.CredentialPage(c)
-	out.Data, out.NextPage = []Credential{}, httpapi.OrNull(next)
-	for i := range page {
-		of, _ := credentialOf(&page[i], nil)
-		out.Data = append(out.Data, of)
+func (d *Handlers) deleteCredential(c *httpapi.Call) (Deleted, error) {
+	return Deleted{c.Path("credential_id"), "vault_credential_deleted"}, d.Vaults.DeleteCredential(c.Context(), c.Caller, vaultID(c), credentialID(c))
+}
+
+func (d *Handlers) listCredentials(c *httpapi.Call) (out httpapi.Page[Credential], err error) {
+	f, err := vaultwire.Filter(c)
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	return httpapi.ShownPage(credentialOf)(d.Vaults.Credentials(c.Context(), c.Caller.Tenant.ID, vaultID(c), f))
 }
 
 func (d *Handlers) createCredential(c *httpapi.Call, in *CredentialFields) (out Credential, err error) {
-	if in.auth() == nil {
+	if !in.hasAuth() {
 		return out, httpapi.Invalid("auth is required")
 	}
-	made := &vault.NewCredential{DisplayName: in.DisplayName}
-	if made.Metadata, err = patched(nil, in.Metadata); err != nil {
+	edit, err := edited(in.DisplayName, in.Metadata)
+	if err != nil {
 		return out, err
 	}
-	var of struct {
-		Auth *vault.NewAuth `json:"auth" required:"true"`
-	}
-	v, err := in.variable(true)
-	switch {
-	case err != nil:
+	auth, err := readAuth[*vaultwire.NewAuth](in, true)
+	if err != nil {
 		return out, err
-	case v != nil:
-		of.Auth = &vault.NewAuth{Type: new(string(core.HostSecret)), SecretName: v.Name, SecretValue: v.Value, Hosts: v.hosts()}
-	default:
-		if err := only("auth", in.auth(), &of); err != nil {
-			return out, err
-		}
 	}
-	made.Auth = of.Auth
-	return credentialOf(d.Vaults.Add(c, made))
+	return shownCredential(d.Vaults.Add(c.Context(), c.Caller, vaultID(c), edit, auth))
 }
 
 func (d *Handlers) changeCredential(c *httpapi.Call, in *CredentialFields) (out Credential, err error) {
-	found, err := d.Vaults.FindCredential(c)
+	edit, err := edited(in.DisplayName, in.Metadata)
 	if err != nil {
 		return out, err
 	}
-	metadata, err := patched(found.About.Metadata, in.Metadata)
-	if err != nil {
-		return out, err
-	}
-	change := &vault.CredentialChange{DisplayName: in.DisplayName, Metadata: &metadata}
-	if in.auth() != nil {
-		var of struct {
-			Auth *vault.AuthChange `json:"auth" required:"true"`
-		}
-		v, err := in.variable(false)
-		switch {
-		case err != nil:
+	var auth *vaults.Auth
+	if in.hasAuth() {
+		if auth, err = readAuth[*vaultwire.AuthChange](in, false); err != nil {
 			return out, err
-		case v != nil && v.Name != nil:
-			return out, httpapi.Invalid("auth.secret_name cannot be changed: leave it out")
-		case v != nil:
-			of.Auth = &vault.AuthChange{Type: new(string(core.HostSecret)), SecretValue: v.Value, Hosts: v.hosts()}
-		default:
-			if err := only("auth", in.auth(), &of); err != nil {
-				return out, err
-			}
 		}
-		change.Auth = of.Auth
 	}
-	return credentialOf(d.Vaults.ChangeCredential(c, change))
+	return shownCredential(d.Vaults.ChangeCredential(c.Context(), c.Caller, vaultID(c), credentialID(c), edit, auth))
 }
 
-// auth is the auth of a body; nil for none.
-func (in *CredentialFields) auth() jsontext.Value {
-	if len(in.Auth) == 0 || in.Auth.Kind() == 'n' {
-		return nil
+func (in *CredentialFields) hasAuth() bool { return len(in.Auth) > 0 && in.Auth.Kind() != 'n' }
+
+// readAuth reads the auth of a credential: a secret of hosts, or one in the native form N. fresh says
+// that the credential is new.
+func readAuth[N interface{ Auth() *vaults.Auth }](in *CredentialFields, fresh bool) (*vaults.Auth, error) {
+	v, err := in.variable(fresh)
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil:
+		var of struct {
+			Auth N `json:"auth" required:"true"`
+		}
+		if err := only("auth", in.Auth, &of); err != nil {
+			return nil, err
+		}
+		return of.Auth.Auth(), nil
+	case !fresh && v.Name != nil:
+		return nil, httpapi.Invalid("auth.secret_name cannot be changed: leave it out")
 	}
-	return in.Auth
+	out := &vaults.Auth{Kind: vault.HostSecret, SecretName: v.Name, SecretValue: v.Value}
+	if v.Networking != nil {
+		out.Hosts = v.Networking.AllowedHosts
+	}
+	return out, nil
 }
 
 // variable reads auth if it is of a secret of hosts; nil otherwise.
@@ -221,7 +216,7 @@ func (in *CredentialFields) variable(fresh bool) (*VariableFields, error) {
 	}
 	_ = json.Unmarshal(in.Auth, &kind) // its reader says what is wrong
 	switch kind.Type {
-	case string(core.HostSecret):
+	case string(vault.HostSecret):
 		return nil, httpapi.Invalid("auth.type must be static_bearer, mcp_oauth or %s", environmentVariable)
 	case environmentVariable:
 	default:
@@ -249,11 +244,4 @@ func (in *CredentialFields) variable(fresh bool) (*VariableFields, error) {
 		}
 	}
 	return v, nil
-}
-
-func (v *VariableFields) hosts() *[]wire.Text {
-	if v.Networking == nil {
-		return nil
-	}
-	return new(httpapi.Each(*v.Networking.AllowedHosts, func(h string) wire.Text { return wire.Text(h) }))
 }

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 )
 
 // VaultFields is the body that makes or changes a vault.
@@ -43,25 +41,13 @@ type LocationFields struct {
 	Header *bool `json:"header,omitzero"`
 }
 
-// Vaults is a page of vaults, and Credentials one of the credentials of a vault.
-type Vaults struct {
-	Data     []vault.Vault `json:"data"`
-	NextPage *string       `json:"next_page"`
-}
-
-// Credentials is a page of credentials.
-type Credentials struct {
-	Data     []Credential `json:"data"`
-	NextPage *string      `json:"next_page"`
-}
-
 // Credential is a credential of a vault, without its secrets.
 type Credential struct {
 	ID          string            `json:"id"`
 	Type        string            `json:"type"`
 	VaultID     string            `json:"vault_id"`
 	DisplayName *string           `json:"display_name"`
-	Auth        any               `json:"auth"` // a vault.CredentialAuth, or a VariableAuth
+	Auth        any               `json:"auth"` // a vaultwire.CredentialAuth, or a VariableAuth
 	Metadata    map[string]string `json:"metadata"`
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`

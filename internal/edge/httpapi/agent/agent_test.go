@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -30,7 +31,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 		model.Record{Name: "others", Provider: model.OpenAI, Tenants: []string{"other"}, Source: "file"})
 	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
-		c.Agents = &agentapi.Handlers{Store: db.Agents(), Models: catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: 50, Versions: 100}}
+		c.Agents = &agentapi.Handlers{Service: &agents.Service{Store: db.Agents(), Models: catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: 50, Versions: 100}}}
 	})
 	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
 	if err != nil {

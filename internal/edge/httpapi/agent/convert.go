@@ -2,7 +2,6 @@ package agent
 
 import (
 	stdjson "encoding/json"
-	"fmt"
 	"maps"
 
 	"github.com/go-json-experiment/json"
@@ -29,7 +28,7 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	if in.Tools != nil {
 		d.Tools = nil
 		for _, t := range *in.Tools {
-			tool := agent.Tool{Type: agent.ToolType(*t.Type), Schema: stored(t.InputSchema)}
+			tool := agent.Tool{Type: agent.ToolType(*t.Type), Schema: agent.Canonical(stdjson.RawMessage(t.InputSchema))}
 			set(&tool.Server, t.Server)
 			set(&tool.Name, t.Name)
 			set(&tool.Description, t.Description)
@@ -106,7 +105,7 @@ func (in *AgentChange) policy(d *agent.Definition) error {
 			if d.Metadata == nil {
 				d.Metadata = map[string]stdjson.RawMessage{}
 			}
-			d.Metadata[key] = stored(value)
+			d.Metadata[key] = agent.Canonical(stdjson.RawMessage(value))
 		}
 		if text := (*in.Metadata)["tool_policy"]; len(text) > 0 && string(text) != "null" {
 			if p != nil {
@@ -132,7 +131,7 @@ func (in *AgentChange) policy(d *agent.Definition) error {
 			return err
 		}
 		d.Metadata = maps.Clone(d.Metadata)
-		d.Metadata["tool_policy"] = stored(now)
+		d.Metadata["tool_policy"] = agent.Canonical(stdjson.RawMessage(now))
 	}
 	return nil
 }
@@ -145,29 +144,17 @@ func filled(list []string) []string {
 	return list
 }
 
-// stored is JSON in the form in which it is stored, so that the same is found to be the same.
-func stored(text jsontext.Value) stdjson.RawMessage {
-	if len(text) == 0 {
-		return nil
-	}
-	out, err := stdjson.Marshal(stdjson.RawMessage(text))
-	if err != nil { // of JSON that another decoder has read
-		return stdjson.RawMessage(text)
-	}
-	return out
-}
-
 func set[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-func agentOf(a *agent.Agent) Agent {
+func (h *Handlers) agentOf(a *agent.Agent) Agent {
 	d := &a.Definition
 	out := Agent{
-		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: text(a.Slug), Description: text(d.Description), System: text(d.System), Visibility: string(a.Visibility), Version: a.Version,
-		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
+		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: httpapi.OrNull(a.Slug), Description: httpapi.OrNull(d.Description), System: httpapi.OrNull(d.System), Visibility: string(a.Visibility), Version: a.Version,
+		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: httpapi.OrNull(d.Model.Effort)},
 		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Skills: httpapi.Each(d.Skills, skillOf), Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
 		ToolPolicy: policyOf(d), Handoffs: httpapi.Each(d.Handoffs, handoffOf), Multiagent: multiagentOf(d.Multiagent),
 		RetryForMS: d.RetryFor, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
@@ -188,40 +175,21 @@ func agentOf(a *agent.Agent) Agent {
 		out.Model.MaxTokens = &d.Model.MaxTokens
 	}
 	for _, t := range d.Tools {
-		out.Tools = append(out.Tools, AgentTool{Type: new(string(t.Type)), Server: text(t.Server), Name: text(t.Name), Description: text(t.Description), InputSchema: jsontext.Value(t.Schema)})
+		out.Tools = append(out.Tools, AgentTool{Type: new(string(t.Type)), Server: httpapi.OrNull(t.Server), Name: httpapi.OrNull(t.Name), Description: httpapi.OrNull(t.Description), InputSchema: jsontext.Value(t.Schema)})
 	}
 	for _, s := range d.Servers {
 		out.MCPServers = append(out.MCPServers, AgentServer{
-			Type: new(s.Type()), Name: &s.Name, URL: text(s.URL), Command: text(s.Command), Args: s.Args, Description: text(s.Description), AllowedTools: s.AllowedTools,
+			Type: new(s.Type()), Name: &s.Name, URL: httpapi.OrNull(s.URL), Command: httpapi.OrNull(s.Command), Args: s.Args, Description: httpapi.OrNull(s.Description), AllowedTools: s.AllowedTools,
 		})
 	}
 	for key, value := range maps.All(d.Metadata) {
 		out.Metadata[key] = jsontext.Value(value)
 	}
-	for _, w := range d.Warnings() {
+	for _, w := range h.Service.Warnings(a) {
 		out.Warnings = append(out.Warnings, Warning(w))
 	}
 	if a.Archived() {
 		out.ArchivedAt = &a.ArchivedAt
-	}
-	return out
-}
-
-// agentOf is an agent with warnings about tools that this server has turned off.
-func (h *Handlers) agentOf(a *agent.Agent) Agent {
-	out := agentOf(a)
-	if h.Off == nil {
-		return out
-	}
-	for i := range a.Definition.Tools {
-		t := &a.Definition.Tools[i]
-		kind := t.Type
-		if kind == agent.MCP && a.Definition.Server(t.Server) == nil {
-			kind = agent.BuiltIn[t.Server]
-		}
-		if why := h.Off(kind); why != nil {
-			out.Warnings = append(out.Warnings, Warning{fmt.Sprintf("tools[%d]", i), why.Error() + ". The agent works without it."})
-		}
 	}
 	return out
 }
@@ -232,12 +200,4 @@ func policyOf(d *agent.Definition) ToolPolicy {
 		out.ConfirmWithin = &d.Policy.Within
 	}
 	return out
-}
-
-// text is nil for "".
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -2,61 +2,19 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// readHandoffs reads the agents that a caller has an agent hand on to, which has had before
-// ones: each is resolved to a version.
-func (h *Handlers) readHandoffs(c *httpapi.Call, in []AgentHandoff, before []agent.Handoff) (out []agent.Handoff, err error) {
-	if len(in) > agent.MaxHandoffs {
-		return nil, httpapi.Invalid("handoffs must have at most %d entries", agent.MaxHandoffs)
+func handoffsIn(in []AgentHandoff) []agents.Handoff {
+	out := make([]agents.Handoff, len(in))
+	for i, h := range in {
+		path := fmt.Sprintf("handoffs[%d]", i)
+		out[i] = agents.Handoff{Agent: *h.AgentID, Version: h.AgentVersion, AgentPath: path + ".agent_id", VersionPath: path + ".agent_version", Name: h.Name, Description: h.Description, Trigger: h.Trigger}
 	}
-	for i := range in {
-		one, err := h.Handoff(c, fmt.Sprintf("handoffs[%d]", i), &in[i], before)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, one)
-	}
-	return out, nil
-}
-
-// Handoff reads an agent that a caller has another one hand on to, by the path that says so.
-func (h *Handlers) Handoff(c *httpapi.Call, path string, in *AgentHandoff, before []agent.Handoff) (out agent.Handoff, err error) {
-	none := fault.New(fault.NotFound, "%s.agent_id: agent %.80q not found", path, *in.AgentID)
-	if !tenant.Name.MatchString(*in.AgentID) || len(*in.AgentID) > maxRef {
-		return out, none
-	}
-	a, err := h.Store.Get(c.Context(), c.Caller.Tenant.ID, *in.AgentID)
-	if fault.KindOf(err) == fault.NotFound {
-		return out, none
-	}
-	if err != nil {
-		return out, err
-	}
-	if a.Archived() && !slices.ContainsFunc(before, func(old agent.Handoff) bool { return old.Agent == a.ID }) {
-		return out, httpapi.Invalid("%s.agent_id: the agent is archived", path)
-	}
-	if in.AgentVersion != nil && *in.AgentVersion != a.Version {
-		a, err = h.Store.At(c.Context(), a.Tenant, string(a.ID), *in.AgentVersion)
-		if fault.KindOf(err) == fault.NotFound {
-			return out, fault.New(fault.NotFound, "%s.agent_version: the agent has no version %d", path, *in.AgentVersion)
-		}
-		if err != nil {
-			return out, err
-		}
-	}
-	d := &a.Definition
-	out = agent.Handoff{Agent: a.ID, Version: a.Version, Name: d.Name, Description: d.Description, Depth: d.Depth(), Swarm: d.Hands().Mode == agent.Swarm && len(d.Handoffs) > 0}
-	set(&out.Name, in.Name)
-	set(&out.Description, in.Description)
-	set(&out.Trigger, in.Trigger)
-	return out, nil
+	return out
 }
 
 const sharedSandbox, ownSandbox = "shared", "own"
@@ -80,7 +38,7 @@ func (in *AgentMultiagent) domain() *agent.Multiagent {
 }
 
 func handoffOf(in agent.Handoff) AgentHandoff {
-	return AgentHandoff{AgentID: new(string(in.Agent)), AgentVersion: &in.Version, Name: &in.Name, Description: text(in.Description), Trigger: text(in.Trigger)}
+	return AgentHandoff{AgentID: new(string(in.Agent)), AgentVersion: &in.Version, Name: &in.Name, Description: httpapi.OrNull(in.Description), Trigger: httpapi.OrNull(in.Trigger)}
 }
 
 func multiagentOf(in *agent.Multiagent) *AgentMultiagent {

@@ -74,7 +74,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 		table = append(table, h.Agents.Operations()...)
 	}
 	if h.Managed != nil {
-		table = append(table, h.Managed.Operations()...)
+		table = append(table, h.Managed.Operations(h.shared()...)...)
 	}
 	if h.Sessions != nil {
 		table = append(table, h.Sessions.Operations()...)
@@ -128,6 +128,17 @@ func (h Handlers) Operations() []httpapi.Operation {
 		table = append(table, h.E2B.Operations()...)
 	}
 	return table
+}
+
+// shared returns the operations that the Anthropic-compatible API serves unchanged.
+func (h Handlers) shared() (ops []httpapi.Operation) {
+	if h.Skills != nil {
+		ops = append(ops, h.Skills.Operations()...)
+	}
+	if h.Files != nil {
+		ops = append(ops, h.Files.Operations()...)
+	}
+	return ops
 }
 
 // Documented is the table of everything that a server answers, for its documentation: its

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/admission"
+	agentservice "github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/grader"
@@ -21,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
+	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -213,10 +215,10 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
 		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Within: authority.Within, Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}
-		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
-		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
+		s.Agents = &agentapi.Handlers{Service: &agentservice.Service{Store: agents, Models: shown{}}}
+		s.Vaults = &vaultapi.Handlers{Service: &vaults.Service{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}}
 		s.CompatPath = anthropic.Path
-		s.Managed = &anthropic.Handlers{Agents: s.Agents, Streams: streams, Conversations: service, Vaults: s.Vaults, Keys: s.World}
+		s.Managed = &anthropic.Handlers{Agents: s.Agents.Service, Streams: streams, Conversations: service, Vaults: s.Vaults.Service, Keys: s.World}
 		change(s)
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{

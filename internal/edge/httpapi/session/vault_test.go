@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
-	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/vaultwire"
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
 )
@@ -166,7 +166,7 @@ func TestVaultOfSession(t *testing.T) {
 	if got := k.warned(); !strings.Contains(got, "does not take the credentials (401)") {
 		t.Errorf("without a credential: %s", got)
 	}
-	var made vaultapi.Credential
+	var made vaultwire.Credential
 	body := ask(201, "POST", vault+"/credentials", fmt.Sprintf(`{"auth":{"type":"static_bearer","mcp_server_url":%q,"token":"bearer-of-the-user"},"display_name":"shop"}`, strings.ToUpper(s.url[:4])+s.url[4:]+"/mcp/"), &made)
 	if strings.Contains(body, "bearer-of-the-user") {
 		t.Errorf("it is shown: %s", body)
@@ -286,7 +286,7 @@ func TestRefresh(t *testing.T) {
 	s := openShop(t)
 	s.takes.Store("nothing yet")
 	k, vault, ask := openVault(t, s)
-	var made vaultapi.Credential
+	var made vaultwire.Credential
 	soon := time.Now().Add(30 * time.Second).UTC().Format(time.RFC3339)
 	ask(201, "POST", vault+"/credentials", fmt.Sprintf(`{"auth":{"type":"mcp_oauth","mcp_server_url":"%[1]s/mcp","access_token":"access-token-0","expires_at":%[2]q,
 		"refresh":{"client_id":"client","refresh_token":"refresh-token-1","token_endpoint":"%[1]s/token","scope":"a b","resource":"%[1]s/mcp",
@@ -383,7 +383,7 @@ func TestBadCredentials(t *testing.T) {
 			t.Errorf("%s: %s, want %q", body, got, want)
 		}
 	}
-	var made vaultapi.Credential
+	var made vaultwire.Credential
 	ask(201, "POST", vault+"/credentials", `{"auth":{"type":"host_secret","secret_name":"TOKEN","secret_value":"long-enough","hosts":["h.example"]}}`, &made)
 	ask(409, "POST", vault+"/credentials", `{"auth":{"type":"host_secret","secret_name":"TOKEN","secret_value":"long-enough","hosts":["h.example"]}}`, nil)
 	one := vault + "/credentials/" + made.ID
@@ -401,7 +401,7 @@ func TestBadCredentials(t *testing.T) {
 	if len(made.Auth.Hosts) != 2 || *made.DisplayName != "a name" {
 		t.Errorf("%+v", made)
 	}
-	var page struct{ Data []vaultapi.Credential }
+	var page struct{ Data []vaultwire.Credential }
 	if ask(200, "GET", vault+"/credentials", "", &page); len(page.Data) != 1 || page.Data[0].ID != made.ID {
 		t.Errorf("%+v", page)
 	}

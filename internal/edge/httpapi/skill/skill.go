@@ -3,10 +3,9 @@ package skill
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -14,8 +13,7 @@ import (
 
 // Handlers serve skills: to keys with the scope read to see them, execute to change them.
 type Handlers struct {
-	Store  skill.Store
-	Limits skill.Limits // of each tenant
+	Service *skills.Service
 }
 
 // Operations are those of /v1/skills.
@@ -83,34 +81,21 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	return ops
 }
 
-// event notes a change of a skill.
-func event(c *httpapi.Call, id skill.ID, old, now string) tenant.PolicyEvent {
-	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "skill/" + string(id), Old: old, New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
-}
-
-// find is the skill of a request, by its id or name.
-func (h *Handlers) find(c *httpapi.Call) (*skill.Skill, error) {
-	name := c.Path("skill_id")
-	if !skill.ID(name).Valid() && skill.CheckName("skill_id", name) != nil {
-		return nil, skill.ErrNotFound
-	}
-	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, name)
-}
+var (
+	shown        = httpapi.Shown(skillOf)
+	shownVersion = httpapi.Shown(versionOf)
+)
 
 func (h *Handlers) create(c *httpapi.Call) (out Skill, err error) {
 	up, err := readForm(c)
 	if err != nil {
 		return out, err
 	}
-	s := &skill.Skill{ID: skill.NewID(), Tenant: c.Caller.Tenant.ID, Title: up.title, Latest: skill.Version{ID: skill.NewVersionID()}}
-	if err := h.Store.Create(c.Context(), s, up.bundle, h.Limits, event(c, s.ID, "", "version 1")); err != nil {
-		return out, err
-	}
-	return skillOf(s), nil
+	return shown(h.Service.Create(c.Context(), c.Caller, up.title, up.bundle))
 }
 
 func (h *Handlers) add(c *httpapi.Call) (out SkillVersion, err error) {
-	s, err := h.find(c)
+	s, err := h.Service.Find(c.Context(), c.Caller.Tenant.ID, c.Path("skill_id"))
 	if err != nil {
 		return out, err
 	}
@@ -121,38 +106,20 @@ func (h *Handlers) add(c *httpapi.Call) (out SkillVersion, err error) {
 	if up.title != "" {
 		return out, httpapi.Invalid("display_name belongs to the skill, not to a version: omit it")
 	}
-	s.Latest = skill.Version{ID: skill.NewVersionID()}
-	if err := h.Store.AddVersion(c.Context(), s, up.bundle, h.Limits, event(c, s.ID, "", "version "+string(s.Latest.ID))); err != nil {
-		return out, err
-	}
-	return versionOf(&s.Latest), nil
+	return shownVersion(h.Service.AddVersion(c.Context(), c.Caller, s, up.bundle))
 }
 
-func (h *Handlers) get(c *httpapi.Call) (out Skill, err error) {
-	s, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	return skillOf(s), nil
+func (h *Handlers) get(c *httpapi.Call) (Skill, error) {
+	return shown(h.Service.Find(c.Context(), c.Caller.Tenant.ID, c.Path("skill_id")))
 }
 
-func (h *Handlers) archive(c *httpapi.Call) (out Skill, err error) {
-	s, err := h.find(c)
-	if err == nil {
-		s, err = h.Store.Archive(c.Context(), s.Tenant, s.ID, event(c, s.ID, "", "archived"))
-	}
-	if err != nil {
-		return out, err
-	}
-	return skillOf(s), nil
+func (h *Handlers) archive(c *httpapi.Call) (Skill, error) {
+	return shown(h.Service.Archive(c.Context(), c.Caller, c.Path("skill_id")))
 }
 
-func (h *Handlers) remove(c *httpapi.Call) (out DeletedSkill, err error) {
-	s, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	return DeletedSkill{string(s.ID), "skill_deleted"}, h.Store.Delete(c.Context(), s.Tenant, s.ID, event(c, s.ID, s.Name, "deleted"))
+func (h *Handlers) remove(c *httpapi.Call) (DeletedSkill, error) {
+	id, err := h.Service.Delete(c.Context(), c.Caller, c.Path("skill_id"))
+	return DeletedSkill{string(id), "skill_deleted"}, err
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Skill], err error) {
@@ -161,8 +128,7 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Skill], err error) {
 	if err != nil || c.Text("source") == "anthropic" {
 		return out, err
 	}
-	page, next, err := h.Store.List(c.Context(), c.Caller.Tenant.ID, skill.Filter{Page: skill.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Archived: c.Bool("include_archived")})
-	return httpapi.Page[Skill]{Data: httpapi.Each(page, func(s skill.Skill) Skill { return skillOf(&s) }), NextPage: httpapi.OrNull(next)}, err
+	return httpapi.ShownPage(skillOf)(h.Service.Store.List(c.Context(), c.Caller.Tenant.ID, skill.Filter{Page: skill.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Archived: c.Bool("include_archived")}))
 }
 
 func (h *Handlers) versions(c *httpapi.Call) (out httpapi.Page[SkillVersion], err error) {
@@ -170,46 +136,28 @@ func (h *Handlers) versions(c *httpapi.Call) (out httpapi.Page[SkillVersion], er
 	if err != nil {
 		return out, err
 	}
-	s, err := h.find(c)
-	if err != nil {
-		return out, err
-	}
-	page, next, err := h.Store.Versions(c.Context(), s.Tenant, s.ID, skill.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
-	return httpapi.Page[SkillVersion]{Data: httpapi.Each(page, func(v skill.Version) SkillVersion { return versionOf(&v) }), NextPage: httpapi.OrNull(next)}, err
+	return httpapi.ShownPage(versionOf)(h.Service.Versions(c.Context(), c.Caller.Tenant.ID, c.Path("skill_id"), skill.Page{Cursor: cursor, Limit: int(c.Int("limit"))}))
 }
 
-// findVersion is the version of a request, by its id or number, or the latest one.
-func (h *Handlers) findVersion(c *httpapi.Call) (*skill.Skill, *skill.Version, error) {
-	s, err := h.find(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := skill.Resolve(c.Context(), h.Store, s, c.Path("version"))
-	return s, v, err
+func (h *Handlers) findVersion(c *httpapi.Call) (*skill.Version, error) {
+	return h.Service.Version(c.Context(), c.Caller.Tenant.ID, c.Path("skill_id"), c.Path("version"))
 }
 
-func (h *Handlers) version(c *httpapi.Call) (out SkillVersion, err error) {
-	_, v, err := h.findVersion(c)
-	if err != nil {
-		return out, err
-	}
-	return versionOf(v), nil
+func (h *Handlers) version(c *httpapi.Call) (SkillVersion, error) {
+	return shownVersion(h.findVersion(c))
 }
 
-func (h *Handlers) removeVersion(c *httpapi.Call) (out DeletedSkillVersion, err error) {
-	s, v, err := h.findVersion(c)
-	if err != nil {
-		return out, err
-	}
-	return DeletedSkillVersion{string(v.ID), "skill_version_deleted"}, h.Store.DeleteVersion(c.Context(), s.Tenant, s.ID, v.ID, event(c, s.ID, fmt.Sprintf("version %d", v.Number), "deleted"))
+func (h *Handlers) removeVersion(c *httpapi.Call) (DeletedSkillVersion, error) {
+	id, err := h.Service.DeleteVersion(c.Context(), c.Caller, c.Path("skill_id"), c.Path("version"))
+	return DeletedSkillVersion{string(id), "skill_version_deleted"}, err
 }
 
 func (h *Handlers) content(c *httpapi.Call) error {
-	_, v, err := h.findVersion(c)
+	v, err := h.findVersion(c)
 	if err != nil {
 		return err
 	}
-	b, err := h.Store.Content(c.Context(), c.Caller.Tenant.ID, v.ID)
+	b, err := h.Service.Store.Content(c.Context(), c.Caller.Tenant.ID, v.ID)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -23,7 +24,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	t.Helper()
 	db := storetest.SQLite(t)
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
-		c.Skills = &skillapi.Handlers{Store: db.Skills(), Limits: skill.Limits{Skills: 3}}
+		c.Skills = &skillapi.Handlers{Service: &skills.Service{Store: db.Skills(), Limits: skill.Limits{Skills: 3}}}
 	})
 	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
 	if err != nil {
