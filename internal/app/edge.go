@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/control/environments"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -108,6 +109,9 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	envs := &environments.Service{Tenants: s.tenants, Sandboxes: s.directory}
+	named := sandboxes.New(sandboxes.Config{
+		Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority, EnterPool: s.conversations.EnterPool, Draining: s.stopping,
+	})
 	streams := &sessionstream.Streams{Service: s.conversations, News: s.bus.News()}
 	agentService := &agents.Service{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: s.toolOff}
 	vaultService := &vaults.Service{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL}
@@ -119,7 +123,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(s.db.Tenants(), s.authority), Sessions: s.db.Sessions(), Sandboxes: s.directory},
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: s.executeCode, Tools: s.tools, MCP: mcp},
-		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
+		Sandboxes:    &sandbox.Handlers{Service: named},
 		Environments: &environment.Handlers{Service: envs},
 		Models:       &modelapi.Handlers{Catalog: s.models, Tenants: s.tenants},
 		Agents:       &agentapi.Handlers{Service: agentService},
@@ -131,15 +135,15 @@ func (s *Server) openHTTP(context.Context) error {
 		Admin:        &admin.Handlers{Tenants: s.tenants, Environments: envs, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Caps: s.caps, Models: s.models},
 	}
 	handlers.Approvals = &approval.Handlers{Service: s.approvals, Within: s.authority.Within, Cover: s.gateway.Cover}
-	handlers.Tools.Own, handlers.Sandboxes.EnterPool = s.conversations.Own, s.conversations.EnterPool
+	handlers.Tools.Own = s.conversations.Own
 	handlers.Managed = &anthropic.Handlers{Agents: agentService, Streams: streams, Conversations: s.conversations, Vaults: vaultService, Files: s.files, Environments: envs, Keys: s.authority}
-	handlers.Containers = &openai.Handlers{Sandboxes: handlers.Sandboxes}
+	handlers.Containers = &openai.Handlers{Sandboxes: named}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {
-		handlers.Cloudflare = cloudflare.New(handlers.Sandboxes)
+		handlers.Cloudflare = cloudflare.New(named)
 	}
 	if cfg.E2B == "on" {
-		handlers.E2B = e2b.New(e2b.Config{Sandboxes: handlers.Sandboxes, Keys: s.authority, Signer: s.box, Hosts: s.previews, Holders: s.db.Sandboxes()})
+		handlers.E2B = e2b.New(e2b.Config{Sandboxes: named, Keys: s.authority, Signer: s.box, Hosts: s.previews, Holders: s.db.Sandboxes()})
 		s.e2b.Store(handlers.E2B)
 		services = handlers.E2B.Services
 		s.later(func(context.Context) error { handlers.E2B.Close(); return nil })

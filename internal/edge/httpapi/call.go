@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -25,7 +26,7 @@ type Call struct {
 	// Query has the parameters of the query, which are as the operation documents them.
 	Query url.Values
 	// Trail is the audit row that the request leaves; nil for none.
-	Trail *Trail
+	Trail *sandboxes.Trail
 
 	op     *Operation
 	server *Server

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 )
 
 // Attachment has a browser save the answer as a file. A name is any bytes; one that ASCII
@@ -54,6 +56,20 @@ func (c *Call) ServeTyped(name, mediaType string, modified time.Time, body io.Re
 		return &ProtocolError{http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable", "Range is beyond the end: Content-Range has the length"}
 	}
 	return from.err
+}
+
+// ServeContent answers with a file of a sandbox, or the range of it that the request asks for.
+func (c *Call) ServeContent(name string, f *sandboxes.Content) error {
+	if f.Size > 0 {
+		return c.ServeFile(name, f.Modified, f.Body)
+	}
+	// A file of /proc is larger than it says.
+	c.Start(OctetStream)
+	if c.R.Method == http.MethodHead {
+		return nil
+	}
+	_, err := io.Copy(c.W, f.Begun)
+	return err
 }
 
 // source remembers what broke a download off, which http.ServeContent does not tell.

@@ -102,9 +102,7 @@ func (c *Call) once() error {
 	if earlier == nil {
 		return c.first(r)
 	}
-	if c.Trail != nil {
-		c.Trail.left = true // the row of the first request tells of it
-	}
+	c.Trail.Drop() // the row of the first request tells of it
 	return c.repeat(r, earlier)
 }
 
@@ -251,7 +249,7 @@ func (c *Call) conclude(ctx context.Context, r idempotency.Request, w *keptRespo
 	// A handler that writes nothing answers with 200.
 	a := idempotency.Answer{Status: cmp.Or(w.status, http.StatusOK), Body: w.body, Header: map[string]string{}}
 	switch {
-	case panicked, err != nil && w.status != 0, c.Trail != nil && c.Trail.err != nil, c.R.Context().Err() != nil, errors.Is(err, context.Canceled):
+	case panicked, err != nil && w.status != 0, c.Trail.Err() != nil, c.R.Context().Err() != nil, errors.Is(err, context.Canceled):
 		return store.End(ctx, r, idempotency.Unknown, idempotency.Answer{})
 	case err != nil:
 		status, body := Render(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/share"
@@ -97,6 +98,13 @@ type maker struct {
 	begun, goOn chan struct{}
 }
 
+// begunTrail is that of an operation that has asked a sandbox to do something.
+func begunTrail() *sandboxes.Trail {
+	t := &sandboxes.Trail{Begun: true}
+	t.Drop()
+	return t
+}
+
 func newMaker(t *testing.T) *maker {
 	t.Helper()
 	m := &maker{begun: make(chan struct{}, 1), goOn: make(chan struct{})}
@@ -119,10 +127,10 @@ func newMaker(t *testing.T) *maker {
 			case "limited":
 				return nil, fault.New(fault.Exhausted, "too many")
 			case "asked":
-				c.Trail = &Trail{Begun: true, left: true}
+				c.Trail = begunTrail()
 				return nil, fault.New(fault.Conflict, "half of it")
 			case "asked and limited":
-				c.Trail = &Trail{Begun: true, left: true}
+				c.Trail = begunTrail()
 				return nil, fault.New(fault.Exhausted, "too many")
 			case "fails":
 				return nil, errors.New("a bug")

@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
@@ -49,7 +50,7 @@ type Config struct {
 	Tokens     TokenAuthenticator   // nil for none
 	CORS       []string             // origins whose pages may call, or AnyOrigin; none by default
 	Repeats    idempotency.Store    // of requests with an Idempotency-Key; nil to know none
-	Record     Recorder             // of audit rows; required with operations that leave some
+	Record     sandboxes.Recorder   // of audit rows; required with operations that leave some
 	Metrics    *prometheus.Registry // the server adds its own figures and serves all of it
 	Log        *slog.Logger
 	Grace      time.Duration // how long a shutdown waits for running executions
@@ -87,7 +88,7 @@ type Server struct {
 	auth     Authenticator
 	tokens   TokenAuthenticator
 	repeats  idempotency.Store
-	record   Recorder
+	record   sandboxes.Recorder
 	log      *slog.Logger
 	metrics  *metrics
 	grace    time.Duration

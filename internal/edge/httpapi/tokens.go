@@ -193,18 +193,6 @@ func (c *Call) describe() string {
 	return c.op.Method + " " + c.op.Path
 }
 
-// Named is the sandbox that a request's session and name, or id, mean: for a token that is
-// bound to one it is that one by its id, whatever has its name now.
-func (c *Call) Named(session, nameOrID string) string {
-	if c.Caller == nil || c.Caller.Token == nil {
-		return nameOrID
-	}
-	if s := c.Caller.Token.Sandbox; s.ID != "" && s.Is(session, nameOrID) {
-		return s.ID
-	}
-	return nameOrID
-}
-
 // find finds the caller of a request by a bearer's text, which is a key or a token.
 func (s *Server) find(ctx context.Context, text string) (tenant.Principal, error) {
 	if _, ok := tenant.ParseToken(text); ok && s.tokens != nil {

@@ -1,34 +1,32 @@
 // Package cloudflare serves the protocol of Cloudflare's sandbox bridge below /v1/sandbox,
 // for clients that were written for it.
 //
-// It serves the named sandboxes of package httpapi/sandbox, with the same
-// keys, scopes, quotas and audit rows. Its sandboxes belong to the session
-// "cloudflare" whose name is the id that the client was given.
+// It serves named sandboxes, with the same keys, scopes, quotas and audit rows as the native
+// API. Its sandboxes belong to the session "cloudflare"; their names are the ids that clients
+// know.
 package cloudflare
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"regexp"
-	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sandboxapi "github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // session has the sandboxes of this API.
 const session = "cloudflare"
 
 // Handlers serves the protocol.
-type Handlers struct{ sandboxes *sandboxapi.Handlers }
+type Handlers struct{ sandboxes *sandboxes.Service }
 
-// New returns a Handlers to sandboxes.
-func New(sandboxes *sandboxapi.Handlers) *Handlers { return &Handlers{sandboxes} }
+// New returns Handlers for the sandboxes of s.
+func New(s *sandboxes.Service) *Handlers { return &Handlers{s} }
 
 // Operations is the table of what is served. None of it is in our OpenAPI document: the
 // protocol is another vendor's.
@@ -116,22 +114,8 @@ type Created struct {
 var idPattern = regexp.MustCompile(`^[a-z2-7]{1,64}$`)
 
 func (d *Handlers) create(c *httpapi.Call) (out Created, err error) {
-	out.ID = strings.ToLower(rand.Text())
-	c.Trail.By(c.Caller, session, out.ID)
-	return out, d.ensure(c, out.ID)
-}
-
-// ensure has a sandbox of an id: the protocol makes one when it is used first, also where
-// one of that id was deleted.
-func (d *Handlers) ensure(c *httpapi.Call, id string) error {
-	if err := c.Draining(); err != nil {
-		return err
-	}
-	sb, _, err := d.sandboxes.Sandboxes.Ensure(c.Context(), c.Caller, session, id, nil)
-	if err == nil && c.Trail != nil {
-		c.Trail.On(sb)
-	}
-	return err
+	out.ID = sandboxes.NewName("")
+	return out, d.sandboxes.CreateDefault(c.Context(), c.Caller, c.Trail, session, out.ID)
 }
 
 // idOf is the sandbox that a request names.
@@ -143,16 +127,14 @@ func idOf(c *httpapi.Call) (string, error) {
 	return id, nil
 }
 
-// within runs f with the sandbox that a request names.
-func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(sandbox.Handle) error) error {
+// within runs f with the sandbox that a request names. The protocol makes one when it is used
+// first, also where one of that id was deleted.
+func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(*sandboxes.Use) error) error {
 	id, err := idOf(c)
 	if err != nil {
 		return err
 	}
-	if err := d.ensure(c, id); err != nil {
-		return err
-	}
-	return d.sandboxes.Within(ctx, d.sandboxes.At(c, session, id), f)
+	return d.sandboxes.WithinNew(ctx, c.Caller, c.Trail, session, id, f)
 }
 
 func (d *Handlers) remove(c *httpapi.Call) error {
@@ -161,13 +143,13 @@ func (d *Handlers) remove(c *httpapi.Call) error {
 		return err
 	}
 	c.Trail.By(c.Caller, session, id)
-	err = d.sandboxes.Sandboxes.Destroy(c.Context(), c.Caller, session, id)
+	err = d.sandboxes.Delete(c.Context(), sandboxes.Ref{Caller: c.Caller, Session: session, Name: id})
 	if fault.KindOf(err) != fault.NotFound {
 		return err
 	}
 	// For the protocol that is no error; in the trail it is a refused call, of which many
 	// share a row.
-	return c.Trail.Leave(c.Context(), err)
+	return c.Leave(c.Context(), err)
 }
 
 // Running says whether there is a sandbox.
@@ -181,7 +163,7 @@ func (d *Handlers) running(c *httpapi.Call) (out Running, err error) {
 	if err != nil {
 		return out, err
 	}
-	sb, err := d.sandboxes.Sandboxes.Get(c.Context(), c.Caller, session, id)
+	sb, err := d.sandboxes.Get(c.Context(), sandboxes.Ref{Caller: c.Caller, Session: session, Name: id})
 	if fault.KindOf(err) == fault.NotFound {
 		return out, nil
 	}

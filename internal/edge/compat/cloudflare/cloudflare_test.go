@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	domain "github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // none has no sandbox.
-type none struct{ sandbox.Sandboxes }
+type none struct{ sandboxes.Sandboxes }
 
 func (none) Destroy(context.Context, *tenant.Principal, string, string) error {
 	return fault.New(fault.NotFound, "sandbox not found")
@@ -24,7 +24,7 @@ func (none) Destroy(context.Context, *tenant.Principal, string, string) error {
 func TestDeletingNothing(t *testing.T) {
 	var rows []domain.Call
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
-		c.Cloudflare = cloudflare.New(&sandbox.Handlers{Sandboxes: none{}})
+		c.Cloudflare = cloudflare.New(sandboxes.New(sandboxes.Config{Sandboxes: none{}}))
 		c.Record = func(_ context.Context, _ *tenant.Principal, row domain.Call) error {
 			rows = append(rows, row)
 			return nil

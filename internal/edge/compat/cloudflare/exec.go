@@ -1,7 +1,6 @@
 package cloudflare
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,12 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sandboxapi "github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // Exec is the body that runs a command.
@@ -64,14 +62,9 @@ func (d *Handlers) exec(c *httpapi.Call, in *Exec) error {
 	}
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	return d.within(ctx, c, func(u sandbox.Handle) error {
-		c.Trail.Asks(strings.Join(spec.Argv, "\x00"))
-		covers, err := u.Redactor(ctx)
-		if err != nil {
-			return err
-		}
+	return d.within(ctx, c, func(u *sandboxes.Use) error {
 		events := &events{w: c.W, conn: http.NewResponseController(c.W)}
-		out, err := u.Guest().Run(ctx, spec)
+		out, err := u.Run(ctx, spec, nil)
 		if code, ok := notStarted(err); ok { // as a shell says it
 			c.Start(httpapi.EventStream)
 			return errors.Join(events.send(process.Stderr, []byte(spec.Argv[0]+": "+httpapi.Reason(err)+"\n")), events.exit(code))
@@ -83,9 +76,11 @@ func (d *Handlers) exec(c *httpapi.Call, in *Exec) error {
 		c.W.Header().Set("X-Accel-Buffering", "no")
 		c.Start(httpapi.EventStream)
 		_ = events.conn.Flush() // the first event fails if this does
-		err = sandboxapi.Follow(ctx, out, sandboxapi.NewView(covers, 0, false), events.send, events.alive)
+		alive := time.NewTicker(httpapi.Keepalive)
+		defer alive.Stop()
+		err = out.Show(ctx, events.send, alive.C, events.alive)
 		if !errors.Is(err, io.EOF) {
-			discard(ctx, u, out.Info().ID)
+			_ = out.Abandon(ctx) // a sandbox that has gone has ended it
 			if ctx.Err() != nil && c.Context().Err() != nil {
 				return err
 			}
@@ -118,13 +113,6 @@ func notStarted(err error) (int, bool) {
 		return 126, true
 	}
 	return 0, false
-}
-
-// discard ends a process that its client has left.
-func discard(ctx context.Context, u sandbox.Handle, id process.ID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpapi.Patience)
-	defer cancel()
-	_ = u.Guest().Discard(ctx, id) // a sandbox that has gone has ended it
 }
 
 // events are those that a client is sent.

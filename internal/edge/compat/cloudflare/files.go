@@ -8,10 +8,10 @@ import (
 	"path"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -45,7 +45,7 @@ func (d *Handlers) read(c *httpapi.Call) error {
 		return err
 	}
 	c.Trail.Asks(at)
-	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+	err = d.within(c.Context(), c, func(u *sandboxes.Use) error {
 		_, content, err := u.Guest().Read(c.Context(), at, 0, -1)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (d *Handlers) write(c *httpapi.Call) (out Done, err error) {
 	if err != nil {
 		return out, err
 	}
-	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+	err = d.within(c.Context(), c, func(u *sandboxes.Use) error {
 		_, err := u.Guest().Create(c.Context(), at, file.CreateOptions{}, body)
 		return err
 	})
@@ -118,7 +118,7 @@ func (d *Handlers) persist(c *httpapi.Call) error {
 		}
 	}
 	c.Trail.Asks(c.Text("excludes"))
-	return d.within(c.Context(), c, func(u sandbox.Handle) error {
+	return d.within(c.Context(), c, func(u *sandboxes.Use) error {
 		archive, err := u.Guest().Pack(c.Context(), runtime.Home)
 		if err != nil {
 			return &failed{err, codeRead}
@@ -172,7 +172,7 @@ func (d *Handlers) hydrate(c *httpapi.Call) (out Done, err error) {
 	if err != nil {
 		return out, err
 	}
-	err = d.within(c.Context(), c, func(u sandbox.Handle) error {
+	err = d.within(c.Context(), c, func(u *sandboxes.Use) error {
 		if _, err := u.Guest().Unpack(c.Context(), runtime.Home, body); err != nil {
 			return &failed{err, codeWrite}
 		}

@@ -10,14 +10,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sandboxapi "github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // Execute is the body that runs code.
@@ -51,13 +49,7 @@ type Line struct {
 	Traceback *string `json:"traceback,omitzero"`
 }
 
-const (
-	contextsPath = "/contexts"
-	runOutput    = 10 << 20              // bytes of each stream of a run
-	busyPoll     = 50 * time.Millisecond // at first, and longer each time up to
-	busyPollMax  = time.Second
-	maxTries     = 3 // to run code in a context that is not busy
-)
+const contextsPath = "/contexts"
 
 func (d *Handlers) code() []httpapi.Operation {
 	return sourced([]httpapi.Operation{
@@ -111,8 +103,8 @@ func contextOf(c *codecontext.Context) Context {
 }
 
 // inContexts runs f with the contexts of the sandbox that a request is about.
-func (d *Handlers) inContexts(ctx context.Context, c *httpapi.Call, f func(sandbox.Handle, codecontext.Contexts) error) error {
-	return d.within(ctx, c, func(u sandbox.Handle) error {
+func (d *Handlers) inContexts(ctx context.Context, c *httpapi.Call, f func(*sandboxes.Use, codecontext.Contexts) error) error {
+	return d.within(ctx, c, func(u *sandboxes.Use) error {
 		all, err := u.Contexts()
 		if err != nil {
 			return err
@@ -123,7 +115,7 @@ func (d *Handlers) inContexts(ctx context.Context, c *httpapi.Call, f func(sandb
 
 // onContext is inContexts for a request about one of them.
 func (d *Handlers) onContext(c *httpapi.Call, f func(codecontext.Contexts, codecontext.ID) error) error {
-	return d.inContexts(c.Context(), c, func(_ sandbox.Handle, all codecontext.Contexts) error {
+	return d.inContexts(c.Context(), c, func(_ *sandboxes.Use, all codecontext.Contexts) error {
 		c.Trail.Asks(c.Path("context"))
 		id, err := codecontext.ParseID(c.Path("context"))
 		if err != nil {
@@ -134,7 +126,7 @@ func (d *Handlers) onContext(c *httpapi.Call, f func(codecontext.Contexts, codec
 }
 
 func (d *Handlers) listContexts(c *httpapi.Call) (out []Context, err error) {
-	err = d.inContexts(c.Context(), c, func(_ sandbox.Handle, all codecontext.Contexts) error {
+	err = d.inContexts(c.Context(), c, func(_ *sandboxes.Use, all codecontext.Contexts) error {
 		list, err := all.List(c.Context())
 		out = httpapi.Each(list, contextOf)
 		return err
@@ -151,7 +143,7 @@ func (d *Handlers) createContext(c *httpapi.Call, in *NewContext) (out Context, 
 	if in.Dir != nil {
 		dir = home(*in.Dir)
 	}
-	err = d.inContexts(c.Context(), c, func(_ sandbox.Handle, all codecontext.Contexts) error {
+	err = d.inContexts(c.Context(), c, func(_ *sandboxes.Use, all codecontext.Contexts) error {
 		c.Trail.Asks(string(l))
 		made, err := all.Create(c.Context(), l, dir)
 		if err == nil {
@@ -198,36 +190,25 @@ func (d *Handlers) execute(c *httpapi.Call, in *Execute) error {
 	}
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	return d.inContexts(ctx, c, func(u sandbox.Handle, all codecontext.Contexts) error {
-		r := &run{c: c, u: u, contexts: all, id: id}
-		r.req = codecontext.Request{Code: in.Code, Timeout: d.sandboxes.Policies.Policy(c.Caller).MaxTimeout, MaxOutput: min(runOutput, c.Caller.Plan.MaxOutput)}
-		c.Trail.Asks(in.Code)
-		c.Trail.Late = true // the row tells how the run ended
+	return d.inContexts(ctx, c, func(u *sandboxes.Use, all codecontext.Contexts) error {
+		r := &run{c: c, contexts: all, id: id}
 		defer r.end()
-		return r.run(ctx)
+		return r.run(ctx, u, &sandboxes.CodeRun{Context: id, Code: in.Code, Timeout: d.sandboxes.MaxCodeTimeout(c.Caller), InTurn: true})
 	})
 }
 
 // run is one run of code.
 type run struct {
 	c        *httpapi.Call
-	u        sandbox.Handle
 	contexts codecontext.Contexts
 	id       codecontext.ID
-	req      codecontext.Request
 	events   *httpapi.Events // nil before the first event
 	held     [process.Terminal][]byte
 }
 
-func (r *run) run(ctx context.Context) error {
-	res, err := r.turn(ctx)
-	if left := sandboxapi.LeaveRun(ctx, r.c.Trail, r.id, res, err); left != nil {
-		return left
-	}
+func (r *run) run(ctx context.Context, u *sandboxes.Use, code *sandboxes.CodeRun) error {
+	res, err := u.RunCode(ctx, r.contexts, code, r.take)
 	if err != nil {
-		if why := r.u.Stopped(ctx); why != nil {
-			err = why
-		}
 		if r.events == nil {
 			return err
 		}
@@ -242,8 +223,8 @@ func (r *run) run(ctx context.Context) error {
 	switch {
 	case res.Status == codecontext.Ended:
 		why := "the code ended its interpreter; what it had defined is gone"
-		if killed := r.u.Killed(ctx, *res.Exit); killed != nil {
-			why = httpapi.Reason(killed)
+		if res.Killed != nil {
+			why = httpapi.Reason(res.Killed)
 		}
 		if _, err := r.contexts.Restart(ctx, r.id); err != nil {
 			why += "; it was not started again: " + httpapi.Reason(err)
@@ -262,36 +243,6 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	return r.send(Line{Type: "end_of_execution"})
-}
-
-// turn runs the code when it is its turn: a context runs one piece at a time, in E2B too,
-// where the next waits. One that has ended is started again.
-func (r *run) turn(ctx context.Context) (*codecontext.Result, error) {
-	for tries, wait := 0, busyPoll; ; wait = min(wait*5/4, busyPollMax) {
-		res, err := r.contexts.Run(ctx, r.id, r.req, r.take)
-		if fault.KindOf(err) != fault.Conflict || r.events != nil {
-			return res, err
-		}
-		is, failed := r.contexts.Get(ctx, r.id)
-		switch {
-		case failed != nil:
-			return nil, err
-		case is.Exit != nil && tries < maxTries:
-			if _, err := r.contexts.Restart(ctx, r.id); err != nil {
-				return nil, err
-			}
-		case !is.Running && tries >= maxTries:
-			return nil, err
-		}
-		if !is.Running {
-			tries++
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 func (r *run) begin() {

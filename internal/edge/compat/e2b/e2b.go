@@ -1,8 +1,8 @@
 // Package e2b serves E2B's protocol, for clients that were written for it: its REST API,
 // and the services that it has in each sandbox for processes, files and code.
 //
-// It serves the named sandboxes of package httpapi/sandbox, with the same
-// keys, scopes, quotas and audit rows. Everything is below /e2b, so that no path of theirs
+// It serves named sandboxes, with the same keys, scopes, quotas and audit rows as the native
+// API. Everything is below /e2b, so that no path of theirs
 // is one of ours. What they have and Atoll has not is refused by its name.
 package e2b
 
@@ -12,11 +12,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // Prefix is what every path begins with.
@@ -48,7 +48,7 @@ type Holders interface {
 
 // Config is what a Handlers is made of. All of it is required.
 type Config struct {
-	Sandboxes *sandbox.Handlers
+	Sandboxes *sandboxes.Service
 	Keys      Keys
 	Signer    Signer
 	Hosts     Hosts
@@ -57,7 +57,7 @@ type Config struct {
 
 // Handlers serves the protocol. Close ends it.
 type Handlers struct {
-	sandboxes *sandbox.Handlers
+	sandboxes *sandboxes.Service
 	keys      Keys
 	signer    Signer
 	hosts     Hosts

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	domain "github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // signer signs with a key that all tests know.
@@ -36,7 +36,7 @@ func (s signer) Check(data []byte, purpose string, sum []byte) bool {
 }
 
 // none has no sandbox, as for another tenant's caller.
-type none struct{ sandbox.Sandboxes }
+type none struct{ sandboxes.Sandboxes }
 
 func (none) Get(_ context.Context, _ *tenant.Principal, _, name string) (*domain.Sandbox, error) {
 	return nil, fault.New(fault.NotFound, "there is no sandbox %q", name)
@@ -45,11 +45,10 @@ func (none) Get(_ context.Context, _ *tenant.Principal, _, name string) (*domain
 const id = "sb-0123456789abcdef"
 
 // serve returns a server with the handlers to sandboxes.
-func serve(t testing.TB, sandboxes sandbox.Sandboxes, change ...func(*httpapitest.Setup)) (s *httpapitest.Server, handlers *e2b.Handlers) {
+func serve(t testing.TB, of sandboxes.Sandboxes, change ...func(*httpapitest.Setup)) (s *httpapitest.Server, handlers *e2b.Handlers) {
 	t.Helper()
 	s = httpapitest.New(t, append(change, func(c *httpapitest.Setup) {
-		c.Sandboxes = &sandbox.Handlers{Sandboxes: sandboxes}
-		handlers = e2b.New(e2b.Config{Sandboxes: c.Sandboxes, Keys: c.World, Signer: signer{}, Hosts: hosts(t), Holders: holders{c.World}})
+		handlers = e2b.New(e2b.Config{Sandboxes: sandboxes.New(sandboxes.Config{Sandboxes: of}), Keys: c.World, Signer: signer{}, Hosts: hosts(t), Holders: holders{c.World}})
 		c.E2B = handlers
 		c.Record = func(context.Context, *tenant.Principal, domain.Call) error { return nil }
 	})...)

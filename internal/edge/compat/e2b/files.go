@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -38,7 +39,7 @@ func (d *Handlers) health(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	sb, err := d.sandboxes.Sandboxes.Get(c.Context(), c.Caller, sandbox.Default, string(claim.Sandbox))
+	sb, err := d.sandboxes.Get(c.Context(), refTo(c, claim.Sandbox))
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return err
 	}
@@ -52,25 +53,13 @@ func (d *Handlers) readFile(c *httpapi.Call) error {
 	if !c.Has("path") {
 		return httpapi.Invalid("path is required")
 	}
-	return d.onPath(c.Context(), c, c.Text("path"), func(u sandbox.Handle, at string) error {
-		info, begun, err := u.Guest().Read(c.Context(), at, 0, -1)
+	return d.onPath(c.Context(), c, c.Text("path"), func(u *sandboxes.Use, at string) error {
+		found, err := u.ReadFile(c.Context(), at)
 		if err != nil {
 			return err
 		}
-		whole := file.NewSeekable(info.Size, begun, func(offset int64) (io.ReadCloser, error) {
-			_, content, err := u.Guest().Read(c.Context(), at, offset, -1)
-			return content, err
-		})
-		defer whole.Close()
-		if info.Size > 0 {
-			return c.ServeFile(path.Base(at), info.Modified, whole)
-		}
-		// A file of /proc is larger than it says.
-		c.Start(httpapi.OctetStream)
-		if c.R.Method != http.MethodHead {
-			_, err = io.Copy(c.W, begun)
-		}
-		return err
+		defer found.Body.Close()
+		return c.ServeContent(path.Base(at), found)
 	})
 }
 
@@ -100,15 +89,12 @@ func (d *Handlers) writeFiles(c *httpapi.Call) (out []Written, err error) {
 		return nil, fault.New(fault.Unsupported, "Content-Encoding must be gzip, or none")
 	}
 	first := home(c.Text("path"))
-	err = d.onPath(c.Context(), c, first, func(u sandbox.Handle, _ string) error {
+	err = d.onPath(c.Context(), c, first, func(u *sandboxes.Use, _ string) error {
 		write := func(at string, from io.Reader) error {
 			if at == "" {
 				return httpapi.Invalid("path is required: in the query, or as the file's name")
 			}
-			if _, err := u.Guest().Create(c.Context(), at, file.CreateOptions{}, from); err != nil {
-				return err
-			}
-			info, err := u.Guest().Stat(c.Context(), at)
+			info, err := u.WriteFile(c.Context(), at, file.CreateOptions{}, from)
 			if err == nil {
 				shown := strings.ToValidUTF8(info.Path, "\ufffd")
 				out = append(out, Written{Name: path.Base(shown), Type: "file", Path: shown})

@@ -11,10 +11,10 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -104,12 +104,12 @@ func entryOf(f file.Info) Entry {
 }
 
 // onPath runs f with the sandbox that a call about a path is about.
-func (d *Handlers) onPath(ctx context.Context, c *httpapi.Call, at string, f func(u sandbox.Handle, at string) error) error {
+func (d *Handlers) onPath(ctx context.Context, c *httpapi.Call, at string, f func(u *sandboxes.Use, at string) error) error {
 	at = home(at)
 	if strings.ContainsRune(at, 0) {
 		return httpapi.Invalid("path must not contain a NUL character")
 	}
-	return d.within(ctx, c, func(u sandbox.Handle) error {
+	return d.within(ctx, c, func(u *sandboxes.Use) error {
 		c.Trail.Asks(at)
 		return f(u, at)
 	})
@@ -117,11 +117,11 @@ func (d *Handlers) onPath(ctx context.Context, c *httpapi.Call, at string, f fun
 
 func (d *Handlers) stat(ctx context.Context, c *httpapi.Call, in *PathRequest) (*EntryResponse, error) {
 	out := &EntryResponse{}
-	return out, d.onPath(ctx, c, in.Path, func(u sandbox.Handle, at string) error { return out.read(ctx, u, at) })
+	return out, d.onPath(ctx, c, in.Path, func(u *sandboxes.Use, at string) error { return out.of(u.Guest().Stat(ctx, at)) })
 }
 
-func (out *EntryResponse) read(ctx context.Context, u sandbox.Handle, at string) error {
-	info, err := u.Guest().Stat(ctx, at)
+// of renders a file.
+func (out *EntryResponse) of(info file.Info, err error) error {
 	if err == nil {
 		out.Entry = entryOf(info)
 	}
@@ -133,7 +133,7 @@ const maxDepth = 100
 
 func (d *Handlers) listDir(ctx context.Context, c *httpapi.Call, in *PathRequest) (*EntryList, error) {
 	out := &EntryList{Entries: []Entry{}}
-	return out, d.onPath(ctx, c, in.Path, func(u sandbox.Handle, at string) error {
+	return out, d.onPath(ctx, c, in.Path, func(u *sandboxes.Use, at string) error {
 		if in.Depth > maxDepth {
 			return httpapi.Invalid("depth must be at most %d", maxDepth)
 		}
@@ -151,35 +151,29 @@ func (d *Handlers) listDir(ctx context.Context, c *httpapi.Call, in *PathRequest
 
 func (d *Handlers) makeDir(ctx context.Context, c *httpapi.Call, in *PathRequest) (*EntryResponse, error) {
 	out := &EntryResponse{}
-	return out, d.onPath(ctx, c, in.Path, func(u sandbox.Handle, at string) error {
+	return out, d.onPath(ctx, c, in.Path, func(u *sandboxes.Use, at string) error {
 		switch there, err := u.Guest().Stat(ctx, at); {
 		case err == nil && there.Kind == file.Folder:
 			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("directory already exists: %s", strings.ToValidUTF8(at, "\ufffd")))
 		case err == nil && there.Kind != file.Link:
 			return httpapi.Invalid("path already exists but it is not a directory")
 		}
-		if err := u.Guest().Mkdir(ctx, at); err != nil {
-			return err
-		}
-		return out.read(ctx, u, at)
+		return out.of(u.MakeFolder(ctx, at))
 	})
 }
 
 func (d *Handlers) move(ctx context.Context, c *httpapi.Call, in *MoveRequest) (*EntryResponse, error) {
 	out := &EntryResponse{}
-	return out, d.onPath(ctx, c, in.Source, func(u sandbox.Handle, from string) error {
+	return out, d.onPath(ctx, c, in.Source, func(u *sandboxes.Use, from string) error {
 		to := home(in.Destination)
 		c.Trail.Asks(from + "\x00" + to)
-		if err := u.Guest().Move(ctx, from, to, true); err != nil {
-			return err
-		}
-		return out.read(ctx, u, to)
+		return out.of(u.MoveFile(ctx, from, to, true))
 	})
 }
 
 // remove removes a file or a folder with all in it, if there is one.
 func (d *Handlers) remove(ctx context.Context, c *httpapi.Call, in *PathRequest) (*Empty, error) {
-	return &Empty{}, d.onPath(ctx, c, in.Path, func(u sandbox.Handle, at string) error {
+	return &Empty{}, d.onPath(ctx, c, in.Path, func(u *sandboxes.Use, at string) error {
 		err := u.Guest().Remove(ctx, at, true)
 		if fault.KindOf(err) == fault.NotFound {
 			return nil

@@ -1,7 +1,6 @@
 package e2b
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -9,10 +8,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
-
-// A sandbox whose time is over is killed, or paused. One that is to be killed never sleeps
-// by itself and is destroyed at a time. One that is to be paused sleeps when it was not
-// used for so long.
 
 // Timeout is the body that says when the time of a sandbox is over.
 type Timeout struct {
@@ -54,21 +49,8 @@ const (
 	maxFork     = 20 // copies
 )
 
-// ends is the change that has the time of a sandbox over.
-func ends(sb *sandbox.Sandbox, in time.Duration) sandbox.Change {
-	if pauses(sb) {
-		return sandbox.Change{SleepAfter: &in}
-	}
-	return sandbox.Change{Timeout: &in}
-}
-
-func (d *Handlers) update(c *httpapi.Call, sb *sandbox.Sandbox, change sandbox.Change) error {
-	_, err := d.sandboxes.Sandboxes.Update(c.Context(), c.Caller, sandbox.Default, string(sb.ID), change)
-	return err
-}
-
 func (d *Handlers) setTimeout(c *httpapi.Call, in *Timeout) error {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return err
 	}
@@ -79,11 +61,11 @@ func (d *Handlers) setTimeout(c *httpapi.Call, in *Timeout) error {
 	if err != nil {
 		return err
 	}
-	return d.update(c, sb, ends(sb, timeout))
+	return d.sandboxes.SetDeadline(c.Context(), r, sb, timeout)
 }
 
 func (d *Handlers) refresh(c *httpapi.Call, in *Refresh) error {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return err
 	}
@@ -91,19 +73,11 @@ func (d *Handlers) refresh(c *httpapi.Call, in *Refresh) error {
 	if err != nil {
 		return err
 	}
-	return d.extend(c, sb, timeout)
-}
-
-// extend has the time of a sandbox over so long from now, unless it is over later.
-func (d *Handlers) extend(c *httpapi.Call, sb *sandbox.Sandbox, timeout time.Duration) error {
-	if pauses(sb) && sb.SleepAfter >= timeout || !pauses(sb) && time.Until(endOf(sb)) >= timeout {
-		return nil
-	}
-	return d.update(c, sb, ends(sb, timeout))
+	return d.sandboxes.ExtendDeadline(c.Context(), r, sb, timeout)
 }
 
 func (d *Handlers) pause(c *httpapi.Call, in *Pause) error {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return err
 	}
@@ -114,17 +88,11 @@ func (d *Handlers) pause(c *httpapi.Call, in *Pause) error {
 		return fault.New(fault.Conflict, "Sandbox %s is paused already", sb.ID)
 	}
 	d.watchers.end(c.Caller.Tenant.ID, sb.ID)
-	if _, err := d.sandboxes.Sandboxes.Sleep(c.Context(), c.Caller, sandbox.Default, string(sb.ID)); err != nil {
-		return err
-	}
-	if pauses(sb) {
-		return nil
-	}
-	return d.update(c, sb, ends(sb, 0)) // while it is paused its time does not pass
+	return d.sandboxes.Pause(c.Context(), r, sb)
 }
 
 func (d *Handlers) connect(c *httpapi.Call, in *Connect) (out Sandbox, err error) {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return out, err
 	}
@@ -135,24 +103,14 @@ func (d *Handlers) connect(c *httpapi.Call, in *Connect) (out Sandbox, err error
 	if err != nil {
 		return out, err
 	}
-	slept := sb.State == sandbox.Sleeping
-	p := d.sandboxes.At(c, sandbox.Default, string(sb.ID))
-	if err := d.sandboxes.Within(c.Context(), p, func(sandbox.Handle) error { return nil }); err != nil {
-		return out, err
-	}
-	if slept && !pauses(sb) {
-		err = d.update(c, sb, ends(sb, timeout))
-	} else {
-		err = d.extend(c, sb, timeout)
-	}
-	if err != nil {
+	if err := d.sandboxes.Resume(c.Context(), r, sb, timeout); err != nil {
 		return out, err
 	}
 	return d.sandboxOf(c, sb)
 }
 
 func (d *Handlers) fork(c *httpapi.Call, in *Fork) (out []Forked, err error) {
-	sb, err := d.on(c)
+	r, _, err := d.on(c)
 	if err != nil {
 		return nil, err
 	}
@@ -167,33 +125,29 @@ func (d *Handlers) fork(c *httpapi.Call, in *Fork) (out []Forked, err error) {
 	if count < 1 || count > maxFork {
 		return nil, httpapi.Invalid("count must be 1 to %d", maxFork)
 	}
-	copies, err := d.sandboxes.Sandboxes.Fork(c.Context(), c.Caller, sandbox.Default, string(sb.ID), count)
-	if err != nil {
-		return nil, err
-	}
+	copies, err := d.sandboxes.ForkUntil(c.Context(), r, count, timeout)
 	for _, made := range copies {
-		shown, err := d.sandboxOf(c, made)
-		if err == nil {
-			err = d.update(c, made, ends(made, timeout))
-		}
-		if err != nil { // the client is not told of the copy, which would stay
-			why := render(errors.Join(err, d.sandboxes.Sandboxes.Destroy(c.Context(), c.Caller, sandbox.Default, string(made.ID))))
-			out = append(out, Forked{Error: &why})
+		if made.Err != nil {
+			out = append(out, Forked{Error: new(render(made.Err))})
 			continue
+		}
+		shown, err := d.sandboxOf(c, made.Sandbox)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, Forked{Sandbox: &shown})
 	}
-	return out, nil
+	return out, err
 }
 
 // metrics is one entry: what is used now, and of processor time the average since the
 // sandbox was made.
 func (d *Handlers) metrics(c *httpapi.Call) ([]Metric, error) {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return nil, err
 	}
-	u, err := d.sandboxes.Sandboxes.Usage(c.Context(), c.Caller, sandbox.Default, string(sb.ID))
+	u, err := d.sandboxes.Usage(c.Context(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +160,7 @@ func (d *Handlers) metrics(c *httpapi.Call) ([]Metric, error) {
 }
 
 func (d *Handlers) snapshot(c *httpapi.Call, in *KeepSnapshot) (out Snapshot, err error) {
-	sb, err := d.on(c)
+	r, _, err := d.on(c)
 	if err != nil {
 		return out, err
 	}
@@ -216,7 +170,7 @@ func (d *Handlers) snapshot(c *httpapi.Call, in *KeepSnapshot) (out Snapshot, er
 	case in.Memory != nil && !*in.Memory:
 		return out, unsupported("memory: false is not supported by this server: a snapshot has the memory")
 	}
-	sn, err := d.sandboxes.Sandboxes.Snapshot(c.Context(), c.Caller, sandbox.Default, string(sb.ID), 0)
+	sn, err := d.sandboxes.Snapshot(c.Context(), r, 0)
 	if err != nil {
 		return out, err
 	}
@@ -233,7 +187,7 @@ func (d *Handlers) snapshots(c *httpapi.Call) ([]Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := d.sandboxes.Sandboxes.ListSnapshots(c.Context(), c.Caller, c.Text("nextToken"), limit)
+	page, next, err := d.sandboxes.ListSnapshots(c.Context(), c.Caller, c.Text("nextToken"), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -249,10 +203,5 @@ func (d *Handlers) snapshots(c *httpapi.Call) ([]Snapshot, error) {
 
 // deleteSnapshot deletes a snapshot, which to E2B is a template.
 func (d *Handlers) deleteSnapshot(c *httpapi.Call) error {
-	id := sandbox.SnapshotID(c.Path("snapshot"))
-	c.Trail.By(c.Caller, "", string(id))
-	if !id.Valid() {
-		return fault.New(fault.NotFound, "snapshot %.80q not found", id)
-	}
-	return d.sandboxes.Sandboxes.DeleteSnapshot(c.Context(), c.Caller, id)
+	return d.sandboxes.DeleteSnapshot(c.Context(), c.Caller, c.Trail, sandbox.SnapshotID(c.Path("snapshot")))
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
@@ -14,9 +14,9 @@ import (
 // everything is all addresses.
 const everything = "0.0.0.0/0"
 
-// policy is what a sandbox may connect to, of what its environment may; nil for all of
+// narrowed reads what a sandbox may connect to, of what its environment may; nil for all of
 // that. n may be nil.
-func (n *Network) policy(internet *bool, env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
+func (n *Network) narrowed(internet *bool) (sandboxes.Narrow, error) {
 	closed := internet != nil && !*internet
 	if n == nil {
 		n = &Network{}
@@ -52,30 +52,31 @@ func (n *Network) policy(internet *bool, env runtime.NetworkPolicy) (*runtime.Ne
 		}
 	}
 	change := environmentwire.NetworkChange{Unrestricted: &no, AllowedHosts: &hosts, AllowedCIDRs: &ranges}
-	if env.Blocked() { // and stays so
-		_, err := change.Over(runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted})
-		return nil, err
-	}
-	policy, err := change.Over(env)
-	return &policy, err
+	return func(env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
+		if env.Blocked() { // and stays so
+			_, err := change.Over(runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted})
+			return nil, err
+		}
+		policy, err := change.Over(env)
+		return &policy, err
+	}, nil
 }
 
 func (d *Handlers) setNetwork(c *httpapi.Call, in *Network) error {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return err
 	}
 	if in.AllowPublic != nil && in.private() != isPrivate(sb) {
 		return unsupported("network: allowPublicTraffic can be said when a sandbox is made alone")
 	}
-	env := c.Caller.Environment.Permissions.Network
-	policy, err := in.policy(in.Internet, env)
+	narrowed, err := in.narrowed(in.Internet)
 	if err != nil {
 		return err
 	}
-	if policy == nil {
-		policy = &env
+	if narrowed == nil {
+		narrowed = sandboxes.Everything
 	}
-	_, err = d.sandboxes.Sandboxes.Update(c.Context(), c.Caller, sandbox.Default, string(sb.ID), sandbox.Change{Network: policy})
+	_, err = d.sandboxes.Update(c.Context(), r, sandboxes.Change{Network: narrowed})
 	return err
 }

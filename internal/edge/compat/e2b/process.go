@@ -14,13 +14,11 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	sandboxapi "github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 func (d *Handlers) processes() []httpapi.Operation {
@@ -139,34 +137,17 @@ type ProcessList struct {
 	Processes []ProcessInfo `json:"processes"`
 }
 
-// running are the processes that E2B would know of: those that were started through the
-// API and have not ended, without the interpreters of contexts.
-func running(ctx context.Context, u sandbox.Handle) ([]process.Info, error) {
-	all, err := u.Guest().Processes(ctx)
-	return slices.DeleteFunc(all, func(p process.Info) bool {
-		return p.Exit != nil || strings.HasPrefix(string(p.ID), codecontext.ProcessPrefix)
-	}), err
-}
-
 // find finds a running process.
-func find(ctx context.Context, u sandbox.Handle, s *Selector) (process.Info, error) {
+func find(ctx context.Context, u *sandboxes.Use, s *Selector) (process.Info, error) {
 	if s == nil || s.PID == nil {
 		return process.Info{}, unsupported("process must have a pid: tags are not supported by this server")
 	}
-	all, err := running(ctx, u)
-	if err != nil {
-		return process.Info{}, err
-	}
-	i := slices.IndexFunc(all, func(p process.Info) bool { return int64(p.PID) == int64(*s.PID) })
-	if i < 0 {
-		return process.Info{}, fault.New(fault.NotFound, "process with pid %d not found", *s.PID)
-	}
-	return all[i], nil
+	return u.ByPID(ctx, int64(*s.PID))
 }
 
 // onProcess runs f with the process that a call is about.
-func (d *Handlers) onProcess(ctx context.Context, c *httpapi.Call, s *Selector, f func(sandbox.Handle, process.Info) error) (*Empty, error) {
-	err := d.within(ctx, c, func(u sandbox.Handle) error {
+func (d *Handlers) onProcess(ctx context.Context, c *httpapi.Call, s *Selector, f func(*sandboxes.Use, process.Info) error) (*Empty, error) {
+	err := d.within(ctx, c, func(u *sandboxes.Use) error {
 		p, err := find(ctx, u, s)
 		if err != nil {
 			return err
@@ -179,8 +160,8 @@ func (d *Handlers) onProcess(ctx context.Context, c *httpapi.Call, s *Selector, 
 
 func (d *Handlers) listProcesses(ctx context.Context, c *httpapi.Call, _ *Empty) (*ProcessList, error) {
 	out := &ProcessList{Processes: []ProcessInfo{}}
-	return out, d.within(ctx, c, func(u sandbox.Handle) error {
-		all, err := running(ctx, u)
+	return out, d.within(ctx, c, func(u *sandboxes.Use) error {
+		all, err := u.Running(ctx)
 		for _, p := range all {
 			config := ProcessConfig{Cwd: &p.Dir}
 			if len(p.Argv) > 0 {
@@ -222,9 +203,6 @@ func (in *StartRequest) spec(ctx context.Context) (spec process.Spec, err error)
 	if err := execution.CheckSandboxEnv(config.Envs); err != nil {
 		return spec, err
 	}
-	for name, value := range config.Envs {
-		spec.Env = append(spec.Env, name+"="+value)
-	}
 	if in.PTY != nil {
 		size, err := in.PTY.size()
 		if err != nil {
@@ -255,18 +233,13 @@ func (d *Handlers) start(ctx context.Context, c *httpapi.Call, in *StartRequest,
 	if err := c.Draining(); err != nil {
 		return err
 	}
-	return d.within(ctx, c, func(u sandbox.Handle) error {
-		c.Trail.Asks(spec.Shell + strings.Join(spec.Argv, "\x00"))
-		covers, err := u.Redactor(ctx)
-		if err != nil {
-			return err
-		}
-		out, err := u.Guest().Run(ctx, spec)
+	return d.within(ctx, c, func(u *sandboxes.Use) error {
+		out, err := u.Run(ctx, spec, in.Process.Envs)
 		if err != nil {
 			return err
 		}
 		defer out.Close()
-		return follow(ctx, u, out, sandboxapi.NewView(covers, 0, false), to)
+		return follow(ctx, u, out, to)
 	})
 }
 
@@ -277,32 +250,27 @@ func (d *Handlers) connectProcess(ctx context.Context, c *httpapi.Call, in *Proc
 		return err
 	}
 	defer end()
-	_, err = d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
-		covers, err := u.Redactor(ctx)
-		if err != nil {
-			return err
-		}
-		v := sandboxapi.NewView(covers, p.Last, false)
-		out, err := u.Guest().Follow(ctx, p.ID, v.From())
+	_, err = d.onProcess(ctx, c, in.Process, func(u *sandboxes.Use, p process.Info) error {
+		out, err := u.Follow(ctx, p.ID, p.Last, false)
 		if err != nil {
 			return err
 		}
 		defer out.Close()
-		return follow(ctx, u, out, v, to)
+		return follow(ctx, u, out, to)
 	})
 	return err
 }
 
 // follow sends the output of a process until its end.
-func follow(ctx context.Context, u sandbox.Handle, out process.Output, v *sandboxapi.View, to *sender[ProcessResponse]) error {
+func follow(ctx context.Context, u *sandboxes.Use, out *sandboxes.Output, to *sender[ProcessResponse]) error {
 	if err := to.begin(&ProcessResponse{ProcessEvent{Start: &StartEvent{PID: out.Info().PID}}}, &ProcessResponse{ProcessEvent{Keepalive: &Empty{}}}); err != nil {
 		return err
 	}
-	err := sandboxapi.Follow(ctx, out, v, func(s process.Stream, data []byte) error {
+	err := out.Show(ctx, func(s process.Stream, data []byte) error {
 		var e DataEvent
 		*[]*[]byte{&e.Stdout, &e.Stderr, &e.PTY}[s] = data
 		return to.send(&ProcessResponse{ProcessEvent{Data: &e}})
-	}, nil)
+	}, nil, nil)
 	if errors.Is(err, io.EOF) {
 		return finish(ctx, u, out.Exit(), to)
 	}
@@ -310,7 +278,7 @@ func follow(ctx context.Context, u sandbox.Handle, out process.Output, v *sandbo
 }
 
 // finish sends how a process ended.
-func finish(ctx context.Context, u sandbox.Handle, e process.Exit, to *sender[ProcessResponse]) error {
+func finish(ctx context.Context, u *sandboxes.Use, e process.Exit, to *sender[ProcessResponse]) error {
 	if e.TimedOut {
 		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the process was stopped because it timed out"))
 	}
@@ -334,7 +302,7 @@ func finish(ctx context.Context, u sandbox.Handle, e process.Exit, to *sender[Pr
 }
 
 func (d *Handlers) resize(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
-	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+	return d.onProcess(ctx, c, in.Process, func(u *sandboxes.Use, p process.Info) error {
 		if in.PTY == nil {
 			return nil
 		}
@@ -347,7 +315,7 @@ func (d *Handlers) resize(ctx context.Context, c *httpapi.Call, in *ProcessReque
 }
 
 // write gives input to a process.
-func (in *Input) write(ctx context.Context, u sandbox.Handle, p process.Info) error {
+func (in *Input) write(ctx context.Context, u *sandboxes.Use, p process.Info) error {
 	switch {
 	case in == nil || in.Stdin == nil && in.PTY == nil:
 		return httpapi.Invalid("input is required: stdin or pty")
@@ -359,7 +327,7 @@ func (in *Input) write(ctx context.Context, u sandbox.Handle, p process.Info) er
 }
 
 func (d *Handlers) sendInput(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
-	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error { return in.Input.write(ctx, u, p) })
+	return d.onProcess(ctx, c, in.Process, func(u *sandboxes.Use, p process.Info) error { return in.Input.write(ctx, u, p) })
 }
 
 // streamInput gives a stream of input to the process that its first message names.
@@ -377,7 +345,7 @@ func (d *Handlers) streamInput(ctx context.Context, in *connect.ClientStream[Str
 		}
 		return nil, ended(c, err)
 	}
-	_, err := d.onProcess(ctx, c, in.Msg().Start.Process, func(u sandbox.Handle, p process.Info) error {
+	_, err := d.onProcess(ctx, c, in.Msg().Start.Process, func(u *sandboxes.Use, p process.Info) error {
 		for in.Receive() {
 			if m := in.Msg(); m.Data != nil {
 				if err := m.Data.Input.write(ctx, u, p); err != nil {
@@ -394,7 +362,7 @@ func (d *Handlers) streamInput(ctx context.Context, in *connect.ClientStream[Str
 }
 
 func (d *Handlers) sendSignal(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
-	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error {
+	return d.onProcess(ctx, c, in.Process, func(u *sandboxes.Use, p process.Info) error {
 		switch in.Signal {
 		case "SIGNAL_SIGKILL", float64(syscall.SIGKILL):
 			return u.Guest().Kill(ctx, p.ID)
@@ -406,5 +374,5 @@ func (d *Handlers) sendSignal(ctx context.Context, c *httpapi.Call, in *ProcessR
 }
 
 func (d *Handlers) closeStdin(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {
-	return d.onProcess(ctx, c, in.Process, func(u sandbox.Handle, p process.Info) error { return u.Guest().CloseInput(ctx, p.ID) })
+	return d.onProcess(ctx, c, in.Process, func(u *sandboxes.Use, p process.Info) error { return u.Guest().CloseInput(ctx, p.ID) })
 }

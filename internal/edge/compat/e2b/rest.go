@@ -2,9 +2,6 @@ package e2b
 
 import (
 	"cmp"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -14,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -81,22 +79,26 @@ func nothingFrom[In any](f func(*httpapi.Call, *In) error) httpapi.Endpoint {
 	})
 }
 
+// refTo refers to the sandbox of an id, for a request that leaves no audit row of it.
+func refTo(c *httpapi.Call, id runtime.ID) sandboxes.Ref {
+	return sandboxes.Ref{Caller: c.Caller, Session: sandbox.Default, Name: string(id)}
+}
+
 // on finds the sandbox that a request is about. Its name will not do: clients know ids.
-func (d *Handlers) on(c *httpapi.Call) (*sandbox.Sandbox, error) {
+func (d *Handlers) on(c *httpapi.Call) (r sandboxes.Ref, sb *sandbox.Sandbox, err error) {
 	id := d.known(c.Path("sandbox"))
 	unknown := fault.New(fault.NotFound, "Sandbox %.80q was not found", id)
 	if !id.Valid() {
-		return nil, unknown
+		return r, nil, unknown
 	}
-	d.sandboxes.At(c, sandbox.Default, string(id))
-	sb, err := d.sandboxes.Sandboxes.Get(c.Context(), c.Caller, sandbox.Default, string(id))
-	if err != nil {
-		return nil, err
+	r = d.sandboxes.Refer(c.Context(), c.Caller, c.Trail, sandbox.Default, string(id))
+	if sb, err = d.sandboxes.Get(c.Context(), r); err != nil {
+		return r, nil, err
 	}
 	if sb.State == sandbox.Destroyed || sb.State == sandbox.Lost {
-		return nil, unknown
+		return r, nil, unknown
 	}
-	return sb, nil
+	return r, sb, nil
 }
 
 func (d *Handlers) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, error) {
@@ -128,13 +130,12 @@ var idempotencyKey = regexp.MustCompile(`^[a-z0-9-]{1,255}$`)
 func nameOf(c *httpapi.Call) (string, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	if key == "" {
-		return "e2b-" + strings.ToLower(rand.Text()), nil
+		return sandboxes.NewName("e2b-"), nil
 	}
 	if !idempotencyKey.MatchString(key) {
 		return "", httpapi.Invalid("Idempotency-Key must be 1 to 255 lower-case letters, digits and hyphens")
 	}
-	sum := sha256.Sum256([]byte(c.Caller.Key.ID + "\x00" + key))
-	return "e2b-key-" + hex.EncodeToString(sum[:16]), nil
+	return sandboxes.NameForKey(c.Caller, "e2b-key-", key), nil
 }
 
 func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) {
@@ -146,7 +147,8 @@ func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 	if err != nil {
 		return out, err
 	}
-	spec := &sandbox.Spec{Env: in.Env, Timeout: timeout, SleepAfter: -1}
+	n := &sandboxes.NewSandbox{Session: new(session), Command: in.Template, Spec: sandbox.Spec{Env: in.Env, Timeout: timeout, SleepAfter: -1}}
+	spec := &n.Spec
 	if in.AutoPause != nil && *in.AutoPause {
 		spec.Timeout, spec.SleepAfter = 0, timeout
 	}
@@ -166,30 +168,22 @@ func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 		}
 		spec.Env[privateEnv] = "true"
 	}
-	if err := execution.CheckSandboxEnv(spec.Env); err != nil {
-		return out, err
-	}
 	switch id := sandbox.SnapshotID(in.Template); {
 	case id.Valid():
 		spec.Snapshot = id
 	case !slices.Contains(anyTemplate, in.Template):
 		spec.Image, spec.ImageExact = in.Template, true // E2B's answers have no place for a warning
 	}
-	if spec.Network, err = in.Network.policy(in.Internet, c.Caller.Environment.Permissions.Network); err != nil {
+	if n.Network, err = in.Network.narrowed(in.Internet); err != nil {
 		return out, err
 	}
-	name, err := nameOf(c)
+	if n.Name, err = nameOf(c); err != nil {
+		return out, err
+	}
+	sb, _, err := d.sandboxes.Create(c.Context(), c.Caller, c.Trail, n)
 	if err != nil {
 		return out, err
 	}
-	if err := c.Draining(); err != nil {
-		return out, err
-	}
-	sb, _, err := d.sandboxes.Sandboxes.Ensure(c.Context(), c.Caller, session, name, spec)
-	if err != nil {
-		return out, err
-	}
-	c.Trail.On(sb)
 	return d.sandboxOf(c, sb)
 }
 
@@ -220,7 +214,7 @@ func given(v []byte) bool {
 }
 
 func (d *Handlers) get(c *httpapi.Call) (out Detail, err error) {
-	sb, err := d.on(c)
+	_, sb, err := d.on(c)
 	if err != nil {
 		return out, err
 	}
@@ -230,19 +224,19 @@ func (d *Handlers) get(c *httpapi.Call) (out Detail, err error) {
 	}
 	open := !sb.Permissions.Network.Blocked()
 	out = Detail{Listed: d.listedOf(sb), Domain: d.hosts.Base().Domain(), Token: token, Internet: &open, Network: networkOf(sb.Permissions.Network), Lifecycle: Lifecycle{OnTimeout: "kill"}}
-	if pauses(sb) {
+	if sandboxes.Pauses(sb) {
 		out.Lifecycle = Lifecycle{OnTimeout: "pause", AutoResume: true}
 	}
 	return out, nil
 }
 
 func (d *Handlers) kill(c *httpapi.Call) error {
-	sb, err := d.on(c)
+	r, sb, err := d.on(c)
 	if err != nil {
 		return err
 	}
 	d.watchers.end(c.Caller.Tenant.ID, sb.ID)
-	return d.sandboxes.Sandboxes.Destroy(c.Context(), c.Caller, sandbox.Default, string(sb.ID))
+	return d.sandboxes.Delete(c.Context(), r)
 }
 
 // list lists the sandboxes of the key's environment, including those of other APIs.
@@ -251,7 +245,7 @@ func (d *Handlers) list(c *httpapi.Call) ([]Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.sandboxes.Sandboxes.List(c.Context(), c.Caller, "")
+	all, err := d.sandboxes.List(c.Context(), c.Caller, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -189,7 +189,7 @@ func ended(c *httpapi.Call, err error) error {
 	if err != nil && errors.Is(context.Cause(c.Context()), tenant.ErrKeyInvalid) {
 		err = tenant.ErrKeyInvalid
 	}
-	if left := c.Trail.Leave(c.Context(), err); left != nil && err == nil {
+	if left := c.Leave(c.Context(), err); left != nil && err == nil {
 		err = left
 	}
 	if err == nil {
@@ -270,17 +270,17 @@ func (s *sender[Out]) stop() {
 
 // within runs f with the sandbox that a call is about: the one of its access token. One
 // that was paused by its caller, and is not to be woken by use, does not answer.
-func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(sandbox.Handle) error) error {
+func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(*sandboxes.Use) error) error {
 	claim, err := d.anyClaimOf(c.R)
 	if err != nil {
 		return err
 	}
-	p := d.sandboxes.At(c, sandbox.Default, string(claim.Sandbox))
-	if err := d.awake(c, claim.Sandbox); err != nil {
+	r := d.sandboxes.Refer(ctx, c.Caller, c.Trail, sandbox.Default, string(claim.Sandbox))
+	if err := d.awake(ctx, r); err != nil {
 		return err
 	}
 	begun := false
-	err = d.sandboxes.Within(ctx, p, func(u sandbox.Handle) error {
+	err = d.sandboxes.Within(ctx, r, func(u *sandboxes.Use) error {
 		begun = true
 		if err := allowed(c, u); err != nil {
 			return err
@@ -293,8 +293,8 @@ func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(sandbox.H
 	return err
 }
 
-func (d *Handlers) awake(c *httpapi.Call, id runtime.ID) error {
-	sb, err := d.sandboxes.Sandboxes.Get(c.Context(), c.Caller, sandbox.Default, string(id))
+func (d *Handlers) awake(ctx context.Context, r sandboxes.Ref) error {
+	sb, err := d.sandboxes.Get(ctx, r)
 	if fault.KindOf(err) == fault.NotFound {
 		return gone(err)
 	}
@@ -302,7 +302,7 @@ func (d *Handlers) awake(c *httpapi.Call, id runtime.ID) error {
 		return err
 	}
 	switch {
-	case sb.State == sandbox.Sleeping && !pauses(sb):
+	case sb.State == sandbox.Sleeping && !sandboxes.Pauses(sb):
 		return gone(fault.New(fault.Conflict, "it is paused; connect to it to resume it"))
 	case sb.State == sandbox.Lost, sb.State == sandbox.Destroyed:
 		return gone(fault.New(fault.Conflict, "it is %s", sb.State))
@@ -312,7 +312,7 @@ func (d *Handlers) awake(c *httpapi.Call, id runtime.ID) error {
 
 // allowed refuses a user that programs cannot run as: there is one, whom the environment
 // of the key says.
-func allowed(c *httpapi.Call, u sandbox.Handle) error {
+func allowed(c *httpapi.Call, u *sandboxes.Use) error {
 	name := ""
 	if c.Has("username") {
 		name = c.Text("username")

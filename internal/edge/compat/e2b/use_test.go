@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
@@ -23,13 +24,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // one has one sandbox, in which a program with the pid 7 reads.
 type one struct {
-	sandbox.Sandboxes
+	sandboxes.Sandboxes
 	input     chan string     // what the program reads
 	events    chan file.Event // of a watch
 	using     atomic.Int32    // handles

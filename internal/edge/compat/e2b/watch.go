@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -61,7 +61,7 @@ var changes = map[file.Change]string{file.Created: "EVENT_TYPE_CREATE", file.Mod
 var unfinished = regexp.MustCompile(`^\.atoll-[0-9a-f]{12}$`)
 
 // watch calls tell for every change of a folder until it fails, or ctx ends.
-func watch(ctx context.Context, u sandbox.Handle, in *PathRequest, ready func() error, tell func(FileEvent) error) error {
+func watch(ctx context.Context, u *sandboxes.Use, in *PathRequest, ready func() error, tell func(FileEvent) error) error {
 	at := home(in.Path)
 	there, err := u.Guest().Stat(ctx, at)
 	if err == nil && there.Kind == file.Link {
@@ -116,7 +116,7 @@ func (d *Handlers) watchDir(ctx context.Context, c *httpapi.Call, in *PathReques
 		return err
 	}
 	defer end()
-	return d.onPath(ctx, c, in.Path, func(u sandbox.Handle, _ string) error {
+	return d.onPath(ctx, c, in.Path, func(u *sandboxes.Use, _ string) error {
 		err := watch(ctx, u, in,
 			func() error { return to.begin(&WatchResponse{Start: &Empty{}}, &WatchResponse{Keepalive: &Empty{}}) },
 			func(e FileEvent) error { return to.send(&WatchResponse{Filesystem: &e}) })
@@ -250,7 +250,7 @@ func (d *Handlers) createWatcher(ctx context.Context, c *httpapi.Call, in *PathR
 		defer d.watchers.remove(id)
 		defer w.idle.Stop()
 		defer w.cancel(nil)
-		err := d.onPath(life, c, in.Path, func(u sandbox.Handle, _ string) error {
+		err := d.onPath(life, c, in.Path, func(u *sandboxes.Use, _ string) error {
 			return watch(life, u, in, func() error { close(began); return nil }, w.tell)
 		})
 		over <- err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
@@ -133,16 +134,10 @@ func metadataOf(sb *sandbox.Sandbox) map[string]string {
 	return out
 }
 
-// pauses reports whether a sandbox is paused when its time is over, and not killed.
-func pauses(sb *sandbox.Sandbox) bool { return sb.SleepAfter >= 0 }
-
 // endOf is when the time of a sandbox is over.
 func endOf(sb *sandbox.Sandbox) time.Time {
-	switch {
-	case pauses(sb) && sb.State != sandbox.Sleeping:
-		return sb.UsedAt.Add(sb.SleepAfter).UTC()
-	case sb.ExpiresAt != nil:
-		return sb.ExpiresAt.UTC()
+	if at, ok := sandboxes.Deadline(sb); ok {
+		return at
 	}
 	return sb.CreatedAt.Add(never).UTC()
 }

@@ -1,13 +1,11 @@
 package openai
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/container"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -24,78 +22,46 @@ func (h *Handlers) create(c *httpapi.Call, in *NewContainer) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Draining(); err != nil {
-		return err
-	}
-	spec, err := s.Spec(c.Caller)
+	made, err := h.Sandboxes.CreateContainer(c.Context(), c.Caller, c.Trail, s, memory, network)
 	if err != nil {
 		return err
 	}
-	spec.Memory, spec.Network = memory, network
-	sb, _, err := h.Sandboxes.Sandboxes.Ensure(c.Context(), c.Caller, container.Session, container.NewName(), spec)
-	if err != nil {
-		return err
-	}
-	c.Trail.On(sb)
-	return httpapi.WriteJSON(c.W, http.StatusOK, containerOf(sb, s))
-}
-
-func errUnknown(c *httpapi.Call) error {
-	return fault.New(fault.NotFound, "container %.80q not found", c.Path("container_id"))
+	return httpapi.WriteJSON(c.W, http.StatusOK, containerOf(made))
 }
 
 // find finds the container that a request is about, also one that has expired.
-func (h *Handlers) find(c *httpapi.Call) (*sandbox.Sandbox, container.Settings, error) {
-	id, ok := container.ID(c.Path("container_id")).Sandbox()
-	if !ok {
-		return nil, container.Settings{}, errUnknown(c)
-	}
-	sb, err := h.Sandboxes.Sandboxes.Get(c.Context(), c.Caller, container.Session, string(id))
-	if fault.KindOf(err) == fault.NotFound && err != nil {
-		return nil, container.Settings{}, errUnknown(c)
-	}
-	if err != nil {
-		return nil, container.Settings{}, err
-	}
-	s, ok := container.Of(sb)
-	if !ok {
-		return nil, s, errUnknown(c)
-	}
-	h.Sandboxes.At(c, container.Session, string(id))
-	return sb, s, nil
+func (h *Handlers) find(c *httpapi.Call) (sandboxes.Ref, *sandboxes.Container, error) {
+	return h.Sandboxes.GetContainer(c.Context(), c.Caller, c.Trail, container.ID(c.Path("container_id")))
 }
 
 func (h *Handlers) get(c *httpapi.Call) (out Container, err error) {
-	sb, s, err := h.find(c)
+	_, found, err := h.find(c)
 	if err != nil {
 		return out, err
 	}
-	return containerOf(sb, s), nil
+	return containerOf(found), nil
 }
 
 func (h *Handlers) delete(c *httpapi.Call) (out DeletedContainer, err error) {
-	sb, _, err := h.find(c)
+	r, _, err := h.find(c)
 	if err != nil {
 		return out, err
 	}
-	if err := h.Sandboxes.Sandboxes.Destroy(c.Context(), c.Caller, container.Session, string(sb.ID)); err != nil {
+	if err := h.Sandboxes.Delete(c.Context(), r); err != nil {
 		return out, err
 	}
 	return DeletedContainer{ID: c.Path("container_id"), Object: "container.deleted", Deleted: true}, nil
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out ContainerList, err error) {
-	found, err := h.Sandboxes.Sandboxes.List(c.Context(), c.Caller, container.Session)
+	found, err := h.Sandboxes.Containers(c.Context(), c.Caller)
 	if err != nil {
 		return out, err
 	}
-	slices.SortFunc(found, func(a, b *sandbox.Sandbox) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
 	all := []Container{}
-	for _, sb := range found {
-		if s, ok := container.Of(sb); ok && (!c.Has("name") || s.Name == c.Text("name")) {
-			all = append(all, containerOf(sb, s))
+	for i := range found {
+		if !c.Has("name") || found[i].Settings.Name == c.Text("name") {
+			all = append(all, containerOf(&found[i]))
 		}
 	}
 	out.Object = "list"

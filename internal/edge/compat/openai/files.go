@@ -1,51 +1,29 @@
 package openai
 
 import (
-	"cmp"
 	"io"
 	"mime"
 	"mime/multipart"
 	"path"
-	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // within runs f with the container that a request is about, and restarts its idle timeout.
-func (h *Handlers) within(c *httpapi.Call, f func(container.ID, sandbox.Handle) error) error {
-	sb, s, err := h.find(c)
-	if err != nil {
-		return err
-	}
-	if sb.State == sandbox.Destroyed {
-		return fault.New(fault.NotFound, "the container has expired")
-	}
-	return h.Sandboxes.Within(c.Context(), h.Sandboxes.At(c, container.Session, string(sb.ID)), func(u sandbox.Handle) error {
-		if _, err := h.Sandboxes.Sandboxes.Update(c.Context(), c.Caller, container.Session, string(sb.ID), s.Used(c.Caller, sb, 0)); err != nil {
-			return err
-		}
-		return f(container.IDOf(sb.ID), u)
-	})
+func (h *Handlers) within(c *httpapi.Call, f func(container.ID, *sandboxes.Use) error) error {
+	id := container.ID(c.Path("container_id"))
+	return h.Sandboxes.WithinContainer(c.Context(), c.Caller, c.Trail, id, func(u *sandboxes.Use) error { return f(id, u) })
 }
 
 // onFile runs f with the regular file that a request is about.
-func (h *Handlers) onFile(c *httpapi.Call, f func(u sandbox.Handle, info *file.Info) error) error {
-	return h.within(c, func(id container.ID, u sandbox.Handle) error {
-		unknown := fault.New(fault.NotFound, "file not found in this container")
-		at, ok := container.FileID(c.Path("file_id")).Path(id)
-		if !ok {
-			return unknown
-		}
-		c.Trail.Asks(at)
-		info, err := u.Guest().Stat(c.Context(), at)
-		if err != nil && fault.KindOf(err) == fault.NotFound || err == nil && info.Kind != file.Regular {
-			return unknown
-		}
+func (h *Handlers) onFile(c *httpapi.Call, f func(u *sandboxes.Use, info *file.Info) error) error {
+	return h.within(c, func(_ container.ID, u *sandboxes.Use) error {
+		info, err := u.ContainerFile(c.Context(), container.FileID(c.Path("file_id")))
 		if err != nil {
 			return err
 		}
@@ -54,7 +32,7 @@ func (h *Handlers) onFile(c *httpapi.Call, f func(u sandbox.Handle, info *file.I
 }
 
 func (h *Handlers) getFile(c *httpapi.Call) (out ContainerFile, err error) {
-	err = h.onFile(c, func(u sandbox.Handle, info *file.Info) error {
+	err = h.onFile(c, func(u *sandboxes.Use, info *file.Info) error {
 		out = fileOf(container.IDOf(u.Sandbox().ID), info)
 		return nil
 	})
@@ -62,36 +40,29 @@ func (h *Handlers) getFile(c *httpapi.Call) (out ContainerFile, err error) {
 }
 
 func (h *Handlers) deleteFile(c *httpapi.Call) (out DeletedContainerFile, err error) {
-	err = h.onFile(c, func(u sandbox.Handle, info *file.Info) error {
+	err = h.onFile(c, func(u *sandboxes.Use, info *file.Info) error {
 		return u.Guest().Remove(c.Context(), info.Path, false)
 	})
 	return DeletedContainerFile{ID: c.Path("file_id"), Object: "container.file.deleted", Deleted: true}, err
 }
 
 func (h *Handlers) content(c *httpapi.Call) error {
-	return h.onFile(c, func(u sandbox.Handle, info *file.Info) error {
-		now, begun, err := u.Guest().Read(c.Context(), info.Path, 0, -1)
+	return h.onFile(c, func(u *sandboxes.Use, info *file.Info) error {
+		found, err := u.ReadFile(c.Context(), info.Path)
 		if err != nil {
 			return err
 		}
-		body := file.NewSeekable(now.Size, begun, func(offset int64) (io.ReadCloser, error) {
-			_, content, err := u.Guest().Read(c.Context(), info.Path, offset, -1)
-			return content, err
-		})
-		defer body.Close()
-		return c.ServeFile(path.Base(info.Path), now.Modified, body)
+		defer found.Body.Close()
+		return c.ServeFile(path.Base(info.Path), found.Modified, found.Body)
 	})
 }
 
 func (h *Handlers) listFiles(c *httpapi.Call) (out ContainerFileList, err error) {
-	err = h.within(c, func(id container.ID, u sandbox.Handle) error {
-		found, err := container.Files(c.Context(), u.Guest())
+	err = h.within(c, func(id container.ID, u *sandboxes.Use) error {
+		found, err := u.ContainerFiles(c.Context())
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(found, func(a, b file.Info) int {
-			return cmp.Or(a.Modified.Compare(b.Modified), cmp.Compare(a.Path, b.Path))
-		})
 		all := httpapi.Each(found, func(f file.Info) ContainerFile { return fileOf(id, &f) })
 		out.Object = "list"
 		out.Data, out.FirstID, out.LastID, out.HasMore, err = pageOf(c, all, func(one *ContainerFile) *string { return &one.ID })
@@ -109,17 +80,14 @@ func (h *Handlers) upload(c *httpapi.Call) (out ContainerFile, err error) {
 	case err != nil || media != "multipart/form-data" || params["boundary"] == "":
 		return out, fault.New(fault.Unsupported, "Content-Type must be multipart/form-data")
 	}
-	err = h.within(c, func(id container.ID, u sandbox.Handle) error {
+	err = h.within(c, func(id container.ID, u *sandboxes.Use) error {
 		name, content, err := fileOfForm(multipart.NewReader(c.Content(), params["boundary"]))
 		if err != nil {
 			return err
 		}
 		at := path.Join(container.Dir, name)
 		c.Trail.Asks(at)
-		if _, err := u.Guest().Create(c.Context(), at, file.CreateOptions{Mode: container.FileMode}, content); err != nil {
-			return err
-		}
-		info, err := u.Guest().Stat(c.Context(), at)
+		info, err := u.WriteFile(c.Context(), at, file.CreateOptions{Mode: container.FileMode}, content)
 		out = fileOf(id, &info)
 		return err
 	})

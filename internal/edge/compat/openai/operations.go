@@ -5,16 +5,16 @@ package openai
 import (
 	"net/http"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // Handlers serve containers.
 type Handlers struct {
-	Sandboxes *sandbox.Handlers
+	Sandboxes *sandboxes.Service
 }
 
 const (

@@ -3,10 +3,9 @@ package openai
 import (
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/file"
-	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
@@ -88,7 +87,8 @@ type DeletedContainerFile struct {
 	Deleted bool   `json:"deleted" required:"true" doc:"Always true."`
 }
 
-func containerOf(sb *sandbox.Sandbox, s container.Settings) Container {
+func containerOf(c *sandboxes.Container) Container {
+	sb, s := c.Sandbox, c.Settings
 	out := Container{
 		ID: string(container.IDOf(sb.ID)), Object: "container", CreatedAt: sb.CreatedAt.Unix(), Status: "running", LastActiveAt: sb.UsedAt.Unix(),
 		ExpiresAfter: ExpiresAfter{Anchor: new(anchor), Minutes: new(int64(s.Minutes))}, MemoryLimit: openaiwire.MemoryLimitOf(sb.Limits.Memory), Name: s.Name,

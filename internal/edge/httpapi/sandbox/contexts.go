@@ -1,11 +1,12 @@
 package sandbox
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/language"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -51,13 +52,13 @@ func (h *Handlers) contexts() []httpapi.Operation {
 
 // inContexts runs f with the contexts of the sandbox that a request is about, which it
 // wakes if it sleeps.
-func inContexts[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, sandbox.Handle) (T, error)) (out T, err error) {
-	p, err := h.place(c)
+func inContexts[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, *sandboxes.Use) (T, error)) (out T, err error) {
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
 	c.Trail.Asks(c.Path("context"))
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out T, err error) {
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (out T, err error) {
 		all, err := u.Contexts()
 		if err != nil {
 			return out, err
@@ -67,25 +68,25 @@ func inContexts[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts
 }
 
 // onContext is inContexts for the context that a request is about.
-func onContext[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, codecontext.ID) (T, error)) (T, error) {
-	return inContexts(c, h, func(all codecontext.Contexts, _ sandbox.Handle) (out T, err error) {
+func onContext[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, codecontext.ID, *sandboxes.Use) (T, error)) (T, error) {
+	return inContexts(c, h, func(all codecontext.Contexts, u *sandboxes.Use) (out T, err error) {
 		id, err := codecontext.ParseID(c.Path("context"))
 		if err != nil {
 			return out, err
 		}
-		return f(all, id)
+		return f(all, id, u)
 	})
 }
 
 func (h *Handlers) listContexts(c *httpapi.Call) (CodeContexts, error) {
-	return inContexts(c, h, func(contexts codecontext.Contexts, _ sandbox.Handle) (CodeContexts, error) {
+	return inContexts(c, h, func(contexts codecontext.Contexts, _ *sandboxes.Use) (CodeContexts, error) {
 		all, err := contexts.List(c.Context())
 		return CodeContexts{httpapi.Each(all, contextOf)}, err
 	})
 }
 
 func (h *Handlers) createContext(c *httpapi.Call, in *NewContext) (CodeContext, error) {
-	return inContexts(c, h, func(contexts codecontext.Contexts, u sandbox.Handle) (out CodeContext, err error) {
+	return inContexts(c, h, func(contexts codecontext.Contexts, u *sandboxes.Use) (out CodeContext, err error) {
 		c.Trail.Asks(string(*in.Language))
 		dir := ""
 		if in.Dir != nil {
@@ -100,9 +101,10 @@ func (h *Handlers) createContext(c *httpapi.Call, in *NewContext) (CodeContext, 
 	})
 }
 
-func (h *Handlers) getContext(c *httpapi.Call) (CodeContext, error) {
-	return onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (out CodeContext, err error) {
-		found, err := contexts.Get(c.Context(), id)
+// oneContext serves an operation on a context that returns the context.
+func (h *Handlers) oneContext(c *httpapi.Call, do func(codecontext.Contexts, context.Context, codecontext.ID) (*codecontext.Context, error)) (CodeContext, error) {
+	return onContext(c, h, func(all codecontext.Contexts, id codecontext.ID, _ *sandboxes.Use) (out CodeContext, err error) {
+		found, err := do(all, c.Context(), id)
 		if err != nil {
 			return out, err
 		}
@@ -110,28 +112,26 @@ func (h *Handlers) getContext(c *httpapi.Call) (CodeContext, error) {
 	})
 }
 
+func (h *Handlers) getContext(c *httpapi.Call) (CodeContext, error) {
+	return h.oneContext(c, codecontext.Contexts.Get)
+}
+
 func (h *Handlers) restartContext(c *httpapi.Call) (CodeContext, error) {
-	return onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (out CodeContext, err error) {
-		started, err := contexts.Restart(c.Context(), id)
-		if err != nil {
-			return out, err
-		}
-		return contextOf(started), nil
-	})
+	return h.oneContext(c, codecontext.Contexts.Restart)
 }
 
 type nothing struct{}
 
 func (h *Handlers) deleteContext(c *httpapi.Call) error {
-	_, err := onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (nothing, error) {
-		return nothing{}, contexts.Delete(c.Context(), id)
+	_, err := onContext(c, h, func(all codecontext.Contexts, id codecontext.ID, _ *sandboxes.Use) (nothing, error) {
+		return nothing{}, all.Delete(c.Context(), id)
 	})
 	return err
 }
 
 func (h *Handlers) interruptContext(c *httpapi.Call) error {
-	_, err := onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (nothing, error) {
-		return nothing{}, contexts.Interrupt(c.Context(), id)
+	_, err := onContext(c, h, func(all codecontext.Contexts, id codecontext.ID, _ *sandboxes.Use) (nothing, error) {
+		return nothing{}, all.Interrupt(c.Context(), id)
 	})
 	return err
 }

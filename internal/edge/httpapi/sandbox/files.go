@@ -7,8 +7,9 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/file"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -26,7 +27,7 @@ func (h *Handlers) files() []httpapi.Operation {
 	boolean := func(name, doc string) httpapi.Param {
 		return httpapi.Param{Name: name, Type: httpapi.Bool, Doc: doc}
 	}
-	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "The file or folder at the path; for a symlink, the link itself.")}
+	one := []httpapi.Answer{httpapi.OK(SandboxFile{}, "The file or folder at the path; for a symlink, the link itself.")}
 	return []httpapi.Operation{
 		{
 			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Description: "The bytes are streamed, with the permissions of the sandbox's user. `Range` has a part. A folder returns 400: list it, or get it as an archive.", Audit: "file_read", Params: onOne(at),
@@ -50,7 +51,7 @@ func (h *Handlers) files() []httpapi.Operation {
 			Params: onOne(at, boolean("recursive", "With everything in a folder.")), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteFile),
 		},
 		{
-			Method: get, Path: files + "/stat", ID: "statSandboxFile", Summary: "Describe a file", Description: "Kind, size, mode, owner and times. A link is described itself, and not what it leads to.", Params: onOne(at), Answers: described,
+			Method: get, Path: files + "/stat", ID: "statSandboxFile", Summary: "Describe a file", Description: "Kind, size, mode, owner and times. A link is described itself, and not what it leads to.", Params: onOne(at), Answers: one,
 			Serve: httpapi.Returns(h.statFile),
 		},
 		{
@@ -67,7 +68,7 @@ func (h *Handlers) files() []httpapi.Operation {
 		},
 		{
 			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Description: "An existing folder is no error.", Audit: "file_mkdir", Params: onOne(at),
-			Answers: described, Serve: httpapi.Returns(h.makeFolder),
+			Answers: one, Serve: httpapi.Returns(h.makeFolder),
 		},
 		{
 			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Description: "A file that is at `to` is replaced if `replace` is true; otherwise the call returns 409. Both paths are in the same sandbox: the tool `transfer` copies between two.", Audit: "file_move",
@@ -75,7 +76,7 @@ func (h *Handlers) files() []httpapi.Operation {
 				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
 				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},
 				boolean("replace", "Replace an existing file at to.")),
-			Answers: described, Serve: httpapi.Returns(h.moveFile),
+			Answers: one, Serve: httpapi.Returns(h.moveFile),
 		},
 		{
 			Method: get, Path: archive, ID: "packSandbox", Summary: "Get a file or folder as a tar archive", Description: "A file alone, or a folder with all below it, as a PAX archive that is streamed. Owners and modes are as programs see them. A sandbox that sleeps is woken.", Audit: "archive_read", Params: onOne(at),
@@ -88,15 +89,32 @@ func (h *Handlers) files() []httpapi.Operation {
 	}
 }
 
-// onFile finds the sandbox and the path that a request is about.
-func (h *Handlers) onFile(c *httpapi.Call) (place, string, error) {
-	p, err := h.place(c)
+// file finds the sandbox and the path that a request is about.
+func (h *Handlers) file(c *httpapi.Call) (sandboxes.Ref, string, error) {
+	r, err := h.ref(c)
 	if err != nil {
-		return p, "", err
+		return r, "", err
 	}
 	at := c.Text("path")
 	c.Trail.Asks(at)
-	return p, at, nil
+	return r, at, nil
+}
+
+// onFile runs f with the sandbox and the path that a request is about.
+func onFile[T any](c *httpapi.Call, h *Handlers, f func(*sandboxes.Use, string) (T, error)) (out T, err error) {
+	r, at, err := h.file(c)
+	if err != nil {
+		return out, err
+	}
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (T, error) { return f(u, at) })
+}
+
+// described renders a file.
+func described(info file.Info, err error) (out SandboxFile, _ error) {
+	if err != nil {
+		return out, err
+	}
+	return fileOf(info), nil
 }
 
 // folderOf is the folder that a request is about: the home if it does not say.
@@ -104,38 +122,23 @@ func folderOf(c *httpapi.Call) string {
 	if at := c.Text("path"); at != "" {
 		return at
 	}
-	return "/home/user"
+	return runtime.Home
 }
 
 func (h *Handlers) readFile(c *httpapi.Call) error {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return err
-	}
-	return h.within(c.Context(), p, func(u sandbox.Handle) error {
-		info, begun, err := u.Guest().Read(c.Context(), at, 0, -1)
+	_, err := onFile(c, h, func(u *sandboxes.Use, at string) (out nothing, err error) {
+		found, err := u.ReadFile(c.Context(), at)
 		if err != nil {
-			return err
+			return out, err
 		}
-		body := file.NewSeekable(info.Size, begun, func(offset int64) (io.ReadCloser, error) {
-			_, content, err := u.Guest().Read(c.Context(), at, offset, -1)
-			return content, err
-		})
-		defer body.Close()
-		if info.Size > 0 {
-			return c.ServeFile(path.Base(at), info.Modified, body)
-		}
-		// A file of /proc is larger than it says.
-		c.Start(httpapi.OctetStream)
-		if c.R.Method != http.MethodHead {
-			_, err = io.Copy(c.W, begun)
-		}
-		return err
+		defer found.Body.Close()
+		return out, c.ServeContent(path.Base(at), found)
 	})
+	return err
 }
 
 func (h *Handlers) writeFile(c *httpapi.Call) (out SandboxWritten, err error) {
-	p, at, err := h.onFile(c)
+	r, at, err := h.file(c)
 	if err != nil {
 		return out, err
 	}
@@ -147,44 +150,27 @@ func (h *Handlers) writeFile(c *httpapi.Call) (out SandboxWritten, err error) {
 		}
 		o.Mode = fs.FileMode(mode)
 	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxWritten, error) {
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (SandboxWritten, error) {
 		size, err := u.Guest().Create(c.Context(), at, o, c.Content())
 		return SandboxWritten{size}, err
 	})
 }
 
 func (h *Handlers) deleteFile(c *httpapi.Call) error {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return err
-	}
-	return h.within(c.Context(), p, func(u sandbox.Handle) error {
-		return u.Guest().Remove(c.Context(), at, c.Bool("recursive"))
+	_, err := onFile(c, h, func(u *sandboxes.Use, at string) (nothing, error) {
+		return nothing{}, u.Guest().Remove(c.Context(), at, c.Bool("recursive"))
+	})
+	return err
+}
+
+func (h *Handlers) statFile(c *httpapi.Call) (SandboxFile, error) {
+	return onFile(c, h, func(u *sandboxes.Use, at string) (SandboxFile, error) {
+		return described(u.Guest().Stat(c.Context(), at))
 	})
 }
 
-func (h *Handlers) statFile(c *httpapi.Call) (out SandboxFile, err error) {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxFile, error) { return stat(c, u, at) })
-}
-
-func stat(c *httpapi.Call, u sandbox.Handle, at string) (out SandboxFile, err error) {
-	info, err := u.Guest().Stat(c.Context(), at)
-	if err != nil {
-		return out, err
-	}
-	return fileOf(info), nil
-}
-
-func (h *Handlers) listFiles(c *httpapi.Call) (out SandboxFiles, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFiles, err error) {
+func (h *Handlers) listFiles(c *httpapi.Call) (SandboxFiles, error) {
+	return use(c, h, func(u *sandboxes.Use) (out SandboxFiles, err error) {
 		found, err := u.Guest().List(c.Context(), folderOf(c), file.ListOptions{Depth: int(c.Int("depth")), Limit: int(c.Int("limit"))})
 		if err != nil {
 			return out, err
@@ -193,43 +179,29 @@ func (h *Handlers) listFiles(c *httpapi.Call) (out SandboxFiles, err error) {
 	})
 }
 
-func (h *Handlers) makeFolder(c *httpapi.Call) (out SandboxFile, err error) {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFile, err error) {
-		if err := u.Guest().Mkdir(c.Context(), at); err != nil {
-			return out, err
-		}
-		return stat(c, u, at)
+func (h *Handlers) makeFolder(c *httpapi.Call) (SandboxFile, error) {
+	return onFile(c, h, func(u *sandboxes.Use, at string) (SandboxFile, error) {
+		return described(u.MakeFolder(c.Context(), at))
 	})
 }
 
 func (h *Handlers) moveFile(c *httpapi.Call) (out SandboxFile, err error) {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
 	from, to := c.Text("from"), c.Text("to")
 	c.Trail.Asks(from + "\x00" + to)
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFile, err error) {
-		if err := u.Guest().Move(c.Context(), from, to, c.Bool("replace")); err != nil {
-			return out, err
-		}
-		return stat(c, u, to)
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (SandboxFile, error) {
+		return described(u.MoveFile(c.Context(), from, to, c.Bool("replace")))
 	})
 }
 
 func (h *Handlers) pack(c *httpapi.Call) error {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return err
-	}
-	return h.within(c.Context(), p, func(u sandbox.Handle) error {
+	_, err := onFile(c, h, func(u *sandboxes.Use, at string) (out nothing, err error) {
 		archive, err := u.Guest().Pack(c.Context(), at)
 		if err != nil {
-			return err
+			return out, err
 		}
 		defer archive.Close()
 		c.Attachment(path.Base(at) + ".tar")
@@ -237,23 +209,20 @@ func (h *Handlers) pack(c *httpapi.Call) error {
 		if c.R.Method != http.MethodHead {
 			_, err = io.Copy(c.W, archive)
 		}
-		return err
+		return out, err
 	})
+	return err
 }
 
-func (h *Handlers) unpack(c *httpapi.Call) (out SandboxUnpacked, err error) {
-	p, at, err := h.onFile(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxUnpacked, error) {
+func (h *Handlers) unpack(c *httpapi.Call) (SandboxUnpacked, error) {
+	return onFile(c, h, func(u *sandboxes.Use, at string) (SandboxUnpacked, error) {
 		got, err := u.Guest().Unpack(c.Context(), at, c.Content())
 		return SandboxUnpacked{got.Files, got.Bytes}, err
 	})
 }
 
 func (h *Handlers) watchFiles(c *httpapi.Call) error {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return err
 	}
@@ -265,7 +234,7 @@ func (h *Handlers) watchFiles(c *httpapi.Call) error {
 	c.Trail.Asks(folderOf(c))
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	return h.within(ctx, p, func(u sandbox.Handle) error {
+	return h.Service.Within(ctx, r, func(u *sandboxes.Use) error {
 		changes, err := u.Guest().Watch(ctx, folderOf(c), c.Bool("recursive"))
 		if err != nil {
 			return err

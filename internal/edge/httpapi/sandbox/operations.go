@@ -5,13 +5,10 @@
 package sandbox
 
 import (
-	"context"
 	"net/http"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/preview"
-	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -19,42 +16,9 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
-// Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
-type Sandboxes interface {
-	sandbox.Node
-	GetSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) (*sandbox.Snapshot, error)
-	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandbox.Snapshot, next string, err error)
-	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error
-}
-
-// Previews are the open ports of sandboxes; a preview.Previews is.
-type Previews interface {
-	Open(ctx context.Context, id runtime.ID, port uint16) (*preview.Preview, error)
-	List(ctx context.Context, id runtime.ID) ([]*preview.Preview, error)
-	Close(ctx context.Context, id runtime.ID, port uint16) error
-}
-
-// Policies bound what a caller may run.
-type Policies interface {
-	Policy(p *tenant.Principal) execution.Policy
-}
-
-// Keys finds the holder of a key by the key's id, for as long as the key is valid.
-type Keys interface {
-	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
-}
-
-// Handlers serve named sandboxes. All that is exported but EnterPool is required.
+// Handlers serve named sandboxes.
 type Handlers struct {
-	Sandboxes Sandboxes
-	Previews  Previews
-	Policies  Policies
-	Keys      Keys
-	// EnterPool returns a principal in the environment of a pool, which is not the key's own where the
-	// session of an agent owns the pool. It is nil where there are no such sessions.
-	EnterPool func(ctx context.Context, p *tenant.Principal, pool string) (*tenant.Principal, error)
-
-	tickets tickets
+	Service *sandboxes.Service
 }
 
 const (

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/preview"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -48,44 +48,34 @@ func (h *Handlers) previews() []httpapi.Operation {
 	}
 }
 
-// onPreview finds the sandbox that a request is about, which is not woken.
-func (h *Handlers) onPreview(c *httpapi.Call) (runtime.ID, error) {
-	sb, err := h.find(c)
+// onPort finds the sandbox and the port that a request is about.
+func (h *Handlers) onPort(c *httpapi.Call) (sandboxes.Ref, uint16, error) {
+	r, err := h.ref(c)
 	if err != nil {
-		return "", err
-	}
-	c.Trail.Asks(c.Path("port"))
-	return sb.ID, nil
-}
-
-// onPort is onPreview for a request about a port.
-func (h *Handlers) onPort(c *httpapi.Call) (runtime.ID, uint16, error) {
-	id, err := h.onPreview(c)
-	if err != nil {
-		return "", 0, err
+		return r, 0, err
 	}
 	n, err := strconv.ParseUint(c.Path("port"), 10, 16)
 	if err != nil || n == 0 {
-		return "", 0, httpapi.Invalid("port must be a number from 1 to 65535")
+		return r, 0, httpapi.Invalid("port must be a number from 1 to 65535")
 	}
-	return id, uint16(n), nil
+	return r, uint16(n), nil
 }
 
 func (h *Handlers) listPreviews(c *httpapi.Call) (out PreviewList, err error) {
-	id, err := h.onPreview(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
-	all, err := h.Previews.List(c.Context(), id)
+	all, err := h.Service.ListPreviews(c.Context(), r)
 	return PreviewList{httpapi.Each(all, previewOf)}, err
 }
 
 func (h *Handlers) openPreview(c *httpapi.Call) (out Preview, err error) {
-	id, port, err := h.onPort(c)
+	r, port, err := h.onPort(c)
 	if err != nil {
 		return out, err
 	}
-	p, err := h.Previews.Open(c.Context(), id, port)
+	p, err := h.Service.OpenPreview(c.Context(), r, port)
 	if err != nil {
 		return out, err
 	}
@@ -93,9 +83,9 @@ func (h *Handlers) openPreview(c *httpapi.Call) (out Preview, err error) {
 }
 
 func (h *Handlers) closePreview(c *httpapi.Call) error {
-	id, port, err := h.onPort(c)
+	r, port, err := h.onPort(c)
 	if err != nil {
 		return err
 	}
-	return h.Previews.Close(c.Context(), id, port)
+	return h.Service.ClosePreview(c.Context(), r, port)
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -12,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -24,7 +23,6 @@ const (
 	maxCursor   = 1 << 53
 	maxTerminal = 1<<16 - 1        // rows or columns
 	longestWait = 10 * time.Minute // of one request for a process
-	stdinPiece  = 32 << 10         // bytes written to a process at a time
 )
 
 var processID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -103,22 +101,31 @@ func (h *Handlers) processes() []httpapi.Operation {
 	}
 }
 
-// onProcess finds the sandbox and the process that a request is about.
-func (h *Handlers) onProcess(c *httpapi.Call) (place, process.ID, error) {
-	p, err := h.place(c)
+// onProcess runs f with the sandbox and the process that a request is about.
+func onProcess[T any](ctx context.Context, c *httpapi.Call, h *Handlers, f func(*sandboxes.Use, process.ID) (T, error)) (out T, err error) {
+	r, id, err := h.process(c)
 	if err != nil {
-		return p, "", err
+		return out, err
+	}
+	return sandboxes.With(ctx, h.Service, r, func(u *sandboxes.Use) (T, error) { return f(u, id) })
+}
+
+// process finds the sandbox and the process that a request is about.
+func (h *Handlers) process(c *httpapi.Call) (sandboxes.Ref, process.ID, error) {
+	r, err := h.ref(c)
+	if err != nil {
+		return r, "", err
 	}
 	id := c.Path("process")
 	if !processID.MatchString(id) {
-		return p, "", fault.New(fault.NotFound, "there is no process %s", wire.Quote(id))
+		return r, "", fault.New(fault.NotFound, "there is no process %s", wire.Quote(id))
 	}
 	c.Trail.Asks(id)
-	return p, process.ID(id), nil
+	return r, process.ID(id), nil
 }
 
 func (h *Handlers) start(c *httpapi.Call, in *NewProcess) (out SandboxProcess, err error) {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
@@ -126,26 +133,21 @@ func (h *Handlers) start(c *httpapi.Call, in *NewProcess) (out SandboxProcess, e
 	if err != nil {
 		return out, err
 	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxProcess, err error) {
-		started, err := begin(c.Context(), p, u, spec, wire.StringMap(in.EnvVars))
-		if err != nil {
-			return out, err
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (SandboxProcess, error) {
+		started, err := u.Start(c.Context(), spec, wire.StringMap(in.EnvVars))
+		if err == nil {
+			c.W.Header().Set("Location", sandboxesPath+"/"+string(u.Sandbox().ID)+"/processes/"+string(started.ID))
 		}
-		c.W.Header().Set("Location", sandboxesPath+"/"+string(u.Sandbox().ID)+"/processes/"+string(started.ID))
-		return processOf(c.Context(), u, started), nil
+		return shown(started, err)
 	})
 }
 
-// begin starts a process.
-func begin(ctx context.Context, p place, u sandbox.Handle, spec process.Spec, env map[string]string) (process.Info, error) {
-	p.Trail.Asks(spec.Shell)
-	if spec.Shell == "" {
-		p.Trail.Asks(strings.Join(spec.Argv, "\x00"))
+// shown renders a process.
+func shown(p sandboxes.Process, err error) (out SandboxProcess, _ error) {
+	if err != nil {
+		return out, err
 	}
-	for name, value := range env {
-		spec.Env = append(spec.Env, name+"="+value)
-	}
-	return u.Guest().Start(ctx, spec)
+	return processOf(&p), nil
 }
 
 func (in *NewProcess) domain() (spec process.Spec, err error) {
@@ -183,105 +185,55 @@ func (in *NewProcess) domain() (spec process.Spec, err error) {
 	return spec, nil
 }
 
-func (h *Handlers) listProcesses(c *httpapi.Call) (out SandboxProcesses, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxProcesses, err error) {
-		all, err := u.Guest().Processes(c.Context())
+func (h *Handlers) listProcesses(c *httpapi.Call) (SandboxProcesses, error) {
+	return use(c, h, func(u *sandboxes.Use) (out SandboxProcesses, err error) {
+		all, err := u.Processes(c.Context())
 		if err != nil {
 			return out, err
 		}
-		return SandboxProcesses{httpapi.Each(all, func(i process.Info) SandboxProcess { return processOf(c.Context(), u, i) })}, nil
+		return SandboxProcesses{httpapi.Each(all, func(p sandboxes.Process) SandboxProcess { return processOf(&p) })}, nil
 	})
 }
 
-func (h *Handlers) getProcess(c *httpapi.Call) (out SandboxProcess, err error) {
-	p, id, err := h.onProcess(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxProcess, error) { return show(c.Context(), u, id) })
-}
-
-// show describes a process.
-func show(ctx context.Context, u sandbox.Handle, id process.ID) (out SandboxProcess, err error) {
-	found, err := u.Guest().Process(ctx, id)
-	if err != nil {
-		return out, err
-	}
-	return processOf(ctx, u, found), nil
+func (h *Handlers) getProcess(c *httpapi.Call) (SandboxProcess, error) {
+	return onProcess(c.Context(), c, h, func(u *sandboxes.Use, id process.ID) (SandboxProcess, error) {
+		return shown(u.Process(c.Context(), id))
+	})
 }
 
 // deleteProcess ends a process and all that it started, and drops its output.
 func (h *Handlers) deleteProcess(c *httpapi.Call) error {
-	p, id, err := h.onProcess(c)
-	if err != nil {
-		return err
-	}
-	return h.within(c.Context(), p, func(u sandbox.Handle) error { return u.Guest().Discard(c.Context(), id) })
+	_, err := onProcess(c.Context(), c, h, func(u *sandboxes.Use, id process.ID) (nothing, error) {
+		return nothing{}, u.Guest().Discard(c.Context(), id)
+	})
+	return err
 }
 
 // killAllProcesses ends every program of a sandbox.
 func (h *Handlers) killAllProcesses(c *httpapi.Call) error {
-	p, err := h.place(c)
-	if err != nil {
-		return err
-	}
-	return h.within(c.Context(), p, func(u sandbox.Handle) error { return u.Guest().KillAll(c.Context()) })
+	_, err := use(c, h, func(u *sandboxes.Use) (nothing, error) { return nothing{}, u.Guest().KillAll(c.Context()) })
+	return err
 }
 
-func (h *Handlers) waitProcess(c *httpapi.Call) (out SandboxProcess, err error) {
-	p, id, err := h.onProcess(c)
-	if err != nil {
-		return out, err
-	}
+func (h *Handlers) waitProcess(c *httpapi.Call) (SandboxProcess, error) {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	return use(ctx, h, p, func(u sandbox.Handle) (out SandboxProcess, err error) {
-		wait, cancel := context.WithTimeout(ctx, time.Duration(c.Int("timeout_ms"))*time.Millisecond)
-		defer cancel()
-		if _, err := u.Guest().Wait(wait, id); err != nil && wait.Err() == nil {
-			return out, err
-		}
-		return show(ctx, u, id)
+	return onProcess(ctx, c, h, func(u *sandboxes.Use, id process.ID) (SandboxProcess, error) {
+		return shown(u.Wait(ctx, id, time.Duration(c.Int("timeout_ms"))*time.Millisecond))
 	})
 }
 
-func (h *Handlers) writeProcess(c *httpapi.Call) (out ProcessWritten, err error) {
-	p, id, err := h.onProcess(c)
-	if err != nil {
-		return out, err
-	}
+func (h *Handlers) writeProcess(c *httpapi.Call) (ProcessWritten, error) {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	return use(ctx, h, p, func(u sandbox.Handle) (out ProcessWritten, err error) {
-		in, piece := c.Upload(), make([]byte, stdinPiece)
-		for {
-			n, err := in.Read(piece)
-			if n > 0 {
-				taken, err := u.Guest().Write(ctx, id, piece[:n])
-				if out.Bytes += int64(taken); err != nil {
-					return out, err
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return out, err
-			}
-		}
-		if c.Bool("close") {
-			err = u.Guest().CloseInput(ctx, id)
-		}
-		return out, err
+	return onProcess(ctx, c, h, func(u *sandboxes.Use, id process.ID) (ProcessWritten, error) {
+		taken, err := u.Feed(ctx, id, c.Upload(), c.Bool("close"))
+		return ProcessWritten{taken}, err
 	})
 }
 
 func (h *Handlers) signalProcess(c *httpapi.Call, in *ProcessSignal) (out SandboxProcess, err error) {
-	p, id, err := h.onProcess(c)
+	r, id, err := h.process(c)
 	if err != nil {
 		return out, err
 	}
@@ -289,11 +241,8 @@ func (h *Handlers) signalProcess(c *httpapi.Call, in *ProcessSignal) (out Sandbo
 	if err != nil {
 		return out, err
 	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxProcess, err error) {
-		if err := u.Guest().Signal(c.Context(), id, sig, in.Group == nil || *in.Group); err != nil {
-			return out, err
-		}
-		return show(c.Context(), u, id)
+	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (SandboxProcess, error) {
+		return shown(u.Signal(c.Context(), id, sig, in.Group == nil || *in.Group))
 	})
 }
 

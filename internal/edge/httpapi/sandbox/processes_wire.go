@@ -1,15 +1,14 @@
 package sandbox
 
 import (
-	"context"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -85,11 +84,11 @@ type ProcessEvent struct {
 	Cursor   int64  `json:"cursor" doc:"Give it as after to continue behind this event. Of several events with one cursor those come again."`
 }
 
-func processOf(ctx context.Context, h sandbox.Handle, p process.Info) SandboxProcess {
+func processOf(p *sandboxes.Process) SandboxProcess {
 	out := SandboxProcess{
 		ID: string(p.ID), PID: p.PID, Argv: make([]string, len(p.Argv)), WorkingDir: strings.ToValidUTF8(p.Dir, "\ufffd"), State: "running", Stdin: p.Input || p.Terminal, Terminal: p.Terminal,
 		StartedAt: p.Started.UTC(), StdoutBytes: p.Written[process.Stdout] + p.Written[process.Terminal], StderrBytes: p.Written[process.Stderr],
-		FirstCursor: int64(p.First), LastCursor: int64(p.Last),
+		FirstCursor: int64(p.First), LastCursor: int64(p.Last), Reason: httpapi.Reason(p.Killed),
 	}
 	for i, arg := range p.Argv {
 		out.Argv[i] = strings.ToValidUTF8(arg, "\ufffd")
@@ -98,7 +97,6 @@ func processOf(ctx context.Context, h sandbox.Handle, p process.Info) SandboxPro
 		at := p.Exit.At.UTC()
 		out.State, out.ExitCode, out.EndedAt = "exited", &p.Exit.Code, &at
 		out.Signal, out.TimedOut, out.Blocked = signalName(p.Exit.Signal), p.Exit.TimedOut, p.Exit.Blocked
-		out.Reason = httpapi.Reason(h.Killed(ctx, *p.Exit))
 	}
 	return out
 }

@@ -1,23 +1,13 @@
 package sandbox
 
 import (
-	"context"
 	"net/http"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-)
-
-// Bounds of a run of code.
-const (
-	runTimeout = 30 * time.Second
-	runOutput  = 10 << 20 // of each stream
 )
 
 // runContext runs code in a context.
@@ -26,54 +16,31 @@ func (h *Handlers) runContext(c *httpapi.Call, in *RunCode) error {
 	if err != nil {
 		return err
 	}
-	if timeout == 0 {
-		timeout = runTimeout
-	}
-	if limit := h.Policies.Policy(c.Caller).MaxTimeout; timeout > limit {
-		return fault.Limit("timeout", time.Time{}, "timeout_ms exceeds your plan's maximum of %d", limit.Milliseconds())
+	if timeout, err = h.Service.CodeTimeout(c.Caller, timeout); err != nil {
+		return err
 	}
 	if err := c.Draining(); err != nil {
 		return err
 	}
-	_, err = inContexts(c, h, func(contexts codecontext.Contexts, u sandbox.Handle) (nothing, error) {
-		id, err := codecontext.ParseID(c.Path("context"))
-		if err != nil {
-			return nothing{}, err
-		}
-		return nothing{}, run(c, u, contexts, id, codecontext.Request{Code: *in.Code, Timeout: timeout, MaxOutput: min(runOutput, c.Caller.Plan.MaxOutput)})
+	_, err = onContext(c, h, func(all codecontext.Contexts, id codecontext.ID, u *sandboxes.Use) (nothing, error) {
+		return nothing{}, run(c, u, all, &sandboxes.CodeRun{Context: id, Code: *in.Code, Timeout: timeout, Hinted: true})
 	})
 	return err
 }
 
-func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id codecontext.ID, req codecontext.Request) error {
+func run(c *httpapi.Call, u *sandboxes.Use, all codecontext.Contexts, r *sandboxes.CodeRun) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
 	out := &codeAnswer{c: c, streamed: httpapi.Accepts(c.R.Header, httpapi.NDJSON) || httpapi.Accepts(c.R.Header, httpapi.EventStream)}
 	defer out.end()
-	c.Trail.Asks(req.Code)
-	c.Trail.Late = true // the row tells how the run ended
-	began := time.Now()
-	res, err := contexts.Run(ctx, id, req, out.take)
-	if err := LeaveRun(ctx, c.Trail, id, res, err); err != nil {
+	res, err := u.RunCode(ctx, all, r, out.take)
+	switch {
+	case err != nil:
 		return out.fail(err)
+	case res.Killed != nil:
+		return out.fail(res.Killed)
 	}
-	if err != nil {
-		if why := u.Stopped(ctx); why != nil {
-			err = why
-		}
-	} else if res.Status == codecontext.Ended {
-		err = u.Killed(ctx, *res.Exit)
-	}
-	if err != nil {
-		return out.fail(err)
-	}
-	return out.finish(res, sandbox.RunHint(u, res, began, out.tails[process.Stderr], out.tails[process.Stdout]))
-}
-
-// LeaveRun leaves the audit row of a run.
-func LeaveRun(ctx context.Context, t *httpapi.Trail, id codecontext.ID, res *codecontext.Result, failed error) error {
-	t.Row.SetRun(id, res, failed)
-	return t.Leave(ctx, nil)
+	return out.finish(res)
 }
 
 // codeAnswer is the answer to a run of code: all at once, or as it comes.
@@ -82,7 +49,6 @@ type codeAnswer struct {
 	streamed bool
 	events   *httpapi.Events // once a streamed answer has begun
 	out      [process.Terminal][]byte
-	tails    [process.Terminal]execution.Tail
 	values   []CodeValue
 }
 
@@ -97,7 +63,6 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 	case e.Display != nil:
 		a.values = append(a.values, valueOf(e.Display))
 	case len(e.Text) > 0:
-		a.tails[e.Stream].Add(e.Text)
 		a.out[e.Stream] = append(a.out[e.Stream], e.Text...)
 		if a.streamed {
 			return a.flush(e.Stream, false)
@@ -130,9 +95,9 @@ func (a *codeAnswer) fail(err error) error {
 	return a.events.Send(CodeEvent{Type: "result", Code: body.Error, Text: body.Message})
 }
 
-func (a *codeAnswer) finish(res *codecontext.Result, hint string) error {
-	body := resultOf(res)
-	body.Hint = hint
+func (a *codeAnswer) finish(res *sandboxes.CodeResult) error {
+	body := resultOf(res.Result)
+	body.Hint = res.Hint
 	if a.events == nil {
 		body.Stdout, body.Stderr = string(a.out[process.Stdout]), string(a.out[process.Stderr])
 		body.Values = append(body.Values, a.values...)

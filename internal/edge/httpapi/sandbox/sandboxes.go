@@ -1,48 +1,29 @@
 package sandbox
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
 
 func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) {
-	session := sandbox.Default
-	if in.Session != nil {
-		session = *in.Session
-	}
-	if err := sandbox.CheckSession(session); err != nil {
-		return out, err
-	}
-	if err := h.enterPool(c, session); err != nil {
-		return out, err
-	}
-	c.Trail.By(c.Caller, session, *in.Name)
-	if bound := c.Caller.Environment; in.Environment != nil && *in.Environment != bound.Name && *in.Environment != bound.ID {
-		return out, fault.New(fault.Forbidden, "this key is bound to the environment %q, and can use no other", bound.Name)
-	}
-	spec, err := in.domain(c.Caller)
+	n, err := in.domain()
 	if err != nil {
 		return out, err
 	}
-	if err := c.Draining(); err != nil {
-		return out, err
-	}
-	sb, created, err := h.Sandboxes.Ensure(c.Context(), c.Caller, session, *in.Name, spec)
+	sb, created, err := h.Service.Create(c.Context(), c.Caller, c.Trail, n)
 	if err != nil {
 		return out, err
 	}
-	c.Trail.On(sb)
 	if created {
 		c.W.Header().Set("Location", sandboxesPath+"/"+string(sb.ID))
 	} else {
@@ -51,11 +32,10 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 	return sandboxOf(sb), nil
 }
 
-func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
-	spec := &sandbox.Spec{Env: wire.StringMap(in.EnvVars)}
-	if err := execution.CheckSandboxEnv(spec.Env); err != nil {
-		return nil, err
-	}
+func (in *NewSandbox) domain() (*sandboxes.NewSandbox, error) {
+	out := &sandboxes.NewSandbox{Session: in.Session, Name: *in.Name, Environment: in.Environment, Network: narrowed(in.Network)}
+	spec := &out.Spec
+	spec.Env = wire.StringMap(in.EnvVars)
 	if in.Image != nil {
 		if spec.Image = *in.Image; spec.Image == "" {
 			return nil, httpapi.Invalid("image must not be empty; leave it out for that of the key's environment")
@@ -80,14 +60,18 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
 		return nil, err
 	}
 	spec.FilesOnly = in.FilesOnly != nil && *in.FilesOnly
-	if in.Network != nil {
-		policy, err := in.Network.Over(caller.Environment.Permissions.Network)
-		if err != nil {
-			return nil, err
-		}
-		spec.Network = &policy
+	return out, nil
+}
+
+// narrowed reads which part of its environment's network a sandbox gets.
+func narrowed(change *environmentwire.NetworkChange) sandboxes.Narrow {
+	if change == nil {
+		return nil
 	}
-	return spec, nil
+	return func(env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
+		policy, err := change.Over(env)
+		return &policy, err
+	}
 }
 
 // size reads the sandbox's limits. It rejects 0 cores, because 0 stands for an omitted limit in the
@@ -122,53 +106,48 @@ func millis(name string, ms *wire.Millis, least wire.Millis) (time.Duration, err
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out SandboxList, err error) {
-	if c.Has("session") && c.Text("session") == "" {
-		return out, httpapi.Invalid("session must not be empty; leave it out for all sessions")
-	}
-	if err := h.enterPool(c, c.Text("session")); err != nil {
-		return out, err
-	}
-	all, err := h.Sandboxes.List(c.Context(), c.Caller, c.Text("session"))
+	all, err := h.Service.List(c.Context(), c.Caller, given(c, "session"))
 	if err != nil {
 		return out, err
 	}
 	return SandboxList{httpapi.Each(all, sandboxOf)}, nil
 }
 
-func (h *Handlers) get(c *httpapi.Call) (out Sandbox, err error) {
-	sb, err := h.find(c)
+// on serves an operation on one sandbox that returns the sandbox.
+func (h *Handlers) on(c *httpapi.Call, do func(context.Context, sandboxes.Ref) (*sandbox.Sandbox, error)) (out Sandbox, err error) {
+	r, err := h.ref(c)
+	if err != nil {
+		return out, err
+	}
+	sb, err := do(c.Context(), r)
 	if err != nil {
 		return out, err
 	}
 	return sandboxOf(sb), nil
 }
 
+func (h *Handlers) get(c *httpapi.Call) (Sandbox, error) { return h.on(c, h.Service.Get) }
+
 func (h *Handlers) delete(c *httpapi.Call) error {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return err
 	}
-	return h.Sandboxes.Destroy(c.Context(), c.Caller, p.session, p.name)
+	return h.Service.Delete(c.Context(), r)
 }
 
 // update changes a sandbox, and returns it.
-func (h *Handlers) update(c *httpapi.Call, change sandbox.Change) (out Sandbox, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	sb, err := h.Sandboxes.Update(c.Context(), c.Caller, p.session, p.name, change)
-	if err != nil {
-		return out, err
-	}
-	return sandboxOf(sb), nil
+func (h *Handlers) update(c *httpapi.Call, change sandboxes.Change) (Sandbox, error) {
+	return h.on(c, func(ctx context.Context, r sandboxes.Ref) (*sandbox.Sandbox, error) {
+		return h.Service.Update(ctx, r, change)
+	})
 }
 
 func (h *Handlers) setTimeout(c *httpapi.Call, in *SandboxTimeout) (out Sandbox, err error) {
 	if in.TimeoutMS == nil && in.SleepAfterMS == nil {
 		return out, httpapi.Invalid("give timeout_ms, sleep_after_ms or both")
 	}
-	var change sandbox.Change
+	var change sandboxes.Change
 	for _, f := range []struct {
 		name  string
 		from  *wire.Millis
@@ -186,50 +165,23 @@ func (h *Handlers) setTimeout(c *httpapi.Call, in *SandboxTimeout) (out Sandbox,
 	return h.update(c, change)
 }
 
-func (h *Handlers) setNetwork(c *httpapi.Call, in *environmentwire.NetworkChange) (out Sandbox, err error) {
-	policy, err := in.Over(c.Caller.Environment.Permissions.Network)
-	if err != nil {
-		return out, err
-	}
-	return h.update(c, sandbox.Change{Network: &policy})
+func (h *Handlers) setNetwork(c *httpapi.Call, in *environmentwire.NetworkChange) (Sandbox, error) {
+	return h.update(c, sandboxes.Change{Network: narrowed(in)})
 }
 
 // sleep puts a sandbox to sleep at once; its next use wakes it.
-func (h *Handlers) sleep(c *httpapi.Call) (out Sandbox, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	sb, err := h.Sandboxes.Sleep(c.Context(), c.Caller, p.session, p.name)
-	if err != nil {
-		return out, err
-	}
-	return sandboxOf(sb), nil
-}
+func (h *Handlers) sleep(c *httpapi.Call) (Sandbox, error) { return h.on(c, h.Service.Sleep) }
 
 // restart restarts a sandbox with its environment's current settings.
-func (h *Handlers) restart(c *httpapi.Call) (out Sandbox, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	if err := c.Draining(); err != nil {
-		return out, err
-	}
-	sb, err := h.Sandboxes.Restart(c.Context(), c.Caller, p.session, p.name)
-	if err != nil {
-		return out, err
-	}
-	return sandboxOf(sb), nil
-}
+func (h *Handlers) restart(c *httpapi.Call) (Sandbox, error) { return h.on(c, h.Service.Restart) }
 
 // fork copies a sandbox as it is at one moment.
 func (h *Handlers) fork(c *httpapi.Call) (out SandboxList, err error) {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
-	copies, err := h.Sandboxes.Fork(c.Context(), c.Caller, p.session, p.name, int(c.Int("count")))
+	copies, err := h.Service.Fork(c.Context(), r, int(c.Int("count")))
 	if err != nil {
 		return out, err
 	}
@@ -237,23 +189,19 @@ func (h *Handlers) fork(c *httpapi.Call) (out SandboxList, err error) {
 }
 
 func (h *Handlers) metrics(c *httpapi.Call) (out SandboxMetrics, err error) {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
-	u, err := h.Sandboxes.Usage(c.Context(), c.Caller, p.session, p.name)
+	u, err := h.Service.Usage(c.Context(), r)
 	if err != nil {
 		return out, err
 	}
 	return SandboxMetrics{CPUSeconds: u.CPUSeconds, MemoryBytes: u.Memory, PeakMemoryBytes: u.PeakMemory, DiskBytes: u.Disk, OOMKills: u.OOMKills + u.Relieved}, nil
 }
 
-func (h *Handlers) ports(c *httpapi.Call) (out SandboxPorts, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxPorts, error) {
+func (h *Handlers) ports(c *httpapi.Call) (SandboxPorts, error) {
+	return use(c, h, func(u *sandboxes.Use) (SandboxPorts, error) {
 		found, err := u.Guest().Listening(c.Context())
 		return SandboxPorts{httpapi.Each(found, func(at netip.AddrPort) SandboxPort {
 			return SandboxPort{Port: int(at.Port()), Address: at.Addr().String()}
@@ -262,12 +210,11 @@ func (h *Handlers) ports(c *httpapi.Call) (out SandboxPorts, err error) {
 }
 
 func (h *Handlers) listOrphans(c *httpapi.Call) (Orphans, error) {
-	return orphansOf(h.Sandboxes.Orphans(c.Context()))
+	return orphansOf(h.Service.Orphans(c.Context()))
 }
 
 func (h *Handlers) reapOrphans(c *httpapi.Call) (Orphans, error) {
-	c.Trail.By(c.Caller, "", "")
-	return orphansOf(h.Sandboxes.Reap(c.Context()))
+	return orphansOf(h.Service.Reap(c.Context(), c.Caller, c.Trail))
 }
 
 func orphansOf(ids []runtime.ID, err error) (Orphans, error) {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -42,11 +41,11 @@ func (h *Handlers) snapshots() []httpapi.Operation {
 
 // createSnapshot keeps a sandbox as it is at one moment.
 func (h *Handlers) createSnapshot(c *httpapi.Call) (out Snapshot, err error) {
-	p, err := h.place(c)
+	r, err := h.ref(c)
 	if err != nil {
 		return out, err
 	}
-	sn, err := h.Sandboxes.Snapshot(c.Context(), c.Caller, p.session, p.name, time.Duration(c.Int("keep_ms"))*time.Millisecond)
+	sn, err := h.Service.Snapshot(c.Context(), r, time.Duration(c.Int("keep_ms"))*time.Millisecond)
 	if err != nil {
 		return out, err
 	}
@@ -59,29 +58,15 @@ func (h *Handlers) listSnapshots(c *httpapi.Call) (out SnapshotPage, err error) 
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Sandboxes.ListSnapshots(c.Context(), c.Caller, cursor, int(c.Int("limit")))
+	page, next, err := h.Service.ListSnapshots(c.Context(), c.Caller, cursor, int(c.Int("limit")))
 	if err != nil {
 		return out, err
 	}
 	return SnapshotPage{Data: httpapi.Each(page, snapshotOf), NextPage: httpapi.OrNull(next)}, nil
 }
 
-// onSnapshot finds which snapshot is meant.
-func onSnapshot(c *httpapi.Call) (sandbox.SnapshotID, error) {
-	id := sandbox.SnapshotID(c.Path("snapshot"))
-	if !id.Valid() {
-		return "", fault.New(fault.NotFound, "snapshot %.80q not found", id)
-	}
-	c.Trail.By(c.Caller, "", string(id))
-	return id, nil
-}
-
 func (h *Handlers) getSnapshot(c *httpapi.Call) (out Snapshot, err error) {
-	id, err := onSnapshot(c)
-	if err != nil {
-		return out, err
-	}
-	sn, err := h.Sandboxes.GetSnapshot(c.Context(), c.Caller, id)
+	sn, err := h.Service.GetSnapshot(c.Context(), c.Caller, sandbox.SnapshotID(c.Path("snapshot")))
 	if err != nil {
 		return out, err
 	}
@@ -89,9 +74,5 @@ func (h *Handlers) getSnapshot(c *httpapi.Call) (out Snapshot, err error) {
 }
 
 func (h *Handlers) deleteSnapshot(c *httpapi.Call) error {
-	id, err := onSnapshot(c)
-	if err != nil {
-		return err
-	}
-	return h.Sandboxes.DeleteSnapshot(c.Context(), c.Caller, id)
+	return h.Service.DeleteSnapshot(c.Context(), c.Caller, c.Trail, sandbox.SnapshotID(c.Path("snapshot")))
 }

@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -37,7 +38,7 @@ const maxTyped = 1 << 20
 
 // openTerminal connects a WebSocket to a terminal: a new one, or one that runs.
 func (h *Handlers) openTerminal(c *httpapi.Call) error {
-	p, err := h.authorizeTerminal(c)
+	r, err := h.authorizeTerminal(c)
 	if err != nil {
 		return err
 	}
@@ -66,27 +67,67 @@ func (h *Handlers) openTerminal(c *httpapi.Call) error {
 	defer stop()
 	ctx, unwatch := c.Authorized(ctx)
 	defer unwatch()
-	return h.within(ctx, p, func(u sandbox.Handle) error {
-		if id != "" {
-			// One that has ended has no size, but its last output and its exit code.
-			if err := u.Guest().Resize(ctx, id, size); err != nil && fault.KindOf(err) != fault.Conflict {
-				return err
-			}
-			return answered(attach(ctx, c, u, id, process.Seq(after)))
-		}
-		spec := process.Spec{Shell: c.Text("command"), Dir: c.Text("working_dir"), Terminal: &size, Lossless: true}
-		if spec.Shell == "" {
-			spec.Shell = login
-		}
-		started, err := begin(ctx, p, u, spec, nil)
+	return h.Service.Within(ctx, r, func(u *sandboxes.Use) error {
+		out, err := u.OpenTerminal(ctx, &sandboxes.Terminal{Size: size, Process: id, After: process.Seq(after), Shell: c.Text("command"), Dir: c.Text("working_dir")})
 		if err != nil {
 			return err
 		}
-		if err = attach(ctx, c, u, started.ID, 0); err != nil { // the client was not told of it
-			err = errors.Join(err, u.Guest().Discard(ctx, started.ID))
+		defer out.Close()
+		if err = attach(ctx, c, u, out); err != nil { // the client was not told of it
+			err = errors.Join(err, out.Abandon(ctx))
 		}
-		return answered(err)
+		if errors.Is(err, errNotUpgraded) {
+			return nil
+		}
+		return err
 	})
+}
+
+// authorizeTerminal finds the caller by a key or by a ticket, and the sandbox.
+func (h *Handlers) authorizeTerminal(c *httpapi.Call) (r sandboxes.Ref, err error) {
+	if !c.Has(ticketParam) {
+		if err := c.Authorize(tenant.ScopeSandboxes); err != nil {
+			return r, err
+		}
+		return h.ref(c)
+	}
+	t, err := h.Service.RedeemTicket(c.Text(ticketParam))
+	if err != nil {
+		return r, err
+	}
+	if err := c.AuthorizeBy(tenant.ScopeSandboxes, func(ctx context.Context) (tenant.Principal, error) { return h.Service.Holder(ctx, t) }); err != nil {
+		return r, err
+	}
+	if r, err = h.ref(c); err != nil {
+		return r, err
+	}
+	return r, h.Service.Admit(c.Context(), r, t)
+}
+
+// ticketParam is the parameter with a ticket.
+const ticketParam = "ticket"
+
+// TerminalTicket opens one WebSocket to a terminal.
+type TerminalTicket struct {
+	Ticket    string    `json:"ticket" doc:"Give it as ticket in the query of the WebSocket's URL. It works once."`
+	ExpiresAt time.Time `json:"expires_at" doc:"In 30 seconds. A connection that is open then stays."`
+}
+
+func (h *Handlers) ticketOperation() httpapi.Operation {
+	return httpapi.Operation{
+		Method: http.MethodPost, Path: sandboxPath + "/terminal/ticket", ID: "createTerminalTicket", Summary: "Make a ticket for a browser's terminal", Audit: "terminal_ticket",
+		Description: "Browsers cannot send a key with a WebSocket. Ask for a ticket where the key is, and have the page connect to the terminal with it.",
+		Params:      onOne(), Answers: []httpapi.Answer{httpapi.Created(TerminalTicket{}, "It opens one connection to this sandbox.")}, Serve: httpapi.Returns(h.createTicket),
+	}
+}
+
+func (h *Handlers) createTicket(c *httpapi.Call) (out TerminalTicket, err error) {
+	r, err := h.ref(c)
+	if err != nil {
+		return out, err
+	}
+	t, err := h.Service.IssueTicket(c.Context(), r)
+	return TerminalTicket{t.Text, t.Expires}, err
 }
 
 // upgrades refuses requests that do not ask for a WebSocket.
@@ -118,31 +159,10 @@ func elsewhere(r *http.Request) bool {
 // errNotUpgraded says that a WebSocket was refused, and the client answered.
 var errNotUpgraded = errors.New("the connection did not become a WebSocket")
 
-// answered is err, unless the client has been told already.
-func answered(err error) error {
-	if errors.Is(err, errNotUpgraded) {
-		return nil
-	}
-	return err
-}
-
-// login is the command of a terminal for which none was given.
-const login = "export TERM=xterm-256color; exec $(command -v bash || echo sh) -i"
-
 // attach moves bytes between a WebSocket and a terminal until one of them ends. An error
 // says that it did not begin.
-func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.ID, after process.Seq) error {
-	covers, err := u.Redactor(ctx)
-	if err != nil {
-		return err
-	}
-	v := NewView(covers, after, false)
-	out, err := u.Guest().Follow(ctx, id, v.at)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if err := c.Trail.Leave(ctx, nil); err != nil {
+func attach(ctx context.Context, c *httpapi.Call, u *sandboxes.Use, out *sandboxes.Output) error {
+	if err := c.Leave(ctx, nil); err != nil {
 		return err // while it can be said
 	}
 	conn, err := websocket.Accept(c.W, c.R, &websocket.AcceptOptions{InsecureSkipVerify: true}) // upgrades has looked at the origin
@@ -153,13 +173,12 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 	conn.SetReadLimit(maxTyped)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &terminal{conn: Socket{conn}, guest: u.Guest(), id: id}
-	if err := t.conn.Tell(ctx, TerminalMessage{Type: "started", ProcessID: string(id)}); err != nil {
+	t := &terminal{httpapi.Socket{Conn: conn}, out}
+	if err := t.conn.Tell(ctx, TerminalMessage{Type: "started", ProcessID: string(out.Info().ID)}); err != nil {
 		return nil
 	}
 	go func() { cancel(t.typed(ctx)) }()
-	err = t.show(ctx, v, out)
-	if err != nil {
+	if err := t.show(ctx); !errors.Is(err, io.EOF) {
 		if errors.Is(context.Cause(ctx), httpapi.ErrShutdown) {
 			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
 		}
@@ -178,13 +197,11 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 
 // terminal is one client of one terminal.
 type terminal struct {
-	conn  Socket
-	guest sandbox.Guest
-	id    process.ID
+	conn httpapi.Socket
+	out  *sandboxes.Output
 }
 
-// typed passes on what the client sends, until it goes. What it sends to a process that has
-// ended meanwhile is dropped: it has yet to be shown the end.
+// typed passes on what the client sends, until it goes.
 func (t *terminal) typed(ctx context.Context) error {
 	for {
 		kind, data, err := t.conn.Read(ctx)
@@ -192,7 +209,7 @@ func (t *terminal) typed(ctx context.Context) error {
 			return err
 		}
 		if kind == websocket.MessageBinary {
-			if _, err := t.guest.Write(ctx, t.id, data); err != nil && !t.ended(ctx, err) {
+			if err := t.out.Type(ctx, data); err != nil {
 				return err
 			}
 			continue
@@ -202,31 +219,18 @@ func (t *terminal) typed(ctx context.Context) error {
 			_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
 			return errors.New("the client sent no message that a terminal knows")
 		}
-		if err := t.guest.Resize(ctx, t.id, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil && !t.ended(ctx, err) {
+		if err := t.out.Resize(ctx, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
 			return err
 		}
 	}
 }
 
-// ended reports whether err comes of the end of the terminal's process.
-func (t *terminal) ended(ctx context.Context, err error) bool {
-	if fault.KindOf(err) != fault.Conflict {
-		return false
-	}
-	p, err := t.guest.Process(ctx, t.id)
-	return err == nil && p.Exit != nil
-}
-
-// show sends what the terminal shows, until its process ends.
-func (t *terminal) show(ctx context.Context, v *View, out process.Output) error {
-	err := Follow(ctx, out, v, func(_ process.Stream, data []byte) error {
+// show sends what the terminal shows, until it fails: with io.EOF when the process ends.
+func (t *terminal) show(ctx context.Context) error {
+	return t.out.Show(ctx, func(_ process.Stream, data []byte) error {
 		if err := t.conn.Send(ctx, websocket.MessageBinary, data); err != nil {
 			return err
 		}
-		return t.conn.Tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(v.at)})
-	}, nil)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+		return t.conn.Tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(t.out.Cursor())})
+	}, nil, nil)
 }

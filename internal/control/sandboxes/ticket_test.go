@@ -1,4 +1,4 @@
-package sandbox
+package sandboxes
 
 import (
 	"testing"
@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // TestTickets: each works once, for a short time, and a tenant has so many.
 func TestTickets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all tickets
-		issue := func(tenant string) string {
+		issue := func(owner string) string {
 			t.Helper()
-			text, err := all.issue(ticket{tenant: tenant, key: "k", sandbox: "s", expires: time.Now().Add(TicketLife)})
+			text, err := all.issue(Pass{tenant: owner, key: "k", sandbox: "s", expires: time.Now().Add(TicketLife)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -24,7 +25,7 @@ func TestTickets(t *testing.T) {
 		if got, err := all.redeem(first); err != nil || got.tenant != "a" || got.key != "k" || got.sandbox != "s" {
 			t.Errorf("a ticket is %+v, %v", got, err)
 		}
-		for _, bad := range []string{first, "", ticketPrefix, late[:len(late)-1]} {
+		for _, bad := range []string{first, "", tenant.TicketPrefix, late[:len(late)-1]} {
 			if _, err := all.redeem(bad); fault.KindOf(err) != fault.Unauthorized {
 				t.Errorf("%q: %v", bad, err)
 			}
@@ -36,7 +37,7 @@ func TestTickets(t *testing.T) {
 		for range maxTenantTickets {
 			issue("a")
 		}
-		if _, err := all.issue(ticket{tenant: "a", expires: time.Now().Add(TicketLife)}); fault.KindOf(err) != fault.Exhausted {
+		if _, err := all.issue(Pass{tenant: "a", expires: time.Now().Add(TicketLife)}); fault.KindOf(err) != fault.Exhausted {
 			t.Errorf("one ticket too many: %v", err)
 		}
 		issue("b")

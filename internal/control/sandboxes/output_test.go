@@ -1,11 +1,10 @@
-package sandbox_test
+package sandboxes
 
 import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 )
 
 // TestResumedText cuts off a reader of text behind each chunk: what it has and what a
@@ -26,24 +25,24 @@ func TestResumedText(t *testing.T) {
 			}
 		}
 	}
-	read := func(v *sandbox.View, chunks []process.Chunk, whole bool) (out [2]string) {
+	read := func(v *view, chunks []process.Chunk, whole bool) (out [2]string) {
 		for _, c := range chunks {
-			v.Take(c)
+			v.take(c)
 			for s := range out {
-				out[s] += string(v.Shown(process.Stream(s), false))
+				out[s] += string(v.shown(process.Stream(s), false))
 			}
 		}
 		if whole {
-			v.Flush()
+			v.flush()
 			for s := range out {
-				out[s] += string(v.Shown(process.Stream(s), true))
+				out[s] += string(v.shown(process.Stream(s), true))
 			}
 		}
 		return out
 	}
 	for cut := range chunks {
-		had := read(sandbox.NewView(covers, 0, true), chunks[:cut], false)
-		rest := read(sandbox.NewView(covers, process.Seq(cut), true), chunks, true)
+		had := read(newView(covers, 0, true), chunks[:cut], false)
+		rest := read(newView(covers, process.Seq(cut), true), chunks, true)
 		if had[process.Stdout]+rest[process.Stdout] != stdout || had[process.Stderr]+rest[process.Stderr] != stderr {
 			t.Errorf("cut off behind %d: %q and %q", cut, had, rest)
 		}

@@ -1,12 +1,10 @@
-package sandbox
+package httpapi
 
 import (
 	"context"
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
-
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Socket is a WebSocket that does not wait forever for a client that does not read.
@@ -14,7 +12,7 @@ type Socket struct{ *websocket.Conn }
 
 // Send sends a message.
 func (s Socket) Send(ctx context.Context, kind websocket.MessageType, p []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, httpapi.Patience)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	return s.Write(ctx, kind, p)
 }
