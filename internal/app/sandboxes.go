@@ -5,6 +5,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/redact"
@@ -46,9 +47,9 @@ func (s *Server) openSandboxes(context.Context) error {
 	s.later(func(context.Context) error { retries.Close(); return nil })
 	s.sandboxes = sandboxes.New(sandboxes.Config{
 		Cleanup: retries,
-		Store:   s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
+		Store:   s.db.Sandboxes(), Ledger: control.Ledger{Accounts: s.db.Sandboxes(), Prices: s.prices()}, Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
-		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
+		Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // second is another key of p's environment.
@@ -203,7 +203,7 @@ func TestHostsAreOnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 1 || rows[0].Source != sandboxes.SourceSandbox || rows[0].SessionID != "s" || rows[0].Key != p.Key.ID ||
+	if len(rows) != 1 || rows[0].Source != control.Source || rows[0].SessionID != "s" || rows[0].Key != p.Key.ID ||
 		strings.Join(rows[0].OutboundHosts, " ") != "example.com refused other.test (allowed_hosts)" {
 		t.Errorf("on record: %+v", rows)
 	}

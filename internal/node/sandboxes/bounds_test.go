@@ -357,23 +357,23 @@ func TestTheTimeThatASandboxWasDeadIsNotCharged(t *testing.T) {
 	}
 }
 
-// unmetered is a store that cannot charge for a while.
+// unmetered is a ledger that cannot charge for a while.
 type unmetered struct {
-	sandbox.Store
+	sandbox.Ledger
 	fails *atomic.Bool
 }
 
-func (u unmetered) Meter(ctx context.Context, id runtime.ID, until time.Time, e usage.Entry) error {
+func (u unmetered) Charge(ctx context.Context, s *sandbox.Sandbox, until time.Time, bytesOut int64) error {
 	if u.fails.Load() {
 		return errors.New("no database")
 	}
-	return u.Store.Meter(ctx, id, until, e)
+	return u.Ledger.Charge(ctx, s, until, bytesOut)
 }
 
 func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
 	t.Parallel()
 	var fails atomic.Bool
-	m := start(t, func(c *sandboxes.Config) { c.Store = unmetered{c.Store, &fails} })
+	m := start(t, func(c *sandboxes.Config) { c.Ledger = unmetered{c.Ledger, &fails} })
 	p := m.caller("a")
 	m.ensure(p, "s", "x", nil)
 	h, err := m.Use(t.Context(), p, "s", "x")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -85,7 +86,7 @@ func TestTimeIsCharged(t *testing.T) {
 	var seconds float64
 	for _, d := range days {
 		seconds += d.Seconds
-		if d.Source != sandboxes.SourceSandbox || d.Calls != 0 {
+		if d.Source != control.Source || d.Calls != 0 {
 			t.Errorf("in the ledger: %+v", d)
 		}
 	}

@@ -16,10 +16,23 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 )
+
+// Store keeps the records of this machine's sandboxes; see sandbox.Store.
+type Store interface {
+	Create(ctx context.Context, s *sandbox.Sandbox, quota sandbox.Quota) (there *sandbox.Sandbox, err error)
+	Save(ctx context.Context, s *sandbox.Sandbox) error
+	SaveEndings(ctx context.Context, id runtime.ID, endings []sandbox.Ending) error
+	Wake(ctx context.Context, s *sandbox.Sandbox, quota sandbox.Quota) error
+	CheckBudget(ctx context.Context, tenantID tenant.ID) error
+	Delete(ctx context.Context, id runtime.ID) error
+	Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error)
+	ListByExecutor(ctx context.Context, executor string) ([]*sandbox.Sandbox, error)
+	ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error)
+	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
+}
 
 // Images finds images by what callers call them.
 type Images interface {
@@ -44,7 +57,8 @@ type Callers interface {
 
 // Config is what a Manager is made of. All of it is required.
 type Config struct {
-	Store         sandbox.Store
+	Store         Store
+	Ledger        sandbox.Ledger
 	Snapshots     sandbox.SnapshotStore
 	Engine        Engine
 	SnapshotFiles SnapshotFiles
@@ -54,8 +68,7 @@ type Config struct {
 	Executor      string                  // name of this installation
 	AdmitDisk     func() error            // refuses new sandboxes while the disk is full
 	AdmitBytes    func(bytes int64) error // refuses a checkpoint of that size, likewise
-	Prices        usage.Prices
-	Rules         []string // all redaction rules
+	Rules         []string                // all redaction rules
 
 	SleepAfter     time.Duration // how long a sandbox that sets no time of its own stays awake without use
 	KeepFrozen     time.Duration // how long one that sleeps stays frozen in memory; negative for good

@@ -21,7 +21,7 @@ type frail struct {
 }
 
 type forgetful struct {
-	sandbox.Store
+	sandboxes.Store
 	saves atomic.Int32
 }
 
