@@ -21,6 +21,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
+	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
@@ -48,9 +49,6 @@ const (
 	// maxAttempts is unreachable: this package decides when to give up, not River.
 	maxAttempts = math.MaxInt16
 )
-
-// Retries are the waits before the second and further attempts at a webhook.
-var Retries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // Outcomes are the outcomes of an attempt at a webhook: delivered, to be retried,
 // or failed for good.
@@ -89,7 +87,7 @@ type Config struct {
 	Deliver func(ctx context.Context, e *execution.Execution) (tried bool, err error)
 	// Tell makes one attempt at a sealed message about a session.
 	Tell    func(ctx context.Context, tenant, id string, sealed []byte) (tried bool, err error)
-	Retries []time.Duration // nil means the package's Retries
+	Retries webhook.Backoff // nil means webhook.Retries
 	Workers int             // concurrent webhooks, shared by the tenants; 0 means 256
 	// Observe is called with the outcome, one of Outcomes, of each attempt. It may be nil.
 	Observe func(outcome string)
@@ -111,7 +109,7 @@ type Client struct {
 // New returns a Client. Before Start it only stores jobs.
 func New(cfg Config) (*Client, error) {
 	if cfg.Retries == nil {
-		cfg.Retries = Retries
+		cfg.Retries = webhook.Retries
 	}
 	if cfg.Workers == 0 {
 		cfg.Workers = 256

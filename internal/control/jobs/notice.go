@@ -3,12 +3,12 @@ package jobs
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/riverqueue/river"
 
+	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
@@ -30,7 +30,9 @@ type noticeWorker struct {
 func (w *noticeWorker) Timeout(*river.Job[noticeArgs]) time.Duration { return webhookTimeout }
 
 // NextRetry is for failures of our own; the receiver's are snoozed.
-func (w *noticeWorker) NextRetry(j *river.Job[noticeArgs]) time.Time { return ownRetry(j.Attempt) }
+func (w *noticeWorker) NextRetry(j *river.Job[noticeArgs]) time.Time {
+	return time.Now().Add(webhook.AfterOwn(j.Attempt))
+}
 
 // Work makes one attempt, as that of a webhookWorker.
 func (w *noticeWorker) Work(ctx context.Context, j *river.Job[noticeArgs]) error {
@@ -39,39 +41,19 @@ func (w *noticeWorker) Work(ctx context.Context, j *river.Job[noticeArgs]) error
 		return c.later(j.Metadata)
 	}
 	defer c.turns.give(j.Args.Tenant)
-	var p progress
-	if out := j.Output(); out != nil {
-		if err := json.Unmarshal(out, &p); err != nil {
-			return river.JobCancel(fmt.Errorf("read progress: %w", err))
-		}
-	}
-	tried, err := c.cfg.Tell(ctx, j.Args.Tenant, j.Args.ID, j.Args.Sealed)
-	log := c.cfg.Log.With("webhook_id", j.Args.ID, "error", err)
-	switch {
-	case err == nil:
-		c.cfg.Observe(string(execution.WebhookDelivered))
-		return nil
-	case !tried && (j.Attempt < maxOwn || ctx.Err() != nil):
-		return fmt.Errorf("webhook %s: %w", j.Args.ID, err)
-	case !tried:
-		log.WarnContext(ctx, "dropping a webhook: cannot build its message")
-		c.cfg.Observe(string(execution.WebhookFailed))
-		return nil
-	}
-	p = progress{Tried: p.Tried + 1, Error: err.Error()}
-	if err := river.RecordOutput(ctx, p); err != nil {
+	p, err := progressOf(j.Output())
+	if err != nil {
 		return err
 	}
-	if p.Tried > len(c.cfg.Retries) {
-		log.WarnContext(ctx, "webhook failed", "attempts", p.Tried)
-		c.cfg.Observe(string(execution.WebhookFailed))
-		return nil
+	outcome := execution.WebhookDelivered
+	if tried, err := c.cfg.Tell(ctx, j.Args.Tenant, j.Args.ID, j.Args.Sealed); err != nil {
+		if err := c.failed(ctx, c.cfg.Log.With("webhook_id", j.Args.ID), j.Args.ID, p, j.Attempt, tried, err); err != nil {
+			return err
+		}
+		outcome = execution.WebhookFailed
 	}
-	wait := c.cfg.Retries[p.Tried-1]
-	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
-	c.cfg.Observe(retried)
-	c.driver.bell.ringAfter(wait + fetchCooldown)
-	return river.JobSnooze(wait)
+	c.cfg.Observe(string(outcome))
+	return nil
 }
 
 // Notify stores the job to send a sealed message of a tenant, in tx. Call Poke once tx is

@@ -4,17 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
 
+	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
-
-// maxOwn limits our own failures to build a message; after them the webhook counts
-// as failed.
-const maxOwn = 20
 
 // webhookArgs name the execution that a webhook reports.
 type webhookArgs struct {
@@ -31,6 +29,42 @@ type progress struct {
 	Error string `json:"error"` // of the last attempt
 }
 
+func progressOf(output []byte) (p progress, err error) {
+	if output == nil {
+		return p, nil
+	}
+	if err := json.Unmarshal(output, &p); err != nil {
+		return p, river.JobCancel(fmt.Errorf("read progress: %w", err))
+	}
+	return p, nil
+}
+
+// failed handles a failed attempt. It returns nil if the webhook has failed for good, a River snooze
+// to retry after the receiver failed, or another error to retry after a failure of our own.
+func (c *Client) failed(ctx context.Context, log *slog.Logger, id string, p progress, attempt int, tried bool, cause error) error {
+	log = log.With("error", cause)
+	if !tried {
+		if attempt < webhook.MaxOwnFailures || ctx.Err() != nil {
+			return fmt.Errorf("webhook of %s: %w", id, cause)
+		}
+		log.WarnContext(ctx, "dropping a webhook: cannot build its message")
+		return nil
+	}
+	p = progress{Tried: p.Tried + 1, Error: cause.Error()}
+	if err := river.RecordOutput(ctx, p); err != nil {
+		return err
+	}
+	wait, ok := c.cfg.Retries.After(p.Tried)
+	if !ok {
+		log.WarnContext(ctx, "webhook failed", "attempts", p.Tried)
+		return nil
+	}
+	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
+	c.cfg.Observe(retried)
+	c.driver.bell.ringAfter(wait + fetchCooldown)
+	return river.JobSnooze(wait)
+}
+
 type webhookWorker struct {
 	river.WorkerDefaults[webhookArgs]
 	client *Client
@@ -40,12 +74,7 @@ func (w *webhookWorker) Timeout(*river.Job[webhookArgs]) time.Duration { return 
 
 // NextRetry applies to failures of our own. Work snoozes after the receiver's failures.
 func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
-	return ownRetry(j.Attempt)
-}
-
-// ownRetry returns when to retry after a failure of our own.
-func ownRetry(attempt int) time.Time {
-	return time.Now().Add(min(time.Second<<min(attempt-1, 6), time.Minute))
+	return time.Now().Add(webhook.AfterOwn(j.Attempt))
 }
 
 // Work makes one attempt. It returns nil if the job is done, a River snooze to retry
@@ -64,11 +93,9 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	if err != nil {
 		return fmt.Errorf("read execution %s: %w", j.Args.TraceID, err)
 	}
-	var p progress
-	if out := j.Output(); out != nil {
-		if err := json.Unmarshal(out, &p); err != nil {
-			return river.JobCancel(fmt.Errorf("read progress: %w", err))
-		}
+	p, err := progressOf(j.Output())
+	if err != nil {
+		return err
 	}
 	if e.WebhookStatus != execution.WebhookPending {
 		return nil // its end was recorded just before a process was killed
@@ -78,27 +105,10 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	if err == nil {
 		return w.end(ctx, e, execution.WebhookDelivered)
 	}
-	log := c.cfg.Log.With("trace_id", e.TraceID, "error", err)
-	if !tried {
-		if j.Attempt < maxOwn || ctx.Err() != nil {
-			return fmt.Errorf("webhook of %s: %w", e.TraceID, err)
-		}
-		log.WarnContext(ctx, "dropping a webhook: cannot build its message")
-		return w.end(ctx, e, execution.WebhookFailed)
-	}
-	p = progress{Tried: p.Tried + 1, Error: err.Error()}
-	if err := river.RecordOutput(ctx, p); err != nil {
+	if err := c.failed(ctx, c.cfg.Log.With("trace_id", e.TraceID), e.TraceID, p, j.Attempt, tried, err); err != nil {
 		return err
 	}
-	if p.Tried > len(c.cfg.Retries) {
-		log.WarnContext(ctx, "webhook failed", "attempts", p.Tried)
-		return w.end(ctx, e, execution.WebhookFailed)
-	}
-	wait := c.cfg.Retries[p.Tried-1]
-	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
-	c.cfg.Observe(retried)
-	c.driver.bell.ringAfter(wait + fetchCooldown)
-	return river.JobSnooze(wait)
+	return w.end(ctx, e, execution.WebhookFailed)
 }
 
 // later postpones a webhook whose tenant already uses its share of the workers.

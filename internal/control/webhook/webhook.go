@@ -1,6 +1,6 @@
 // Package webhook tells a receiver how an execution or a session's turn ended. It builds
-// the message, signs it and makes one attempt to deliver it. Package jobs decides when
-// and how often to try.
+// the message, signs it and makes one attempt to deliver it. Package jobs repeats attempts
+// after the waits of Retries.
 //
 // Callers choose the URL, so it must not open a way into the server's own network. Atoll
 // resolves and checks the host when it accepts a URL, for a clear error. It checks the
