@@ -67,14 +67,6 @@ type Carried struct {
 	Evaluated int
 }
 
-// Kinds of events of outcomes.
-const (
-	ToldOutcome    ToldKind = "user.define_outcome"
-	ToldEvaluating ToldKind = "outcome_evaluation_start"
-	ToldGrading    ToldKind = "outcome_evaluation_ongoing" // the check passed, or Atoll asks a grader again
-	ToldEvaluated  ToldKind = "outcome_evaluation_end"
-)
-
 // Progress is the progress of an outcome's evaluations.
 type Progress struct {
 	Last  Evaluation // the current or last evaluation

@@ -34,14 +34,6 @@ type Note struct {
 	Data  json.RawMessage // format depends on the kind of event
 }
 
-// Kinds of events of skills.
-const (
-	ToldPlan     ToldKind = "plan"
-	ToldReview   ToldKind = "review"
-	ToldDocument ToldKind = "state"
-	ToldReminder ToldKind = "reminder"
-)
-
 // Checked is the verdict of a skill or a grader when the model wants to stop. If the run continues,
 // it is checked again at the next stop.
 type Checked struct {

@@ -81,17 +81,6 @@ func ThreadOf(child ID) string { return "sthr_" + string(child[len("run_"):]) }
 // OfThread returns the run id of a thread.
 func OfThread(thread string) ID { return ID("run_" + thread[len("sthr_"):]) }
 
-// Kinds of handoff events.
-const (
-	ToldOpened     ToldKind = "thread_created"
-	ToldSent       ToldKind = "thread_message_sent"
-	ToldReceived   ToldKind = "thread_message_received"
-	ToldIdle       ToldKind = "thread_idle"
-	ToldTerminated ToldKind = "thread_terminated"
-	ToldSummary    ToldKind = "context_summary"
-	ToldSpeaker    ToldKind = "speaker"
-)
-
 // ToldThread is what readers see of a thread.
 type ToldThread struct {
 	ID     string `json:",omitzero"`

@@ -63,32 +63,6 @@ type Decision struct {
 // GivenUp instead.
 const Interrupted = "interrupted"
 
-// ToldKind is a kind of session event.
-type ToldKind string
-
-// Kinds of events.
-const (
-	ToldMessage  ToldKind = "message"
-	ToldThinking ToldKind = "thinking"
-	ToldCall     ToldKind = "tool_use"
-	ToldResult   ToldKind = "tool_result"
-	ToldDecision ToldKind = "tool_confirmation"
-	ToldError    ToldKind = "error"
-	ToldUsage    ToldKind = "usage"
-	ToldStatus   ToldKind = "status"
-	// ToldRequest says that a model was asked, and ToldAnswer that its answer ended.
-	ToldRequest ToldKind = "model_request"
-	ToldAnswer  ToldKind = "model_answer"
-	// ToldFile says that a tool gave the client a file.
-	ToldFile ToldKind = "file"
-	// ToldWarning says that the turn continues despite a failure.
-	ToldWarning ToldKind = "warning"
-	// ToldCompacted says that the start of the conversation was summarized.
-	ToldCompacted ToldKind = "context_compacted"
-	// ToldInterrupt says that the client interrupted the turn or its wait for answers.
-	ToldInterrupt ToldKind = "interrupt"
-)
-
 // Told is a session event about a turn. It is derived from an entry of the run's log and recorded
 // with it.
 type Told struct {
@@ -243,19 +217,6 @@ func (k ToldKind) By(part string) Sort { return Sort(string(k) + "/" + part) }
 func (s Sort) Kind() ToldKind {
 	kind, _, _ := strings.Cut(string(s), "/")
 	return ToldKind(kind)
-}
-
-// Sorts lists the sorts of a kind.
-func (k ToldKind) Sorts() []Sort {
-	switch k {
-	case ToldMessage:
-		return []Sort{Sort(k), k.By(string(model.User)), k.By(string(model.Assistant)), k.By(string(model.System))}
-	case ToldStatus:
-		return []Sort{Sort(k), k.By(Begun)}
-	case ToldCall, ToldResult:
-		return []Sort{Sort(k), k.By(ByServer), k.By(ByClient)}
-	}
-	return []Sort{Sort(k)}
 }
 
 // Begins reports whether a conversation may begin with t.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -82,105 +81,4 @@ func waitOf(id session.ID, w run.Wait) WaitingCall {
 
 func usageOf(s *run.Spent) TurnUsage {
 	return TurnUsage{s.Usage.Input, s.Usage.Output, s.Cost.Dollars(), s.Usage.Estimated}
-}
-
-func eventOf(id session.ID, e *session.Event) SessionEvent {
-	out := SessionEvent{ID: session.EventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
-	if e.Run != "" {
-		out.TurnID = new(turnID(e.Run))
-	}
-	if e.Of > 0 {
-		out.ToolUseID = new(session.EventID(id, e.Of))
-	}
-	if e.Cut {
-		out.Incomplete = new(true)
-	}
-	if it := e.Item; it != nil && e.Note == nil && e.Evaluation == nil {
-		out.item(it)
-	}
-	if d := e.Decision; d != nil {
-		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), httpapi.OrNull(d.Key)
-	}
-	switch {
-	case e.Kind == run.ToldFile:
-		out.File = new(fileOf(e))
-	case e.Note != nil:
-		out.note(e)
-	}
-	if e.Outcome != nil {
-		out.Outcome = OutcomeOf(e.Outcome)
-	}
-	if e.Evaluation != nil {
-		out.Evaluation = evaluationOf(id, e.Evaluation)
-	}
-	if f := e.Failure; f != nil {
-		out.Error = &TurnError{string(f.Reason), f.Message}
-	}
-	if w := e.Warning; w != nil {
-		out.Warning = &TurnWarning{Code: string(w.Code), Message: w.Message, Server: httpapi.OrNull(w.Server)}
-		if !w.Again.IsZero() {
-			out.Warning.RetryAt = new(w.Again.UTC())
-		}
-	}
-	if e.Compaction != nil {
-		out.Role = nil
-	}
-	if e.Spent != nil {
-		out.Usage = new(usageOf(e.Spent))
-	}
-	if st := e.Status; st != nil {
-		out.status(id, st)
-	}
-	if t := e.Thread; t != nil {
-		out.thread(t)
-	}
-	if m := e.Speaker; m != nil {
-		out.Speaker = &EventThread{AgentID: m.Agent, AgentVersion: m.Version, Name: m.Name}
-	}
-	return out
-}
-
-func (out *SessionEvent) thread(t *run.ToldThread) {
-	if t.Text != "" {
-		out.Content = &t.Text
-	}
-	if t.ID != "" {
-		out.Thread = &EventThread{&t.ID, t.Member.Agent, t.Member.Version, t.Member.Name}
-	}
-	if out.Type == string(run.ToldTerminated) && t.Status != "" {
-		out.Error = &TurnError{Code: cmp.Or(string(t.Reason), string(t.Status))}
-	}
-}
-
-func (out *SessionEvent) item(it *model.Item) {
-	switch {
-	case it.Message != nil:
-		out.Role, out.Content = new(string(it.Message.Role)), new(model.Joined(it.Message.Parts))
-		if files := fileNames(it.Message.Parts); len(files) > 0 {
-			out.Files = &files
-		}
-	case it.Call != nil:
-		out.Name, out.Arguments = &it.Call.Name, &it.Call.Arguments
-	case it.Result != nil:
-		out.Content, out.IsError = new(model.Joined(it.Result.Parts)), &it.Result.Failed
-	case it.Reasoning != nil:
-		out.Content = new(strings.Join(it.Reasoning.Summary, "\n"))
-	}
-}
-
-func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
-	if st.Running {
-		out.Status = new("running")
-		return
-	}
-	out.Status = new("idle")
-	stop := &SessionStop{Type: session.Stops[st.End], RequiresAction: []WaitingCall{}}
-	for _, w := range st.Waits {
-		out.Status = new("requires_action")
-		stop.RequiresAction = append(stop.RequiresAction, waitOf(id, w))
-	}
-	if !st.Until.IsZero() {
-		stop.ExpiresAt = new(st.Until.UTC())
-	}
-	out.StopReason = stop
 }

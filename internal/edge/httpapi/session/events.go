@@ -12,14 +12,6 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// kinds are the types of events. What else is told of a turn is for other forms.
-var kinds = []run.ToldKind{
-	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
-	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
-	run.ToldOutcome, run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated,
-	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker, run.ToldWarning, run.ToldCompacted,
-}
-
 // eventParams are the parameters of a list of events.
 func eventParams() []httpapi.Param {
 	return append(httpapi.PageParams(100, 100),
@@ -77,12 +69,12 @@ func eventFilter(c *httpapi.Call) (f session.EventFilter, err error) {
 	}
 	f = session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
 	if !c.Has("types") {
-		f.Kinds = kinds
+		f.Kinds = run.ToldKinds()
 		return f, nil
 	}
 	for name := range strings.SplitSeq(c.Text("types"), ",") {
 		kind := run.ToldKind(strings.TrimSpace(name))
-		if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
+		if !slices.Contains(run.ToldKinds(), kind) || slices.Contains(f.Kinds, kind) {
 			return f, httpapi.Invalid("types must be types of events, each once, separated by commas")
 		}
 		f.Kinds = append(f.Kinds, kind)

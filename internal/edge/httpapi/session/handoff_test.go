@@ -110,7 +110,7 @@ func (k *talk) events(of string) []sessionapi.SessionEvent {
 func kinds(all []sessionapi.SessionEvent) string {
 	var out []string
 	for _, e := range all {
-		out = append(out, e.Type)
+		out = append(out, string(e.Type))
 	}
 	return strings.Join(out, " ")
 }

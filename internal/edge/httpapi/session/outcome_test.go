@@ -25,7 +25,7 @@ func (k *talk) evaluations() (out string) {
 		if r := e.Evaluation.Result; r != nil {
 			result = ":" + *r
 		}
-		out += fmt.Sprintf("%s%d%s ", strings.TrimPrefix(e.Type, "outcome_evaluation_"), e.Evaluation.Iteration, result)
+		out += fmt.Sprintf("%s%d%s ", strings.TrimPrefix(string(e.Type), "outcome_evaluation_"), e.Evaluation.Iteration, result)
 	}
 	return strings.TrimSpace(out)
 }

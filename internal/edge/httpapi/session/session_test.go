@@ -270,7 +270,7 @@ func (k *talk) types() (out []string) {
 	var page struct{ Data []sessionapi.SessionEvent }
 	k.ask(200, "GET", k.path+"/events", "", &page)
 	for _, e := range page.Data {
-		out = append(out, e.Type)
+		out = append(out, string(e.Type))
 	}
 	return out
 }

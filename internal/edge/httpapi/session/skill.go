@@ -1,13 +1,9 @@
 package session
 
 import (
-	stdjson "encoding/json"
-
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -40,30 +36,3 @@ func contextTool(t run.Tool) ContextTool {
 	}
 	return out
 }
-
-// note is what a skill tells readers.
-func (out *SessionEvent) note(e *session.Event) {
-	out.Skill = &e.Note.Skill
-	switch e.Kind {
-	case run.ToldPlan:
-		var p skilltool.Plan
-		read(e, &p)
-		out.Plan = &SessionPlan{Steps: httpapi.Each(p.Steps, func(s skilltool.Step) PlanStep { return PlanStep{s.Step, s.Status} }), WhyOpen: httpapi.OrNull(p.WhyOpen)}
-	case run.ToldReview:
-		var r skilltool.Review
-		read(e, &r)
-		out.Review = &Review{r.Iteration, r.Score, r.Threshold, r.Passed, r.Feedback, httpapi.OrNull(r.Error)}
-	case run.ToldDocument:
-		var d skilltool.Document
-		read(e, &d)
-		out.Content = &d.Document
-	case run.ToldReminder:
-		var m skilltool.Reminder
-		read(e, &m)
-		out.Content = &m.Content
-	}
-}
-
-// read reads what a skill has noted. What a later version has written in another way is shown
-// empty.
-func read(e *session.Event, into any) { _ = stdjson.Unmarshal(e.Note.Data, into) }

@@ -133,60 +133,12 @@ type TurnError struct {
 	Message string `json:"message"`
 }
 
-// TurnWarning reports a problem in a turn that continues.
-type TurnWarning struct {
-	Code    string     `json:"code" enum:"model_retry,mcp_unavailable,tool_unavailable,compaction_failed,image_building" doc:"image_building: the server is making programs that the agent's skills need, and calls that need them wait. compaction_failed: the beginning of the conversation could not be summarized, and is omitted. model_retry: the model's provider failed and is asked again. mcp_unavailable: an MCP server cannot be reached, and the turn continues without its tools. tool_unavailable: this server has a built-in tool turned off."`
-	Message string     `json:"message" doc:"Error message."`
-	Server  *string    `json:"server,omitzero" doc:"Of mcp_unavailable: the server's name."`
-	RetryAt *time.Time `json:"retry_at,omitzero" doc:"When Atoll tries again. Omitted where the next turn does."`
-}
-
 // TurnUsage is what a turn has used, or all turns of a session.
 type TurnUsage struct {
 	InputTokens  int64   `json:"input_tokens" doc:"Tokens of the input, cached ones too."`
 	OutputTokens int64   `json:"output_tokens" doc:"Tokens of the output, reasoning included."`
 	CostUSD      float64 `json:"cost_usd" doc:"Of models, tools and the sandbox."`
 	Estimated    int64   `json:"estimated_tokens,omitzero" doc:"Tokens of both that Atoll estimated from the text, because an answer was cut before its provider counted them, or its provider counts none. They are charged like the others."`
-}
-
-// SessionEvent is something that happened in a session. It does not change.
-type SessionEvent struct {
-	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,warning,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,context_compacted,speaker"`
-	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
-	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
-	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text."`
-	Files      *[]string          `json:"files,omitzero" doc:"Of message and user.define_outcome: the names of the files that came with it."`
-	Incomplete *bool              `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
-	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: the id that their deltas have."`
-	Name       *string            `json:"name,omitzero" doc:"Of tool_use."`
-	Arguments  *string            `json:"arguments,omitzero" doc:"Of tool_use: the arguments that the model wrote, usually valid JSON."`
-	ToolUseID  *string            `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use."`
-	IsError    *bool              `json:"is_error,omitzero" doc:"Of tool_result."`
-	Approve    *bool              `json:"approve,omitzero" doc:"Of tool_confirmation."`
-	Reason     *string            `json:"reason,omitzero" doc:"Of tool_confirmation."`
-	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; omitted where the call has expired."`
-	Warning    *TurnWarning       `json:"warning,omitzero" doc:"Of warning."`
-	Error      *TurnError         `json:"error,omitzero" doc:"Of error, and of thread_terminated where there is something to say."`
-	Usage      *TurnUsage         `json:"usage,omitzero" doc:"Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded."`
-	Skill      *string            `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
-	File       *SessionFile       `json:"file,omitzero" doc:"Of file: the shared file."`
-	Plan       *SessionPlan       `json:"plan,omitzero" doc:"Of plan."`
-	Review     *Review            `json:"review,omitzero" doc:"Of review."`
-	Outcome    *SessionOutcome    `json:"outcome,omitzero" doc:"Of user.define_outcome."`
-	Evaluation *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of outcome_evaluation_start, _ongoing and _end."`
-	Status     *string            `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: the new status of the session."`
-	StopReason *SessionStop       `json:"stop_reason,omitzero" doc:"Of status, but for running."`
-	Thread     *EventThread       `json:"thread,omitzero" doc:"Of events of threads: the thread, with the agent that works in it."`
-	Speaker    *EventThread       `json:"speaker,omitzero" doc:"Of speaker: the agent that speaks from then on."`
-	CreatedAt  time.Time          `json:"created_at" doc:"When it happened."`
-}
-
-// SessionStop is why a turn stopped.
-type SessionStop struct {
-	Type           string        `json:"type" enum:"end_turn,requires_action,interrupted,expired,limit,error"`
-	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
-	ExpiresAt      *time.Time    `json:"expires_at,omitzero" doc:"Until when the calls wait."`
 }
 
 // SessionDelta is a piece of an event that is to come.
@@ -196,37 +148,6 @@ type SessionDelta struct {
 	ItemID string `json:"item_id" doc:"Id of the event that the pieces form."`
 	Of     string `json:"of" enum:"message,thinking,tool_use" doc:"Type of the event that the piece belongs to."`
 	Text   string `json:"text"`
-}
-
-// SessionFile is a file that an agent has shared.
-type SessionFile struct {
-	ID        string    `json:"id"`
-	FileName  string    `json:"filename"`
-	Bytes     int64     `json:"bytes" doc:"Size in bytes."`
-	ThreadID  *string   `json:"thread_id,omitzero" doc:"In a list: the thread in which it was shared, if it was in one."`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-// SessionPlan is the agent's plan, as it is from then on.
-type SessionPlan struct {
-	Steps   []PlanStep `json:"steps" doc:"The steps in their order."`
-	WhyOpen *string    `json:"why_open,omitzero" doc:"Why steps stay open at the end of the turn."`
-}
-
-// PlanStep is a step of a plan.
-type PlanStep struct {
-	Step   string `json:"step" doc:"The task, in words."`
-	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
-}
-
-// Review is what a review says of an answer.
-type Review struct {
-	Iteration int     `json:"iteration" doc:"Of the turn, from 1."`
-	Score     float64 `json:"score" doc:"0 to 1."`
-	Threshold float64 `json:"threshold" doc:"The quality_threshold of the skill."`
-	Passed    bool    `json:"passed" doc:"Whether the answer reached the threshold."`
-	Feedback  string  `json:"feedback" doc:"Required improvements, in words."`
-	Error     *string `json:"error,omitzero" doc:"Why there is no review: the answer stays as it is then."`
 }
 
 // SessionContext is what the model is told before the conversation.
