@@ -133,7 +133,7 @@ func (r *remote) createModel() *cobra.Command {
 		return r.showModel(made)
 	})
 	f = r.app.addModelFlags(cmd)
-	cmd.Flags().StringVar(&provider, "provider", "", "protocol of the provider: "+strings.Join(texts(model.Providers), ", ")+" (required)")
+	cmd.Flags().StringVar(&provider, "provider", "", "protocol of the provider: "+strings.Join(texts(model.Providers()), ", ")+" (required)")
 	_ = cmd.MarkFlagRequired("provider") // fails for a flag that there is not
 	return cmd
 }

@@ -43,7 +43,7 @@ func TestModelCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.says("tenant create acme --plan pro")
-	o.says("model create acme/large --provider openai-chat --base-url "+provider.Base(model.OpenAIChat)+" --upstream large-1 --key-file "+file+" --price-input 2.50 --price-output 10 --price-cache-read 0.25 --can tools,reasoning --tenant acme",
+	o.says("model create acme/large --provider openai-chat --base-url "+provider.Base("openai-chat")+" --upstream large-1 --key-file "+file+" --price-input 2.50 --price-output 10 --price-cache-read 0.25 --can tools,reasoning --tenant acme",
 		"name acme/large", "upstream large-1", "key on", "input 2.5, output 10, cache read 0.25, cache write 0", "can tools, reasoning", "tenants ten_")
 	o.says("model list", "acme/large openai-chat large-1")
 	o.says("model test acme/large --prompt hello", "answer 42", "stop end", "input 1000 (cache read 400, cache write 0), output 100 (reasoning 60)", "cost $0.0026")

@@ -13,9 +13,9 @@ type object = map[string]any
 // render is the data of a turn's events in the protocol of a request.
 func (t *Turn) render(in Request) []string {
 	switch in.Provider {
-	case model.OpenAI:
+	case "openai":
 		return t.responses(in)
-	case model.Anthropic:
+	case "anthropic":
 		return t.messages(in)
 	}
 	return t.chat(in)
@@ -31,7 +31,7 @@ func encode(v any) string {
 
 // body is a refusal as a body.
 func (r *Refusal) body(p model.Provider) string {
-	if p == model.Anthropic {
+	if p == "anthropic" {
 		return encode(object{"type": "error", "error": object{"type": r.Type, "message": r.Message}})
 	}
 	return encode(object{"error": object{"message": r.Message, "type": r.Type, "code": r.Code, "param": nil}})
@@ -39,7 +39,7 @@ func (r *Refusal) body(p model.Provider) string {
 
 // event is a refusal as an event.
 func (r *Refusal) event(p model.Provider) string {
-	if p == model.OpenAI {
+	if p == "openai" {
 		return encode(object{"type": "error", "code": r.Code, "message": r.Message, "param": nil})
 	}
 	return r.body(p)

@@ -31,7 +31,7 @@ type Provider struct {
 }
 
 // paths are where the protocols are.
-var paths = map[string]model.Provider{"/v1/responses": model.OpenAI, "/v1/chat/completions": model.OpenAIChat, "/v1/messages": model.Anthropic}
+var paths = map[string]model.Provider{"/v1/responses": "openai", "/v1/chat/completions": "openai-chat", "/v1/messages": "anthropic"}
 
 // maxBody bounds a request's body.
 const maxBody = 64 << 20
@@ -214,7 +214,7 @@ func (s *Server) Requests() []Request {
 
 // Base returns the base URL of a protocol.
 func (s *Server) Base(p model.Provider) string {
-	if p == model.Anthropic {
+	if p == "anthropic" {
 		return s.URL
 	}
 	return s.URL + "/v1"

@@ -103,9 +103,9 @@ func TestModelsOfEachProvider(t *testing.T) {
 		cache    string
 		header   string // that has the key
 	}{
-		{model.OpenAI, "/v1", `"image_url":"data:image/png;base64,` + pixel, `"file_data":"data:application/pdf;base64,JVBERg=="`, `"json_schema"`, "sealed-state", `"prompt_cache_key":"sbx_`, "Authorization"},
-		{model.OpenAIChat, "/v1", `"url":"data:image/png;base64,` + pixel, `"file_data":"data:application/pdf;base64,JVBERg=="`, `"json_schema"`, "mulled over", "", "Authorization"},
-		{model.Anthropic, "", `"data":"` + pixel, `"data":"JVBERg=="`, `"output_config"`, "sealed-state", `"cache_control"`, "X-Api-Key"},
+		{"openai", "/v1", `"image_url":"data:image/png;base64,` + pixel, `"file_data":"data:application/pdf;base64,JVBERg=="`, `"json_schema"`, "sealed-state", `"prompt_cache_key":"sbx_`, "Authorization"},
+		{"openai-chat", "/v1", `"url":"data:image/png;base64,` + pixel, `"file_data":"data:application/pdf;base64,JVBERg=="`, `"json_schema"`, "mulled over", "", "Authorization"},
+		{"anthropic", "", `"data":"` + pixel, `"data":"JVBERg=="`, `"output_config"`, "sealed-state", `"cache_control"`, "X-Api-Key"},
 	} {
 		t.Run(string(protocol.provider), func(t *testing.T) {
 			w := watch(t)

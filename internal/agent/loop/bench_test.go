@@ -22,7 +22,7 @@ func BenchmarkToken(b *testing.B) {
 	const answers, every = 100, 10 * time.Millisecond
 	each := max(1, b.N/answers)
 	turn := scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Text: strings.SplitAfter(strings.Repeat("word ", each), " ")}}, Usage: &model.Usage{Input: 10, Output: 5}}
-	events := frames(turn.Stream(model.OpenAI))
+	events := frames(turn.Stream("openai"))
 	paced := lie{body: func(context.Context) io.Reader {
 		in, out := io.Pipe()
 		go func() {
@@ -40,7 +40,7 @@ func BenchmarkToken(b *testing.B) {
 	}}
 	k := newKit(b, nil)
 	l := New(Config{
-		Store: k.store, Models: lied{model.OpenAI, liar{"m": paced}, model.DefaultBounds}, Events: k.bus.RunEvents(storetest.Box(b)),
+		Store: k.store, Models: lied{"openai", liar{"m": paced}, model.DefaultBounds}, Events: k.bus.RunEvents(storetest.Box(b)),
 		Log: slog.New(slog.DiscardHandler), Holder: "a",
 	})
 	if err := l.Start(b.Context()); err != nil {

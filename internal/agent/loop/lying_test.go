@@ -218,7 +218,7 @@ func (l lied) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *mo
 // TestLyingProviders runs responses whose providers lie in every way: each ends with a
 // status and a reason, within bounds of memory, and nothing is left of it.
 func TestLyingProviders(t *testing.T) {
-	for _, p := range model.Providers {
+	for _, p := range model.Providers() {
 		t.Run(string(p), func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, before) })

@@ -97,8 +97,8 @@ func (d *Definition) CheckModel(m *model.Record) error {
 	switch s := &d.Model; {
 	case m.MaxOutput > 0 && s.MaxTokens > int64(m.MaxOutput):
 		return invalid("model.max_tokens must be at most %d, the output limit of the model %s", m.MaxOutput, m.Name)
-	case m.Provider == model.Anthropic && s.Temperature != nil && *s.Temperature > 1:
-		return invalid("model.temperature must be at most 1, the limit of the provider of the model %s", m.Name)
+	case s.Temperature != nil && m.MaxTemperature() > 0 && *s.Temperature > m.MaxTemperature():
+		return invalid("model.temperature must be at most %g, the limit of the provider of the model %s", m.MaxTemperature(), m.Name)
 	case s.Effort != "" && s.Effort != string(model.EffortNone) && !m.Can(model.CanReason):
 		return invalid("model.effort must be omitted: the model %s does not support reasoning", m.Name)
 	case len(d.Tools) > 0 && !m.Can(model.Tools):

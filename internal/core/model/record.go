@@ -45,6 +45,14 @@ func (r *Record) Origin() string {
 	return origin
 }
 
+// MaxTemperature returns the highest temperature that the model's provider accepts; 0 for no limit.
+func (r *Record) MaxTemperature() float64 {
+	if p := r.Provider.Protocol(); p != nil {
+		return p.MaxTemperature
+	}
+	return 0
+}
+
 // only returns the only tenant that may use the model; "" if others may.
 func (r *Record) only() tenant.ID {
 	if r.AllTenants || len(r.Plans) > 0 || len(r.Tenants) != 1 {

@@ -5,30 +5,6 @@ import (
 	"strings"
 )
 
-// Provider is a wire protocol.
-type Provider string
-
-// Providers.
-const (
-	OpenAI     Provider = "openai"      // Responses
-	OpenAIChat Provider = "openai-chat" // Chat Completions, which many servers speak
-	Anthropic  Provider = "anthropic"   // Messages
-)
-
-// Providers lists every provider.
-var Providers = []Provider{OpenAI, OpenAIChat, Anthropic}
-
-// DefaultURL is the provider's own service; OpenAIChat has none.
-func (p Provider) DefaultURL() string {
-	switch p {
-	case OpenAI:
-		return "https://api.openai.com/v1"
-	case Anthropic:
-		return "https://api.anthropic.com"
-	}
-	return ""
-}
-
 // Capability is something that models can or cannot do.
 type Capability string
 

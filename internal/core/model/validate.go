@@ -53,8 +53,8 @@ func (r *Record) Validate() (base *url.URL, err error) {
 		return nil, err
 	}
 	switch {
-	case !slices.Contains(Providers, r.Provider):
-		return nil, invalid("provider must be one of %s", join(Providers))
+	case r.Provider.Protocol() == nil:
+		return nil, invalid("provider must be one of %s", join(Providers()))
 	case r.Upstream == "" || len(r.Upstream) > MaxUpstream || strings.ContainsFunc(r.Upstream, unprintable):
 		return nil, invalid("upstream must be 1 to %d bytes of visible characters", MaxUpstream)
 	case r.Context < 0 || r.Context > MaxContext:

@@ -277,7 +277,7 @@ func testSealed(t *testing.T, open opener) {
 	_, err := db.Executions().Admit(ctx, e, execution.Admission{})
 	must(t, err)
 	for _, name := range []string{"one", "two"} {
-		must(t, db.Models().CreateModel(ctx, model.Record{ID: tenant.NewID("mdl"), Name: name, Provider: model.OpenAI, Key: secret + name}))
+		must(t, db.Models().CreateModel(ctx, model.Record{ID: tenant.NewID("mdl"), Name: name, Provider: "openai", Key: secret + name}))
 		must(t, db.Models().SetOwnKey(ctx, model.OwnKey{ID: tenant.NewID("mky"), Tenant: of.ID, Model: name, Key: secret + name}))
 	}
 	for _, column := range []string{`environments.secrets`, `keys.webhook_secret`, `executions.webhook_secret`, `models.api_key`, `model_keys.api_key`} {

@@ -1,5 +1,5 @@
-// Package adapter opens the models of records: it chooses the wire protocol, and holds what
-// the provider sends to the contract of package model.
+// Package adapter registers the wire protocols of providers and opens the models of records. It
+// holds providers to the contract of package model.
 package adapter
 
 import (
@@ -12,20 +12,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
-// Open returns what asks the model of a record; rt reaches its provider.
+func init() { model.Register(openai.ResponsesProtocol, openai.ChatProtocol, anthropic.Protocol) }
+
+// Open returns a Model that asks the model of a record through rt, within bounds.
 func Open(r model.Record, rt http.RoundTripper, b model.Bounds) (model.Model, error) {
-	var m model.Model
-	switch r.Provider {
-	case model.OpenAI:
-		m = openai.NewResponses(r, rt)
-	case model.OpenAIChat:
-		m = openai.NewChat(r, rt)
-	case model.Anthropic:
-		m = anthropic.New(r, rt)
-	default:
+	p := r.Provider.Protocol()
+	if p == nil {
 		return nil, fmt.Errorf("model %s: unknown provider %q", r.ID, r.Provider)
 	}
-	if !r.Can(model.CustomTools) || r.Provider == model.Anthropic { // whose protocol has no such tools
+	m := p.Open(r, rt)
+	if !p.CustomTools || !r.Can(model.CustomTools) {
 		m = freetext.New(m)
 	}
 	return model.Guard(m, r.Spec, b), nil

@@ -39,7 +39,7 @@ func open(t testing.TB, r model.Record, rt http.RoundTripper, b model.Bounds) mo
 
 // each runs a test for every protocol.
 func each(t *testing.T, test func(t *testing.T, p model.Provider)) {
-	for _, p := range model.Providers {
+	for _, p := range model.Providers() {
 		t.Run(string(p), func(t *testing.T) { test(t, p) })
 	}
 }
@@ -99,21 +99,21 @@ func TestAnswers(t *testing.T) {
 			model.Answer{Items: wantParallel, Stop: model.StopToolCalls, Usage: model.Usage{Input: 3, Output: 2}, Counted: true}, nil,
 		},
 		"calls that take turns": {
-			scriptedmodel.Turn{Blocks: parallel, Interleave: true}, model.Answer{Items: wantParallel, Stop: model.StopToolCalls}, []model.Provider{model.OpenAI, model.OpenAIChat},
+			scriptedmodel.Turn{Blocks: parallel, Interleave: true}, model.Answer{Items: wantParallel, Stop: model.StopToolCalls}, []model.Provider{"openai", "openai-chat"},
 		},
 		"reasoning": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Thought: []string{"Hm", "m."}, State: "signed"}, {Text: []string{"42"}}}},
 			model.Answer{Items: []model.Item{{Reasoning: &model.Thought{Text: "Hmm.", State: model.State{Data: "signed"}}}, said("42")}, Stop: model.StopEnd},
-			[]model.Provider{model.OpenAI, model.Anthropic},
+			[]model.Provider{"openai", "anthropic"},
 		},
 		"a summary": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Summary: []string{"First.", "Then."}, State: "sealed"}, {Text: []string{"42"}}}},
 			model.Answer{Items: []model.Item{{Reasoning: &model.Thought{Summary: []string{"First.", "Then."}, State: model.State{Data: "sealed"}}}, said("42")}, Stop: model.StopEnd},
-			[]model.Provider{model.OpenAI},
+			[]model.Provider{"openai"},
 		},
 		"plain reasoning": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Thought: []string{"Hm", "m."}}, {Text: []string{"42"}}}},
-			model.Answer{Items: []model.Item{{Reasoning: &model.Thought{Text: "Hmm."}}, said("42")}, Stop: model.StopEnd}, []model.Provider{model.OpenAIChat},
+			model.Answer{Items: []model.Item{{Reasoning: &model.Thought{Text: "Hmm."}}, said("42")}, Stop: model.StopEnd}, []model.Provider{"openai-chat"},
 		},
 		"too long": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Text: []string{"and so"}}}, Stop: model.StopMaxTokens},
@@ -121,19 +121,19 @@ func TestAnswers(t *testing.T) {
 		},
 		"filtered": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Text: []string{"x"}}}, Stop: model.StopFilter},
-			model.Answer{Items: []model.Item{said("x")}, Stop: model.StopFilter}, []model.Provider{model.OpenAI, model.OpenAIChat},
+			model.Answer{Items: []model.Item{said("x")}, Stop: model.StopFilter}, []model.Provider{"openai", "openai-chat"},
 		},
 		"refused": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Refusal: "I won't."}}},
 			model.Answer{Items: []model.Item{{Message: &model.Message{Role: model.Assistant, Parts: []model.Part{{Kind: model.PartRefusal, Text: "I won't."}}}}}, Stop: model.StopRefusal},
-			[]model.Provider{model.OpenAI, model.OpenAIChat},
+			[]model.Provider{"openai", "openai-chat"},
 		},
 		"stopped as refused": {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Refusal: "I won't."}}, Stop: model.StopRefusal},
-			model.Answer{Items: []model.Item{said("I won't.")}, Stop: model.StopRefusal}, []model.Provider{model.Anthropic},
+			model.Answer{Items: []model.Item{said("I won't.")}, Stop: model.StopRefusal}, []model.Provider{"anthropic"},
 		},
 	} {
-		for _, p := range model.Providers {
+		for _, p := range model.Providers() {
 			if c.only != nil && !slices.Contains(c.only, p) {
 				continue
 			}
@@ -166,10 +166,10 @@ func TestDialects(t *testing.T) {
 		events []string
 		want   model.Answer
 	}{
-		"a call that is whole at once, without index": {model.OpenAIChat, []string{chunk(`{"tool_calls":[{"id":"c1","function":{"name":"run","arguments":"{\"a\":1}"}}]}`), finish, "[DONE]"}, call},
-		"arguments that are an object":                {model.OpenAIChat, []string{chunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"run","arguments":{"a":1}}}]}`), finish, "[DONE]"}, call},
+		"a call that is whole at once, without index": {"openai-chat", []string{chunk(`{"tool_calls":[{"id":"c1","function":{"name":"run","arguments":"{\"a\":1}"}}]}`), finish, "[DONE]"}, call},
+		"arguments that are an object":                {"openai-chat", []string{chunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"run","arguments":{"a":1}}}]}`), finish, "[DONE]"}, call},
 		"every call is the first": {
-			model.OpenAIChat,
+			"openai-chat",
 			[]string{
 				chunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"run","arguments":"{\"a\":1}"}}]}`),
 				chunk(`{"tool_calls":[{"index":0,"id":"c2","function":{"name":"run","arguments":"{\"a\":2}"}}]}`), finish, "[DONE]",
@@ -177,7 +177,7 @@ func TestDialects(t *testing.T) {
 			model.Answer{Items: []model.Item{called("c1", "run", `{"a":1}`), called("c2", "run", `{"a":2}`)}, Stop: model.StopToolCalls},
 		},
 		"an id that is repeated, or empty": {
-			model.OpenAIChat,
+			"openai-chat",
 			[]string{
 				chunk(`{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"run","arguments":""}}]}`),
 				chunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"arguments":"{\"a\""}}]}`),
@@ -185,20 +185,20 @@ func TestDialects(t *testing.T) {
 			}, call,
 		},
 		"no end mark, usage with the finish": {
-			model.OpenAIChat,
+			"openai-chat",
 			[]string{chunk(`{"content":"hi"}`), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_cache_hit_tokens":5}}`},
 			model.Answer{Items: []model.Item{said("hi")}, Stop: model.StopEnd, Usage: model.Usage{Input: 7, CacheRead: 5, Output: 2}, Counted: true},
 		},
 		"text in parts, empty choices": {
-			model.OpenAIChat, []string{`{"choices":[],"prompt_filter_results":[]}`, chunk(`{"content":[{"type":"text","text":"hi"}]}`), finish, "[DONE]"},
+			"openai-chat", []string{`{"choices":[],"prompt_filter_results":[]}`, chunk(`{"content":[{"type":"text","text":"hi"}]}`), finish, "[DONE]"},
 			model.Answer{Items: []model.Item{said("hi")}, Stop: model.StopEnd},
 		},
 		"reasoning in two fields": {
-			model.OpenAIChat, []string{chunk(`{"reasoning":"hm","reasoning_content":"hm"}`), chunk(`{"content":"hi"}`), finish, "[DONE]"},
+			"openai-chat", []string{chunk(`{"reasoning":"hm","reasoning_content":"hm"}`), chunk(`{"content":"hi"}`), finish, "[DONE]"},
 			model.Answer{Items: []model.Item{{Reasoning: &model.Thought{Text: "hm"}}, said("hi")}, Stop: model.StopEnd},
 		},
 		"text that is not streamed": {
-			model.OpenAI,
+			"openai",
 			[]string{
 				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"hi"}]}}`,
 				`{"type":"response.of_a_later_version","delta":{"x":1}}`, `{"type":"response.completed","response":{"status":"completed"}}`,
@@ -206,18 +206,18 @@ func TestDialects(t *testing.T) {
 			model.Answer{Items: []model.Item{said("hi")}, Stop: model.StopEnd},
 		},
 		"a call that no event begins": {
-			model.OpenAI,
+			"openai",
 			[]string{`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"run","arguments":"{\"a\":1}"}}`, `{"type":"response.completed","response":{}}`}, call,
 		},
 		"input that is whole at once": {
-			model.Anthropic,
+			"anthropic",
 			[]string{
 				`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"run","input":{"a":1}}}`, `{"type":"content_block_stop","index":0}`,
 				`{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`, `{"type":"message_stop"}`,
 			}, call,
 		},
 		"reasoning that is not shown": {
-			model.Anthropic,
+			"anthropic",
 			[]string{
 				`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"sealed"}}`, `{"type":"content_block_stop","index":0}`,
 				`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"hi"}}`, `{"type":"content_block_stop","index":1}`, `{"type":"message_stop"}`,
@@ -276,7 +276,7 @@ func TestRequests(t *testing.T) {
 		}
 		got := s.Requests()[0]
 		given := got.Header.Get("Authorization")
-		if p == model.Anthropic {
+		if p == "anthropic" {
 			given = "Bearer " + got.Header.Get("X-Api-Key")
 		}
 		if given != "Bearer "+rec.Key {
@@ -317,20 +317,20 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	t.Run("openai", func(t *testing.T) {
-		contains(t, ask(t, model.OpenAI, conversation(), 1), `"store":false`, `"stream":true`, `"instructions":"Be brief."`, `"max_output_tokens":4000`, `"encrypted_content":"signed"`,
+		contains(t, ask(t, "openai", conversation(), 1), `"store":false`, `"stream":true`, `"instructions":"Be brief."`, `"max_output_tokens":4000`, `"encrypted_content":"signed"`,
 			`"include":["reasoning.encrypted_content"]`, `"effort":"high"`, `"arguments":"{\"code\":\"6*7\"}"`, `"call_id":"c2"`, `"output":"42"`, `data:image/png;base64,cG5n`, `"filename":"a.pdf"`,
 			`"tool_choice":{"name":"run","type":"function"}`, `"parallel_tool_calls":false`, `"strict":true`, `"prompt_cache_key":"k"`, `"type":"json_schema"`, `invalid_arguments`)
 	})
 	t.Run("openai-chat", func(t *testing.T) {
-		contains(t, ask(t, model.OpenAIChat, conversation(), 1), `{"content":"Be brief.","role":"system"}`, `"max_tokens":4000`, `"include_usage":true`, `"tool_call_id":"c1"`,
+		contains(t, ask(t, "openai-chat", conversation(), 1), `{"content":"Be brief.","role":"system"}`, `"max_tokens":4000`, `"include_usage":true`, `"tool_call_id":"c1"`,
 			`data:image/png;base64,cG5n`, `"filename":"a.pdf"`, `"tool_choice":{"function":{"name":"run"},"type":"function"}`, `"parallel_tool_calls":false`, `"reasoning_effort":"high"`, `"json_schema"`, `invalid_arguments`)
 	})
 	t.Run("anthropic", func(t *testing.T) {
-		contains(t, ask(t, model.Anthropic, conversation(), 1), `"signature":"signed"`, `"thinking":"Compute."`, `"type":"tool_use"`, `"input":{"code":"6*7"}`, `"tool_use_id":"c2"`, `"is_error":true`,
+		contains(t, ask(t, "anthropic", conversation(), 1), `"signature":"signed"`, `"thinking":"Compute."`, `"type":"tool_use"`, `"input":{"code":"6*7"}`, `"tool_use_id":"c2"`, `"is_error":true`,
 			`"media_type":"image/png"`, `"title":"a.pdf"`, `"max_tokens":4000`, `"tool_choice":{"disable_parallel_tool_use":true,"name":"run","type":"tool"}`, `"cache_control":{"type":"ephemeral"}`, `invalid_arguments`)
 	})
 	t.Run("without a key", func(t *testing.T) {
-		for _, p := range model.Providers {
+		for _, p := range model.Providers() {
 			s := scriptedmodel.New(t, scriptedmodel.Say("ok"))
 			rec := s.Record(p)
 			rec.Key = ""
@@ -346,7 +346,7 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("what the model cannot do", func(t *testing.T) {
 		s := scriptedmodel.New(t)
-		rec := s.Record(model.OpenAI)
+		rec := s.Record("openai")
 		rec.Capabilities = nil
 		_, err := model.Collect(open(t, rec, reach(t), model.DefaultBounds).Generate(t.Context(), conversation()))
 		wantFailure(t, err, model.Rejected, "images (vision), no files (files), no tools (tools), no reasoning effort")
@@ -367,9 +367,9 @@ func TestStop(t *testing.T) {
 		got := map[string]any{"stop": body["stop"], "stop_sequences": body["stop_sequences"]}
 		want := map[string]any{"stop": nil, "stop_sequences": nil}
 		switch p {
-		case model.Anthropic:
+		case "anthropic":
 			want["stop_sequences"] = []any{"STOP"}
-		case model.OpenAIChat:
+		case "openai-chat":
 			want["stop"] = []any{"STOP", "\n\n"}
 		}
 		if !reflect.DeepEqual(got, want) {

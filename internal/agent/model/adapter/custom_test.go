@@ -30,7 +30,7 @@ func patches() model.Request {
 }
 
 // native reports whether a provider takes custom tools of a model that can use them.
-func native(p model.Provider) bool { return p != model.Anthropic }
+func native(p model.Provider) bool { return p != "anthropic" }
 
 // TestCustomTools: calls with free text are the same whether a provider knows such tools or
 // gets functions in their place.
@@ -94,20 +94,20 @@ func TestCustomToolRequests(t *testing.T) {
 		can  []model.Capability
 		want []string
 	}{
-		{model.OpenAI, model.Capabilities, []string{
+		{"openai", model.Capabilities, []string{
 			`{"description":"Edit files.","format":{"definition":"start: \"x\"","syntax":"lark","type":"grammar"},"name":"apply_patch","type":"custom"}`, `{"name":"note","type":"custom"}`,
 			`"tool_choice":{"name":"apply_patch","type":"custom"}`, `{"call_id":"c1","input":"*** Begin`, `{"call_id":"c1","output":"applied","type":"custom_tool_call_output"}`,
 		}},
-		{model.OpenAI, model.DefaultCapabilities, []string{
+		{"openai", model.DefaultCapabilities, []string{
 			`"description":"Edit files.\n\nThe input must match this Lark grammar:\nstart: \"x\"","name":"apply_patch"`, `"required":["input"]`,
 			`"tool_choice":{"name":"apply_patch","type":"function"}`, `"arguments":` + wrapped, `"type":"function_call_output"`,
 		}},
-		{model.OpenAIChat, model.Capabilities, []string{
+		{"openai-chat", model.Capabilities, []string{
 			`{"custom":{"description":"Edit files.","format":{"grammar":{"definition":"start: \"x\"","syntax":"lark"},"type":"grammar"},"name":"apply_patch"},"type":"custom"}`,
 			`"tool_choice":{"custom":{"name":"apply_patch"},"type":"custom"}`, `{"custom":{"input":"*** Begin`, `"tool_call_id":"c1"`,
 		}},
-		{model.OpenAIChat, model.DefaultCapabilities, []string{`"tool_choice":{"function":{"name":"apply_patch"},"type":"function"}`, `"arguments":` + wrapped, `Lark grammar`}},
-		{model.Anthropic, model.Capabilities, []string{`"input":{"input":"*** Begin`, `"tool_use_id":"c1"`, `Lark grammar`, `"required":["input"]`}},
+		{"openai-chat", model.DefaultCapabilities, []string{`"tool_choice":{"function":{"name":"apply_patch"},"type":"function"}`, `"arguments":` + wrapped, `Lark grammar`}},
+		{"anthropic", model.Capabilities, []string{`"input":{"input":"*** Begin`, `"tool_use_id":"c1"`, `Lark grammar`, `"required":["input"]`}},
 	} {
 		s := scriptedmodel.New(t, scriptedmodel.Say("ok"))
 		rec := s.Record(c.p)
@@ -129,7 +129,7 @@ func TestCustomResultWithImages(t *testing.T) {
 	s := scriptedmodel.New(t, scriptedmodel.Say("ok"))
 	r := patches()
 	r.Items[2].Result.Parts = append(r.Items[2].Result.Parts, model.Part{Kind: model.PartImage, Data: []byte("png"), MediaType: "image/png"})
-	if _, err := model.Collect(open(t, s.Record(model.OpenAI), reach(t), model.DefaultBounds).Generate(t.Context(), r)); err != nil {
+	if _, err := model.Collect(open(t, s.Record("openai"), reach(t), model.DefaultBounds).Generate(t.Context(), r)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"call_id":"c1","output":[{"text":"applied","type":"input_text"},{"image_url":"data:image/png;base64,cG5n","type":"input_image"}],"type":"custom_tool_call_output"}`

@@ -151,7 +151,7 @@ func TestBounds(t *testing.T) {
 			"an event with a list or": {Header: streamed.Clone(), Body: []byte("data: {\"choices\":[" + strings.Repeat(strings.Repeat("{},", 9_000)+"\n\r\r\ndata: ", 12) + "{}]}\n\n")},
 			"event of more than 1677": {Header: streamed.Clone(), Body: append([]byte("data: "), bytes.Repeat([]byte("x"), 17<<20)...)},
 		} {
-			if says == "gives two tool calls" && p == model.OpenAIChat {
+			if says == "gives two tool calls" && p == "openai-chat" {
 				continue // where one id is one call
 			}
 			s := scriptedmodel.New(t, turn)

@@ -30,7 +30,7 @@ func FuzzStream(f *testing.F) {
 		{Blocks: []scriptedmodel.Block{{Text: []string{"a"}, Cites: []model.Citation{{URL: "https://a.org", Title: "A", Start: 0, End: 1}}}}},
 		{Blocks: []scriptedmodel.Block{{Thought: []string{"hm"}, State: "s"}, {Call: &scriptedmodel.Call{ID: "a", Name: "x", Arguments: []string{"{", "}"}}}, {Call: &scriptedmodel.Call{ID: "b", Name: "y", Arguments: []string{"{", "}"}}}}, Interleave: true},
 	}
-	for which, p := range model.Providers {
+	for which, p := range model.Providers() {
 		for _, turn := range turns {
 			f.Add(uint8(which), turn.Stream(p))
 		}
@@ -40,7 +40,7 @@ func FuzzStream(f *testing.F) {
 	bounds := model.DefaultBounds
 	bounds.Bytes = 1 << 16
 	f.Fuzz(func(t *testing.T, which uint8, text string) {
-		rec := model.Record{Provider: model.Providers[int(which)%len(model.Providers)], BaseURL: "https://provider.example/v1", Upstream: "m", Key: "sk-provider-key-of-length", Spec: model.Spec{Capabilities: model.Capabilities}}
+		rec := model.Record{Provider: model.Providers()[int(which)%len(model.Providers())], BaseURL: "https://provider.example/v1", Upstream: "m", Key: "sk-provider-key-of-length", Spec: model.Spec{Capabilities: model.Capabilities}}
 		var fold model.Fold
 		var last model.Delta
 		total := 0

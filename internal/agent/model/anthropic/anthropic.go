@@ -19,6 +19,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
+// Protocol is Anthropic's Messages API.
+var Protocol = model.Protocol{
+	Name: "anthropic", DefaultURL: "https://api.anthropic.com", MaxTemperature: 1,
+	Open: func(r model.Record, rt http.RoundTripper) model.Model { return New(r, rt) },
+}
+
 // Messages is a model behind the Messages protocol.
 type Messages struct {
 	rec     model.Record

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	_ "github.com/atoll-run/atoll/internal/agent/model/adapter" // registers the providers
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 

@@ -99,14 +99,14 @@ func TestModels(t *testing.T) {
 	}
 	want := []model.Record{
 		{
-			Name: "acme/large", Provider: model.OpenAI, Upstream: "large-2026", BaseURL: "https://provider.example/v1", Key: "sk-of-file", Source: path,
+			Name: "acme/large", Provider: "openai", Upstream: "large-2026", BaseURL: "https://provider.example/v1", Key: "sk-of-file", Source: path,
 			Spec: model.Spec{
 				Prices:  model.Prices{Input: 2_500_000, Output: 10_000_000, CacheRead: 250_000, CacheWrite: 3_000_000},
 				Context: 200_000, MaxOutput: 32_000, Capabilities: []model.Capability{model.Vision, model.Tools},
 			},
 			Tenants: []tenant.ID{"acme", "ten_0123456789abcdef"}, Plans: []string{"pro"},
 		},
-		{Name: "small", Provider: model.Anthropic, Upstream: "small", BaseURL: "https://api.anthropic.com", Key: "sk-of-env", Source: path, Spec: model.Spec{Capabilities: model.DefaultCapabilities}, AllTenants: true},
+		{Name: "small", Provider: "anthropic", Upstream: "small", BaseURL: "https://api.anthropic.com", Key: "sk-of-env", Source: path, Spec: model.Spec{Capabilities: model.DefaultCapabilities}, AllTenants: true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/atoll-run/atoll/internal/agent/model/adapter" // registers the providers
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -30,7 +31,7 @@ func catalog(t *testing.T, o Opened) {
 	})
 	make := func(name string, change model.Change) {
 		t.Helper()
-		_, err := c.Create(ctx, "key_1", name, model.OpenAI, change)
+		_, err := c.Create(ctx, "key_1", name, "openai", change)
 		must(t, err)
 	}
 	prices := model.Prices{Input: 5, Output: 7}
@@ -39,8 +40,8 @@ func catalog(t *testing.T, o Opened) {
 	make("by-plan", model.Change{Plans: &[]string{other.Plan}})
 	make("none", model.Change{Tenants: &[]string{}})
 	file = declared{
-		{ID: "mdl_1111111111111111", Name: "file", Provider: model.OpenAI, BaseURL: "https://one.example", Source: "/f", Tenants: []tenant.ID{other.Name}, Plans: []string{"none"}},
-		{ID: "mdl_2222222222222222", Name: "file-plan", Provider: model.OpenAI, BaseURL: "https://one.example", Source: "/f", Plans: []string{other.Plan}},
+		{ID: "mdl_1111111111111111", Name: "file", Provider: "openai", BaseURL: "https://one.example", Source: "/f", Tenants: []tenant.ID{other.Name}, Plans: []string{"none"}},
+		{ID: "mdl_2222222222222222", Name: "file-plan", Provider: "openai", BaseURL: "https://one.example", Source: "/f", Plans: []string{other.Plan}},
 	}
 	for id, want := range map[tenant.ID]string{o.Operator: "all operators", o.Other: "file file-plan all by-plan"} {
 		all, err := c.Of(ctx, id)

@@ -38,7 +38,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 func ownKeys(t *testing.T, o Opened) {
 	ctx, s := t.Context(), o.Store
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	r := model.Record{ID: tenant.NewID("mdl"), Name: "m", Provider: model.OpenAI, Upstream: "m", BaseURL: "https://provider.example", Plans: []string{"pro", "free"}, CreatedAt: now, UpdatedAt: now}
+	r := model.Record{ID: tenant.NewID("mdl"), Name: "m", Provider: "openai", Upstream: "m", BaseURL: "https://provider.example", Plans: []string{"pro", "free"}, CreatedAt: now, UpdatedAt: now}
 	must(t, s.CreateModel(ctx, r))
 	got, err := s.Model(ctx, r.ID)
 	must(t, err)
@@ -88,14 +88,14 @@ func records(t *testing.T, o Opened) {
 		return tenant.PolicyEvent{Tenant: o.Operator, Actor: "key_1", Field: field, New: "x", CreatedAt: now}
 	}
 	full := model.Record{
-		ID: tenant.NewID("mdl"), Name: "acme/large", Provider: model.OpenAI, Upstream: "large-1", BaseURL: "https://provider.example/v1", Key: "sk-secret-ü",
+		ID: tenant.NewID("mdl"), Name: "acme/large", Provider: "openai", Upstream: "large-1", BaseURL: "https://provider.example/v1", Key: "sk-secret-ü",
 		Spec: model.Spec{
 			Prices: model.Prices{Input: 2_500_000, Output: model.MaxPrice, CacheRead: 1, CacheWrite: 3}, Context: model.MaxContext, MaxOutput: 7,
 			Capabilities: []model.Capability{model.Vision, model.Tools},
 		},
 		Tenants: []tenant.ID{"ten_1", "ten_2"}, CreatedAt: now, UpdatedAt: now,
 	}
-	least := model.Record{ID: tenant.NewID("mdl"), Name: "small", Provider: model.OpenAIChat, Upstream: "s", BaseURL: "http://127.0.0.1:1", AllTenants: true, CreatedAt: now, UpdatedAt: now}
+	least := model.Record{ID: tenant.NewID("mdl"), Name: "small", Provider: "openai-chat", Upstream: "s", BaseURL: "http://127.0.0.1:1", AllTenants: true, CreatedAt: now, UpdatedAt: now}
 	for _, r := range []model.Record{full, least} {
 		must(t, s.CreateModel(ctx, r, event("model/"+r.Name)))
 	}

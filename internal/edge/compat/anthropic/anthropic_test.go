@@ -26,7 +26,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	t.Helper()
 	db := storetest.SQLite(t)
 	declared := &httpapitest.Declared{}
-	declared.Set(model.Record{Name: "m", Provider: model.OpenAI, AllTenants: true, Spec: model.Spec{Capabilities: model.Capabilities}})
+	declared.Set(model.Record{Name: "m", Provider: "openai", AllTenants: true, Spec: model.Spec{Capabilities: model.Capabilities}})
 	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Agents = &agentapi.Handlers{Service: &agents.Service{Store: db.Agents(), Models: catalog}}

@@ -4,30 +4,31 @@ import (
 	"strings"
 	"time"
 
+	_ "github.com/atoll-run/atoll/internal/agent/model/adapter" // registers the providers
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Model is a model of a provider as the admin API shows it: without its key.
 type Model struct {
-	ID           string      `json:"id" doc:"mdl_ and 16 hexadecimal digits."`
-	Name         string      `json:"name" doc:"Name that requests use as model."`
-	Provider     string      `json:"provider" enum:"openai,openai-chat,anthropic" doc:"The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages."`
-	Upstream     string      `json:"upstream" doc:"Name at the provider."`
-	BaseURL      string      `json:"base_url" doc:"Of the provider's API."`
-	HasKey       bool        `json:"has_key" doc:"Whether there is a key for the provider; it is never shown."`
-	Prices       ModelPrices `json:"prices" doc:"US dollars for a million tokens."`
-	Context      int         `json:"context" doc:"Tokens of input and output together; 0 for unknown."`
-	MaxOutput    int         `json:"max_output" doc:"Tokens of an answer; 0 for unknown."`
-	Capabilities []string    `json:"capabilities" doc:"Capabilities. Atoll rejects requests for any other capability before it calls the provider."`
-	AllTenants   bool        `json:"all_tenants" doc:"Whether every tenant may use it."`
-	Tenants      []string    `json:"tenants" doc:"Tenants that may use it, if not all: their ids, or names if a file lists names."`
-	Source       string      `json:"source" enum:"api,file" doc:"Where it was made. One of a file is changed there alone."`
-	File         string      `json:"file,omitzero" doc:"Path on the server of the file that declares it."`
-	Overridden   bool        `json:"overridden,omitzero" doc:"A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id."`
-	Plans        []string    `json:"plans" doc:"Names of the plans whose tenants may, too."`
-	CreatedAt    time.Time   `json:"created_at" doc:"Of one that a file declares: when the file changed."`
-	UpdatedAt    time.Time   `json:"updated_at"`
+	ID           string         `json:"id" doc:"mdl_ and 16 hexadecimal digits."`
+	Name         string         `json:"name" doc:"Name that requests use as model."`
+	Provider     model.Provider `json:"provider" doc:"The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages."`
+	Upstream     string         `json:"upstream" doc:"Name at the provider."`
+	BaseURL      string         `json:"base_url" doc:"Of the provider's API."`
+	HasKey       bool           `json:"has_key" doc:"Whether there is a key for the provider; it is never shown."`
+	Prices       ModelPrices    `json:"prices" doc:"US dollars for a million tokens."`
+	Context      int            `json:"context" doc:"Tokens of input and output together; 0 for unknown."`
+	MaxOutput    int            `json:"max_output" doc:"Tokens of an answer; 0 for unknown."`
+	Capabilities []string       `json:"capabilities" doc:"Capabilities. Atoll rejects requests for any other capability before it calls the provider."`
+	AllTenants   bool           `json:"all_tenants" doc:"Whether every tenant may use it."`
+	Tenants      []string       `json:"tenants" doc:"Tenants that may use it, if not all: their ids, or names if a file lists names."`
+	Source       string         `json:"source" enum:"api,file" doc:"Where it was made. One of a file is changed there alone."`
+	File         string         `json:"file,omitzero" doc:"Path on the server of the file that declares it."`
+	Overridden   bool           `json:"overridden,omitzero" doc:"A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id."`
+	Plans        []string       `json:"plans" doc:"Names of the plans whose tenants may, too."`
+	CreatedAt    time.Time      `json:"created_at" doc:"Of one that a file declares: when the file changed."`
+	UpdatedAt    time.Time      `json:"updated_at"`
 }
 
 // ModelPrices are in US dollars for a million tokens. Omitted fields are 0.
@@ -54,8 +55,8 @@ type ModelChange struct {
 
 // NewModel is the body that makes a model.
 type NewModel struct {
-	Name     *string `json:"name" required:"true" maxLength:"128" doc:"Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes."`
-	Provider *string `json:"provider" required:"true" enum:"openai,openai-chat,anthropic" doc:"The protocol that it is asked by."`
+	Name     *string         `json:"name" required:"true" maxLength:"128" doc:"Name that requests use: letters, digits, dots, underscores, hyphens, colons and slashes."`
+	Provider *model.Provider `json:"provider" required:"true" doc:"The protocol that it is asked by."`
 	ModelChange
 }
 
@@ -112,7 +113,7 @@ func modelOf(r model.Record) Model {
 		source = "file"
 	}
 	return Model{
-		ID: r.ID, Name: r.Name, Provider: string(r.Provider), Upstream: r.Upstream, BaseURL: r.BaseURL, HasKey: r.Key != "",
+		ID: r.ID, Name: r.Name, Provider: r.Provider, Upstream: r.Upstream, BaseURL: r.BaseURL, HasKey: r.Key != "",
 		Prices:  ModelPrices{r.Prices.Input.String(), r.Prices.Output.String(), r.Prices.CacheRead.String(), r.Prices.CacheWrite.String()},
 		Context: r.Context, MaxOutput: r.MaxOutput, Capabilities: texts(r.Capabilities), AllTenants: r.AllTenants, Tenants: texts(r.Tenants), Plans: texts(r.Plans),
 		Source: source, File: r.Source, Overridden: r.Overridden,

@@ -34,7 +34,7 @@ func (h *Handlers) createModel(c *httpapi.Call, in *NewModel) (out Model, err er
 	if err != nil {
 		return out, err
 	}
-	r, err := h.Models.Create(c.Context(), c.Caller.Key.ID, *in.Name, model.Provider(*in.Provider), change)
+	r, err := h.Models.Create(c.Context(), c.Caller.Key.ID, *in.Name, *in.Provider, change)
 	return modelOf(r), err
 }
 

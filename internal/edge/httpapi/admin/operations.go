@@ -158,7 +158,7 @@ func (h *Handlers) table() []operation {
 
 		{get, models, "listAllModels", "List models of providers", "All models of the installation, those of the models' file too, without their keys. `GET /v1/models` lists those that one tenant may name.", list, nil, ok(httpapi.Page[Model]{}), httpapi.Returns(h.listModels)},
 		{post, models, "createModel", "Create a model", "The key is stored encrypted and never shown again. Atoll does not call the provider: `POST /v1/admin/models/{model}/test` does that. A name that is taken returns 409.", nil, NewModel{
-			Name: new("acme/large"), Provider: new("openai"),
+			Name: new("acme/large"), Provider: new(model.Provider("openai")),
 			ModelChange: ModelChange{Upstream: new("large-2026"), Key: new("sk-…"), Prices: &ModelPrices{Input: "2.50", Output: "10", CacheRead: "0.25"}, Tenants: &[]string{"acme"}},
 		}, created(Model{}), httpapi.Takes(h.createModel)},
 		{get, model1, "getModel", "Show a model", "By name or id, without its key. `source` says whether the API or the models' file has made it.", nil, nil, ok(Model{}), httpapi.Returns(h.getModel)},

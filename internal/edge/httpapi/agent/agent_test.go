@@ -26,9 +26,9 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	db := storetest.SQLite(t)
 	declared := &httpapitest.Declared{}
 	all := model.Spec{Capabilities: model.Capabilities}
-	declared.Set(model.Record{Name: "claude-sonnet-4", Provider: model.Anthropic, AllTenants: true, Spec: model.Spec{MaxOutput: 64000, Capabilities: model.Capabilities}},
-		model.Record{Name: "m", Provider: model.OpenAI, AllTenants: true, Spec: all}, model.Record{Name: "plain", Provider: model.OpenAI, AllTenants: true},
-		model.Record{Name: "others", Provider: model.OpenAI, Tenants: []string{"other"}, Source: "file"})
+	declared.Set(model.Record{Name: "claude-sonnet-4", Provider: "anthropic", AllTenants: true, Spec: model.Spec{MaxOutput: 64000, Capabilities: model.Capabilities}},
+		model.Record{Name: "m", Provider: "openai", AllTenants: true, Spec: all}, model.Record{Name: "plain", Provider: "openai", AllTenants: true},
+		model.Record{Name: "others", Provider: "openai", Tenants: []string{"other"}, Source: "file"})
 	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Agents = &agentapi.Handlers{Service: &agents.Service{Store: db.Agents(), Models: catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: 50, Versions: 100}}}

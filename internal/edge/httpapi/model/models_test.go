@@ -21,7 +21,7 @@ func TestModels(t *testing.T) {
 	as := func(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
 	const secret = "sk-provider-0123456789"
-	for _, p := range model.Providers {
+	for _, p := range model.Providers() {
 		provider := scriptedmodel.New(t, scriptedmodel.Say("ready"), scriptedmodel.Turn{Refuse: &scriptedmodel.Refusal{Status: 400, Type: "invalid_request_error", Message: "no: " + secret}})
 		name := "acme/" + string(p)
 		made := s.Must(201, "POST", "/v1/admin/models", `{"name":"`+name+`","provider":"`+string(p)+`","upstream":"m-1","base_url":"`+provider.Base(p)+`","key":"`+secret+`","tenants":["acme"],"prices":{"input":"2","output":"8"}}`)
@@ -84,7 +84,7 @@ func TestDeclared(t *testing.T) {
 	const secret, path = "sk-provider-0123456789", "/etc/atoll/models.yaml"
 	provider := scriptedmodel.New(t, scriptedmodel.Say("ready"))
 	both := model.Record{
-		ID: "mdl_0000000000000001", Name: "both", Provider: model.OpenAIChat, Upstream: "m-1", BaseURL: provider.Base(model.OpenAIChat), Key: secret,
+		ID: "mdl_0000000000000001", Name: "both", Provider: "openai-chat", Upstream: "m-1", BaseURL: provider.Base("openai-chat"), Key: secret,
 		Spec: model.Spec{Capabilities: model.DefaultCapabilities}, Tenants: []tenant.ID{"acme"}, Source: path,
 	}
 	open := both
