@@ -210,7 +210,7 @@ func TestAdminCommands(t *testing.T) {
 	o.says("plan set team --max-cpu 2 --max-timeout 10m --streaming", "cpu 2", "timeout 10m0s", "streaming on", "output 100MiB")
 	o.says("plan set team --concurrency 3 --max-memory 1GiB", "cpu 2", "memory 1GiB", "concurrency 3", "timeout 10m0s", "streaming on", "output 100MiB")
 	o.says("plan set team --streaming=false --concurrency 0 --max-memory 0", "cpu 2", "memory any", "concurrency any", "timeout 10m0s", "streaming off")
-	o.says("plan list", "free 1 1GiB 5 1m0s off off", "enterprise any any any server's on on", "team 2 any")
+	o.says("plan list", "free 1 1GiB 5 1m0s off off", "enterprise any any any default on on", "team 2 any")
 	o.says("plan delete team", "deleted team")
 	o.says("caps set --agent-hourly 50", "tenant, a UTC day 1000", "agent, a UTC hour 50")
 	o.says("caps show", "agent, a UTC hour 50")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -367,7 +367,7 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 		t.newline()
 		t.say("thought", *or(e.Content, ""))
 	case "tool_use":
-		if *or(e.Name, "") == skill.PlanTool { // the plan is an event of its own
+		if *or(e.Name, "") == skilltool.PlanTool { // the plan is an event of its own
 			return
 		}
 		t.newline()

@@ -64,7 +64,7 @@ func (s *Server) openRuns(context.Context) error {
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
-			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage(), Services: s.web.Services(), Vaults: s.db.Vaults(), Extras: s.extras()},
+			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage(), Services: s.web.Services(), Vaults: s.db.Vaults(), Extras: s.extras(), Programs: skilltool.Programs()},
 			pooltool.Handler:    s.pool(),
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,

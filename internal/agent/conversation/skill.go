@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // skills returns the skills of an agent in the next turn of a session.
@@ -29,7 +28,7 @@ func (s *Service) skills(ctx context.Context, of *session.Session, d *agent.Defi
 			}
 			use.Description = v.Head.Description
 		}
-		if k.Name == skill.State && of.Run == "" && of.Queued == 0 { // else the turns before this one may change it
+		if k.Name == skilltool.State && of.Run == "" && of.Queued == 0 { // else the turns before this one may change it
 			var err error
 			if state, err = skilltool.StateOf(ctx, s.Store, of.Tenant, of.ID); err != nil {
 				return nil, err

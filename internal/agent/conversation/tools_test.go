@@ -11,12 +11,12 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
@@ -150,12 +150,8 @@ func TestClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := sandboxtool.Tools()
-	for _, name := range []string{skill.Files, skill.Browsing} {
-		more, err := sandboxtool.SkillTools(&run.Skill{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, more...)
+	for _, p := range skilltool.Programs() {
+		all = append(all, p.Tool())
 	}
 	for _, n := range sandboxtool.NamedTools() {
 		all = append(all, run.Tool{Tool: model.Tool{Name: n.Name()}})
@@ -183,9 +179,9 @@ func TestBoxed(t *testing.T) {
 	for want, all := range map[bool][]agent.Definition{
 		true: {
 			{Tools: []agent.Tool{{Type: agent.Sandbox}}}, {Tools: []agent.Tool{{Type: agent.MCP, Server: "sandbox"}}},
-			{Skills: []agent.Skill{{Name: skill.Code}}}, {Skills: []agent.Skill{{Name: skill.Files}}},
+			{Skills: []agent.Skill{{Name: skilltool.Code}}}, {Skills: []agent.Skill{{Name: skilltool.Files}}},
 		},
-		false: {{}, {Skills: []agent.Skill{{Name: skill.Planning}}}, {Skills: []agent.Skill{{ID: "skill_1", Name: skill.Files}}}},
+		false: {{}, {Skills: []agent.Skill{{Name: skilltool.Planning}}}, {Skills: []agent.Skill{{ID: "skill_1", Name: skilltool.Files}}}},
 	} {
 		for i := range all {
 			q := &run.Request{}

@@ -12,33 +12,37 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// program is a program of ours in Python that does the calls of a skill's tools in the
+// Program is a Python program of the server that makes the calls of a skill's tools in the
 // sandbox. It reads a call as JSON and writes a filetool.Answer.
-type program struct {
-	of   string // the skill
-	code string
-	// input adds to a call what the program has to know, and says how long it may take.
-	input func(c *loop.Call, config json.RawMessage, p execution.Policy, call map[string]any) (time.Duration, error)
-	// answer makes an outcome of what was done, and of the program's text; nil for the text as it is.
-	answer func(ctx context.Context, s *Sandbox, e *execution.Execution, text string) (*loop.Outcome, error)
-	// outputs are the files that the program leaves for answer, by tool.
-	outputs map[string][]string
+type Program struct {
+	Skill string // name of the skill
+	Code  string
+	// Input adds the skill's settings to a call and returns the program's timeout.
+	Input func(c *loop.Call, config json.RawMessage, p execution.Policy, call map[string]any) (time.Duration, error)
+	// Answer makes an outcome of the execution and the program's text; nil for the text alone.
+	Answer func(ctx context.Context, s *Sandbox, e *execution.Execution, text string) (*loop.Outcome, error)
+	// Outputs lists the files that the program leaves for Answer, by tool.
+	Outputs map[string][]string
+	// Extras returns the extras of the default image without which a call of a tool fails; nil for none.
+	Extras func(tool string, call map[string]any) []string
 }
 
-// programTool is a tool of a skill that is done by a program.
-type programTool struct {
-	*program
-	name, description string
-	schema            []byte
-	parse             func(arguments string) (map[string]any, error)
+// ProgramTool is a tool of a skill whose calls a Program makes.
+type ProgramTool struct {
+	*Program
+	Name        string
+	description string
+	schema      []byte
+	parse       func(arguments string) (map[string]any, error)
 }
 
-func newProgramTool[T any](by *program, name, do, description string, check func(*T) error) *programTool {
-	return &programTool{program: by, name: name, description: description, schema: wire.ForModel(reflect.TypeFor[T](), wire.Models), parse: func(arguments string) (map[string]any, error) {
+// NewProgramTool returns a tool whose input is a T. do names the call to the program, and check
+// validates an input.
+func NewProgramTool[T any](by *Program, name, do, description string, check func(*T) error) *ProgramTool {
+	return &ProgramTool{Program: by, Name: name, description: description, schema: wire.ForModel(reflect.TypeFor[T](), wire.Models), parse: func(arguments string) (map[string]any, error) {
 		in := new(T)
 		err := wire.Arguments.Decode([]byte(arguments), in)
 		if err == nil {
@@ -58,62 +62,46 @@ func newProgramTool[T any](by *program, name, do, description string, check func
 	}}
 }
 
-// SkillTools are the tools of the sandbox that a skill gives its agent, as a model is given
-// them.
-func SkillTools(s *run.Skill) (all []run.Tool, err error) {
-	if s.Version != "" {
-		return nil, nil
-	}
-	var from []*programTool
-	switch s.Name {
-	case skill.Files:
-		from = documentTools
-	case skill.Browsing:
-		if from, err = pagesOf(s.Config); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range from {
-		all = append(all, run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: true, Window: true})
-	}
-	return all, nil
+// Tool returns the definition of the tool for a model.
+func (t *ProgramTool) Tool() run.Tool {
+	return run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: true, Window: true}
 }
 
-func (t *programTool) model() model.Tool {
-	return model.Tool{Name: t.name, Description: t.description, Parameters: t.schema}
+func (t *ProgramTool) model() model.Tool {
+	return model.Tool{Name: t.Name, Description: t.description, Parameters: t.schema}
 }
 
 // show implements tool. Readers see the call itself.
-func (t *programTool) show(c *loop.Call) (*run.Item, error) {
+func (t *ProgramTool) show(c *loop.Call) (*run.Item, error) {
 	_, err := t.parse(c.Call.Arguments)
 	return nil, err
 }
 
-func (t *programTool) request(c *loop.Call, p execution.Policy) (execution.Request, error) {
+func (t *ProgramTool) request(c *loop.Call, p execution.Policy) (execution.Request, error) {
 	call, err := t.parse(c.Call.Arguments)
 	if err != nil {
 		return execution.Request{}, err
 	}
-	of := c.Request.Skill(t.of)
+	of := c.Request.Skill(t.Skill)
 	if of == nil {
-		return execution.Request{}, fmt.Errorf("%s was called without its skill", t.name)
+		return execution.Request{}, fmt.Errorf("%s was called without its skill", t.Name)
 	}
-	within, err := t.input(c, of.Config, p, call)
+	within, err := t.Input(c, of.Config, p, call)
 	if err != nil {
 		return execution.Request{}, err
 	}
 	stdin, err := json.Marshal(call)
 	return execution.Request{
-		Code: t.code, Language: language.Python, Timeout: within, Metadata: map[string]string{"tool": t.name},
-		Input: execution.Input{Stdin: stdin, Outputs: t.outputs[t.name], Helper: true},
+		Code: t.Code, Language: language.Python, Timeout: within, Metadata: map[string]string{"tool": t.Name},
+		Input: execution.Input{Stdin: stdin, Outputs: t.Outputs[t.Name], Helper: true},
 	}, err
 }
 
-func (t *programTool) refused(_ *loop.Call, why string) *loop.Outcome {
+func (t *ProgramTool) refused(_ *loop.Call, why string) *loop.Outcome {
 	return &loop.Outcome{Result: result("It was not done: "+why, true)}
 }
 
-func (t *programTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
+func (t *ProgramTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
 	if e.Status == execution.Timeout {
 		return &loop.Outcome{Result: result(fmt.Sprintf("It was ended: it took longer than %s.", e.Timeout), true)}, nil
 	}
@@ -145,8 +133,8 @@ func (t *programTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *
 		return &loop.Outcome{Result: result("It failed: "+why, true)}, nil
 	}
 	_, said := a.Split()
-	if t.answer != nil {
-		return t.answer(ctx, s, e, said)
+	if t.Answer != nil {
+		return t.Answer(ctx, s, e, said)
 	}
 	return &loop.Outcome{Result: result(said, false)}, nil
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,9 +79,6 @@ var byName = func() map[string]tool {
 		m[t.model().Name] = t
 	}
 	m[checkName] = checkTool{}
-	for _, t := range slices.Concat(documentTools, pageTools) {
-		m[t.name] = t
-	}
 	return m
 }()
 
@@ -95,6 +91,21 @@ type Sandbox struct {
 	Services []string
 	Vaults   Vaults // nil if runs have no vaults
 	Extras   Extras // nil if no reason for missing extras is known
+	// Programs are the tools of built-in skills that run in the sandbox.
+	Programs []*ProgramTool
+}
+
+// tool returns the tool with a name, or nil.
+func (s *Sandbox) tool(name string) tool {
+	if t := byName[name]; t != nil {
+		return t
+	}
+	for _, t := range s.Programs {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
 }
 
 // Vaults returns the secrets of hosts; vault.Store implements it.
@@ -138,7 +149,7 @@ func (s *Sandbox) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) 
 
 // Show implements loop.Handler.
 func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
-	t := byName[c.Call.Name]
+	t := s.tool(c.Call.Name)
 	if t == nil {
 		return nil, fmt.Errorf("the sandbox has no tool %q", c.Call.Name)
 	}
@@ -147,7 +158,7 @@ func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
 
 // Do implements loop.Handler.
 func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	t := byName[c.Call.Name]
+	t := s.tool(c.Call.Name)
 	p, err := s.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err == nil {
 		err = s.lend(ctx, c, &p)
@@ -161,7 +172,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	req.TraceID = execution.NewTraceID()
 	place(c, &req)
-	extras, need := extrasOf(c)
+	extras, need := extrasOf(t, c)
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && len(s.Services) > 0 && p.May(tenant.ScopeTools) && c.Call.Name == RunCode && !c.Request.NoWeb,

@@ -36,7 +36,6 @@ type world struct {
 
 	services []string
 	scopes   []tenant.Scope
-	images   Extras
 }
 
 func (w *world) Policy(*tenant.Principal) execution.Policy {
@@ -95,7 +94,7 @@ func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (ma
 // do makes a call; refused is why it cannot be made.
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
 	t.Helper()
-	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services, Extras: w.images}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Conversation: w.said, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
 	it, err := s.Show(c)
 	if err != nil {

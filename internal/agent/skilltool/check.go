@@ -5,26 +5,18 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
-	"github.com/atoll-run/atoll/internal/agent/pooltool"
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // Check says what the skills of a run have to say before it ends. It is for loop.Config.
 func (s *Skills) Check(ctx context.Context, c *loop.Check) (*run.Checked, error) {
-	for _, one := range []struct {
-		skill string
-		check func(*loop.Check) (*run.Checked, error)
-	}{
-		{skill.Planning, checkPlan}, {skill.Code, checkCode}, {skill.State, checkState},
-		{skill.Reflection, func(c *loop.Check) (*run.Checked, error) { return review(ctx, c) }},
-	} {
-		if c.State.Request.Skill(one.skill) == nil {
+	for i := range builtIns {
+		b := &builtIns[i]
+		if b.check == nil || c.State.Request.Skill(b.Name) == nil {
 			continue
 		}
-		if said, err := one.check(c); said != nil || err != nil {
+		if said, err := b.check(ctx, c); said != nil || err != nil {
 			return said, err
 		}
 	}
@@ -72,25 +64,4 @@ func made(s *run.State) (out []madeCall) {
 type madeCall struct {
 	*model.Call
 	failed bool
-}
-
-// checkCode has a run go on whose last program failed, as long as the skill's bound says.
-func checkCode(c *loop.Check) (*run.Checked, error) {
-	cfg, err := skill.Config[skill.CodeConfig](c.State.Request.Skill(skill.Code).Config)
-	if err != nil {
-		return nil, err
-	}
-	failures, last := 0, false
-	for _, m := range made(c.State) {
-		if m.Name == sandboxtool.RunCode || m.Name == pooltool.ExecCode {
-			if last = m.failed; last {
-				failures++
-			}
-		}
-	}
-	n := reminders(c.State, skill.Code)
-	if !last || failures <= n || n >= int(*cfg.MaxAttempts) {
-		return nil, nil
-	}
-	return remind(skill.Code, "The last program that you ran failed. Read its output, fix it, and run it again. If you cannot fix it, tell the user what fails and why.")
 }

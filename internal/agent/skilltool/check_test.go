@@ -7,7 +7,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // state is of a run with a skill in which calls were made, each a tool and whether it failed.
@@ -47,7 +46,7 @@ func TestCheckState(t *testing.T) {
 		"a save that failed":       {[]any{"run_code", false, "save_state", true}, time.Minute, true},
 		"work before it was saved": {[]any{"run_code", false, "save_state", false, "read_state", false}, time.Minute, false},
 	} {
-		s := state(skill.State, config, c.calls...)
+		s := state(State, config, c.calls...)
 		said := check(t, s, c.after)
 		if (said != nil) != c.says || said != nil && (said.Say == nil || said.Kind != run.ToldReminder) {
 			t.Errorf("%s: %+v", what, said)
@@ -76,9 +75,9 @@ func TestCheckCode(t *testing.T) {
 		"as many as the bound":           {[]any{"run_code", true, "run_code", true, "run_code", true}, 2, false},
 		"a tool of files after it fails": {[]any{"run_code", true, "read_file", false}, 0, true},
 	} {
-		s := state(skill.Code, config, c.calls...)
+		s := state(Code, config, c.calls...)
 		for range c.reminded {
-			s.Checks = append(s.Checks, run.Checked{Kind: run.ToldReminder, Note: run.Note{Skill: skill.Code}})
+			s.Checks = append(s.Checks, run.Checked{Kind: run.ToldReminder, Note: run.Note{Skill: Code}})
 		}
 		if said := check(t, s, 0); (said != nil) != c.says {
 			t.Errorf("%s: %+v", what, said)
@@ -89,7 +88,7 @@ func TestCheckCode(t *testing.T) {
 // TestPlanOf: a plan that was refused, and a call without a result, are none.
 func TestPlanOf(t *testing.T) {
 	call := func(id, arguments string) model.Item {
-		return model.Item{Call: &model.Call{ID: id, Name: skill.PlanTool, Arguments: arguments}}
+		return model.Item{Call: &model.Call{ID: id, Name: PlanTool, Arguments: arguments}}
 	}
 	result := func(id string, failed bool) model.Item {
 		return model.Item{Result: &model.Result{CallID: id, Failed: failed}}

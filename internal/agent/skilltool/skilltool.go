@@ -67,7 +67,13 @@ func newTool[T any](of, name, about string, check func(*T) error, do func(ctx co
 	}
 }
 
-var tools = []tool{planTool, readStateTool, saveStateTool, readTool}
+// tools are the tools of all skills that do not run in the sandbox.
+var tools = func() (all []tool) {
+	for i := range builtIns {
+		all = append(all, builtIns[i].tools...)
+	}
+	return append(all, readTool)
+}()
 
 func toolNamed(name string) *tool {
 	for i := range tools {

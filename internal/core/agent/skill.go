@@ -25,19 +25,15 @@ type Skill struct {
 // Custom reports whether the tenant uploaded s; other skills are built in.
 func (s *Skill) Custom() bool { return s.ID != "" }
 
-// toolNames lists the tools of each built-in skill; "" stands for the tenant's skills.
-var toolNames = map[string][]string{
-	skill.Planning: {skill.PlanTool}, skill.State: {skill.ReadStateTool, skill.SaveStateTool}, "": {skill.ReadTool},
-	skill.Files:    {skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool},
-	skill.Browsing: {skill.OpenPageTool, skill.ReadPageTool, skill.FollowLinkTool, skill.FindTool, skill.ExtractTool, skill.ScreenshotTool},
-}
-
 // tools returns the names of the tools that s adds to its agent.
 func (s *Skill) tools() []string {
 	if s.Custom() {
-		return toolNames[""]
+		return []string{skill.ReadTool}
 	}
-	return toolNames[s.Name]
+	if b := skill.FindBuiltIn(s.Name); b != nil {
+		return b.Tools
+	}
+	return nil
 }
 
 func (d *Definition) checkSkills() error {
@@ -55,7 +51,7 @@ func (d *Definition) checkSkills() error {
 			if err := skill.CheckConfig(path, s.Name, s.Config); err != nil {
 				return err
 			}
-			if inSandbox := s.Name == skill.Files || s.Name == skill.Browsing; inSandbox && d.Pooled() {
+			if skill.FindBuiltIn(s.Name).Needs == skill.Unnamed && d.Pooled() {
 				return invalid("%s: %s needs the tool sandbox, whose tools have the same names as those of sandboxes; remove one of the two", path, s.Name)
 			}
 		}

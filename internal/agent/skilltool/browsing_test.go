@@ -1,4 +1,4 @@
-package sandboxtool
+package skilltool
 
 import (
 	"bytes"
@@ -19,18 +19,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-func browsing(config string) run.Request {
-	return run.Request{Skills: []run.Skill{{Name: skill.Browsing, Config: json.RawMessage(config)}}}
+func browses(config string) run.Request {
+	return run.Request{Skills: []run.Skill{{Name: Browsing, Config: json.RawMessage(config)}}}
 }
 
 func TestPageTools(t *testing.T) {
-	w := &world{of: browsing(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: answered(execution.Success, "{}\na page")}
-	out, err := w.do(t, skill.OpenPageTool, `{"url": "https://example.com/"}`)
+	w := &world{of: browses(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: answered(execution.Success, "{}\na page")}
+	out, err := w.do(t, openPageName, `{"url": "https://example.com/"}`)
 	if err != nil || toldIn(out) != web.Strangers+"a page" || out.Result.Failed || len(out.Result.Parts) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -47,50 +46,50 @@ func TestPageTools(t *testing.T) {
 		t.Errorf("it asked for %+v", w.asked)
 	}
 	w.said = []model.Item{
-		{Call: &model.Call{ID: "a", Name: skill.OpenPageTool}}, {Call: &model.Call{ID: "b", Name: skill.ReadPageTool}},
-		{Call: &model.Call{ID: "c", Name: skill.FollowLinkTool}}, {Call: &model.Call{ID: "call_1", Name: skill.FollowLinkTool}},
+		{Call: &model.Call{ID: "a", Name: openPageName}}, {Call: &model.Call{ID: "b", Name: readPageName}},
+		{Call: &model.Call{ID: "c", Name: followLinkName}}, {Call: &model.Call{ID: "call_1", Name: followLinkName}},
 	}
-	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || !strings.Contains(toldIn(out), "opened 2 pages") || !out.Refused {
+	if out, err := w.do(t, followLinkName, `{"link": 1}`); err != nil || !strings.Contains(toldIn(out), "opened 2 pages") || !out.Refused {
 		t.Errorf("a page more than the most: %+v, %v", out, err)
 	}
-	if out, err := w.do(t, skill.ReadPageTool, `{}`); err != nil || out.Result.Failed {
+	if out, err := w.do(t, readPageName, `{}`); err != nil || out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.said = append(w.said, model.Item{Result: &model.Result{CallID: "c", Failed: true}}) // that page could not be loaded
-	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || out.Result.Failed {
+	if out, err := w.do(t, followLinkName, `{"link": 1}`); err != nil || out.Result.Failed {
 		t.Errorf("behind a page that was not opened: %+v, %v", out, err)
 	}
 	w.said = w.said[:4]
 	w.of.Before = 1 // the first was in an earlier turn
-	if out, err := w.do(t, skill.FollowLinkTool, `{"link": 1}`); err != nil || out.Result.Failed {
+	if out, err := w.do(t, followLinkName, `{"link": 1}`); err != nil || out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
 	}
 
-	w = &world{of: browsing(""), end: answered(execution.Success, "{}\nSaved."), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
+	w = &world{of: browses(""), end: answered(execution.Success, "{}\nSaved."), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
 	w.end.Files.Files = []execution.OutputFile{{Name: picture, Bytes: 108}}
-	out, err = w.do(t, skill.ScreenshotTool, `{}`)
+	out, err = w.do(t, screenshotPageName, `{}`)
 	if err != nil || len(out.Result.Parts) != 2 || out.Result.Parts[1].MediaType != "image/png" || !bytes.Equal(out.Result.Parts[1].Data, w.file) || w.asked.Outputs[0] != picture {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.file = []byte("no picture")
-	if out, err := w.do(t, skill.ScreenshotTool, `{}`); err != nil || len(out.Result.Parts) != 1 {
+	if out, err := w.do(t, screenshotPageName, `{}`); err != nil || len(out.Result.Parts) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.end.Files.Files[0].Bytes = maxPicture + 1
-	if out, err := w.do(t, skill.ScreenshotTool, `{}`); err != nil || !strings.Contains(toldIn(out), "not shown") {
+	if out, err := w.do(t, screenshotPageName, `{}`); err != nil || !strings.Contains(toldIn(out), "not shown") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.end = answered(execution.Failed, "{\"failed\":true}\nit was not loaded")
 	w.end.Hint = "allow it"
-	if out, err := w.do(t, skill.OpenPageTool, `{"url": "http://a.example"}`); err != nil || toldIn(out) != "It was not done: it was not loaded\nHint: allow it" || !out.Result.Failed {
+	if out, err := w.do(t, openPageName, `{"url": "http://a.example"}`); err != nil || toldIn(out) != "It was not done: it was not loaded\nHint: allow it" || !out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for tool, bad := range map[string][]string{
-		skill.OpenPageTool:   {`{}`, `{"url": "example.com"}`, `{"url": "file:///etc/passwd"}`, `{"url": "https:///x"}`, `{"url": "http://a/` + strings.Repeat("a", maxURL) + `"}`},
-		skill.FollowLinkTool: {`{}`, `{"link": 0}`, `{"link": "1"}`},
-		skill.ExtractTool:    {`{"what": "pictures"}`, `{"what": "elements"}`, `{"what": "links", "first": 0}`},
-		skill.FindTool:       {`{"text": ""}`, `{"text": "` + strings.Repeat("a", maxSelector+1) + `"}`},
-		skill.ReadPageTool:   {`{"start": 0}`}, skill.ScreenshotTool: {`{"file_path": ""}`},
+		openPageName:        {`{}`, `{"url": "example.com"}`, `{"url": "file:///etc/passwd"}`, `{"url": "https:///x"}`, `{"url": "http://a/` + strings.Repeat("a", maxURL) + `"}`},
+		followLinkName:      {`{}`, `{"link": 0}`, `{"link": "1"}`},
+		extractFromPageName: {`{"what": "pictures"}`, `{"what": "elements"}`, `{"what": "links", "first": 0}`},
+		findInPageName:      {`{"text": ""}`, `{"text": "` + strings.Repeat("a", maxSelector+1) + `"}`},
+		readPageName:        {`{"start": 0}`}, screenshotPageName: {`{"file_path": ""}`},
 	} {
 		for _, arguments := range bad {
 			if _, err := w.do(t, tool, arguments); err == nil {
@@ -99,7 +98,7 @@ func TestPageTools(t *testing.T) {
 		}
 	}
 	for config, want := range map[string]int{"": 6, `{"screenshots": true}`: 6, `{"screenshots": false}`: 5} {
-		if all, err := SkillTools(&run.Skill{Name: skill.Browsing, Config: json.RawMessage(config)}); err != nil || len(all) != want {
+		if all, err := browsing.offered(json.RawMessage(config)); err != nil || len(all) != want {
 			t.Errorf("%s gives %d tools, %v", config, len(all), err)
 		}
 	}

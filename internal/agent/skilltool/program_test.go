@@ -1,4 +1,4 @@
-package sandboxtool
+package skilltool
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/redact"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // runs has this machine's Python do a call of a program, and returns what it writes.
@@ -66,7 +65,7 @@ func TestSecretsInAnswers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call := map[string]any{"formats": skill.Formats, "most": 1 << 20, "room": 1000, "do": "convert", "file_path": "a.md", "to_path": "a.docx"}
+	call := map[string]any{"formats": formats, "most": 1 << 20, "room": 1000, "do": "convert", "file_path": "a.md", "to_path": "a.docx"}
 	runs(t, documents, dir, call)
 	call["do"], call["file_path"] = "read", "a.docx"
 	var covered bytes.Buffer

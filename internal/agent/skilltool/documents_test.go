@@ -1,4 +1,4 @@
-package sandboxtool
+package skilltool
 
 import (
 	"archive/zip"
@@ -15,16 +15,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
-func filing(config string) run.Request {
-	return run.Request{Skills: []run.Skill{{Name: skill.Files, Config: json.RawMessage(config)}}}
+func files(config string) run.Request {
+	return run.Request{Skills: []run.Skill{{Name: Files, Config: json.RawMessage(config)}}}
 }
 
 func TestDocumentTools(t *testing.T) {
-	w := &world{of: filing(`{"formats": ["pdf"], "max_file_mb": 2}`), end: answered(execution.Success, "{}\na page")}
-	out, err := w.do(t, skill.ReadDocumentTool, `{"file_path": "a.pdf", "first": 2}`)
+	w := &world{of: files(`{"formats": ["pdf"], "max_file_mb": 2}`), end: answered(execution.Success, "{}\na page")}
+	out, err := w.do(t, readDocumentName, `{"file_path": "a.pdf", "first": 2}`)
 	if err != nil || toldIn(out) != "a page" || out.Result.Failed || out.Item != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -42,14 +41,14 @@ func TestDocumentTools(t *testing.T) {
 		{answered(execution.Timeout, ""), "It was ended: it took longer than 10s."},
 	} {
 		w.end = c.e
-		if out, err := w.do(t, skill.ReadDocumentTool, `{"file_path": "a.pdf"}`); err != nil || toldIn(out) != c.told || !out.Result.Failed {
+		if out, err := w.do(t, readDocumentName, `{"file_path": "a.pdf"}`); err != nil || toldIn(out) != c.told || !out.Result.Failed {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}
 	for tool, bad := range map[string][]string{
-		skill.ReadDocumentTool:    {`{}`, `{"file_path": ""}`, `{"file_path": "a", "first": 0}`, `{"file_path": "a", "last": 1.5}`, `{"file_path": "a", "x": 1}`, `{"file_path": "` + strings.Repeat("a", maxPath+1) + `"}`},
-		skill.ConvertDocumentTool: {`{"file_path": "a"}`, `{"file_path": "a", "to_path": "b", "sheet": -1}`},
-		skill.OrganizeTool:        {`{"moves": []}`, `{"moves": [{"from_path": "a"}]}`, `{"moves": [` + strings.Repeat(`{"from_path": "a", "to_path": "b"},`, maxMoves) + `{"from_path": "a", "to_path": "b"}]}`},
+		readDocumentName:    {`{}`, `{"file_path": ""}`, `{"file_path": "a", "first": 0}`, `{"file_path": "a", "last": 1.5}`, `{"file_path": "a", "x": 1}`, `{"file_path": "` + strings.Repeat("a", maxPath+1) + `"}`},
+		convertDocumentName: {`{"file_path": "a"}`, `{"file_path": "a", "to_path": "b", "sheet": -1}`},
+		organizeName:        {`{"moves": []}`, `{"moves": [{"from_path": "a"}]}`, `{"moves": [` + strings.Repeat(`{"from_path": "a", "to_path": "b"},`, maxMoves) + `{"from_path": "a", "to_path": "b"}]}`},
 	} {
 		for _, arguments := range bad {
 			if _, err := w.do(t, tool, arguments); err == nil {
@@ -69,7 +68,7 @@ func TestDocuments(t *testing.T) {
 	}
 	do := func(call map[string]any) (text, refused string) {
 		t.Helper()
-		for k, v := range map[string]any{"formats": skill.Formats, "most": 1 << 20, "room": 1000} {
+		for k, v := range map[string]any{"formats": formats, "most": 1 << 20, "room": 1000} {
 			if _, there := call[k]; !there {
 				call[k] = v
 			}
@@ -182,13 +181,13 @@ func TestDocumentHints(t *testing.T) {
 	}
 	convert := func(program, from, to string) (text, refused string) {
 		t.Helper()
-		return answerOf(t, runs(t, program, dir, map[string]any{"do": "convert", "file_path": from, "to_path": to, "formats": skill.Formats, "most": 1 << 20, "room": 1000}))
+		return answerOf(t, runs(t, program, dir, map[string]any{"do": "convert", "file_path": from, "to_path": to, "formats": formats, "most": 1 << 20, "room": 1000}))
 	}
 	if err := os.WriteFile(filepath.Join(dir, "r.pdf"), []byte("%PDF-1.4"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	blind := strings.NewReplacer("import pypdf\n", "import none_such\n", `shutil.which("pdftotext")`, "False").Replace(documents)
-	if _, refused := answerOf(t, runs(t, blind, dir, map[string]any{"do": "read", "file_path": "r.pdf", "formats": skill.Formats, "most": 1 << 20, "room": 1000})); !strings.HasSuffix(refused, "'atoll image build --if-changed'") {
+	if _, refused := answerOf(t, runs(t, blind, dir, map[string]any{"do": "read", "file_path": "r.pdf", "formats": formats, "most": 1 << 20, "room": 1000})); !strings.HasSuffix(refused, "'atoll image build --if-changed'") {
 		t.Errorf("without a reader of PDF files: %q", refused)
 	}
 	convert(documents, "a.md", "a.docx")

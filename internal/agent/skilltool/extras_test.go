@@ -1,4 +1,4 @@
-package sandboxtool
+package skilltool
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // TestExtras: calls ask for the extras of the agent's skills, and wait for those that they need.
@@ -26,22 +26,22 @@ func TestExtras(t *testing.T) {
 		tool, arguments string
 		extras, need    []string
 	}{
-		{nil, RunCode, `{"language": "bash", "code": "true"}`, nil, nil},
-		{[]string{skill.Planning, skill.Code}, RunCode, `{"language": "bash", "code": "true"}`, nil, nil},
-		{[]string{skill.Browsing}, RunCode, `{"language": "bash", "code": "true"}`, both[:1], nil},
-		{[]string{skill.Browsing}, skill.OpenPageTool, `{"url": "http://x.test"}`, both[:1], both[:1]},
-		{[]string{skill.Files, skill.Browsing}, skill.OpenPageTool, `{"url": "http://x.test"}`, both, both[:1]},
-		{[]string{skill.Files}, skill.ReadDocumentTool, `{"file_path": "a.docx"}`, both, nil},
-		{[]string{skill.Files}, skill.ConvertDocumentTool, convert("a.docx", "a.md"), both, nil},
-		{[]string{skill.Files}, skill.ConvertDocumentTool, convert("a.md", "b.PDF"), both, both[:1]},
-		{[]string{skill.Files}, skill.ConvertDocumentTool, convert("a.DOCX", "b.pdf"), both, both[1:]},
-		{[]string{skill.Files}, skill.ConvertDocumentTool, convert("a.pdf", "b.pdf"), both, nil},
+		{nil, sandboxtool.RunCode, `{"language": "bash", "code": "true"}`, nil, nil},
+		{[]string{Planning, Code}, sandboxtool.RunCode, `{"language": "bash", "code": "true"}`, nil, nil},
+		{[]string{Browsing}, sandboxtool.RunCode, `{"language": "bash", "code": "true"}`, both[:1], nil},
+		{[]string{Browsing}, openPageName, `{"url": "http://x.test"}`, both[:1], both[:1]},
+		{[]string{Files, Browsing}, openPageName, `{"url": "http://x.test"}`, both, both[:1]},
+		{[]string{Files}, readDocumentName, `{"file_path": "a.docx"}`, both, nil},
+		{[]string{Files}, convertDocumentName, convert("a.docx", "a.md"), both, nil},
+		{[]string{Files}, convertDocumentName, convert("a.md", "b.PDF"), both, both[:1]},
+		{[]string{Files}, convertDocumentName, convert("a.DOCX", "b.pdf"), both, both[1:]},
+		{[]string{Files}, convertDocumentName, convert("a.pdf", "b.pdf"), both, nil},
 	} {
 		w := &world{end: answered(execution.Success, "{}\n")}
 		for _, name := range c.skills {
 			w.of.Skills = append(w.of.Skills, run.Skill{Name: name, Config: json.RawMessage("{}")})
 		}
-		w.of.Skills = append(w.of.Skills, run.Skill{Name: skill.Browsing, Version: "skv_1"}) // a tenant's own
+		w.of.Skills = append(w.of.Skills, run.Skill{Name: Browsing, Version: "skv_1"}) // a tenant's own
 		w.do(t, c.tool, c.arguments)
 		if !slices.Equal(w.call.Extras, c.extras) || !slices.Equal(w.call.NeedExtras, c.need) {
 			t.Errorf("%s %s with %q asks for %q, and waits for %q", c.tool, c.arguments, c.skills, w.call.Extras, w.call.NeedExtras)
@@ -74,11 +74,11 @@ func TestLacking(t *testing.T) {
 		{nil, "It was not done: the environment has no browser"},
 	} {
 		w := &world{end: answered(execution.Success, refusal)}
-		w.of.Skills = []run.Skill{{Name: skill.Browsing, Config: json.RawMessage("{}")}}
+		w.of.Skills = []run.Skill{{Name: Browsing, Config: json.RawMessage("{}")}}
 		if c.images != nil {
 			w.images = c.images
 		}
-		out, refused := w.do(t, skill.OpenPageTool, `{"url": "http://x.test"}`)
+		out, refused := w.do(t, openPageName, `{"url": "http://x.test"}`)
 		if refused != nil || !out.Result.Failed || toldIn(out) != c.want {
 			t.Errorf("told %q, %v; want %q", toldIn(out), refused, c.want)
 		}
@@ -87,8 +87,9 @@ func TestLacking(t *testing.T) {
 		}
 	}
 	e := answered(execution.Success, refusal)
-	s := &Sandbox{Runner: &world{end: e}, Extras: &known{err: errors.New("no records")}}
-	if _, err := pageTools[0].outcome(t.Context(), s, nil, &e); err == nil || !strings.Contains(err.Error(), "no records") {
+	s := (&world{end: e, images: &known{err: errors.New("no records")}}).sandbox()
+	c := (&world{of: browses("")}).callOf(openPageName, `{"url": "http://x.test"}`)
+	if _, err := s.Do(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no records") {
 		t.Errorf("without records: %v", err)
 	}
 }

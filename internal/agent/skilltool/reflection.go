@@ -14,6 +14,38 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
+// Reflection is the name of the skill.
+const Reflection = "reflection-loop"
+
+var reflection = builtIn{
+	BuiltIn:      skill.BuiltIn{Name: Reflection, Check: checkConfig[reflectionConfig]},
+	instructions: instruct(reviewInstructions),
+	check:        review,
+}
+
+// reflectionConfig is the configuration of the skill. Omitted fields use their defaults.
+type reflectionConfig struct {
+	MaxIterations    *wire.Whole `json:"max_iterations,omitzero" minimum:"1" maximum:"10" default:"3"`
+	QualityThreshold *float64    `json:"quality_threshold,omitzero" minimum:"0" maximum:"1" default:"0.8"`
+	Rubric           *string     `json:"rubric,omitzero" default:"Is the answer correct, complete, clear, and what was asked for?"`
+}
+
+const maxRubric = 8 << 10 // bytes
+
+func (c *reflectionConfig) check(path string) error {
+	switch t := c.QualityThreshold; {
+	case t != nil && !(*t >= 0 && *t <= 1):
+		return invalid("%s.quality_threshold must be between 0 and 1", path)
+	case c.Rubric != nil && (strings.TrimSpace(*c.Rubric) == "" || len(*c.Rubric) > maxRubric):
+		return invalid("%s.rubric must have 1 to %d bytes", path, maxRubric)
+	}
+	return whole(path+".max_iterations", c.MaxIterations, 1, 10)
+}
+
+func reviewInstructions(cfg *reflectionConfig, _ *turn) string {
+	return "Each of your answers is reviewed. The rubric: " + *cfg.Rubric + "\nIf a review finds an answer not good enough, you are told what to improve, and answer again."
+}
+
 // Review is the Data of an event of the kind run.ToldReview.
 type Review struct {
 	Iteration int     `json:"iteration"` // of the run, from 1
@@ -32,7 +64,7 @@ Reply with one JSON object and nothing else: {"score": a number from 0 (useless)
 
 // review has the last answer reviewed, and the run go on where it is not good enough yet.
 func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
-	cfg, err := skill.Config[skill.ReflectionConfig](c.State.Request.Skill(skill.Reflection).Config)
+	cfg, err := configOf[reflectionConfig](c.State.Request.Skill(Reflection).Config)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +97,7 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	if r.Error == "" && !r.Passed && r.Iteration < int(*cfg.MaxIterations) {
 		out.Say = grader.Say(fmt.Sprintf("A review gave your answer %.2f of 1; %.2f is needed. Its explanation: %s\nAnswer the user again, improved and whole. Do not speak of the review.", r.Score, r.Threshold, r.Feedback))
 	}
-	out.Note, err = note(skill.Reflection, r)
+	out.Note, err = note(Reflection, r)
 	return out, err
 }
 

@@ -10,7 +10,35 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
+
+// Planning is the name of the skill.
+const Planning = "structured-planning"
+
+// PlanTool is the name of its tool.
+const PlanTool = "update_plan"
+
+var planning = builtIn{
+	BuiltIn:      skill.BuiltIn{Name: Planning, Check: checkConfig[planningConfig]},
+	instructions: instruct(planInstructions),
+	tools:        []tool{planTool},
+	check:        checkPlan,
+}
+
+// planningConfig is the configuration of the skill. Omitted fields use their defaults.
+type planningConfig struct {
+	MaxSteps *wire.Whole `json:"max_steps,omitzero" minimum:"1" maximum:"100" default:"20"`
+}
+
+func (c *planningConfig) check(path string) error {
+	return whole(path+".max_steps", c.MaxSteps, 1, 100)
+}
+
+func planInstructions(cfg *planningConfig, _ *turn) string {
+	return fmt.Sprintf("Before a task of several steps, make a plan of at most %.0f steps with %s. Call it again with all steps as each begins and ends, so that the user sees how far you are. "+
+		"Do not end your turn with open steps unless you say why, in why_open.", *cfg.MaxSteps, PlanTool)
+}
 
 // Step is a step of a plan.
 type Step struct {
@@ -49,13 +77,13 @@ func (in *planInput) check() error {
 	return nil
 }
 
-var planTool = newTool(skill.Planning, skill.PlanTool, "Makes or replaces the plan of the task, which the user sees. Call it with all steps each time one begins or ends.",
+var planTool = newTool(Planning, PlanTool, "Makes or replaces the plan of the task, which the user sees. Call it with all steps each time one begins or ends.",
 	(*planInput).check, func(_ context.Context, _ *Skills, c *loop.Call, in *planInput) (*loop.Outcome, error) {
-		of := c.Request.Skill(skill.Planning)
+		of := c.Request.Skill(Planning)
 		if of == nil {
 			return said("This agent has no skill for plans.", true), nil
 		}
-		cfg, err := skill.Config[skill.PlanningConfig](of.Config)
+		cfg, err := configOf[planningConfig](of.Config)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +96,7 @@ var planTool = newTool(skill.Planning, skill.PlanTool, "Makes or replaces the pl
 		if len(open) > 0 {
 			told = fmt.Sprintf("%d of %d steps are open.", len(open), len(p.Steps))
 		}
-		return noted(said("The plan is kept. "+told, false), run.ToldPlan, skill.Planning, p)
+		return noted(said("The plan is kept. "+told, false), run.ToldPlan, Planning, p)
 	})
 
 func (in *planInput) plan() Plan {
@@ -96,7 +124,7 @@ func planOf(items []model.Item) *Plan {
 		switch it := &items[i]; {
 		case it.Result != nil:
 			failed[it.Result.CallID] = it.Result.Failed
-		case it.Call != nil && it.Call.Name == skill.PlanTool:
+		case it.Call != nil && it.Call.Name == PlanTool:
 			bad, made := failed[it.Call.ID]
 			in, err := planTool.read(it.Call.Arguments)
 			if bad || !made || err != nil {
@@ -113,16 +141,16 @@ func planOf(items []model.Item) *Plan {
 const maxReminders = 3
 
 // checkPlan keeps a run from ending with open steps, unless the model says why.
-func checkPlan(c *loop.Check) (*run.Checked, error) {
+func checkPlan(_ context.Context, c *loop.Check) (*run.Checked, error) {
 	p := planOf(c.State.Conversation)
 	if p == nil || p.WhyOpen != "" || len(p.open()) == 0 {
 		return nil, nil
 	}
 	open := strings.Join(p.open(), "; ")
-	if reminders(c.State, skill.Planning) >= maxReminders {
+	if reminders(c.State, Planning) >= maxReminders {
 		text := "The plan has open steps, and the model does not say why: " + open
-		n, err := note(skill.Planning, Reminder{text})
+		n, err := note(Planning, Reminder{text})
 		return &run.Checked{Kind: run.ToldReminder, Note: n, End: &run.End{Status: run.Incomplete, Reason: run.OpenSteps, Message: text}}, err
 	}
-	return remind(skill.Planning, fmt.Sprintf("Your plan has open steps: %s. Go on with them. Call %s as each ends. If they cannot or need not be done now, call it with why_open, or with their status cancelled.", open, skill.PlanTool))
+	return remind(Planning, fmt.Sprintf("Your plan has open steps: %s. Go on with them. Call %s as each ends. If they cannot or need not be done now, call it with why_open, or with their status cancelled.", open, PlanTool))
 }
