@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -81,6 +82,16 @@ var byName = func() map[string]tool {
 	m[checkName] = checkTool{}
 	return m
 }()
+
+func init() {
+	for _, t := range tools {
+		class := agent.Files
+		if _, ok := t.(codeTool); ok {
+			class = agent.Code
+		}
+		agent.RegisterTool(t.model().Name, class)
+	}
+}
 
 // Sandbox implements loop.Handler for the sandbox's tools.
 type Sandbox struct {

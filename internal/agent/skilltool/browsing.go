@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/filetool"
@@ -45,6 +46,7 @@ var browsing = builtIn{
 	},
 	instructions: instruct(pageInstructions),
 	programs:     pageTools,
+	class:        agent.Network,
 	omits:        omitsPageTool,
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
@@ -23,6 +24,7 @@ type builtIn struct {
 	instructions func(config json.RawMessage, t *turn) (string, error)
 	tools        []tool
 	programs     []*sandboxtool.ProgramTool // tools that run in the sandbox
+	class        agent.Class                // effects of programs
 	// omits reports whether a configuration disables one of programs; nil if none does.
 	omits func(config json.RawMessage, tool string) (bool, error)
 	// check implements Skills.Check for the skill; nil for a skill without a check.
@@ -43,6 +45,7 @@ func init() {
 		}
 		for _, t := range b.programs {
 			b.Tools = append(b.Tools, t.Name)
+			agent.RegisterTool(t.Name, b.class)
 		}
 		skill.Register(b.BuiltIn)
 	}

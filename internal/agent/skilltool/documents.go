@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
@@ -35,6 +36,7 @@ var filing = builtIn{
 	},
 	instructions: instruct(documentInstructions),
 	programs:     documentTools,
+	class:        agent.Files,
 }
 
 // formats lists the document formats that the skill supports.

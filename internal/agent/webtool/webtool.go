@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -33,6 +34,12 @@ type Options struct {
 	Query web.Query
 	// MaxURLs limits the pages that one call fetches.
 	MaxURLs int
+}
+
+func init() {
+	for _, name := range []string{web.SearchName, web.PeopleName, web.FetchName} {
+		agent.RegisterTool(name, agent.Network)
+	}
 }
 
 // Search returns the tool that searches. location is the user's approximate location; it may

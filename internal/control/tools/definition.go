@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/core/activity"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -23,6 +25,9 @@ type Definition struct {
 	Strict      jsontext.Value // Input for OpenAI's strict mode: every field is required, null omits one
 	Output      jsontext.Value // JSON Schema of an object
 	In, Out     reflect.Type   // the structs behind Input and Output
+	Class       agent.Class    // effects in agents' policies; "" for a tool without such effects
+	Activity    activity.Kind  // kind of its calls in lists of activity
+	Example     any            // an In
 }
 
 // Annotations help a client decide whether a model may use a tool. They have the
@@ -87,6 +92,13 @@ func define[I, O any](d Definition, do func(ctx context.Context, c *call, in *I)
 		}
 		return out, nil
 	}}
+}
+
+func init() {
+	for i := range all {
+		agent.RegisterTool(all[i].Name, all[i].Class)
+		activity.Register(all[i].Activity, all[i].Name)
+	}
 }
 
 // Definitions lists all tools, in the order of the contract.

@@ -23,14 +23,21 @@ var Kinds = []Kind{Code, Command, File, Sandbox, Model, Web, MCP, Confirmation, 
 
 // sources maps each kind to its sources. Other covers the remaining sources.
 var sources = map[Kind][]string{
-	Code:         {"execute", "execute_code", "response", "code_interpreter", "sandbox_execute", "exec_code", "context"},
-	Command:      {"shell", "process", "terminal", "process_stdin", "process_signal", "process_delete", "process_killall", "process_output", "terminal_ticket"},
-	File:         {"read_file", "write_file", "glob", "transfer", "mount", "file_read", "file_write", "file_delete", "file_mkdir", "file_move", "file_watch", "archive_read", "archive_write"},
-	Sandbox:      {"sandbox", "sandbox_create", "sandbox_destroy", "sandbox_list", "sandbox_fork", "sandbox_sleep", "sandbox_timeout", "sandbox_network", "sandbox_connect", "sandbox_restart", "sandbox_reap", "snapshot_create", "snapshot_delete", "context_create", "context_delete", "context_interrupt", "context_restart", "get_preview_url", "preview_open", "preview_close"},
+	Code:         {"execute", "response", "code_interpreter", "sandbox_execute", "exec_code", "context"},
+	Command:      {"process", "terminal", "process_stdin", "process_signal", "process_delete", "process_killall", "process_output", "terminal_ticket"},
+	File:         {"mount", "file_read", "file_write", "file_delete", "file_mkdir", "file_move", "file_watch", "archive_read", "archive_write"},
+	Sandbox:      {"sandbox", "sandbox_create", "sandbox_destroy", "sandbox_fork", "sandbox_sleep", "sandbox_timeout", "sandbox_network", "sandbox_connect", "sandbox_restart", "sandbox_reap", "snapshot_create", "snapshot_delete", "context_create", "context_delete", "context_interrupt", "context_restart", "get_preview_url", "preview_open", "preview_close"},
 	Model:        {"model"},
 	Web:          {"web_search", "people_search", "fetch_url"},
 	MCP:          {"mcp"},
 	Confirmation: {"confirmation"},
+}
+
+// Register adds a source to a kind. It is for init functions of the packages that implement tools.
+func Register(k Kind, source string) {
+	if k != Other && !slices.Contains(sources[k], source) {
+		sources[k] = append(sources[k], source)
+	}
 }
 
 // Sources returns the sources of a kind. If except is true, the kind covers every source that is

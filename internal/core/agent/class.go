@@ -23,18 +23,12 @@ const (
 	Handoffs = "handoffs" // all tools by which an agent hands on
 )
 
-// classes has the class of each built-in tool; "" for one that has no effect which a class names.
-var classes = map[string]Class{
-	runCode: Code, "shell": Code, "execute_code": Code,
+// classes maps built-in tools to their classes; "" for a tool without such effects.
+var classes = map[string]Class{}
 
-	"read_file": Files, "write_file": Files, "edit_file": Files, "apply_patch": Files, "glob": Files, "grep": Files,
-	"share_file": Files, "transfer": Files, "read_document": Files, "convert_document": Files, "organize_files": Files,
-
-	"web_search": Network, "people_search": Network, "fetch_url": Network, "browse": Network,
-	"open_page": Network, "read_page": Network, "follow_link": Network, "find_in_page": Network, "extract_from_page": Network, "screenshot_page": Network,
-
-	"sandbox_create": "", "sandbox_list": "",
-}
+// RegisterTool declares a built-in tool. Policies treat its calls by the class c; "" means that no
+// class names its effects. It is for init functions of the packages that implement tools.
+func RegisterTool(name string, c Class) { classes[name] = c }
 
 // ClassOf returns the class of a built-in tool; ok is false for a tool that is not built in.
 func ClassOf(tool string) (c Class, ok bool) {

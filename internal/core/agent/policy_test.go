@@ -2,6 +2,12 @@ package agent
 
 import "testing"
 
+func init() {
+	for name, c := range map[string]Class{runCode: Code, "shell": Code, "execute_code": Code, "read_file": Files, "web_search": Network, "sandbox_create": ""} {
+		RegisterTool(name, c)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	orders := Server{Name: "orders", URL: "https://orders.example"}
 	program := Server{Name: "notes", Command: "python3", Args: []string{"notes.py"}}

@@ -8,10 +8,8 @@ import (
 	"reflect"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
-	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -77,7 +75,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		}
 		ops = append(ops, httpapi.Operation{
 			Method: http.MethodPost, Path: sessionTools + t.Name, ID: "tool_" + t.Name, Summary: t.Title, Description: t.Description, Params: params,
-			Body: httpapi.JSON(examples[t.Name]),
+			Body: httpapi.JSON(t.Example),
 			Answers: []httpapi.Answer{
 				httpapi.OK(reflect.New(t.Out).Elem().Interface(), "The result of the tool."),
 				httpapi.Refusal(http.StatusNotFound, "not_found: the tool, sandbox or file does not exist."),
@@ -95,19 +93,6 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		ops[i].Tag, ops[i].Scope = "tools", tenant.ScopeTools
 	}
 	return append(ops, h.mcp()...)
-}
-
-// examples are inputs of the tools.
-var examples = map[string]any{
-	"shell":               tools.ShellInput{Command: new("ls -la"), Sandbox: new("dev")},
-	"read_file":           tools.ReadFileInput{Path: new("/home/user/notes.txt"), Sandbox: new("dev")},
-	"write_file":          tools.WriteFileInput{Path: new("/home/user/notes.txt"), Content: new("Hello.\n"), Sandbox: new("dev")},
-	"glob":                tools.GlobInput{Pattern: new("**/*.py"), Sandbox: new("dev")},
-	"browse":              tools.BrowseInput{Port: new(wire.Whole(8000)), Sandbox: new("dev")},
-	"sandbox_create":      tools.SandboxCreateInput{Sandbox: new("dev"), Image: new("node:22")},
-	"sandbox_list":        tools.SandboxListInput{},
-	"transfer":            tools.TransferInput{FromSandbox: new("dev"), FromPath: new("dist"), ToSandbox: new("test"), ToPath: new("dist"), Recursive: new(true)},
-	tools.ExecuteCodeName: tools.CodeInput{Code: new("print(6 * 7)"), Language: new(language.Python)},
 }
 
 // mcp is the endpoint of the Model Context Protocol, whose messages are that protocol's.
