@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -52,15 +51,12 @@ func (h *Interpreter) do(ctx context.Context, c *loop.Call, ending bool) (*loop.
 	}
 	m := &call{Interpreter: h, Call: c, options: o, ending: ending}
 	m.out.Container = o.Container
-	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	p, err := sandboxcall.Caller(ctx, h.Callers, c.Run.Tenant, c.Run.Key, c.Run.Environment, tenant.ScopeSandboxes)
 	if err != nil {
 		return m.refused(ctx, err)
 	}
-	if !slices.Contains(p.Key.Scopes, tenant.ScopeSandboxes) {
-		return m.refused(ctx, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeSandboxes))
-	}
-	m.caller = &p
-	policy := h.Policies.Policy(&p)
+	m.caller = p
+	policy := h.Policies.Policy(p)
 	timeout := policy.DefaultTimeout()
 	if in.Timeout != nil {
 		timeout = time.Duration(*in.Timeout) * time.Second
@@ -68,7 +64,7 @@ func (h *Interpreter) do(ctx context.Context, c *loop.Call, ending bool) (*loop.
 	if timeout > policy.MaxTimeout {
 		return m.refused(ctx, fault.Limit("timeout", time.Time{}, "timeout exceeds the plan's maximum of %s", policy.MaxTimeout))
 	}
-	m.req = codecontext.Request{Key: fmt.Sprintf("%s/%d", c.Run.ID, c.Number), Code: *in.Code, Timeout: timeout, MaxOutput: min(sandboxtool.MaxStream, p.Plan.MaxOutput)}
+	m.req = codecontext.Request{Key: sandboxcall.Key(c), Code: *in.Code, Timeout: timeout, MaxOutput: min(sandboxcall.MaxStream, p.Plan.MaxOutput)}
 	if err := m.find(ctx); err != nil {
 		return m.refused(ctx, err)
 	}
@@ -197,15 +193,8 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 // run runs the code, or collects what it came to. When another process goes on with the
 // run, the code goes on; otherwise it is interrupted as ctx ends.
 func (m *call) run(ctx context.Context, u sandbox.Handle, all codecontext.Contexts) (*codecontext.Result, error) {
-	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), loop.ErrLeft) {
-			end(codecontext.ErrDetached)
-			return
-		}
-		end(context.Cause(ctx))
-	})()
+	work, stop := sandboxcall.Detach(ctx, codecontext.ErrDetached, nil)
+	defer stop()
 	if m.Begun {
 		res, err := all.Collect(work, pythonContext, m.req, m.out.take)
 		if !errors.Is(err, codecontext.ErrNotBegun) || m.ending {
@@ -273,14 +262,14 @@ func (m *call) leave(ctx context.Context, row *sandbox.Call, err error, begun bo
 // refused is the outcome of a call whose code was not run, because of what the caller may
 // do or there is room for; or the error of the server that could not find out.
 func (m *call) refused(ctx context.Context, err error) (*loop.Outcome, error) {
-	kind := fault.KindOf(err)
-	if ctx.Err() != nil || errors.Is(err, loop.ErrUnknown) || kind == fault.Internal || kind == fault.Unavailable && m.Begun {
+	r := sandboxcall.Rejected(ctx, err)
+	if r == nil || errors.Is(err, loop.ErrUnknown) || fault.KindOf(err) == fault.Unavailable && m.Begun {
 		return nil, err
 	}
 	m.out.write([]byte(err.Error()))
 	out, err := m.ended(run.ItemFailed, "The code was not run: "+err.Error(), err.Error())
-	if out != nil {
-		out.Refused = true
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	return r.Mark(out, false), nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -37,11 +38,6 @@ type Sandboxes interface {
 	sandbox.Node
 	// Record writes the audit row of a call and charges for it.
 	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
-}
-
-// Callers returns the principal that started a run; *tenant.Authority implements it.
-type Callers interface {
-	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Policies returns the limits on what a caller may run.
@@ -113,7 +109,7 @@ type Image struct {
 // Interpreter implements loop.Handler for the tool.
 type Interpreter struct {
 	Sandboxes Sandboxes
-	Callers   Callers
+	Callers   sandboxcall.Callers
 	Policies  Policies
 }
 

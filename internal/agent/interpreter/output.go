@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
@@ -75,7 +74,7 @@ func (o *collector) image(d *codecontext.Display) bool {
 }
 
 func (o *collector) write(p []byte) {
-	if room := sandboxtool.MaxStream - len(o.logs); len(p) > room {
+	if room := sandboxcall.MaxStream - len(o.logs); len(p) > room {
 		p, o.LogsCut = p[:room], true
 	}
 	o.logs = append(o.logs, p...)
@@ -101,7 +100,7 @@ func (m *call) ended(s run.ItemStatus, told, why string) (*loop.Outcome, error) 
 		return nil, err
 	}
 	return &loop.Outcome{
-		Result: model.Result{Failed: s != run.ItemCompleted || why != "", Parts: []model.Part{{Kind: model.PartText, Text: told}}},
+		Result: sandboxcall.Result(told, s != run.ItemCompleted || why != ""),
 		Item:   it,
 	}, nil
 }
@@ -112,7 +111,7 @@ func (m *call) lost(why error) (*loop.Outcome, error) {
 	m.out.line(why.Error())
 	var b strings.Builder
 	fmt.Fprintf(&b, "The code did not come to its end: %s\n", why)
-	sandboxtool.Section(&b, "output", string(m.out.logs), m.out.LogsCut)
+	sandboxcall.Section(&b, "output", string(m.out.logs), m.out.LogsCut)
 	return m.ended(run.ItemFailed, b.String(), why.Error())
 }
 
@@ -145,7 +144,7 @@ func (m *call) outcome(res *codecontext.Result, hint string) (*loop.Outcome, err
 	if hint != "" {
 		fmt.Fprintf(&b, "Hint: %s\n", hint)
 	}
-	sandboxtool.Section(&b, "output", string(o.logs), o.LogsCut)
+	sandboxcall.Section(&b, "output", string(o.logs), o.LogsCut)
 	if n := len(o.Images); n > 0 {
 		fmt.Fprintf(&b, "[images shown to the user: %d]\n", n)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 )
 
@@ -26,11 +26,11 @@ func shows(t *testing.T, o *collector, mime, text string) {
 func TestOutputIsBounded(t *testing.T) {
 	o := &collector{}
 	for range 3 {
-		if err := o.take(codecontext.Event{Text: []byte(strings.Repeat("x", sandboxtool.MaxStream/2-1) + "ü")}); err != nil {
+		if err := o.take(codecontext.Event{Text: []byte(strings.Repeat("x", sandboxcall.MaxStream/2-1) + "ü")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(o.logs) > sandboxtool.MaxStream || !o.LogsCut {
+	if len(o.logs) > sandboxcall.MaxStream || !o.LogsCut {
 		t.Errorf("%d bytes of logs", len(o.logs))
 	}
 	big := base64.StdEncoding.EncodeToString(make([]byte, maxImageBytes/2+1))

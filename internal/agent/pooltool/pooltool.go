@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -48,11 +48,6 @@ type Set interface {
 	EndCommand(ctx context.Context, c *tools.Caller, sandbox string) error
 }
 
-// Callers returns the principal that started a run; *tenant.Authority implements it.
-type Callers interface {
-	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
-}
-
 // Options are the run.Tool.Options of the tools here.
 type Options struct {
 	// Agent is the caller of execute_code for hourly caps and the audit trail.
@@ -62,10 +57,10 @@ type Options struct {
 // Pool implements loop.Handler for the tools.
 type Pool struct {
 	Set     Set
-	Callers Callers
+	Callers sandboxcall.Callers
 	Keeper  sandboxtool.Keeper // stores shared files
 	// Ledger has the calls that programs made to Services. If it is nil, programs cannot call web services.
-	Ledger   sandboxtool.Ledger
+	Ledger   sandboxcall.Ledger
 	Services []string
 }
 
@@ -118,20 +113,9 @@ func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if c.Begun && !followed(c) && !c.Tool.Idempotent {
 		return nil, loop.ErrUnknown
 	}
-	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), loop.ErrLeft) {
-			end(loop.ErrLeft) // what was begun goes on
-			return
-		}
-		end(context.Canceled) // as a caller who goes away
-	})()
-	p, err := h.Callers.Entrant(work, c.Run.Tenant, c.Run.Key, c.Run.Environment)
-	if err != nil {
-		return h.refused(ctx, c, err)
-	}
-	by, err := h.callerOf(c, &p)
+	work, stop := sandboxcall.Detach(ctx, loop.ErrLeft, context.Canceled) // canceled: as for a client that disconnects
+	defer stop()
+	by, err := h.caller(work, c)
 	if err != nil {
 		return h.refused(ctx, c, err)
 	}
@@ -170,7 +154,7 @@ func (h *Pool) make(ctx context.Context, c *loop.Call, by *tools.Caller) (*loop.
 		return nil, err
 	}
 	f, can := out.(interface{ Failed() bool })
-	return outcome(text, can && f.Failed()), nil
+	return &loop.Outcome{Result: sandboxcall.Result(text, can && f.Failed())}, nil
 }
 
 // End implements loop.Ender: it ends a command that another process has begun.
@@ -178,12 +162,9 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if !followed(c) {
 		return nil, nil
 	}
-	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
-	var by *tools.Caller
+	by, err := h.caller(ctx, c)
 	if err == nil {
-		if by, err = h.callerOf(c, &p); err == nil {
-			err = h.Set.EndCommand(ctx, by, sandboxOf(c))
-		}
+		err = h.Set.EndCommand(ctx, by, sandboxOf(c))
 	}
 	if err != nil && fault.KindOf(err) != fault.Internal { // it is not there, cannot be reached, or is not the caller's any more
 		err = nil
@@ -195,26 +176,22 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return &loop.Outcome{Uses: uses}, err
 }
 
-// callerOf returns the tools.Caller of a call.
-func (h *Pool) callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
-	if !p.May(tenant.ScopeTools) {
-		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeTools)
+// caller returns the tools.Caller of a call.
+func (h *Pool) caller(ctx context.Context, c *loop.Call) (*tools.Caller, error) {
+	p, err := sandboxcall.Caller(ctx, h.Callers, c.Run.Tenant, c.Run.Key, c.Run.Environment, tenant.ScopeTools)
+	if err != nil {
+		return nil, err
 	}
 	var o Options
 	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {
 		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
 	}
-	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, By: c.Run.Origin(c.Request, c.Call.Name), Skills: sandboxtool.Folders(c.Request)}
+	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent, By: c.Run.Origin(c.Request, c.Call.Name), Skills: sandboxcall.Folders(c.Request)}
 	h.giveWeb(c, by)
 	if followed(c) {
-		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}
+		by.Command = tools.Command{Process: process.ID(tools.CommandPrefix + sandboxcall.Name(c)), Begun: c.Begun, Claim: c.Claim}
 	}
 	return by, nil
-}
-
-// processOf names the process of a call.
-func processOf(c *loop.Call) process.ID {
-	return process.ID(fmt.Sprintf("%s%s-%d", tools.CommandPrefix, strings.TrimPrefix(string(c.Run.ID), "run_"), c.Number))
 }
 
 // place writes the run's input files to the home of the default sandbox.
@@ -243,26 +220,14 @@ const spent = "monthly_credits"
 // refused returns the outcome of a call that failed or was not made, for the model, or a failure
 // of the server as an error.
 func (h *Pool) refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error) {
-	kind := fault.KindOf(err)
+	r := sandboxcall.Rejected(ctx, err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, tools.ErrNoTrace), c.Begun && kind == fault.Unavailable: // its machine is away
+	case errors.Is(err, tools.ErrNoTrace), c.Begun && fault.KindOf(err) == fault.Unavailable: // its machine is away
 		return nil, loop.ErrUnknown
-	case kind == fault.Internal:
+	case r == nil:
 		return nil, err
 	}
-	out := outcome(err.Error(), true)
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		out = outcome(f.Msg, true)
-		if f.Kind == fault.Exhausted && f.Dimension == spent {
-			out.Ends = &run.End{Status: run.Failed, Reason: run.QuotaExceeded, Message: f.Msg}
-		}
-	}
-	out.Refused = true
-	return out, nil
-}
-
-func outcome(text string, failed bool) *loop.Outcome {
-	return &loop.Outcome{Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}}
+	return r.Mark(&loop.Outcome{Result: sandboxcall.Result(r.Why, true)}, r.Limit == spent), nil
 }

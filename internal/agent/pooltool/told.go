@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/tools"
 )
 
@@ -29,8 +29,8 @@ func told(out any) (string, error) {
 		if o.Hint != "" {
 			fmt.Fprintf(&b, "Hint: %s\n", o.Hint)
 		}
-		sandboxtool.Section(&b, "stdout", o.Stdout, o.StdoutTruncated)
-		sandboxtool.Section(&b, "stderr", o.Stderr, o.StderrTruncated)
+		sandboxcall.Section(&b, "stdout", o.Stdout, o.StdoutTruncated)
+		sandboxcall.Section(&b, "stderr", o.Stderr, o.StderrTruncated)
 		return b.String(), nil
 	}
 	short, _ := tools.Shorten(out, maxTold)

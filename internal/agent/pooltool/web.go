@@ -4,11 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -27,7 +26,7 @@ func (h *Pool) giveWeb(c *loop.Call, by *tools.Caller) {
 	if h.Ledger == nil || len(h.Services) == 0 || !by.Principal.May(tenant.ScopeTools) || c.Request.NoWeb || !RunsCode(c.Tool) {
 		return
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "web/%s/%d", c.Run.ID, c.Number))
+	sum := sha256.Sum256([]byte("web/" + sandboxcall.Key(c)))
 	by.TraceID = execution.TraceIDOf(sum[:])
 	by.Web = &execution.WebAccess{Key: c.Run.Key, Environment: c.Run.Environment, Held: true, Token: "atoll-web-" + hex.EncodeToString(sum[16:]), Left: c.Left}
 }
@@ -37,5 +36,5 @@ func (h *Pool) uses(ctx context.Context, c *loop.Call, by *tools.Caller) (map[st
 	if by.Web == nil {
 		return nil, nil
 	}
-	return sandboxtool.Charged(ctx, h.Ledger, c.Run.Tenant, by.TraceID, c.Run.CreatedAt, time.Now())
+	return sandboxcall.Charged(ctx, h.Ledger, c.Run.Tenant, by.TraceID, c.Run.CreatedAt, time.Now())
 }

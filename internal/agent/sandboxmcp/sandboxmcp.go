@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -33,15 +34,10 @@ type Set interface {
 	Open(ctx context.Context, c *tools.Caller, name string) (sandbox.Handle, error)
 }
 
-// Callers returns the principal that owns a session; *tenant.Authority implements it.
-type Callers interface {
-	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
-}
-
 // Starter implements mcpclient.Starter.
 type Starter struct {
 	Set     Set
-	Callers Callers
+	Callers sandboxcall.Callers
 }
 
 var _ mcpclient.Starter = (*Starter)(nil)
@@ -59,14 +55,11 @@ const (
 
 // Start implements mcpclient.Starter.
 func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.Program, err error) {
-	p, err := s.Callers.Entrant(ctx, c.Tenant, c.Key, c.Environment)
+	p, err := sandboxcall.Caller(ctx, s.Callers, c.Tenant, c.Key, c.Environment, tenant.ScopeTools)
 	if err != nil {
 		return nil, err
 	}
-	if !p.May(tenant.ScopeTools) {
-		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", tenant.ScopeTools)
-	}
-	h, err := s.Set.Open(ctx, &tools.Caller{Principal: &p, Session: c.Session, TraceID: execution.NewTraceID()}, sandbox.Default)
+	h, err := s.Set.Open(ctx, &tools.Caller{Principal: p, Session: c.Session, TraceID: execution.NewTraceID()}, sandbox.Default)
 	if err != nil {
 		return nil, err
 	}

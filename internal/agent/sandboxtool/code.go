@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -18,9 +19,6 @@ import (
 
 // RunCode is what the tool that runs code is called by.
 const RunCode = "run_code"
-
-// MaxStream bounds the bytes of each stream that a call shows.
-const MaxStream = 1 << 20
 
 // codeTool runs code.
 type codeTool struct{}
@@ -90,7 +88,7 @@ func (codeTool) refused(c *loop.Call, why string) *loop.Outcome {
 	code := *c.Item.Code
 	code.Results = []run.CodeResult{{Stderr: why, ExitCode: -1, Status: run.ItemFailed}}
 	return &loop.Outcome{
-		Result: result("The code was not run: "+why, true),
+		Result: sandboxcall.Result("The code was not run: "+why, true),
 		Item:   &run.Item{Status: run.ItemFailed, Code: &code},
 	}
 }
@@ -126,7 +124,7 @@ func (codeTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execut
 	}
 	return &loop.Outcome{
 		Uses:   uses,
-		Result: result(told(e, &r), e.Status != execution.Success),
+		Result: sandboxcall.Result(told(e, &r), e.Status != execution.Success),
 		Item:   &run.Item{Status: r.Status, Code: &code},
 	}, nil
 }
@@ -138,7 +136,7 @@ func (s *Sandbox) read(ctx context.Context, e *execution.Execution, stream execu
 		return "", false, err
 	}
 	gone := gateway.Gone(e, stream, in)
-	shown, truncated, err = text(in, MaxStream)
+	shown, truncated, err = text(in, sandboxcall.MaxStream)
 	if err != nil {
 		return "", false, fmt.Errorf("read the output of %s: %w", e.TraceID, err)
 	}
@@ -163,7 +161,7 @@ func told(e *execution.Execution, r *run.CodeResult) string {
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "Hint: %s\n", e.Hint)
 	}
-	Section(&b, "stdout", r.Stdout, r.StdoutTruncated)
-	Section(&b, "stderr", r.Stderr, r.StderrTruncated)
+	sandboxcall.Section(&b, "stdout", r.Stdout, r.StdoutTruncated)
+	sandboxcall.Section(&b, "stderr", r.Stderr, r.StderrTruncated)
 	return b.String()
 }

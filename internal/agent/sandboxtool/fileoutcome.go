@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/filetool"
@@ -71,7 +72,7 @@ func (t *fileTool) ended(c *loop.Call, status run.ItemStatus, u *FileUse, why, t
 	use := *c.Item.Use
 	use.Output, _ = json.Marshal(u) // of plain values: never fails
 	use.Error = why
-	return &loop.Outcome{Result: result(told, why != ""), Item: &run.Item{Status: status, Use: &use}}
+	return &loop.Outcome{Result: sandboxcall.Result(told, why != ""), Item: &run.Item{Status: status, Use: &use}}
 }
 
 func (t *fileTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execution.Execution) (*loop.Outcome, error) {

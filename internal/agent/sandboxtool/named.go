@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -98,15 +99,15 @@ func (n Named) Parse(arguments string) (sandbox string, call *filetool.Call, err
 func (n Named) Outcome(c *loop.Call, call *filetool.Call, a *filetool.Answer, e *execution.Execution) *loop.Outcome {
 	if a.Failed {
 		_, why := a.Split()
-		return &loop.Outcome{Result: result(why, true)}
+		return &loop.Outcome{Result: sandboxcall.Result(why, true)}
 	}
 	var u FileUse
 	if e != nil {
 		if why := shared(c, call, e, &u); why != "" {
-			return &loop.Outcome{Result: result("It failed: "+why, true)}
+			return &loop.Outcome{Result: sandboxcall.Result("It failed: "+why, true)}
 		}
 	}
-	out := &loop.Outcome{Result: result(n.of.show1(call, a, &u), false)}
+	out := &loop.Outcome{Result: sandboxcall.Result(n.of.show1(call, a, &u), false)}
 	if e != nil {
 		data, _ := json.Marshal(&u) // of plain values: never fails
 		out.Notes = map[run.ToldKind]run.Note{run.ToldFile: {Data: data}}
@@ -128,7 +129,7 @@ func (n Named) Keep(ctx context.Context, k Keeper, p *tenant.Principal, c *loop.
 	}
 	req.TraceID = traceID
 	e, err := k.Keep(ctx, p, req, gateway.Call{
-		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: keyOf(c), By: c.Run.Origin(c.Request, c.Call.Name),
+		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Session, Run: string(c.Run.ID), IdempotencyKey: sandboxcall.Key(c), By: c.Run.Origin(c.Request, c.Call.Name),
 	}, r, secrets)
 	if err != nil {
 		return nil, err

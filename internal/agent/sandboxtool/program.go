@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -98,12 +99,12 @@ func (t *ProgramTool) request(c *loop.Call, p execution.Policy) (execution.Reque
 }
 
 func (t *ProgramTool) refused(_ *loop.Call, why string) *loop.Outcome {
-	return &loop.Outcome{Result: result("It was not done: "+why, true)}
+	return &loop.Outcome{Result: sandboxcall.Result("It was not done: "+why, true)}
 }
 
 func (t *ProgramTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
 	if e.Status == execution.Timeout {
-		return &loop.Outcome{Result: result(fmt.Sprintf("It was ended: it took longer than %s.", e.Timeout), true)}, nil
+		return &loop.Outcome{Result: sandboxcall.Result(fmt.Sprintf("It was ended: it took longer than %s.", e.Timeout), true)}, nil
 	}
 	a, err := s.answer(ctx, e)
 	if err != nil {
@@ -124,17 +125,17 @@ func (t *ProgramTool) outcome(ctx context.Context, s *Sandbox, _ *loop.Call, e *
 		if e.Hint != "" {
 			why += "\nHint: " + e.Hint
 		}
-		return &loop.Outcome{Result: result("It was not done: "+why, true)}, nil
+		return &loop.Outcome{Result: sandboxcall.Result("It was not done: "+why, true)}, nil
 	case a == nil || e.Status != execution.Success:
 		why := e.Error
 		if why == "" {
 			why = "the sandbox could not complete the call"
 		}
-		return &loop.Outcome{Result: result("It failed: "+why, true)}, nil
+		return &loop.Outcome{Result: sandboxcall.Result("It failed: "+why, true)}, nil
 	}
 	_, said := a.Split()
 	if t.Answer != nil {
 		return t.Answer(ctx, s, e, said)
 	}
-	return &loop.Outcome{Result: result(said, false)}, nil
+	return &loop.Outcome{Result: sandboxcall.Result(said, false)}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -42,11 +43,6 @@ type Runner interface {
 	Whole(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadSeekCloser, error)
 	File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error)
 	EndKeyed(ctx context.Context, t tenant.ID, key string) (*execution.Execution, error)
-}
-
-// Callers returns the principal that started a run; *tenant.Authority implements it.
-type Callers interface {
-	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // tool converts a call to an execution request, and the execution to an outcome.
@@ -96,8 +92,8 @@ func init() {
 // Sandbox implements loop.Handler for the sandbox's tools.
 type Sandbox struct {
 	Runner  Runner
-	Callers Callers
-	Ledger  Ledger // nil if code cannot call web services
+	Callers sandboxcall.Callers
+	Ledger  sandboxcall.Ledger // nil if code cannot call web services
 	// Services lists the web services that code can call. If it is empty, code gets no address for them.
 	Services []string
 	Vaults   Vaults // nil if runs have no vaults
@@ -145,12 +141,9 @@ var (
 	_ loop.Ender   = (*Sandbox)(nil)
 )
 
-// keyOf returns the idempotency key of a call.
-func keyOf(c *loop.Call) string { return fmt.Sprintf("%s/%d", c.Run.ID, c.Number) }
-
 // End implements loop.Ender.
 func (s *Sandbox) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	e, err := s.Runner.EndKeyed(ctx, c.Run.Tenant, keyOf(c))
+	e, err := s.Runner.EndKeyed(ctx, c.Run.Tenant, sandboxcall.Key(c))
 	if err != nil || e == nil {
 		return nil, err
 	}
@@ -191,11 +184,11 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Held:           c.Run.Session != "",
 		By:             c.Run.Origin(c.Request, c.Call.Name),
 		Shown:          shown(c),
-		Skills:         Folders(c.Request),
+		Skills:         sandboxcall.Folders(c.Request),
 		Extras:         extras,
 		NeedExtras:     need,
 		Files:          c.Request.Copies,
-		IdempotencyKey: keyOf(c),
+		IdempotencyKey: sandboxcall.Key(c),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run
 		uses, failed := s.calls(context.WithoutCancel(ctx), e)
@@ -231,7 +224,7 @@ func (s *Sandbox) anew(ctx context.Context, c *loop.Call, e *execution.Execution
 	if !c.Used || c.Run.Session == "" || s.Ledger == nil || e.NotStarted {
 		return nil
 	}
-	made, err := s.Ledger.Made(ctx, e.Tenant, e.TraceID, e.CreatedAt.Add(-skew), e.CompletedAt.Add(skew))
+	made, err := s.Ledger.Made(ctx, e.Tenant, e.TraceID, e.CreatedAt.Add(-sandboxcall.Skew), e.CompletedAt.Add(sandboxcall.Skew))
 	if err == nil && made {
 		out.Result.Parts[0].Text = goneBefore + "\n" + out.Result.Parts[0].Text
 	}
@@ -283,25 +276,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 // refused returns the outcome of a call that the caller's permissions or limits rejected, or a
 // failure of the server as an error. An exhausted quota ends the run.
 func (s *Sandbox) refused(ctx context.Context, t tool, c *loop.Call, err error) (*loop.Outcome, error) {
-	if ctx.Err() != nil || fault.KindOf(err) == fault.Internal || fault.KindOf(err) == fault.Unavailable {
+	r := sandboxcall.Rejected(ctx, err)
+	if r == nil || fault.KindOf(err) == fault.Unavailable {
 		return nil, err
 	}
-	why := err.Error()
-	f, ok := errors.AsType[*fault.Error](err)
-	if ok {
-		why = f.Msg
-	}
-	out := t.refused(c, why)
-	out.Refused = true
-	if ok && f.Kind == fault.Exhausted && !passing[f.Dimension] {
-		out.Ends = &run.End{Status: run.Failed, Reason: run.QuotaExceeded, Message: why}
-	}
-	return out, nil
-}
-
-// result returns the result of a call for the model.
-func result(text string, failed bool) model.Result {
-	return model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}
+	return r.Mark(t.refused(c, r.Why), r.Exhausted && !passing[r.Limit]), nil
 }
 
 // text reads at most n bytes of an output as text, and closes in.

@@ -4,19 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/sandboxcall"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
-
-// Ledger is where calls are counted that code made while it ran.
-type Ledger interface {
-	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)
-	// Made reports whether a sandbox was made for an execution.
-	Made(ctx context.Context, tenant, traceID string, since, before time.Time) (bool, error)
-}
 
 // RunsCode reports whether a tool is the one that runs code.
 func RunsCode(t *run.Tool) bool { return t.Handler == Handler && t.Name == RunCode }
@@ -46,28 +39,10 @@ func Tell(tools []run.Tool, services []string, runs func(*run.Tool) bool) {
 	}
 }
 
-// skew is how far apart the clocks may be of those that record a call and an execution.
-const skew = time.Minute
-
 // calls counts what an execution has been charged for beside itself.
 func (s *Sandbox) calls(ctx context.Context, e *execution.Execution) (map[string]int, error) {
 	if s.Ledger == nil {
 		return nil, nil
 	}
-	return Charged(ctx, s.Ledger, e.Tenant, e.TraceID, e.CreatedAt, e.CompletedAt)
-}
-
-// Charged counts the calls of services of the web that were charged under a trace id, between
-// two times.
-func Charged(ctx context.Context, l Ledger, tenant, traceID string, from, to time.Time) (map[string]int, error) {
-	calls, err := l.Calls(ctx, tenant, traceID, from.Add(-skew), to.Add(skew))
-	if err != nil {
-		return nil, err
-	}
-	for name := range calls {
-		if name != web.SearchName && name != web.PeopleName && name != web.FetchName {
-			delete(calls, name)
-		}
-	}
-	return calls, nil
+	return sandboxcall.Charged(ctx, s.Ledger, e.Tenant, e.TraceID, e.CreatedAt, e.CompletedAt)
 }

@@ -1,11 +1,11 @@
-package sandboxtool
+package sandboxcall
 
 import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// Folders are the skills of a run that have a folder.
+// Folders returns the skills of a run that have a folder.
 func Folders(q *run.Request) (out []execution.SkillRef) {
 	for _, s := range q.Skills {
 		if s.Version != "" {
