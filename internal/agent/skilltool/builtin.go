@@ -14,13 +14,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// builtIns is the table of built-in skills, each in a file of its own. Runs are checked in this order.
+// builtIns lists the built-in skills. Each has its own file. Their checks run in this order.
 var builtIns = []builtIn{planning, coding, longState, reflection, filing, browsing}
 
 // builtIn is a built-in skill.
 type builtIn struct {
 	skill.BuiltIn
-	// instructions returns the skill's text for the model.
+	// instructions returns the text of the skill for the model.
 	instructions func(config json.RawMessage, t *turn) (string, error)
 	tools        []tool
 	programs     []*sandboxtool.ProgramTool // tools that run in the sandbox
@@ -31,7 +31,7 @@ type builtIn struct {
 	check func(ctx context.Context, c *loop.Check) (*run.Checked, error)
 }
 
-// turn is what instructions depend on.
+// turn is the part of a turn that instructions describe.
 type turn struct {
 	state *Document // the session's state document; nil for none
 	code  string    // name of the tool that runs code

@@ -27,7 +27,7 @@ type Definition struct {
 	In, Out     reflect.Type   // the structs behind Input and Output
 	Class       agent.Class    // effects in agents' policies; "" for a tool without such effects
 	Activity    activity.Kind  // kind of its calls in lists of activity
-	Example     any            // an In
+	Example     any            // a value of the type In
 }
 
 // Annotations help a client decide whether a model may use a tool. They have the
