@@ -95,7 +95,7 @@ func addWebTool(q *run.Request, kind agent.ToolType, service *web.Service) error
 // hasSandboxSkill reports whether a skill gives the agent the sandbox that has no name.
 func hasSandboxSkill(d *agent.Definition) bool {
 	return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool {
-		b := skill.FindBuiltIn(s.Name)
+		b := skill.Find(s.Name)
 		return !s.Custom() && b != nil && (b.Needs == skill.Unnamed || b.Needs == skill.AnySandbox && !d.Pooled())
 	})
 }

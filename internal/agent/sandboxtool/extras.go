@@ -19,7 +19,7 @@ type Extras interface {
 // ExtrasOf returns the extras of the default image that the skills of a run need.
 func ExtrasOf(q *run.Request) (extras []string) {
 	for i := range q.Skills {
-		if b := skill.FindBuiltIn(q.Skills[i].Name); b != nil && q.Skills[i].Version == "" {
+		if b := skill.Find(q.Skills[i].Name); b != nil && q.Skills[i].Version == "" {
 			extras = append(extras, b.Extras...)
 		}
 	}

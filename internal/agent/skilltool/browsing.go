@@ -41,7 +41,7 @@ const (
 )
 
 var browsing = builtIn{
-	BuiltIn: skill.BuiltIn{
+	Definition: skill.Definition{
 		Name: Browsing, Needs: skill.Unnamed, Extras: []string{requirement.Browser}, Check: checkConfig[browsingConfig],
 	},
 	instructions: instruct(pageInstructions),

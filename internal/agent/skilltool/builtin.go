@@ -19,7 +19,7 @@ var builtIns = []builtIn{planning, coding, longState, reflection, filing, browsi
 
 // builtIn is a built-in skill.
 type builtIn struct {
-	skill.BuiltIn
+	skill.Definition
 	// instructions returns the text of the skill for the model.
 	instructions func(config json.RawMessage, t *turn) (string, error)
 	tools        []tool
@@ -47,7 +47,7 @@ func init() {
 			b.Tools = append(b.Tools, t.Name)
 			agent.RegisterTool(t.Name, b.class)
 		}
-		skill.Register(b.BuiltIn)
+		skill.Register(b.Definition)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 const Code = "code-execution"
 
 var coding = builtIn{
-	BuiltIn:      skill.BuiltIn{Name: Code, Needs: skill.AnySandbox, Check: checkConfig[codeConfig]},
+	Definition:   skill.Definition{Name: Code, Needs: skill.AnySandbox, Check: checkConfig[codeConfig]},
 	instructions: instruct(codeInstructions),
 	check:        checkCode,
 }

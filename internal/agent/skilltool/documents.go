@@ -31,7 +31,7 @@ const (
 )
 
 var filing = builtIn{
-	BuiltIn: skill.BuiltIn{
+	Definition: skill.Definition{
 		Name: Files, Needs: skill.Unnamed, Extras: []string{requirement.Browser, requirement.Office}, Check: checkConfig[filesConfig],
 	},
 	instructions: instruct(documentInstructions),

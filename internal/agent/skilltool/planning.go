@@ -20,7 +20,7 @@ const Planning = "structured-planning"
 const PlanTool = "update_plan"
 
 var planning = builtIn{
-	BuiltIn:      skill.BuiltIn{Name: Planning, Check: checkConfig[planningConfig]},
+	Definition:   skill.Definition{Name: Planning, Check: checkConfig[planningConfig]},
 	instructions: instruct(planInstructions),
 	tools:        []tool{planTool},
 	check:        checkPlan,

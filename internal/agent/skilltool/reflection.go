@@ -18,7 +18,7 @@ import (
 const Reflection = "reflection-loop"
 
 var reflection = builtIn{
-	BuiltIn:      skill.BuiltIn{Name: Reflection, Check: checkConfig[reflectionConfig]},
+	Definition:   skill.Definition{Name: Reflection, Check: checkConfig[reflectionConfig]},
 	instructions: instruct(reviewInstructions),
 	check:        review,
 }

@@ -24,7 +24,7 @@ const (
 )
 
 var longState = builtIn{
-	BuiltIn:      skill.BuiltIn{Name: State, Check: checkConfig[stateConfig]},
+	Definition:   skill.Definition{Name: State, Check: checkConfig[stateConfig]},
 	instructions: instruct(stateInstructions),
 	tools:        []tool{readStateTool, saveStateTool},
 	check:        checkState,

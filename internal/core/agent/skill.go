@@ -30,7 +30,7 @@ func (s *Skill) tools() []string {
 	if s.Custom() {
 		return []string{skill.ReadTool}
 	}
-	if b := skill.FindBuiltIn(s.Name); b != nil {
+	if b := skill.Find(s.Name); b != nil {
 		return b.Tools
 	}
 	return nil
@@ -51,7 +51,7 @@ func (d *Definition) checkSkills() error {
 			if err := skill.CheckConfig(path, s.Name, s.Config); err != nil {
 				return err
 			}
-			if skill.FindBuiltIn(s.Name).Needs == skill.Unnamed && d.Pooled() {
+			if skill.Find(s.Name).Needs == skill.Unnamed && d.Pooled() {
 				return invalid("%s: %s needs the tool sandbox, whose tools have the same names as those of sandboxes; remove one of the two", path, s.Name)
 			}
 		}

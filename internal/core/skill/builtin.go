@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// BuiltIn describes a skill of the server to the code that validates agents. Package
+// Definition describes a built-in skill to the code that validates agents. Package
 // internal/agent/skilltool implements these skills and registers them.
-type BuiltIn struct {
+type Definition struct {
 	Name  string
 	Tools []string // names of the tools that the skill adds
 	// Extras are the extras of the default image that the tools need.
@@ -27,15 +27,18 @@ const (
 	Unnamed          // the sandbox without a name
 )
 
-var builtIns []BuiltIn
+var builtIns []Definition
 
 // Register adds built-in skills. It is for init functions: it must not run while other functions
 // of the package do.
-func Register(all ...BuiltIn) { builtIns = append(builtIns, all...) }
+func Register(all ...Definition) { builtIns = append(builtIns, all...) }
 
-// FindBuiltIn returns the built-in skill with a name; nil for an unknown name.
-func FindBuiltIn(name string) *BuiltIn {
-	i := slices.IndexFunc(builtIns, func(b BuiltIn) bool { return b.Name == name })
+// BuiltIn reports whether a built-in skill has the name.
+func BuiltIn(name string) bool { return Find(name) != nil }
+
+// Find returns the built-in skill with a name; nil for an unknown name.
+func Find(name string) *Definition {
+	i := slices.IndexFunc(builtIns, func(d Definition) bool { return d.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -44,11 +47,11 @@ func FindBuiltIn(name string) *BuiltIn {
 
 // CheckConfig validates the configuration of a built-in skill. Errors begin with path.
 func CheckConfig(path, name string, config json.RawMessage) error {
-	b := FindBuiltIn(name)
-	if b == nil {
+	d := Find(name)
+	if d == nil {
 		return invalid("%s: skill %s not found", path, name)
 	}
-	return b.Check(path+".config", config)
+	return d.Check(path+".config", config)
 }
 
 // ReadTool is the name of the tool that reads a tenant's skills.

@@ -108,7 +108,7 @@ func (h *Head) check() error {
 	if err := CheckName(Main+": name", h.Name); err != nil {
 		return err
 	}
-	if FindBuiltIn(h.Name) != nil {
+	if BuiltIn(h.Name) {
 		return invalid("%s: name: %s is a built-in skill; choose another name", Main, h.Name)
 	}
 	size := 0
