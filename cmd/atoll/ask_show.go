@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -77,7 +78,7 @@ func (s *shown) event(ev *sdk.ResponseEvent, raw json.RawMessage) error {
 		}
 		text := *ev.Delta
 		if !s.raw {
-			text = printable(text)
+			text = tty.Printable(text)
 		}
 		s.midLine = !strings.HasSuffix(text, "\n")
 		_, err := io.WriteString(s.out, text)
@@ -247,20 +248,11 @@ func (s *shown) body(indent, text string) {
 // cutLine is a line that a terminal can show: what a program writes must not move its
 // cursor.
 func cutLine(line string) string {
-	line = printable(strings.TrimRight(line, "\r"))
+	line = tty.Printable(strings.TrimRight(line, "\r"))
 	if runes := []rune(line); len(runes) > maxShownWidth {
 		return string(runes[:maxShownWidth]) + "…"
 	}
 	return line
-}
-
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && obeyed(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
 }
 
 // end shows how a response ended, and returns why it is no answer.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -171,7 +172,7 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 	if strings.HasPrefix(line, "/") {
 		err := t.command(ctx, line)
 		if err != nil && !errors.Is(err, errLeave) {
-			fmt.Fprintf(t.err, "atoll: %s\n", printable(err.Error())) // the conversation continues
+			fmt.Fprintf(t.err, "atoll: %s\n", tty.Printable(err.Error())) // the conversation continues
 			err = nil
 		}
 		return nil, err
@@ -192,7 +193,7 @@ func (t *chat) files(ctx context.Context, folder string) error {
 		return t.app.saveSessionFiles(ctx, t.c, t.session, folder, false, all)
 	}
 	for _, f := range all {
-		fmt.Fprintf(t.err, "%s  %s  %s\n", f.ID, humanBytes(f.Bytes), printable(f.Filename))
+		fmt.Fprintf(t.err, "%s  %s  %s\n", f.ID, humanBytes(f.Bytes), tty.Printable(f.Filename))
 	}
 	return nil
 }
@@ -254,7 +255,7 @@ func (t *chat) ask(ctx context.Context, prompt string, remember bool) (string, e
 func (t *chat) again() bool {
 	was := t.last
 	t.last = time.Now()
-	return t.last.Sub(was) > oneCtrlC
+	return t.last.Sub(was) > tty.OneCtrlC
 }
 
 // send has a turn shown, which the first Ctrl-C interrupts.
@@ -280,13 +281,13 @@ func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingC
 				return nil, errRefused
 			}
 			if errors.Is(e.err, errNotReceived) {
-				fmt.Fprintf(t.err, "atoll: %s\n", printable(e.err.Error()))
+				fmt.Fprintf(t.err, "atoll: %s\n", tty.Printable(e.err.Error()))
 			}
 			if e.err != nil {
 				return nil, e.err
 			}
 			if err := e.end.failure(); err != nil {
-				fmt.Fprintf(t.err, "atoll: %s\n", printable(err.Error()))
+				fmt.Fprintf(t.err, "atoll: %s\n", tty.Printable(err.Error()))
 			}
 			return e.end.RequiresAction, nil
 		case <-t.signals:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
@@ -75,7 +76,7 @@ func (r *remote) openSandboxes(ctx context.Context, f *envFlags, name string, e 
 		c := sdk.New(server.url, server.key)
 		all, err := c.Sandboxes(ctx, "")
 		if err != nil {
-			fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %s\n", printable(err.Error()))
+			fmt.Fprintf(r.app.std.err, "Sandboxes that live keep their network: %s\n", tty.Printable(err.Error()))
 			return
 		}
 		restart -= r.openDevSandboxes(ctx, c, f, all, before)
@@ -99,7 +100,7 @@ func (r *remote) openDevSandboxes(ctx context.Context, c *sdk.Client, f *envFlag
 			_, err = c.ChangeSandboxNetwork(ctx, sdk.SandboxRef{Session: sb.Session, Name: sb.Name}, *change)
 		}
 		if err != nil {
-			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %s\n", sb.Name, printable(err.Error()))
+			fmt.Fprintf(r.app.std.err, "The sandbox %s keeps its network: %s\n", sb.Name, tty.Printable(err.Error()))
 			continue
 		}
 		changed++

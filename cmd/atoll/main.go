@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/atoll-run/atoll/internal/app/tty"
 )
 
 func main() {
@@ -18,7 +20,7 @@ func main() {
 		}
 		os.Exit(code)
 	}
-	ctx, stop := interruptible(context.Background(), os.Stderr)
+	ctx, stop := tty.Interruptible(context.Background(), os.Stderr)
 	code := run(ctx, os.Args[1:], os.Getenv, stdio{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)
@@ -40,11 +42,11 @@ const (
 
 // Exit codes of run and 'sandbox exec' for ends that are not the program's own.
 const (
-	exitTimeout   = 124 // as timeout(1) has it
-	exitNotRun    = 125 // nothing ran, or how it ended was not seen
-	exitNoExec    = 126 // there is a program of that name that cannot be executed
-	exitNotFound  = 127 // there is no program of that name
-	exitCancelled = 130 // Ctrl-C
+	exitTimeout   = 124                 // as timeout(1) has it
+	exitNotRun    = 125                 // nothing ran, or how it ended was not seen
+	exitNoExec    = 126                 // there is a program of that name that cannot be executed
+	exitNotFound  = 127                 // there is no program of that name
+	exitCancelled = tty.ExitInterrupted // Ctrl-C
 )
 
 // exit ends the process with a code; err, when there is one, is printed first.
@@ -76,7 +78,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, std std
 		code, err = e.code, e.err
 	}
 	if err != nil {
-		fmt.Fprintf(std.err, "atoll: %s\n", printable(err.Error())) // which may quote a server
+		fmt.Fprintf(std.err, "atoll: %s\n", tty.Printable(err.Error())) // which may quote a server
 	}
 	return code
 }

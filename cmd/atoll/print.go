@@ -9,10 +9,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
@@ -128,16 +128,12 @@ func missing(err error) bool {
 	return fault.KindOf(err) == fault.NotFound
 }
 
-// obeyed reports a character that terminals obey instead of showing it: controls, and those that
-// turn the direction of the text around them, by which it reads as something else.
-func obeyed(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
-
 // row writes the cells of a table's row; empty ones show as a dash. Characters that terminals
 // obey are replaced: text from callers cannot move the cursor or the columns.
 func row(w io.Writer, cells ...any) {
 	for i, cell := range cells {
 		text := strings.Map(func(c rune) rune {
-			if obeyed(c) {
+			if tty.Obeyed(c) {
 				return ' '
 			}
 			return c

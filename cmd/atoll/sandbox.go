@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -273,7 +274,7 @@ func (s *sandboxes) showAll(list []sdk.Sandbox) error {
 func (s *sandboxes) warnImages(list []sdk.Sandbox) {
 	for _, sb := range list {
 		if sb.ImageWarning != "" {
-			fmt.Fprintf(s.app.std.err, "atoll: sandbox %s: %s\n", sb.Name, printable(sb.ImageWarning))
+			fmt.Fprintf(s.app.std.err, "atoll: sandbox %s: %s\n", sb.Name, tty.Printable(sb.ImageWarning))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	"github.com/atoll-run/atoll/internal/core/process"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
@@ -143,7 +144,7 @@ func (s *sandboxes) attached(ctx context.Context, c *sdk.Client, at sdk.SandboxR
 		return errors.New("the server's stream ended before the command")
 	case err == nil:
 		if end.Hint != "" {
-			fmt.Fprintf(s.app.std.err, "atoll: %s\n", printable(end.Hint))
+			fmt.Fprintf(s.app.std.err, "atoll: %s\n", tty.Printable(end.Hint))
 		}
 		err = processEnd(end)
 	case ctx.Err() == nil:

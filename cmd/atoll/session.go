@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/app/tty"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -109,7 +110,7 @@ func (r *remote) sessionContext() *cobra.Command {
 			for _, t := range got.Tools {
 				row(w, "tool", t.Name)
 			}
-			row(w, "instructions", printable(got.Instructions))
+			row(w, "instructions", tty.Printable(got.Instructions))
 		})
 	})
 }

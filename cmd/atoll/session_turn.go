@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
+	"github.com/atoll-run/atoll/internal/app/tty"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -354,7 +355,7 @@ func (t *turnShown) text(text string) {
 		return
 	}
 	if !t.raw {
-		text = printable(text)
+		text = tty.Printable(text)
 	}
 	t.midLine = !strings.HasSuffix(text, "\n")
 	_, _ = io.WriteString(t.out, text)

@@ -1,4 +1,5 @@
-package main
+// Package tty stops commands on Ctrl-C and makes text safe to print.
+package tty
 
 import (
 	"context"
@@ -11,19 +12,22 @@ import (
 )
 
 const (
-	// oneCtrlC is how long after a SIGINT another is the same Ctrl-C: in a user
+	// OneCtrlC is how long after a SIGINT another is the same Ctrl-C: in a user
 	// namespace it comes from the terminal and from the process outside.
-	oneCtrlC = 300 * time.Millisecond
+	OneCtrlC = 300 * time.Millisecond
 
 	// slowEnd is how long a command may take to end before it says that another
 	// Ctrl-C ends it at once.
 	slowEnd = 2 * time.Second
 )
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels, so that
-// a command can undo what it began. A second Ctrl-C ends the process at once, with
-// exit code 130; what it leaves is swept by the next command.
-func interruptible(parent context.Context, errs io.Writer) (ctx context.Context, stop func()) {
+// ExitInterrupted is the exit code of a process that a second Ctrl-C ends.
+const ExitInterrupted = 130
+
+// Interruptible returns a context that the first SIGINT or SIGTERM cancels, so that
+// a command can clean up. A second Ctrl-C ends the process immediately with
+// ExitInterrupted, and the next command cleans up. Messages go to errs.
+func Interruptible(parent context.Context, errs io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -45,8 +49,8 @@ func interruptible(parent context.Context, errs io.Writer) (ctx context.Context,
 				if !ok {
 					return
 				}
-				if s == os.Interrupt && time.Since(first) > oneCtrlC {
-					os.Exit(exitCancelled)
+				if s == os.Interrupt && time.Since(first) > OneCtrlC {
+					os.Exit(ExitInterrupted)
 				}
 			}
 		}
