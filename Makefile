@@ -37,6 +37,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	@test -x bin/atoll-runsc || echo "building gVisor's runtime; the first time takes a few minutes"
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
+	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-redteam ./cmd/atoll-redteam
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(REVISION)" -o bin/atoll ./cmd/atoll
 	CGO_ENABLED=0 go run -C runsc -trimpath ./patch -o ../bin/.gvisor
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
@@ -58,7 +59,7 @@ install: ## install what make build built: PREFIX (/usr/local), DESTDIR, SYSCONF
 	@test -x $(BIN)/atoll -a -x $(BIN)/gvisor-bin/gvisor_sentry || { echo "run 'make build' first"; exit 1; }
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/gvisor-bin $(DESTDIR)$(datadir) $(DESTDIR)$(unitdir) $(DESTDIR)$(SYSCONFDIR)/atoll $(DESTDIR)$(docdir)
 	install -m 755 $(BIN)/atoll $(DESTDIR)$(bindir)/atoll
-	install -m 755 $(BIN)/atoll-guest $(BIN)/atoll-guestd $(BIN)/atoll-runsc $(DESTDIR)$(libexecdir)
+	install -m 755 $(BIN)/atoll-guest $(BIN)/atoll-guestd $(BIN)/atoll-redteam $(BIN)/atoll-runsc $(DESTDIR)$(libexecdir)
 	install -m 755 $(BIN)/gvisor-bin/gvisor_sentry $(DESTDIR)$(libexecdir)/gvisor-bin/gvisor_sentry
 	sed 's|/usr/local/bin|$(bindir)|g' deploy/systemd/atoll.service >$(DESTDIR)$(unitdir)/atoll.service
 	chmod 644 $(DESTDIR)$(unitdir)/atoll.service

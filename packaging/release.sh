@@ -16,7 +16,7 @@ cp LICENSE NOTICE "$out/"
 
 # The modules of each program, as its build recorded them.
 GOBIN=$PWD/.cache CGO_ENABLED=0 go install -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-for program in atoll atoll-guest atoll-guestd atoll-runsc gvisor-bin/gvisor_sentry; do
+for program in atoll atoll-guest atoll-guestd atoll-redteam atoll-runsc gvisor-bin/gvisor_sentry; do
   .cache/cyclonedx-gomod bin -json -licenses -noserial -output "$out/$(basename "$program").sbom.json" "bin/$program" 2>/dev/null
   sed -i "/^    \"timestamp\":/d" "$out/$(basename "$program").sbom.json" # the time of the run
 done

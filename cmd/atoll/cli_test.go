@@ -55,6 +55,8 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"image", "remove"}, exitUsage, "requires at least 1 arg"},
 		{[]string{"image", "remove", "none", "--data-dir", dir}, exitFailure, `there is no image "none"`},
 		{[]string{"image", "import", filepath.Join(dir, "none.tar"), "--data-dir", dir}, exitFailure, ""},
+		{[]string{"redteam", "--format", "pdf"}, exitUsage, "want text, json or junit"},
+		{[]string{"redteam", "--list"}, exitFailure, "atoll-redteam: no such file or directory; reinstall Atoll, or run 'make build'"},
 		{[]string{"run"}, exitUsage, "atoll run FILE, or - for stdin"},
 		{[]string{"sandbx"}, exitUsage, "Did you mean this?\n\tsandbox"},
 		{[]string{"sandbox", "creat"}, exitUsage, "did you mean 'atoll sandbox create'?"},

@@ -1,34 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/redteam"
+	"github.com/atoll-run/atoll/internal/app/attack"
 )
 
-// redteamFlags are those of redteam.
-type redteamFlags struct {
-	list     bool
-	run      string
-	format   reportFormat
-	output   string
-	timeout  time.Duration
-	parallel int
-	force    bool
-	listen   string
-}
-
-type reportFormat string
-
-var reportFormats = []reportFormat{"text", "json", "junit"}
+// redteamProgram is the program that contains the attacks.
+const redteamProgram = "atoll-redteam"
 
 const redteamLong = `Attack a running server like a hostile client and a hostile program, and report for
 each attack whether the server held. The command is safe in production: it works in
@@ -45,7 +36,7 @@ needs …".
 
 func (a *cli) redteamCommand() *cobra.Command {
 	t := target{app: a, local: adminKeyFile}
-	var f redteamFlags
+	var o attack.Options
 	cmd := &cobra.Command{
 		Use:   "redteam",
 		Short: "Attack a running server and report what held",
@@ -56,45 +47,46 @@ func (a *cli) redteamCommand() *cobra.Command {
   atoll redteam --url https://atoll.example.com --key-file admin.key --format junit --output report.xml`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(reportFormats, f.format) {
-				return wrong("--format %s: want %s", f.format, choices(reportFormats))
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+			if !slices.Contains(attack.Formats, o.Format) {
+				return wrong("--format %s: want %s", o.Format, choices(attack.Formats))
 			}
-			cases, err := redteam.Match(redteam.Cases(), f.run)
+			if o.List {
+				return a.redteam(ctx, o)
+			}
+			e, err := t.find()
 			if err != nil {
-				return wrong("--run: %w", err)
-			}
-			if f.list {
-				return a.listCases(cases, f.format)
-			}
-			return failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
-				e, err := t.find()
-				if err != nil {
-					return err
+				if _, unmatched := a.redteamCases(ctx, o.Run); unmatched != nil {
+					return unmatched // the first of two mistakes
 				}
-				o := redteam.Options{URL: e.url, Key: strings.TrimSpace(e.key), Cases: cases, Parallel: f.parallel, Force: f.force, Listen: f.listen, Data: t.dataOf(e)}
-				if o.Program, err = os.Executable(); err != nil {
-					return err
-				}
-				return t.explain(a.redteam(ctx, o, f))
-			})(cmd, nil)
-		},
+				return err
+			}
+			o.URL, o.Key, o.Data, o.Advice = e.url, e.key, t.dataOf(e), t.unreachable()
+			if o.Program, err = os.Executable(); err != nil {
+				return err
+			}
+			return a.redteam(ctx, o)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&f.list, "list", false, "list the cases without running them")
-	flags.StringVar(&f.run, "run", "", "cases to run: groups, ids and globs, separated by commas (all)")
-	flags.StringVar((*string)(&f.format), "format", "text", choices(reportFormats))
-	flags.StringVar(&f.output, "output", "", "file for the report (stdout)")
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time for the run")
-	flags.IntVar(&f.parallel, "parallel", 3, "cases to run at the same time, 1 to 4")
-	flags.BoolVar(&f.force, "force", false, "start even if another run seems to be in progress")
-	flags.StringVar(&f.listen, "listen", "", "HOST:PORT at which the server reaches this command's model, MCP servers and pages (loopback for a server there)")
+	flags.BoolVar(&o.List, "list", false, "list the cases without running them")
+	flags.StringVar(&o.Run, "run", "", "cases to run: groups, ids and globs, separated by commas (all)")
+	flags.StringVar((*string)(&o.Format), "format", string(attack.Text), choices(attack.Formats))
+	flags.StringVar(&o.Output, "output", "", "file for the report (stdout)")
+	flags.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "longest time for the run")
+	flags.IntVar(&o.Parallel, "parallel", 3, "cases to run at the same time, 1 to 4")
+	flags.BoolVar(&o.Force, "force", false, "start even if another run seems to be in progress")
+	flags.StringVar(&o.Listen, "listen", "", "HOST:PORT at which the server reaches this command's model, MCP servers and pages (loopback for a server there)")
 	flags.StringVar(&t.baseURL, "url", "", "the same as --base-url")
 	t.addFlags(flags)
-	for name, values := range map[string]func() []string{"run": caseNames, "format": func() []string { return texts(reportFormats) }} {
-		if err := cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values(), cobra.ShellCompDirectiveNoFileComp
+	completions := map[string]func(context.Context) []string{
+		"run":    func(ctx context.Context) []string { names, _ := a.redteamCases(ctx, ""); return names }, // a shell cannot show errors
+		"format": func(context.Context) []string { return texts(attack.Formats) },
+	}
+	for name, values := range completions {
+		if err := cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return values(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		}); err != nil {
 			panic(err) // the flag is above
 		}
@@ -102,73 +94,78 @@ func (a *cli) redteamCommand() *cobra.Command {
 	return cmd
 }
 
-// caseNames are the groups and ids of all cases, for the shell.
-func caseNames() (all []string) {
-	for _, c := range redteam.Cases() {
-		if !slices.Contains(all, c.Group()) {
-			all = append(all, c.Group())
-		}
-		all = append(all, c.ID)
-	}
-	return all
-}
-
-func (a *cli) listCases(cases []redteam.Case, format reportFormat) error {
-	if format == "json" {
-		return redteam.ListJSON(a.std.out, cases)
-	}
-	p := printer{out: a.std.out}
-	return p.print(nil, func(w io.Writer) {
-		row(w, "CASE", "SEVERITY", "TRIES")
-		for _, c := range cases {
-			row(w, c.ID, c.Severity, c.Tries)
-		}
-	})
-}
-
-// redteam runs cases. Their lines are written as they end where stdout is not for a
-// report that programs read.
-func (a *cli) redteam(ctx context.Context, o redteam.Options, f redteamFlags) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run did not end within %v", f.timeout))
-	defer cancel()
-	out, lines := a.std.out, a.std.out
-	if f.output != "" {
-		file, err := os.Create(f.output)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if closed := file.Close(); err == nil {
-				err = closed
-			}
-		}()
-		out = file
-	} else if f.format != "text" {
-		lines = io.Discard
-	}
-	o.Each = func(r redteam.Result) { fmt.Fprintln(lines, r.Line()) }
-	report, err := redteam.Run(ctx, o)
-	if report == nil {
+// redteam replaces this process by the program that attacks, which then receives signals and
+// determines the exit code. If the streams are not those of this process, it starts a child process.
+func (a *cli) redteam(ctx context.Context, o attack.Options) error {
+	path, input, err := redteamInput(o)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintln(lines, report.Summary())
-	if written := write(report, f, out); written != nil {
-		return written
+	defer input.Close()
+	if a.std != (stdio{os.Stdin, os.Stdout, os.Stderr}) {
+		return redteamChild(ctx, path, input, a.std.out, a.std.err)
 	}
-	if err == nil && report.Count(redteam.Fail) > 0 {
-		err = &exit{code: exitFailure}
+	if err := unix.Dup3(int(input.Fd()), unix.Stdin, 0); err != nil {
+		return err
 	}
-	return err
+	if ctx.Err() != nil { // the signal reached this process
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("start %s: %w", path, unix.Exec(path, []string{path}, os.Environ()))
 }
 
-func write(report *redteam.Report, f redteamFlags, out io.Writer) error {
-	switch {
-	case f.format == "json":
-		return report.JSON(out)
-	case f.format == "junit":
-		return report.JUnit(out)
-	case f.output != "":
-		return report.Text(out)
+// redteamCases returns the groups and ids of the cases that patterns select; "" selects all.
+func (a *cli) redteamCases(ctx context.Context, patterns string) ([]string, error) {
+	path, input, err := redteamInput(attack.Options{List: true, Run: patterns, Format: attack.JSON})
+	if err != nil {
+		return nil, err
 	}
-	return nil // it was written as it came
+	defer input.Close()
+	var out bytes.Buffer
+	if err := redteamChild(ctx, path, input, &out, a.std.err); err != nil {
+		return nil, err
+	}
+	var cases []struct{ ID, Group string }
+	if err := json.Unmarshal(out.Bytes(), &cases); err != nil {
+		return nil, fmt.Errorf("read the list of %s: %w", redteamProgram, err)
+	}
+	var names []string
+	for _, c := range cases {
+		if !slices.Contains(names, c.Group) {
+			names = append(names, c.Group)
+		}
+		names = append(names, c.ID)
+	}
+	return names, nil
+}
+
+// redteamInput returns the path of the program that attacks, and its stdin with the options. The
+// caller closes the file.
+func redteamInput(o attack.Options) (path string, _ *os.File, err error) {
+	path = helper("", redteamProgram)
+	if _, err := os.Stat(path); err != nil {
+		return "", nil, fmt.Errorf("the program that attacks is missing: %w; reinstall Atoll, or run 'make build' in its sources", err)
+	}
+	fd, err := unix.MemfdCreate(redteamProgram, unix.MFD_CLOEXEC) // in memory, because it contains the key
+	if err != nil {
+		return "", nil, err
+	}
+	input := os.NewFile(uintptr(fd), redteamProgram)
+	if err = json.NewEncoder(input).Encode(o); err == nil {
+		_, err = input.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, input.Close())
+	}
+	return path, input, nil
+}
+
+func redteamChild(ctx context.Context, path string, input *os.File, out, errs io.Writer) error {
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, out, errs
+	err := cmd.Run()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.Exited() {
+		return &exit{code: ended.ExitCode()}
+	}
+	return err
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -229,17 +228,22 @@ func (t *target) explain(err error) error {
 	if e, ok := errors.AsType[*sdk.Error](err); ok && t.overridden && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w; the key comes from %s: unset it to use this machine's key (%s in the data folder)", err, apiKeyEnv, t.local)
 	}
-	if n, ok := errors.AsType[*net.OpError](err); !ok || n.Op != "dial" {
+	if _, ok := errors.AsType[*net.OpError](err); !ok {
 		return err
 	}
+	return t.unreachable().Explain(err)
+}
+
+// unreachable is the next step if nothing listens at the server's address.
+func (t *target) unreachable() localserver.Advice {
 	if t.given() != "" {
-		return fmt.Errorf("%w; start the server with 'atoll serve', or set its address with --base-url or %s", err, baseURLEnv)
+		return localserver.Advice{Text: fmt.Sprintf("start the server with 'atoll serve', or set its address with --base-url or %s", baseURLEnv)}
 	}
-	cfg, failed := config.Load(t.sources())
-	if failed != nil || !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
+	cfg, err := config.Load(t.sources())
+	if err != nil {
+		return localserver.Advice{}
 	}
-	return fmt.Errorf("%w; %s", err, noServer(cfg))
+	return localserver.Advice{Text: noServer(cfg), Refused: true}
 }
 
 // readSmall reads a file that holds one short text, such as a key; - is stdin.

@@ -57,7 +57,7 @@ func Binary() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range []string{"atoll", "atoll-guest", "atoll-guestd", "atoll-runsc", "gvisor-bin/gvisor_sentry"} {
+	for _, name := range []string{"atoll", "atoll-guest", "atoll-guestd", "atoll-redteam", "atoll-runsc", "gvisor-bin/gvisor_sentry"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return "", fmt.Errorf("a built binary is missing; run 'make build': %w", err)
 		}

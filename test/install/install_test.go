@@ -64,7 +64,7 @@ func TestMakeInstall(t *testing.T) {
 	command(t, "make", append(args, "install")...)
 	want := []string{
 		"etc/atoll/atoll.yaml", "opt/atoll/bin/atoll", "opt/atoll/lib/systemd/system/atoll.service",
-		"opt/atoll/libexec/atoll/atoll-guest", "opt/atoll/libexec/atoll/atoll-guestd", "opt/atoll/libexec/atoll/atoll-runsc",
+		"opt/atoll/libexec/atoll/atoll-guest", "opt/atoll/libexec/atoll/atoll-guestd", "opt/atoll/libexec/atoll/atoll-redteam", "opt/atoll/libexec/atoll/atoll-runsc",
 		"opt/atoll/libexec/atoll/gvisor-bin/gvisor_sentry",
 		"opt/atoll/share/doc/atoll/NOTICE", "opt/atoll/share/doc/atoll/copyright",
 	}
