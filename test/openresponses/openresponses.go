@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6" // the MCP SDK's library cannot resolve references into a document around the schema
 )
 
 // spec is the specification as openresponses.org publishes it, under the Apache License 2.0.

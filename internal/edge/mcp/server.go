@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/jsonschema-go/jsonschema" // the MCP SDK takes its type without parsing the schema for each session
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6" // document.go says why
 
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6" // the MCP SDK's library cannot resolve references into a document around the schema
 
 	"github.com/atoll-run/atoll/api"
 )
