@@ -80,7 +80,7 @@ func (g *Gateway) record(ctx context.Context, tenantID string, r execution.Resul
 		c := g.conclude(ctx, r, false)
 		switch {
 		case c.err == nil && c.execution == nil:
-			return nil, fault.New(fault.NotFound, "execution not found")
+			return nil, execution.ErrNotFound
 		case c.err == nil && !c.first:
 			return g.output(ctx, tenantID, r.TraceID)
 		case c.err == nil && c.execution.NotStarted:

@@ -88,3 +88,8 @@ func HasSessions(n int) error {
 
 // ErrNotFound is returned if the tenant has no such agent.
 var ErrNotFound = fault.New(fault.NotFound, "agent not found")
+
+// NoVersion returns the error for a version that the agent does not have.
+func NoVersion(version int) error {
+	return fault.New(fault.NotFound, "the agent has no version %d", version)
+}

@@ -9,7 +9,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-var errUnknown = fault.New(fault.NotFound, "model not found")
+var (
+	// ErrNotFound is returned if the caller may use no such model.
+	ErrNotFound = fault.New(fault.NotFound, "model not found")
+	// ErrNoKey is returned if the tenant has no such key of its own.
+	ErrNoKey = fault.New(fault.NotFound, "key not found")
+	// ErrNoOwnKey rejects deleting a key that the tenant does not have.
+	ErrNoOwnKey = fault.New(fault.NotFound, "key of the tenant's own not found")
+)
 
 // declared returns the models defined outside the Store.
 func (c *Catalog) declared() []Record {
@@ -112,7 +119,7 @@ func (c *Catalog) Show(ctx context.Context, id tenant.ID, idOrName string) (Reco
 	}
 	serves, err := r.serves(id, c.tenant(ctx, id))
 	if err == nil && !serves {
-		err = errUnknown
+		err = ErrNotFound
 	}
 	if err != nil {
 		return Record{}, err

@@ -96,3 +96,8 @@ var (
 	// ErrLast rejects deleting the only version of a skill.
 	ErrLast = fault.New(fault.Conflict, "this is the only version of the skill: delete the skill, or add another version first")
 )
+
+// Renamed rejects a version whose name differs from name, that of earlier versions.
+func Renamed(name string) error {
+	return invalid("%s: name must be %s, as in the versions before", Main, name)
+}

@@ -7,6 +7,8 @@ package storage
 import (
 	"regexp"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // Kind is the type of storage behind a connection.
@@ -108,6 +110,9 @@ func Labels(mounts []Mount) []string {
 
 // MaxList limits the entries that a directory listing returns.
 const MaxList = 10_000
+
+// ErrManyEntries rejects a listing of a directory with more than MaxList entries.
+var ErrManyEntries = fault.New(fault.Invalid, "the folder has more than %d entries; name one below it", MaxList)
 
 // File is an entry of a directory.
 type File struct {

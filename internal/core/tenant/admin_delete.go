@@ -10,7 +10,7 @@ import (
 func (a *Admin) find(ctx context.Context, idOrName string) (Tenant, error) {
 	t, err := a.store.Tenant(ctx, idOrName)
 	if err == nil && t.ErasedAt != nil {
-		return Tenant{}, fault.New(fault.NotFound, "tenant not found")
+		return Tenant{}, ErrNotFound
 	}
 	return t, err
 }

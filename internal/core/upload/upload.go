@@ -68,6 +68,9 @@ func (f *File) Describe(name, mediaType string) error {
 // ErrNotFound is returned if the tenant has no such file.
 var ErrNotFound = fault.New(fault.NotFound, "file not found: it was deleted, has expired, or was never uploaded")
 
+// ErrTooSlow rejects an upload that did not end in time.
+var ErrTooSlow = fault.New(fault.Conflict, "the upload took too long, and what there was of it is removed")
+
 // Limits bounds a tenant's files; 0 means unlimited.
 type Limits struct {
 	Files int

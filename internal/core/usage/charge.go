@@ -58,3 +58,10 @@ func OverBudget(used, next Money, budget float64, resets time.Time) error {
 	return fault.Limit(DimensionCost, resets, "monthly budget used up (%s of %s US dollars); it resets at %s. Ask the operator to raise it, or wait until then.",
 		used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
 }
+
+// OverCredits returns the fault for a tenant that has used up its budget in credits. The budget
+// resets at resets.
+func OverCredits(used, budget float64, resets time.Time) error {
+	return fault.Limit("monthly_credits", resets, "monthly budget used up (%.4f of %s credits). Ask the operator to raise it, or wait for the next month.",
+		used, strconv.FormatFloat(budget, 'f', -1, 64))
+}

@@ -166,7 +166,7 @@ func (c *Call) keyed(key string) (r idempotency.Request, err error) {
 func (c *Call) repeat(r idempotency.Request, earlier *idempotency.Record) error {
 	switch {
 	case earlier.Body != r.Body:
-		return fault.New(fault.Conflict, "the Idempotency-Key was used in the last 24 hours for a different request")
+		return idempotency.ErrOtherRequest
 	case earlier.State == idempotency.Begun:
 		c.W.Header().Set("Retry-After", retryAfter)
 		return fault.New(fault.Conflict, "the request with this Idempotency-Key is being worked on; repeat it in a moment for its answer")

@@ -233,7 +233,7 @@ func (x *Executor) start(ctx context.Context, raw []byte) answer {
 		return answer{code: answerDone}
 	case x.draining:
 		x.mu.Unlock()
-		return refusal(fault.New(fault.Unavailable, "this executor is about to stop; nothing was run. Retry in a few seconds"))
+		return refusal(execution.ErrStopping)
 	}
 	r = &taken{ready: make(chan struct{})}
 	x.runs[job.TraceID] = r
@@ -264,7 +264,7 @@ func (x *Executor) take(ctx context.Context, r *taken, gateway string, job execu
 			return forget(err)
 		}
 		if owner != "" {
-			forget(fault.New(fault.Unavailable, "another executor has this turn"))
+			forget(execution.ErrTurnMoved)
 			return answer{code: answerMoved, owner: owner}
 		}
 	}
@@ -303,7 +303,7 @@ func (x *Executor) asked(ctx context.Context, traceID string, raw []byte) answer
 		<-r.ready
 	}
 	if r == nil || r.err != nil {
-		return refusal(errNotFound)
+		return refusal(execution.ErrNoExecutor)
 	}
 	if err := x.h.Cancel(ctx, traceID); err != nil {
 		a := refusal(err)

@@ -66,7 +66,7 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 			if full != nil {
 				return full
 			}
-			none := fault.New(fault.Unavailable, "no executor has room; nothing was run. Retry in a few seconds")
+			none := execution.NoRoom()
 			if last := r.b.lastFull.Load(); last != nil && time.Since(last.at) < 2*pause { // full executors do not answer
 				none.RetryAfter = last.retryAfter
 			}
@@ -74,7 +74,7 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 		case errors.Is(err, errNoListener) && subject == r.b.names.turn+turnKey(job.Turn):
 			subject = r.b.names.start // no executor has the turn yet: the one that gets the job claims it
 		case errors.Is(err, errNoListener):
-			return fault.New(fault.Unavailable, "the executor with this turn's sandbox is not there; nothing was run. Retry in a few seconds")
+			return execution.ErrTurnGone
 		case errors.Is(err, errUncertain):
 			r.settle(ctx, job.TraceID)
 			return nil
@@ -93,8 +93,6 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 	}
 	return full
 }
-
-var errNotFound = fault.New(fault.NotFound, "no executor has this execution")
 
 // errUncertain says that a message may have arrived.
 var errUncertain = errors.New("the answer did not arrive")
@@ -149,7 +147,7 @@ func (r runner) Cancel(ctx context.Context, traceID string) error {
 			if _, err := r.b.log.Result(ctx, traceID); err == nil {
 				return nil // it has ended meanwhile
 			}
-			return errNotFound
+			return execution.ErrNoExecutor
 		case errors.Is(err, errUncertain) && ctx.Err() == nil:
 			continue
 		case errors.Is(err, errUncertain):

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // turn is a turn this executor has, or is about to.
@@ -124,7 +124,7 @@ func (x *Executor) HoldTurn(ctx context.Context, name string) error {
 		return err
 	}
 	if owner != "" {
-		return fault.New(fault.Conflict, "another executor has the turn")
+		return execution.ErrTurnElsewhere
 	}
 	x.entered(name, t, true)
 	return nil

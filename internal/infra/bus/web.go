@@ -57,7 +57,7 @@ func (w webClient) CallWeb(ctx context.Context, c execution.WebCall) (execution.
 	m, err := w.b.data.RequestMsgWithContext(wait, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return execution.WebAnswer{}, errNoGateway
+		return execution.WebAnswer{}, execution.ErrNoGateway
 	case err != nil:
 		return execution.WebAnswer{}, fault.Wrap(fault.Internal, err, "")
 	}
@@ -66,7 +66,7 @@ func (w webClient) CallWeb(ctx context.Context, c execution.WebCall) (execution.
 	case err != nil:
 		return execution.WebAnswer{}, fault.Wrap(fault.Internal, err, "")
 	case a.Refused:
-		return execution.WebAnswer{}, errNoGateway
+		return execution.WebAnswer{}, execution.ErrNoGateway
 	}
 	return a.Answer, nil
 }
@@ -86,8 +86,6 @@ func (w webClient) giveUp(wait context.Context, end string, cancel context.Cance
 		}
 	}
 }
-
-var errNoGateway = fault.New(fault.Unavailable, "no gateway can make the call; nothing was done. Retry in a few seconds")
 
 // ServeWeb has h make calls of programs, of any executor, until stop is called, which ends
 // those under way.

@@ -7,12 +7,14 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // idempotencyTime is how long an idempotency key stands for its execution.
@@ -111,7 +113,7 @@ func (t *admit) repeated(ctx context.Context, b *batch) (bool, error) {
 		return false, err
 	}
 	if string(body) != string(t.a.IdempotencyBody[:]) {
-		t.refusal = fault.New(fault.Conflict, "the Idempotency-Key was used in the last 24 hours for a different request")
+		t.refusal = idempotency.ErrOtherRequest
 		return true, nil
 	}
 	t.earlier, err = t.store.get(ctx, b, t.e.Tenant, traceID)
@@ -206,8 +208,7 @@ func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {
 
 // errBudget is the refusal of a tenant that has used its budget up.
 func errBudget(used, budget float64, now time.Time) error {
-	return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Ask the operator to raise it, or wait for the next month.",
-		used, strconv.FormatFloat(budget, 'f', -1, 64))
+	return usage.OverCredits(used, budget, monthOf(now).AddDate(0, 1, 0))
 }
 
 // thread takes the execution's thread: from here on it is in use, by the record
@@ -224,7 +225,7 @@ func (t *admit) thread(ctx context.Context, b *batch) (refusal, err error) {
 	case err != nil:
 		return nil, err
 	case busy:
-		return errBusy(t.e.Thread), nil
+		return thread.InUse(t.e.Thread), nil
 	case !known:
 		return threadRoom(ctx, b, t.e.Tenant, t.a.Threads)
 	}

@@ -145,7 +145,7 @@ func (s *agents) At(ctx context.Context, id tenant.ID, idOrSlug string, version 
 		if _, err := s.Get(ctx, id, idOrSlug); err != nil {
 			return nil, err
 		}
-		return nil, fault.New(fault.NotFound, "the agent has no version %d", version)
+		return nil, agent.NoVersion(version)
 	}
 	return a, err
 }

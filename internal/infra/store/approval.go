@@ -268,9 +268,9 @@ func contradicts(a *approval.Approval, d *run.Said, now time.Time) error {
 	late := !a.Deadline.IsZero() && !now.Before(a.Deadline)
 	switch {
 	case d.Approve && (a.Status == approval.Expired || a.Status == approval.Pending && late):
-		return fault.New(fault.Conflict, "the approval of %q has expired: %s; deny it, and have the model ask again", d.Tool, approval.NoAnswer(a.Deadline))
+		return approval.TooLate(d.Tool, a.Deadline)
 	case a.Status != approval.Pending && d.Approve != (a.Status == approval.Approved):
-		return fault.New(fault.Conflict, "the call of %q was decided before: it is %s", d.Tool, a.Status)
+		return approval.DecidedBefore(d.Tool, a.Status)
 	case d.Noted && a.Next != "":
 		return approval.ErrDecided
 	}
@@ -306,7 +306,7 @@ func (s *approvals) Decide(ctx context.Context, t tenant.ID, id approval.ID, d a
 		status := statusOf(d.Approve)
 		switch {
 		case a.Status == approval.Pending && !a.Deadline.IsZero() && !now.Before(a.Deadline):
-			task.err = fault.New(fault.Conflict, "the approval has expired: %s", approval.NoAnswer(a.Deadline))
+			task.err = approval.HasExpired(a.Deadline)
 			return nil
 		case a.Status == approval.Pending:
 			if err := s.record(ctx, b, &a.Approval, status, &run.Decision{Approve: d.Approve, Reason: d.Reason, Key: d.By}, now); err != nil {

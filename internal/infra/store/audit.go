@@ -43,7 +43,7 @@ func (s *auditStore) Append(ctx context.Context, r audit.Row) error {
 // checkAudit refuses a row that the database cannot keep as it is.
 func checkAudit(r audit.Row) error {
 	if r.Retention%day != 0 || r.Retention < 0 || r.Retention > audit.MaxRetention {
-		return fault.New(fault.Invalid, "the retention of an audit row is 1 to %d whole days", audit.MaxRetention/day)
+		return audit.ErrRetention
 	}
 	return checkMap(r.Metadata)
 }

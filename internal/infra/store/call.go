@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -39,7 +38,7 @@ func (t *call) do(ctx context.Context, b *batch) error {
 func (t *call) check() error {
 	r, e := &t.Row, &t.Entry
 	if !r.ExitStatus.Valid() {
-		return fault.New(fault.Invalid, "%q is no exit status", r.ExitStatus)
+		return audit.UnknownExitStatus(r.ExitStatus)
 	}
 	if err := checkAudit(*r); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -26,7 +25,7 @@ type conclude struct {
 
 func (s *executions) Conclude(ctx context.Context, r execution.Result, follow func(*execution.Execution) execution.Consequences) (*execution.Execution, bool, error) {
 	if r.Status == execution.Running || !slices.Contains(execution.Statuses, r.Status) {
-		return nil, false, fault.New(fault.Invalid, "%q is no status to end with", r.Status)
+		return nil, false, execution.NotFinal(r.Status)
 	}
 	r.Error = storable(r.Error)
 	t := &conclude{store: s, r: r, follow: follow}

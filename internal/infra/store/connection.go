@@ -124,13 +124,13 @@ func (s *tenants) UpdateConnection(ctx context.Context, c storage.Connection) er
 	if err != nil {
 		return s.db.write.wrap("update a connection", err)
 	}
-	err = execOne(ctx, s.db.write, "connection", `UPDATE connections SET `+connectionTable.set+` WHERE id = ? AND tenant = ?`, values...)
+	err = execOne(ctx, s.db.write, tenant.ErrNoConnection, `UPDATE connections SET `+connectionTable.set+` WHERE id = ? AND tenant = ?`, values...)
 	return s.db.write.wrap("update a connection", err)
 }
 
 func (s *tenants) Connection(ctx context.Context, id tenant.ID, idOrSlug string) (storage.Connection, error) {
 	c, err := s.scanConnection(s.db.read.row(ctx, `SELECT `+connectionTable.selected+` FROM connections WHERE tenant = ? AND (id = ? OR slug = ?)`, id, idOrSlug, idOrSlug))
-	return c, s.db.read.found("get a connection", err, "connection not found")
+	return c, s.db.read.found("get a connection", err, tenant.ErrNoConnection)
 }
 
 func (s *tenants) Connections(ctx context.Context, id tenant.ID) ([]storage.Connection, error) {
@@ -140,7 +140,7 @@ func (s *tenants) Connections(ctx context.Context, id tenant.ID) ([]storage.Conn
 }
 
 func (s *tenants) DeleteConnection(ctx context.Context, tenantID tenant.ID, id string) error {
-	err := execOne(ctx, s.db.write, "connection", `DELETE FROM connections WHERE id = ? AND tenant = ?`, id, tenantID)
+	err := execOne(ctx, s.db.write, tenant.ErrNoConnection, `DELETE FROM connections WHERE id = ? AND tenant = ?`, id, tenantID)
 	if violates(err, foreign) {
 		return fault.Wrap(fault.Conflict, err, "environments or keys mount this connection; remove its grants first")
 	}
@@ -171,9 +171,12 @@ func (s *tenants) CreateGrant(ctx context.Context, g storage.Grant) error {
 		if g.Key != "" {
 			table, of = `keys`, g.Key
 		}
-		for _, known := range []struct{ kind, table, id string }{{"connection", `connections`, g.Connection}, {"environment or key", table, of}} {
+		for _, known := range []struct {
+			missing   error
+			table, id string
+		}{{tenant.ErrNoConnection, `connections`, g.Connection}, {tenant.ErrNoBeneficiary, table, of}} {
 			if err := t.row(ctx, `SELECT id FROM `+known.table+` WHERE id = ? AND tenant = ?`, known.id, g.Tenant).Scan(new(string)); err != nil {
-				return t.pool.found("create a grant", err, "%s not found", known.kind)
+				return t.pool.found("create a grant", err, known.missing)
 			}
 		}
 		values, err := grantTable.values(insert, &g)
@@ -204,7 +207,7 @@ func (s *tenants) Grants(ctx context.Context, tenantID tenant.ID, connection str
 }
 
 func (s *tenants) DeleteGrant(ctx context.Context, tenantID tenant.ID, connection, id string) error {
-	err := execOne(ctx, s.db.write, "grant", `DELETE FROM grants WHERE id = ? AND connection = ? AND tenant = ?`, id, connection, tenantID)
+	err := execOne(ctx, s.db.write, tenant.ErrNoGrant, `DELETE FROM grants WHERE id = ? AND connection = ? AND tenant = ?`, id, connection, tenantID)
 	return s.db.write.wrap("delete a grant", err)
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -93,13 +92,13 @@ func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) e
 	if err != nil {
 		return s.db.write.wrap("update an environment", err)
 	}
-	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET `+environmentTable.set+` WHERE id = ? AND tenant = ?`, values...)
+	err = execOne(ctx, s.db.write, tenant.ErrNoEnvironment, `UPDATE environments SET `+environmentTable.set+` WHERE id = ? AND tenant = ?`, values...)
 	return s.db.write.named("update an environment", err, "environment", e.Name)
 }
 
 func (s *tenants) Environment(ctx context.Context, id tenant.ID, idOrName string) (tenant.Environment, error) {
 	e, err := s.scanEnvironment(s.db.read.row(ctx, `SELECT `+environmentTable.selected+` FROM environments`+byIDOrName, id, idOrName, idOrName, idOrName))
-	return e, s.db.read.found("get an environment", err, "environment not found")
+	return e, s.db.read.found("get an environment", err, tenant.ErrNoEnvironment)
 }
 
 func (s *tenants) Environments(ctx context.Context, id tenant.ID) ([]tenant.Environment, error) {
@@ -125,7 +124,7 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 			return err
 		}
 		if living > 0 {
-			return fault.New(fault.Conflict, "living keys are bound to this environment (%d of them); revoke them first", living)
+			return tenant.KeysBound(living)
 		}
 		if _, err := t.exec(ctx, `UPDATE keys SET revoked_at = ? WHERE environment = ? AND revoked_at IS NULL`, micros(now), id); err != nil {
 			return err
@@ -141,7 +140,7 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 		}
 		return insertEvents(ctx, t, events)
 	})
-	return s.db.write.found("delete an environment", err, "environment not found")
+	return s.db.write.found("delete an environment", err, tenant.ErrNoEnvironment)
 }
 
 // lockRow locks what was read against everything, also against rows that would

@@ -119,10 +119,10 @@ func violates(err error, v violation) bool {
 	return false
 }
 
-// found makes a fault of a query that found nothing.
-func (p *pool) found(step string, err error, format string, args ...any) error {
+// found returns missing for a query that found nothing.
+func (p *pool) found(step string, err, missing error) error {
 	if errors.Is(err, sql.ErrNoRows) {
-		return fault.New(fault.NotFound, format, args...)
+		return missing
 	}
 	return p.wrap(step, err)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // executions is the execution.Store.
@@ -104,7 +103,7 @@ func (s *executions) Get(ctx context.Context, tenant, traceID string) (*executio
 func (s *executions) Keyed(ctx context.Context, tenant, key string) (*execution.Execution, error) {
 	var traceID string
 	if err := s.db.read.row(ctx, `SELECT trace_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key).Scan(&traceID); err != nil {
-		return nil, s.db.read.dialect().found("find an execution", err, "execution not found")
+		return nil, s.db.read.dialect().found("find an execution", err, execution.ErrNotFound)
 	}
 	return s.get(ctx, s.db.read, tenant, traceID)
 }
@@ -112,7 +111,7 @@ func (s *executions) Keyed(ctx context.Context, tenant, key string) (*execution.
 func (s *executions) get(ctx context.Context, q querier, tenant, traceID string) (*execution.Execution, error) {
 	row, err := scanExecution(q.row(ctx, `SELECT `+executionTable.selected+` FROM executions WHERE trace_id = ? AND tenant = ?`, traceID, tenant))
 	if err != nil {
-		return nil, q.dialect().found("get an execution", err, "execution not found")
+		return nil, q.dialect().found("get an execution", err, execution.ErrNotFound)
 	}
 	return s.unseal(row)
 }
@@ -195,7 +194,7 @@ func (s *executions) many(ctx context.Context, step, query string, args ...any) 
 }
 
 func (s *executions) SetWebhookStatus(ctx context.Context, traceID string, status execution.WebhookStatus) error {
-	err := execOne(ctx, s.db.write, "execution", `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
+	err := execOne(ctx, s.db.write, execution.ErrNotFound, `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
 	return s.db.write.wrap("set a webhook's status", err)
 }
 
@@ -207,7 +206,7 @@ func (s *executions) Redeliver(ctx context.Context, e *execution.Execution) erro
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Conflict, "a delivery of this webhook is in progress; wait for its end")
+			return execution.ErrDelivering
 		}
 		if s.db.enqueue == nil {
 			return nil

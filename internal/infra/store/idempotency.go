@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 )
 
@@ -50,7 +49,7 @@ func (s *repeats) Begin(ctx context.Context, r idempotency.Request) (earlier *id
 			return earlier, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "requests with this Idempotency-Key come and go; try again")
+	return nil, idempotency.ErrContended
 }
 
 func (s *repeats) Get(ctx context.Context, r idempotency.Request) (*idempotency.Record, error) {

@@ -87,7 +87,7 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key, events ...tenant.
 		if k.Environment != "" {
 			// The foreign key alone would take another tenant's.
 			if err := t.row(ctx, `SELECT id FROM environments WHERE id = ? AND tenant = ?`, k.Environment, k.Tenant).Scan(new(string)); err != nil {
-				return t.pool.found("create a key", err, "environment not found")
+				return t.pool.found("create a key", err, tenant.ErrNoEnvironment)
 			}
 		}
 		values, err := keyTable.values(insert, &row)
@@ -111,13 +111,13 @@ func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
 	if err != nil {
 		return s.db.write.wrap("update a key", err)
 	}
-	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET `+keyTable.set+` WHERE id = ? AND tenant = ?`, values...)
+	err = execOne(ctx, s.db.write, tenant.ErrNoKey, `UPDATE keys SET `+keyTable.set+` WHERE id = ? AND tenant = ?`, values...)
 	return s.db.write.named("update a key", err, "key", k.Name)
 }
 
 func (s *tenants) Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error) {
 	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyTable.selected+` FROM keys`+byIDOrName, tenantID, idOrName, idOrName, idOrName))
-	return k, s.db.read.found("get a key", err, "key not found")
+	return k, s.db.read.found("get a key", err, tenant.ErrNoKey)
 }
 
 func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, error) {
@@ -128,7 +128,7 @@ func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, e
 
 func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
-		if err := execOne(ctx, t, "key", `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID); err != nil {
+		if err := execOne(ctx, t, tenant.ErrNoKey, `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)
@@ -144,7 +144,7 @@ var principalQuery = `SELECT ` + keyTable.of("k") + `, ` + tenantTable.of("t") +
 
 func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
 	p, left, err := s.principal(ctx, `k.hash = ?`, hash[:])
-	return p, left, s.db.read.found("find a caller", err, "key not found")
+	return p, left, s.db.read.found("find a caller", err, tenant.ErrNoKey)
 }
 
 func (s *tenants) Enter(ctx context.Context, p *tenant.Principal, idOrName string) error {

@@ -61,13 +61,13 @@ func checkFilter(f execution.Filter) error {
 		return fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
 	}
 	if f.Status != "" && !slices.Contains(execution.Statuses, f.Status) {
-		return fault.New(fault.Invalid, "status %q does not exist", f.Status)
+		return execution.UnknownStatus(f.Status)
 	}
 	if f.Language != "" && !slices.Contains(execution.Languages, f.Language) {
-		return fault.New(fault.Invalid, "language %q does not exist", f.Language)
+		return execution.UnknownLanguage(f.Language)
 	}
 	if len(f.Metadata) > execution.MaxMetadata {
-		return fault.New(fault.Invalid, "at most %d metadata filters are possible", execution.MaxMetadata)
+		return execution.ErrManyFilters
 	}
 	return nil
 }

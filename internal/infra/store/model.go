@@ -103,7 +103,7 @@ func (s *models) UpdateModel(ctx context.Context, r model.Record, events ...tena
 		if err != nil {
 			return err
 		}
-		if err := execOne(ctx, t, "model", `UPDATE models SET `+modelTable.set+` WHERE id = ?`, values...); err != nil {
+		if err := execOne(ctx, t, model.ErrNotFound, `UPDATE models SET `+modelTable.set+` WHERE id = ?`, values...); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)
@@ -113,7 +113,7 @@ func (s *models) UpdateModel(ctx context.Context, r model.Record, events ...tena
 
 func (s *models) Model(ctx context.Context, idOrName string) (model.Record, error) {
 	r, err := s.scan(s.db.read.row(ctx, `SELECT `+modelTable.selected+` FROM models WHERE id = ? OR name = ?`, idOrName, idOrName))
-	return r, s.db.read.found("get a model", err, "model not found")
+	return r, s.db.read.found("get a model", err, model.ErrNotFound)
 }
 
 func (s *models) Models(ctx context.Context) ([]model.Record, error) {
@@ -124,7 +124,7 @@ func (s *models) Models(ctx context.Context) ([]model.Record, error) {
 
 func (s *models) DeleteModel(ctx context.Context, id string, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
-		if err := execOne(ctx, t, "model", `DELETE FROM models WHERE id = ?`, id); err != nil {
+		if err := execOne(ctx, t, model.ErrNotFound, `DELETE FROM models WHERE id = ?`, id); err != nil {
 			return err
 		}
 		if _, err := t.exec(ctx, `DELETE FROM model_keys WHERE model = ?`, id); err != nil {

@@ -56,7 +56,7 @@ func (s *models) SetOwnKey(ctx context.Context, k model.OwnKey, events ...tenant
 
 func (s *models) OwnKey(ctx context.Context, id tenant.ID, of string) (model.OwnKey, error) {
 	k, err := s.scanOwn(s.db.read.row(ctx, `SELECT `+ownKeyTable.selected+` FROM model_keys WHERE tenant = ? AND model = ?`, id, of))
-	return k, s.db.read.found("get a tenant's key for a model", err, "key not found")
+	return k, s.db.read.found("get a tenant's key for a model", err, model.ErrNoKey)
 }
 
 func (s *models) OwnKeys(ctx context.Context, id tenant.ID) ([]model.OwnKey, error) {
@@ -67,7 +67,7 @@ func (s *models) OwnKeys(ctx context.Context, id tenant.ID) ([]model.OwnKey, err
 
 func (s *models) DeleteOwnKey(ctx context.Context, id tenant.ID, of string, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
-		if err := execOne(ctx, t, "key of the tenant's own", `DELETE FROM model_keys WHERE tenant = ? AND model = ?`, id, of); err != nil {
+		if err := execOne(ctx, t, model.ErrNoOwnKey, `DELETE FROM model_keys WHERE tenant = ? AND model = ?`, id, of); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)

@@ -77,7 +77,7 @@ func (s *tenants) PutPlan(ctx context.Context, p tenant.Plan, events ...tenant.P
 
 func (s *tenants) Plan(ctx context.Context, name string) (tenant.Plan, error) {
 	p, err := scanPlan(s.db.read.row(ctx, `SELECT `+planTable.selected+` FROM plans WHERE name = ?`, name))
-	return p, s.db.read.found("get a plan", err, "plan not found")
+	return p, s.db.read.found("get a plan", err, tenant.ErrNoPlan)
 }
 
 func (s *tenants) Plans(ctx context.Context) ([]tenant.Plan, error) {
@@ -93,7 +93,7 @@ func (s *tenants) DeletePlan(ctx context.Context, name string, events ...tenant.
 			return err
 		}
 		if builtIn {
-			return fault.New(fault.Conflict, "plan %q is built in and cannot be removed", name)
+			return tenant.BuiltIn(name)
 		}
 		if _, err := t.exec(ctx, `DELETE FROM plans WHERE name = ?`, name); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *tenants) DeletePlan(ctx context.Context, name string, events ...tenant.
 	})
 	switch {
 	case err == sql.ErrNoRows:
-		return fault.New(fault.NotFound, "plan not found")
+		return tenant.ErrNoPlan
 	case violates(err, foreign):
 		return fault.Wrap(fault.Conflict, err, "there are tenants with this plan")
 	}

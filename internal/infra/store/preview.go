@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
@@ -31,8 +29,6 @@ func scanPreview(s scanner) (*preview.Record, error) {
 	return r, previewTable.scan(s, r)
 }
 
-const noPreview = "this port is not open"
-
 // Open counts the sandbox's previews in the transaction that adds one.
 func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.Record, err error) {
 	err = s.db.write.transact(ctx, func(t *tx) error {
@@ -57,7 +53,7 @@ func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.R
 			return err
 		}
 		if n > preview.MaxPreviews {
-			return fault.Limit("previews", time.Time{}, "a sandbox can have %d open ports; close one that you do not need", preview.MaxPreviews)
+			return preview.ErrTooMany
 		}
 		there, err = scanPreview(t.row(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE sandbox = ? AND port = ?`, string(r.Sandbox), r.Port))
 		return err
@@ -67,7 +63,7 @@ func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.R
 
 func (s *previews) Find(ctx context.Context, hash []byte) (*preview.Record, error) {
 	r, err := scanPreview(s.db.read.row(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE hash = ?`, hash))
-	return r, s.db.read.found("find a preview", err, noPreview)
+	return r, s.db.read.found("find a preview", err, preview.ErrNotOpen)
 }
 
 func (s *previews) List(ctx context.Context, id runtime.ID) ([]*preview.Record, error) {
@@ -79,7 +75,7 @@ func (s *previews) List(ctx context.Context, id runtime.ID) ([]*preview.Record, 
 func (s *previews) Close(ctx context.Context, id runtime.ID, port uint16) error {
 	n, err := s.db.write.exec(ctx, `DELETE FROM previews WHERE sandbox = ? AND port = ?`, string(id), port)
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, noPreview)
+		return preview.ErrNotOpen
 	}
 	return s.db.write.wrap("close a preview", err)
 }

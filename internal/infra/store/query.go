@@ -315,12 +315,11 @@ func (t *tx) orNow(ctx context.Context, at *time.Time) (err error) {
 	return err
 }
 
-// execOne runs a statement that must find its row; kind is what there is none of
-// otherwise.
-func execOne(ctx context.Context, q querier, kind, query string, args ...any) error {
+// execOne runs a statement that must change a row; otherwise it returns missing.
+func execOne(ctx context.Context, q querier, missing error, query string, args ...any) error {
 	n, err := q.exec(ctx, query, args...)
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "%s not found", kind)
+		return missing
 	}
 	return err
 }

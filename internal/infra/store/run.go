@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -46,8 +45,6 @@ var runTable = newTable("runs",
 	col("ended_at", read, func(r *runRow) any { return zeroTimeAt(&r.EndedAt) }),
 )
 
-const noRun = "run not found"
-
 func scanRun(s scanner) (*run.Run, error) {
 	r := &runRow{}
 	return &r.Run, runTable.scan(s, r)
@@ -55,7 +52,7 @@ func scanRun(s scanner) (*run.Run, error) {
 
 func (s *runs) Run(ctx context.Context, t tenant.ID, id run.ID) (*run.Run, error) {
 	r, err := scanRun(s.db.read.row(ctx, `SELECT `+runTable.selected+` FROM runs WHERE tenant = ? AND id = ?`, t, string(id)))
-	return r, s.db.read.found("get a run", err, noRun)
+	return r, s.db.read.found("get a run", err, run.ErrNotFound)
 }
 
 func (s *runs) Log(ctx context.Context, id run.ID) ([]run.Entry, error) {
@@ -103,7 +100,7 @@ func (s *runs) write(ctx context.Context, step string, t *runTask) error {
 
 func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder string, limit int, cause error, left ...run.Trace) (run.Lease, error) {
 	if !r.ID.Valid() || len(first) == 0 || first[0].Begun == nil {
-		return run.Lease{}, fault.New(fault.Invalid, "a run has an id and a first entry")
+		return run.Lease{}, run.ErrEmpty
 	}
 	sealed, err := s.db.sealEntries(r.Tenant, r.ID, first)
 	if err != nil {
@@ -175,9 +172,7 @@ func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error
 	if err := b.row(ctx, `SELECT count(*) FROM runs WHERE tenant = ? AND due_at IS NOT NULL`, t).Scan(&n); err != nil || n < limit {
 		return nil, err
 	}
-	f := fault.Limit("responses", time.Time{}, "%d responses of this tenant are in progress, which is the limit; wait for one to end, or cancel one", n)
-	f.Err = cause
-	return f, nil
+	return run.TooMany(n, cause), nil
 }
 
 // goesOn refuses work for a run that has ended, which can neither wait for it nor end it. top is ""
@@ -189,7 +184,7 @@ func goesOn(ctx context.Context, b *batch, t tenant.ID, top run.ID) (refused, er
 	var one int
 	err = b.row(ctx, `SELECT 1 FROM runs WHERE tenant = ? AND id = ? AND due_at IS NOT NULL`, t, string(top)).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return fault.New(fault.Conflict, "the run that hands work on has ended"), nil
+		return run.ErrParentEnded, nil
 	}
 	return nil, err
 }
@@ -365,7 +360,7 @@ func (s *runs) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
 		if err != nil || n > 0 {
 			return err
 		}
-		task.err, err = refusal(ctx, b, t, id, "the run has ended")
+		task.err, err = refusal(ctx, b, t, id, run.ErrEnded)
 		return err
 	}
 	return s.write(ctx, "cancel a run", task)
@@ -391,7 +386,7 @@ func (s *runs) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
 		if err != nil || len(gone) > 0 {
 			return err
 		}
-		task.err, err = refusal(ctx, b, t, id, "the run has not ended; cancel it first")
+		task.err, err = refusal(ctx, b, t, id, run.ErrNotEnded)
 		return err
 	}
 	return s.write(ctx, "delete a run", task)
@@ -405,14 +400,14 @@ func (s *runs) HasSandbox(ctx context.Context, t tenant.ID, sandbox string) (has
 
 // refusal says why a run was not changed: there is none, or it is at another point of
 // its life.
-func refusal(ctx context.Context, b *batch, t tenant.ID, id run.ID, otherwise string) (refused, err error) {
+func refusal(ctx context.Context, b *batch, t tenant.ID, id run.ID, otherwise error) (refused, err error) {
 	var one int
 	err = b.row(ctx, `SELECT 1 FROM runs WHERE tenant = ? AND id = ?`, t, string(id)).Scan(&one)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return fault.New(fault.NotFound, noRun), nil
+		return run.ErrNotFound, nil
 	case err != nil:
 		return nil, err
 	}
-	return fault.New(fault.Conflict, "%s", otherwise), nil
+	return otherwise, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
@@ -188,14 +187,12 @@ func (s *sandboxStore) SaveEndings(ctx context.Context, id runtime.ID, endings [
 	}
 	n, err := s.db.write.exec(ctx, `UPDATE sandboxes SET endings = ? WHERE id = ? AND state <> 'destroyed'`, text, string(id))
 	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, noSandbox)
+		err = sandbox.ErrNotFound
 	}
 	return s.db.write.wrap(step, err)
 }
 
 func sandboxPlace(id runtime.ID) string { return "sandboxes/env/" + string(id) }
-
-const noSandbox = "sandbox not found"
 
 // transact runs do while no other sandbox of the tenant is made or woken.
 func (s *sandboxStore) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
@@ -257,7 +254,7 @@ func roomFor(ctx context.Context, t *tx, sb *sandbox.Sandbox, room sandbox.Quota
 			return err
 		}
 		if n >= room.Sandboxes {
-			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that you do not need, or ask the operator to raise the plan's limit.", n, room.Sandboxes)
+			return sandbox.TooMany(n, room.Sandboxes)
 		}
 	}
 	if room.Memory > 0 {
@@ -267,8 +264,7 @@ func roomFor(ctx context.Context, t *tx, sb *sandbox.Sandbox, room sandbox.Quota
 			return err
 		}
 		if used+sb.Limits.Memory > room.Memory {
-			return fault.Limit("sandbox_memory", time.Time{}, "sandbox memory limit reached (%s of %s in use, and this one has %s). Destroy a sandbox, let one sleep, or ask the operator to raise the plan's limit.",
-				runtime.FormatBytes(used), runtime.FormatBytes(room.Memory), runtime.FormatBytes(sb.Limits.Memory))
+			return sandbox.TooMuchMemory(used, room.Memory, sb.Limits.Memory)
 		}
 	}
 	if room.Credits <= 0 {
@@ -305,7 +301,7 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox)
 	}
 	n, err := q.exec(ctx, `UPDATE sandboxes SET `+sandboxTable.set+` WHERE id = ? AND state <> 'destroyed'`, values...)
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, noSandbox)
+		return sandbox.ErrNotFound
 	}
 	return err
 }
@@ -348,18 +344,18 @@ func (s *sandboxStore) Delete(ctx context.Context, id runtime.ID) error {
 
 func (s *sandboxStore) Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error) {
 	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
-	return sb, s.db.read.found("get a sandbox", err, noSandbox)
+	return sb, s.db.read.found("get a sandbox", err, sandbox.ErrNotFound)
 }
 
 func (s *sandboxStore) Find(ctx context.Context, tenantID tenant.ID, environment, session, name string) (*sandbox.Sandbox, error) {
 	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes
 		WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, tenantID, environment, session, name))
-	return sb, s.db.read.found("find a sandbox", err, noSandbox)
+	return sb, s.db.read.found("find a sandbox", err, sandbox.ErrNotFound)
 }
 
 func (s *sandboxStore) Locate(ctx context.Context, id runtime.ID) (executor string, err error) {
 	err = s.db.read.row(ctx, `SELECT executor FROM sandboxes WHERE id = ? AND state <> 'destroyed'`, string(id)).Scan(&executor)
-	return executor, s.db.read.found("locate a sandbox", err, noSandbox)
+	return executor, s.db.read.found("locate a sandbox", err, sandbox.ErrNotFound)
 }
 
 func (s *sandboxStore) Holders(ctx context.Context, id runtime.ID) (owner tenant.ID, keys []string, err error) {

@@ -116,7 +116,7 @@ func sessionsLeft(ctx context.Context, t *tx, of tenant.ID, most int) error {
 	if err := t.row(ctx, `SELECT COUNT(*) FROM sessions WHERE tenant = ?`, of).Scan(&n); err != nil || n < most {
 		return err
 	}
-	return fault.Limit(session.DimensionSessions, time.Time{}, "this tenant has %d sessions, which is the limit; delete some first", n)
+	return session.TooMany(n)
 }
 
 func (s *sessions) Get(ctx context.Context, id tenant.ID, of session.ID) (*session.Session, error) {

@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -41,7 +39,7 @@ func ownedRoom(ctx context.Context, t *tx, sb *sandbox.Sandbox) error {
 		return err
 	}
 	if n >= session.MaxSandboxes {
-		return fault.Limit(session.DimensionSandboxes, time.Time{}, "the session has %d sandboxes, which is the most, lost ones included: use one of them, or destroy one", n)
+		return session.TooManySandboxes(n)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (s *sessions) OpenThread(ctx context.Context, v *session.Thread, most int) 
 		case ended > 0:
 			return session.ErrThreadEnded
 		case all >= most:
-			return fault.Limit(session.DimensionDelegations, time.Time{}, "there were %d hand-offs in this turn, which is the most", all)
+			return session.TooManyDelegations(all)
 		}
 		_, err = t.exec(ctx, `INSERT INTO session_threads (id, session, turn, parent, agent, agent_version, name, status, events, used_input, used_output, used_cost, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)`,
 			v.ID, string(v.Session), string(v.Turn), v.Parent, string(v.Agent), v.Version, name, string(session.ThreadRunning), micros(now))

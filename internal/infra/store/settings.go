@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -56,7 +57,7 @@ func setSetting(ctx context.Context, t *tx, name, value string) error {
 // UnsetSetting removes a stored setting.
 func (db *DB) UnsetSetting(ctx context.Context, name string, e tenant.PolicyEvent) error {
 	return db.changeSetting(ctx, name, e, func(t *tx) error {
-		return execOne(ctx, t, "stored setting", `DELETE FROM settings WHERE name = ?`, name)
+		return execOne(ctx, t, fault.New(fault.NotFound, "stored setting not found"), `DELETE FROM settings WHERE name = ?`, name)
 	})
 }
 

@@ -163,7 +163,7 @@ func (s *skills) AddVersion(ctx context.Context, k *skill.Skill, b *skill.Bundle
 		case now.Archived():
 			return skill.ErrArchived
 		case now.Name != b.Head.Name:
-			return fault.New(fault.Invalid, "%s: name must be %s, as in the versions before", skill.Main, now.Name)
+			return skill.Renamed(now.Name)
 		}
 		if err := s.room(ctx, t, k.Tenant, most, int64(len(packed)), false); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -112,8 +111,6 @@ func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
 
 func snapshotPlace(id sandbox.SnapshotID) string { return "snapshots/env/" + string(id) }
 
-const noSnapshot = "snapshot not found"
-
 // transact runs do while no other snapshot of the tenant is made.
 func (s *snapshots) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
@@ -163,11 +160,10 @@ func snapshotRoom(ctx context.Context, t *tx, sn *sandbox.Snapshot, room sandbox
 		return err
 	}
 	if room.Snapshots > 0 && n >= room.Snapshots {
-		return fault.Limit("snapshots", time.Time{}, "snapshot limit reached (%d of %d). Delete one that you do not need, or ask the operator to raise the plan's limit.", n, room.Snapshots)
+		return sandbox.TooManySnapshots(n, room.Snapshots)
 	}
 	if room.Bytes > 0 && used+sn.Stored.Bytes > room.Bytes {
-		return fault.Limit("snapshot_size", time.Time{}, "snapshot size limit reached (%s of %s in use, and this one has %s). Delete one that you do not need, or ask the operator to raise the plan's limit.",
-			runtime.FormatBytes(used), runtime.FormatBytes(room.Bytes), runtime.FormatBytes(sn.Stored.Bytes))
+		return sandbox.SnapshotsTooLarge(used, room.Bytes, sn.Stored.Bytes)
 	}
 	return nil
 }
@@ -198,7 +194,7 @@ func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.
 			return err
 		}
 		if n == 0 { // with its environment, say
-			return fault.New(fault.Conflict, "the snapshot was given up while it was being made")
+			return sandbox.ErrSnapshotGivenUp
 		}
 		sn.CreatedAt, sn.ExpiresAt = now, expires
 		return nil
@@ -218,7 +214,7 @@ func (s *snapshots) AbandonAll(ctx context.Context, executor string) error {
 func (s *snapshots) Get(ctx context.Context, tenantID tenant.ID, environment string, id sandbox.SnapshotID) (*sandbox.Snapshot, error) {
 	sn, err := s.scan(s.db.read.row(ctx, `SELECT `+snapshotTable.selected+` FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`,
 		tenantID, environment, string(id)))
-	return sn, s.db.read.found("get a snapshot", err, noSnapshot)
+	return sn, s.db.read.found("get a snapshot", err, sandbox.ErrNoSnapshot)
 }
 
 func (s *snapshots) List(ctx context.Context, f sandbox.SnapshotFilter) ([]*sandbox.Snapshot, string, error) {
@@ -252,7 +248,7 @@ func (s *snapshots) Delete(ctx context.Context, tenantID tenant.ID, environment 
 	return s.transact(ctx, "delete a snapshot", tenantID, func(t *tx) error {
 		n, err := t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`, tenantID, environment, string(id))
 		if err == nil && n == 0 {
-			return fault.New(fault.NotFound, noSnapshot)
+			return sandbox.ErrNoSnapshot
 		}
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ func (s *tenants) PutTemplate(ctx context.Context, t tenant.Template, e tenant.P
 
 func (s *tenants) Template(ctx context.Context, tenantID tenant.ID, name string) (tenant.Template, error) {
 	t, err := scanTemplate(s.db.read.row(ctx, `SELECT tenant, name, sandbox FROM templates WHERE tenant = ? AND name = ?`, tenantID, name))
-	return t, s.db.read.found("get a template", err, "template not found")
+	return t, s.db.read.found("get a template", err, tenant.ErrNoTemplate)
 }
 
 func (s *tenants) Templates(ctx context.Context, tenantID tenant.ID) ([]tenant.Template, error) {
@@ -35,7 +35,7 @@ func (s *tenants) Templates(ctx context.Context, tenantID tenant.ID) ([]tenant.T
 
 func (s *tenants) DeleteTemplate(ctx context.Context, tenantID tenant.ID, name string, e tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
-		if err := execOne(ctx, tx, "template", `DELETE FROM templates WHERE tenant = ? AND name = ?`, tenantID, name); err != nil {
+		if err := execOne(ctx, tx, tenant.ErrNoTemplate, `DELETE FROM templates WHERE tenant = ? AND name = ?`, tenantID, name); err != nil {
 			return err
 		}
 		e.Tenant = tenantID

@@ -102,7 +102,7 @@ func (p *pool) named(step string, err error, kind, name string) error {
 func (s *tenants) Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error) {
 	t, err := scanTenant(s.db.read.row(ctx, `SELECT `+tenantTable.selected+` FROM tenants WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`,
 		idOrName, idOrName, idOrName))
-	return t, s.db.read.found("get a tenant", err, "tenant not found")
+	return t, s.db.read.found("get a tenant", err, tenant.ErrNotFound)
 }
 
 func (s *tenants) Tenants(ctx context.Context) ([]tenant.Tenant, error) {
@@ -134,7 +134,7 @@ func (s *tenants) ChangeTenant(ctx context.Context, id tenant.ID, change func(*t
 		return insertEvents(ctx, tx, events)
 	})
 	if err == sql.ErrNoRows {
-		return tenant.Tenant{}, s.db.write.found("change a tenant", err, "tenant not found")
+		return tenant.Tenant{}, s.db.write.found("change a tenant", err, tenant.ErrNotFound)
 	}
 	if err != nil {
 		return tenant.Tenant{}, s.db.write.named("change a tenant", err, "tenant", t.Name)

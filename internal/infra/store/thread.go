@@ -37,11 +37,9 @@ func scanThread(s scanner) (*thread.Thread, error) {
 	return t, threadTable.scan(s, t)
 }
 
-const noThread = "thread not found"
-
 func (s *threads) Thread(ctx context.Context, tenant, id string) (*thread.Thread, error) {
 	t, err := scanThread(s.db.read.row(ctx, `SELECT `+threadTable.selected+` FROM threads WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, tenant, id))
-	return t, s.db.read.found("get a thread", err, noThread)
+	return t, s.db.read.found("get a thread", err, thread.ErrNotFound)
 }
 
 func (s *threads) Threads(ctx context.Context, f thread.Filter) ([]*thread.Thread, string, error) {
@@ -75,16 +73,6 @@ func threadList(tenant string) string { return "threads/" + tenant }
 
 // threadLock keeps admissions and edits of one thread apart.
 func threadLock(tenant, id string) int64 { return lockOf("thread", tenant+"/"+id) }
-
-// errBusy is the refusal of a thread that is in use.
-func errBusy(id string) error {
-	return fault.New(fault.Conflict, "thread %q is in use: one execution or edit of a thread at a time; try again when it has ended", id)
-}
-
-// errManyThreads is the refusal of a new thread for which there is no room.
-func errManyThreads(most int) error {
-	return fault.Limit("threads", time.Time{}, "thread limit reached (%d). Delete threads that you do not need, or ask the operator to raise the plan's limit.", most)
-}
 
 // transact runs do while no execution with the thread is admitted and no edit begins.
 func (s *threads) transact(ctx context.Context, step, tenant, id string, do func(t *tx) error) error {
@@ -128,7 +116,7 @@ func threadRoom(ctx context.Context, q querier, tenant string, most int) (refusa
 		return nil, err
 	}
 	if n >= most {
-		return errManyThreads(most), nil
+		return thread.TooMany(most), nil
 	}
 	return nil, nil
 }
@@ -141,7 +129,7 @@ func (s *threads) Lease(ctx context.Context, tenant, id, token string, d time.Du
 			return err
 		}
 		if busy {
-			return errBusy(id)
+			return thread.InUse(id)
 		}
 		if !known {
 			if refusal, err := threadRoom(ctx, t, tenant, most); err != nil || refusal != nil {
@@ -157,15 +145,13 @@ func (s *threads) Lease(ctx context.Context, tenant, id, token string, d time.Du
 	return leased, err
 }
 
-const errLostLease = "the edit took too long and lost its hold on the thread; nothing was changed, try again"
-
 // held is a condition of rows that a lease holds: tenant, id and token.
 const held = ` WHERE tenant = ? AND id = ? AND lease = ? AND lease_until > atoll_now()`
 
 func (s *threads) Extend(ctx context.Context, tenant, id, token string, d time.Duration) error {
 	n, err := s.db.write.exec(ctx, `UPDATE threads SET lease_until = atoll_now() + ?`+held, d.Microseconds(), tenant, id, token)
 	if err == nil && n == 0 {
-		return fault.New(fault.Conflict, errLostLease)
+		return thread.ErrLeaseLost
 	}
 	return s.db.write.wrap("extend a lease", err)
 }
@@ -178,7 +164,7 @@ func (s *threads) Commit(ctx context.Context, tenant, id, token string, state ex
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Conflict, errLostLease)
+			return thread.ErrLeaseLost
 		}
 		return litter(ctx, t, tenant)
 	})
@@ -197,7 +183,7 @@ func (s *threads) Release(ctx context.Context, tenant, id, token string) error {
 }
 
 func (s *threads) SetExpiry(ctx context.Context, tenant, id string, at *time.Time) error {
-	err := execOne(ctx, s.db.write, "thread", `UPDATE threads SET expires_at = ? WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, maybeMicros(at), tenant, id)
+	err := execOne(ctx, s.db.write, thread.ErrNotFound, `UPDATE threads SET expires_at = ? WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, maybeMicros(at), tenant, id)
 	return s.db.write.wrap("set a thread's expiry", err)
 }
 
@@ -213,9 +199,9 @@ func (s *threads) delete(ctx context.Context, tenant, id string, really func(t *
 		case err != nil:
 			return err
 		case busy:
-			return errBusy(id)
+			return thread.InUse(id)
 		case !known:
-			return fault.New(fault.NotFound, noThread)
+			return thread.ErrNotFound
 		}
 		if ok, err := really(t); err != nil || !ok {
 			return err

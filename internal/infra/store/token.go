@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -61,11 +60,11 @@ func (s *tenants) CreateToken(ctx context.Context, t tenant.Token, life time.Dur
 			return err
 		}
 		if living >= most {
-			return fault.Limit("tokens", instant(first.Int64), "this key has %d tokens, the most at a time. End some, or wait until they expire.", living)
+			return tenant.TooManyTokens(living, instant(first.Int64))
 		}
 		// The foreign key alone would take another tenant's, and one that is revoked.
 		if err := tx.row(ctx, `SELECT id FROM keys WHERE id = ? AND tenant = ? AND revoked_at IS NULL`, t.Key, t.Tenant).Scan(new(string)); err != nil {
-			return tx.pool.found("create a token", err, "key not found")
+			return tx.pool.found("create a token", err, tenant.ErrNoKey)
 		}
 		t.CreatedAt, t.ExpiresAt = now, now.Add(life)
 		values, err := tokenTable.values(insert, &tokenRow{Token: t})
@@ -89,7 +88,7 @@ func (s *tenants) Tokens(ctx context.Context, tenantID tenant.ID, key, cursor st
 
 func (s *tenants) RevokeToken(ctx context.Context, tenantID tenant.ID, key, id string) (tenant.Token, error) {
 	r, err := scanToken(s.db.write.row(ctx, `UPDATE tokens SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ? AND key_id = ? RETURNING `+tokenTable.selected, id, tenantID, key))
-	return r.Token, s.db.write.found("revoke a token", err, "token not found")
+	return r.Token, s.db.write.found("revoke a token", err, tenant.ErrNoToken)
 }
 
 func (s *tenants) Bearer(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
@@ -97,7 +96,7 @@ func (s *tenants) Bearer(ctx context.Context, hash [32]byte) (tenant.Principal, 
 	if err == nil && left <= 0 {
 		err = sql.ErrNoRows
 	}
-	return p, left, s.db.read.found("find a caller", err, "token not found")
+	return p, left, s.db.read.found("find a caller", err, tenant.ErrNoToken)
 }
 
 func (s *tenants) TokenHolder(ctx context.Context, tenantID tenant.ID, id string, begun bool) (tenant.Principal, error) {
@@ -105,7 +104,7 @@ func (s *tenants) TokenHolder(ctx context.Context, tenantID tenant.ID, id string
 	if err == nil && left <= 0 && !begun {
 		err = sql.ErrNoRows
 	}
-	return p, s.db.read.found("find a caller", err, "token not found")
+	return p, s.db.read.found("find a caller", err, tenant.ErrNoToken)
 }
 
 // bearer finds the caller who has a token that is not revoked. left is how long that is

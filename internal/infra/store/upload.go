@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/upload"
@@ -120,7 +119,7 @@ func (s *files) Finish(ctx context.Context, f *upload.File, most upload.Limits, 
 		case err != nil:
 			return err
 		case n == 0:
-			return fault.New(fault.Conflict, "the upload took too long, and what there was of it is removed")
+			return upload.ErrTooSlow
 		}
 		return insertEvents(ctx, t, events)
 	})

@@ -21,10 +21,6 @@ import (
 // server is gone is found in the output that the guest daemon has kept, and where that
 // does not tell, the interpreter is asked as soon as it is idle.
 
-func errNoKeys(id codecontext.ID) error {
-	return fault.New(fault.Invalid, "contexts of %s have no runs with keys", language.Get(id.Language()).Title)
-}
-
 // numberOf is the number of the run that has a key, below 2^53.
 func numberOf(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
@@ -80,7 +76,7 @@ func (r *run) own() {
 // known of it.
 func (c *Contexts) Collect(ctx context.Context, u *Use, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (*codecontext.Result, error) {
 	if req.Key == "" || !language.Get(id.Language()).Context.Keyed {
-		return nil, errNoKeys(id)
+		return nil, codecontext.NoKeys(id)
 	}
 	k := key{u.Sandbox, id}
 	s, _, err := c.begin(k)

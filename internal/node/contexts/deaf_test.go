@@ -70,7 +70,7 @@ func TestDeafSandboxes(t *testing.T) {
 				})
 				// It is given up by its time to obey: the client would say something else, a minute later.
 				_, err := r.try(ctx, "python-00000001", "1", timeout)
-				if want := notAnswering("python-00000001"); fault.KindOf(err) != fault.Conflict || err.Error() != want.Error() {
+				if want := codecontext.NotResponding("python-00000001"); fault.KindOf(err) != fault.Conflict || err.Error() != want.Error() {
 					t.Errorf("got %v, want %v", err, want)
 				}
 				if r.c.all[key{r.u.Sandbox, "python-00000001"}] != nil || len(r.c.busy) > 0 {

@@ -103,7 +103,7 @@ func (c *Contexts) enter(k key) error {
 		c.busy[k.sandbox] = of
 	}
 	if of.calls[k.id] == 0 && len(of.calls) >= codecontext.MaxContexts {
-		return tooMany()
+		return codecontext.ErrTooMany
 	}
 	of.calls[k.id]++
 	return nil
@@ -120,10 +120,6 @@ func (c *Contexts) leave(k key) {
 	}
 }
 
-func tooMany() error {
-	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that you do not need", codecontext.MaxContexts)
-}
-
 // maxStates bounds what is remembered; contexts that are forgotten are looked up.
 const maxStates = 10_000
 
@@ -133,7 +129,7 @@ func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 	defer c.mu.Unlock()
 	s = c.all[k]
 	if s != nil && s.busy {
-		return nil, true, fault.New(fault.Conflict, "the context %s is running code; wait for it, interrupt it, or use another context", k.id)
+		return nil, true, codecontext.Busy(k.id)
 	}
 	if err := c.enter(k); err != nil {
 		return nil, false, err
@@ -186,7 +182,7 @@ func (c *Contexts) Create(ctx context.Context, u *Use, of execution.Language, di
 	rand.Read(b[:])
 	id, err := codecontext.ParseID(string(of) + "-" + hex.EncodeToString(b[:]))
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "language must be one of %s", language.Join(language.ContextNames(), ", ", ", "))
+		return nil, codecontext.ErrLanguage
 	}
 	return c.start(ctx, u, id, dir)
 }
@@ -206,7 +202,7 @@ func (c *Contexts) start(ctx context.Context, u *Use, id codecontext.ID, dir str
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, notAnswering(id))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, codecontext.NotResponding(id))
 	defer cancel()
 	if err := c.fit(ctx, u, k); err != nil {
 		return nil, err
@@ -260,7 +256,7 @@ func (c *Contexts) fit(ctx context.Context, u *Use, k key) (err error) {
 		clear(of.started)
 	}
 	if err == nil && len(there) > codecontext.MaxContexts {
-		err = tooMany()
+		err = codecontext.ErrTooMany
 	}
 	if err != nil {
 		c.leave(k)
@@ -380,7 +376,7 @@ func interrupt(ctx context.Context, g Guest, id codecontext.ID) error {
 
 // Delete ends a context, whatever it does.
 func (c *Contexts) Delete(ctx context.Context, u *Use, id codecontext.ID) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, notAnswering(id))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, codecontext.NotResponding(id))
 	defer cancel()
 	c.forget(key{u.Sandbox, id})
 	return nameUnknown(id, u.Guest.Discard(ctx, id.Process()))

@@ -33,11 +33,6 @@ var (
 	errDone    = errors.New("the run is done")
 )
 
-// notAnswering is for a context whose sandbox does not do as it is told.
-func notAnswering(id codecontext.ID) error {
-	return fault.New(fault.Conflict, "the context %s does not respond, and the effect of its code is unknown: restart the context, or destroy the sandbox", id)
-}
-
 // Run runs a piece of code in a context, and returns when it has ended, been
 // interrupted, or ended its interpreter; then the context must be restarted. One
 // runs at a time. When ctx ends or sink fails, the code is interrupted; whatever
@@ -45,11 +40,11 @@ func notAnswering(id codecontext.ID) error {
 func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (*codecontext.Result, error) {
 	switch {
 	case req.Key != "" && !language.Get(id.Language()).Context.Keyed:
-		return nil, errNoKeys(id)
+		return nil, codecontext.NoKeys(id)
 	case len(req.Code) > codecontext.MaxCode:
-		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", codecontext.MaxCode)
+		return nil, codecontext.ErrTooLong
 	case strings.IndexByte(req.Code, 0) >= 0 && language.Get(id.Language()).Context.NoNUL:
-		return nil, fault.New(fault.Invalid, "code for %s cannot have a NUL byte", language.Get(id.Language()).Title)
+		return nil, codecontext.HasNUL(id)
 	}
 	k := key{u.Sandbox, id}
 	s, known, err := c.begin(k)
@@ -73,7 +68,7 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 // locate finds out where the output of a context ends, and starts one that is made
 // on its first use.
 func (c *Contexts) locate(ctx context.Context, u *Use, id codecontext.ID, s *state) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, notAnswering(id))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, codecontext.NotResponding(id))
 	defer cancel()
 	p, err := u.Guest.Process(ctx, id.Process())
 	if fault.KindOf(err) == fault.NotFound && err != nil && id.Implicit() {
@@ -85,7 +80,7 @@ func (c *Contexts) locate(ctx context.Context, u *Use, id codecontext.ID, s *sta
 		return nameUnknown(id, err)
 	}
 	if p.Exit != nil {
-		return fault.New(fault.Conflict, "the interpreter of the context %s has ended with status %d; restart the context", id, p.Exit.Code)
+		return codecontext.HasEnded(id, p.Exit.Code)
 	}
 	s.cursor = p.Last
 	return nil
@@ -136,7 +131,7 @@ func (r *run) do(ctx context.Context, converse func(context.Context) error) (*co
 			watched <- nil
 			return
 		}
-		hard := time.AfterFunc(2*r.obey, func() { end(notAnswering(r.id)) })
+		hard := time.AfterFunc(2*r.obey, func() { end(codecontext.NotResponding(r.id)) })
 		defer hard.Stop()
 		err := r.interrupt(work)
 		<-work.Done()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/client"
@@ -173,7 +172,7 @@ func (a *liveSandbox) SetNetwork(p runtime.NetworkPolicy, secrets []execution.Bo
 	case a.link == nil && p.Blocked():
 		return nil
 	case a.link == nil:
-		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+		return runtime.ErrNoNetwork
 	}
 	if len(secrets) > 0 {
 		if err := a.engine.networks.admit(true); err != nil {

@@ -404,7 +404,7 @@ func (l *link) close() error {
 // there are. A sandbox that was made without a network cannot get one.
 func (c claimed) SetNetwork(p runtime.NetworkPolicy) error {
 	if c.link == nil {
-		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+		return runtime.ErrNoNetwork
 	}
 	return c.link.enforce(p)
 }

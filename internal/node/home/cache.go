@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
@@ -165,7 +164,7 @@ func (c *Cache) claim(tenant, id string) (*cached, error) {
 			continue
 		default:
 			c.mu.Unlock()
-			return nil, fault.New(fault.Conflict, "another execution is using this thread")
+			return nil, thread.ErrRunning
 		}
 		c.mu.Unlock()
 		return e, nil

@@ -88,7 +88,7 @@ func setNetwork(p *tenant.Principal, sb *sandbox.Sandbox, policy runtime.Network
 		most = runtime.NetworkPolicy{}
 	}
 	if !policy.Blocked() && !sb.Connected {
-		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+		return runtime.ErrNoNetwork
 	}
 	if !policy.Within(most) {
 		return fault.New(fault.Forbidden, "the network policy allows more than the environment %s does; a sandbox can be given less, never more", p.Environment.Name)

@@ -29,7 +29,7 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 	gone := e.removed
 	m.mu.Unlock()
 	if gone {
-		return unknownSandbox(nameOrID)
+		return sandbox.Unknown(nameOrID)
 	}
 	return m.end(ctx, e, "")
 }

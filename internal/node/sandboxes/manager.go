@@ -234,13 +234,9 @@ func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, e
 		e = m.byID[runtime.ID(nameOrID)]
 	}
 	if e == nil || e.sb.Tenant != p.Tenant.ID || e.sb.Environment != p.Environment.ID {
-		return nil, unknownSandbox(nameOrID)
+		return nil, sandbox.Unknown(nameOrID)
 	}
 	return e, nil
-}
-
-func unknownSandbox(name string) error {
-	return fault.New(fault.NotFound, "there is no sandbox %q", name)
 }
 
 // save saves what change makes of e's sandbox, and then lets it be seen. e is

@@ -56,7 +56,7 @@ func (m *Manager) ensureOpen(ctx context.Context, e *entry) error {
 	m.mu.Unlock()
 	switch {
 	case gone:
-		return unknownSandbox(name)
+		return sandbox.Unknown(name)
 	case closed:
 		return errClosing
 	}

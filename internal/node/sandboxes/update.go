@@ -24,7 +24,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	m.mu.Unlock()
 	switch {
 	case gone:
-		return nil, unknownSandbox(nameOrID)
+		return nil, sandbox.Unknown(nameOrID)
 	case lost:
 		return nil, m.lostError(e)
 	}

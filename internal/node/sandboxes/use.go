@@ -109,7 +109,7 @@ func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, err
 	var refusal error
 	switch {
 	case e == nil:
-		refusal = unknownSandbox(string(id))
+		refusal = sandbox.Unknown(string(id))
 	case e.sb.State != sandbox.Running: // waking it checks keys and policy
 	case e.authorization.noValidKey:
 		refusal = errNoValidKey

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
@@ -31,7 +30,7 @@ func (s Store) List(tenant, connection string, p storage.Path) ([]storage.File, 
 	defer readable.Close()
 	names, err := readable.Readdirnames(storage.MaxList + 1)
 	if len(names) > storage.MaxList {
-		return nil, fault.New(fault.Invalid, "the folder has more than %d entries; name one below it", storage.MaxList)
+		return nil, storage.ErrManyEntries
 	}
 	if err != nil && len(names) > 0 {
 		return nil, err

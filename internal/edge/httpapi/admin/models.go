@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -16,7 +15,7 @@ const (
 func namedModel(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "model not found")
+		return "", model.ErrNotFound
 	}
 	return name, nil
 }

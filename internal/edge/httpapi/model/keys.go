@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -87,7 +86,7 @@ func inPath(find func(ctx context.Context, idOrName string) (tenant.Tenant, erro
 func named(c *httpapi.Call) (string, error) {
 	name := c.Path("model")
 	if !model.CanName(name) {
-		return "", fault.New(fault.NotFound, "model not found")
+		return "", model.ErrNotFound
 	}
 	return name, nil
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -22,7 +21,7 @@ func idOf(c *httpapi.Call) (string, error) {
 
 func checkID(id string) error {
 	if id == "" || execution.CheckThread(id) != nil {
-		return fault.New(fault.NotFound, "thread not found")
+		return thread.ErrNotFound
 	}
 	return nil
 }

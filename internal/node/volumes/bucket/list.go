@@ -41,7 +41,7 @@ func (b *Buckets) List(ctx context.Context, tenant string, m *storage.Mount) ([]
 			continue // what stands for the folder itself
 		}
 		if len(out) == storage.MaxList {
-			return nil, fault.New(fault.Invalid, "the folder has more than %d entries; name one below it", storage.MaxList)
+			return nil, storage.ErrManyEntries
 		}
 		out = append(out, storage.File{Name: name, Path: string(m.Path.Join(storage.Path(name))), Size: entry.Size, Modified: entry.ModTime.UTC(), IsFolder: entry.IsDir})
 	}
