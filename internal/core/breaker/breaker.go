@@ -5,6 +5,8 @@ package breaker
 import (
 	"context"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // Dimension names a breaker.
@@ -20,6 +22,9 @@ type Caps struct {
 	TenantDaily int64
 	AgentHourly int64
 }
+
+// ErrNegative rejects a cap below 0.
+var ErrNegative = fault.New(fault.Invalid, "a cap must not be negative")
 
 // DefaultCaps are the contract's.
 func DefaultCaps() Caps { return Caps{TenantDaily: 1000, AgentHourly: 100} }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/breaker"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -114,7 +113,7 @@ func (s *breakers) ChangeCaps(ctx context.Context, actor string, tenantDaily, ag
 				continue
 			}
 			if *c.to < 0 {
-				return fault.New(fault.Invalid, "a cap must not be negative")
+				return breaker.ErrNegative
 			}
 			events = append(events, tenant.PolicyEvent{Actor: actor, Field: c.field, Old: strconv.FormatInt(*c.cap, 10), New: strconv.FormatInt(*c.to, 10)})
 			*c.cap = *c.to

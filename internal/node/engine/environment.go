@@ -95,7 +95,7 @@ func (e *Engine) use(job *execution.Job) (_ *environment, fresh bool, err error)
 	}
 	img, release, err := e.cfg.Images.Use(job.Image)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, false, fault.New(fault.Invalid, "this server has no image %q; %s, or name another in the environment", job.Image, image.HowToGet(job.Image))
+		return nil, false, image.Missing(job.Image)
 	}
 	if err != nil {
 		return nil, false, err

@@ -264,7 +264,7 @@ func (m *manifest) check() error {
 	case len(r.Binds) > 0 || r.Size <= 0 || len(r.Source) > 1024 || strings.ContainsFunc(r.Source, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return fault.New(fault.Invalid, "the image archive's record is not valid")
 	case r.Name == HostName:
-		return fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
+		return errReserved
 	}
 	if err := errors.Join(CheckName(r.Name), checkPreloads(r.Preloads)); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image/debian"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
@@ -45,7 +44,7 @@ func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, 
 		opts.Name = requirement.Variant(opts.With)
 	}
 	if opts.Name == HostName {
-		return nil, fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
+		return nil, errReserved
 	}
 	if err := s.admit(opts.Name, nil, opts.Replace); err != nil {
 		return nil, err

@@ -98,12 +98,24 @@ func CheckName(name string) error {
 	return nil
 }
 
-// HowToGet says how the operator gets a missing image.
-func HowToGet(name string) string {
+// howToGet says how the operator gets a missing image.
+func howToGet(name string) string {
 	if requirement.IsVariant(name) {
 		return "build it with '" + requirement.VariantCommand(name) + "'"
 	}
 	return "import it with 'atoll image import'"
+}
+
+// Missing rejects an environment whose image is not on this server.
+func Missing(name string) error {
+	return fault.New(fault.Invalid, "this server has no image %q; %s, or name another in the environment", name, howToGet(name))
+}
+
+// errReserved rejects the name of the machine's own image.
+var errReserved = fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
+
+func unknownImage(name string) error {
+	return fault.New(fault.NotFound, "there is no image %q", name)
 }
 
 const (

@@ -41,7 +41,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // fault.Error; a failed import leaves nothing behind.
 func (s *Store) Import(ctx context.Context, opts ImportOptions) (_ *Image, err error) {
 	if opts.Name == HostName {
-		return nil, fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
+		return nil, errReserved
 	}
 	if err := s.admit(opts.Name, opts.Preloads, opts.Replace); err != nil {
 		return nil, err

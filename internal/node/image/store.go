@@ -96,7 +96,7 @@ func (s *Store) Get(name string) (*Image, error) {
 	}
 	img, err := readRecord(filepath.Join(s.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.NotFound, "there is no image %q", name)
+		return nil, unknownImage(name)
 	}
 	return img, err
 }
@@ -171,7 +171,7 @@ func (s *Store) Remove(name string) (err error) {
 	defer func() { err = errors.Join(err, undo()) }()
 	err = os.Rename(filepath.Join(s.dir, name), filepath.Join(trash, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.NotFound, "there is no image %q", name)
+		return unknownImage(name)
 	}
 	return err
 }

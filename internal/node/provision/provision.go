@@ -304,7 +304,7 @@ func (p *Provisioner) ready(ref string) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return "", fault.New(fault.Invalid, "this server has no image %q; %s, or name another in the environment", w.Image, image.HowToGet(w.Image))
+		return "", image.Missing(w.Image)
 	}
 	name := nameOf(ref, base)
 	_, err = p.cfg.Images.Get(name)
