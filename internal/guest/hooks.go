@@ -1,3 +1,5 @@
+// Package guest embeds the hooks, which start interpreters in sandboxes. The packages below it are
+// the programs inside a sandbox and the host's clients for them.
 package guest
 
 import "embed"

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient/clienttest"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -36,13 +36,13 @@ func (l lies) Create(context.Context, sandboxes.Recipe) (sandboxes.Live, error) 
 
 type lyingSandbox struct {
 	sandboxes.Live
-	guest *client.Client
+	guest *daemonclient.Client
 	done  chan struct{}
 }
 
-func (l lyingSandbox) Guest(context.Context) (*client.Client, error) { return l.guest, nil }
-func (l lyingSandbox) Done() <-chan struct{}                         { return l.done }
-func (l lyingSandbox) Environ(map[string]string) []string            { return nil }
+func (l lyingSandbox) Guest(context.Context) (*daemonclient.Client, error) { return l.guest, nil }
+func (l lyingSandbox) Done() <-chan struct{}                               { return l.done }
+func (l lyingSandbox) Environ(map[string]string) []string                  { return nil }
 func (l lyingSandbox) SetNetwork(runtime.NetworkPolicy, []execution.BoundSecret) error {
 	return nil
 }
@@ -56,7 +56,7 @@ func (p policy) Policy(*tenant.Principal) execution.Policy { return execution.Po
 
 // lied is the tools over sandboxes that answer requests as answer says, who calls
 // them, and the records.
-func lied(t *testing.T, p client.Timeouts, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
+func lied(t *testing.T, p daemonclient.Timeouts, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
 	t.Helper()
 	guest := clienttest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
@@ -85,7 +85,7 @@ func TestDeafSandboxes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, by, db := lied(t, client.DefaultTimeouts, answer)
+			set, by, db := lied(t, daemonclient.DefaultTimeouts, answer)
 			set.overdue = 100 * time.Millisecond
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -124,14 +124,14 @@ func TestSilentSandboxes(t *testing.T) {
 	} {
 		for when, answer := range silences {
 			t.Run(name+" "+when, func(t *testing.T) {
-				set, by, db := lied(t, client.Timeouts{Silence: 100 * time.Millisecond, Work: 100 * time.Millisecond, Pulse: time.Hour}, answer)
+				set, by, db := lied(t, daemonclient.Timeouts{Silence: 100 * time.Millisecond, Work: 100 * time.Millisecond, Pulse: time.Hour}, answer)
 				if _, _, err := set.cfg.Pool.Ensure(t.Context(), by.Principal, by.Session, "default", nil); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
 				_, err := set.Call(ctx, name, by, []byte(input))
-				if !errors.Is(err, client.ErrSilent) || fault.KindOf(err) != fault.Conflict || ctx.Err() != nil {
+				if !errors.Is(err, daemonclient.ErrSilent) || fault.KindOf(err) != fault.Conflict || ctx.Err() != nil {
 					t.Errorf("got %v", err)
 				}
 				rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "ten_a", TraceID: by.TraceID, Limit: 2})

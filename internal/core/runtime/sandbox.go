@@ -148,7 +148,7 @@ type Spec struct {
 	Network *Network
 	Traces  bool // the guest inspects the programs that start
 	// Shared lets the guest isolate several consecutive programs from each other; see
-	// guest.Client.Renew.
+	// initclient.Client.Renew.
 	Shared bool
 	// Guest is a guest image to use instead of the runtime's: one with certificates, or the one
 	// that a checkpoint was taken with; "" for the runtime's.

@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/confine"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // RootVariable names another root filesystem than the host's for the tests.
@@ -137,11 +138,11 @@ func Start(t testing.TB) *Guest {
 }
 
 // Dial dials the guest; the Client is closed with the test.
-func (g *Guest) Dial(t testing.TB) *guest.Client {
+func (g *Guest) Dial(t testing.TB) *initclient.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	c, err := guest.Dial(ctx, g.Channel)
+	c, err := initclient.Dial(ctx, g.Channel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +183,9 @@ var Env = []string{
 }
 
 // Command returns the command of a language's interpreter.
-func Command(t testing.TB, of string) guest.Command {
+func Command(t testing.TB, of string) initclient.Command {
 	t.Helper()
-	c := guest.Command{Language: of, Env: Env, Dir: runtime.Home, Limits: guest.Limits{Processes: 256, OpenFiles: 1024}}
+	c := initclient.Command{Language: of, Env: Env, Dir: runtime.Home, Limits: initclient.Limits{Processes: 256, OpenFiles: 1024}}
 	l := language.Get(language.Name(of))
 	if l.Name == "" {
 		t.Fatalf("no interpreter of %q", of)
@@ -194,9 +195,9 @@ func Command(t testing.TB, of string) guest.Command {
 }
 
 // Warm returns what makes a language's interpreter wait.
-func Warm(t testing.TB, of string) guest.WarmSpec {
+func Warm(t testing.TB, of string) initclient.WarmSpec {
 	t.Helper()
-	spec := guest.WarmSpec{Command: Command(t, of)}
+	spec := initclient.WarmSpec{Command: Command(t, of)}
 	if language.Get(language.Name(of)).Site {
 		spec.Site = "/usr/lib/python3/dist-packages"
 	}
@@ -204,12 +205,12 @@ func Warm(t testing.TB, of string) guest.WarmSpec {
 }
 
 // Program returns the run of a program, warm if possible.
-func Program(t testing.TB, language, code string) guest.RunSpec {
+func Program(t testing.TB, language, code string) initclient.RunSpec {
 	t.Helper()
 	c := Command(t, language)
-	return guest.RunSpec{
+	return initclient.RunSpec{
 		Command:     c,
-		Files:       []guest.File{{Path: runtime.Home + "/" + c.Argv[1], Mode: 0o644, Data: []byte(code)}},
+		Files:       []initclient.File{{Path: runtime.Home + "/" + c.Argv[1], Mode: 0o644, Data: []byte(code)}},
 		Warm:        true,
 		Timeout:     30 * time.Second,
 		OutputLimit: 10 << 20,
@@ -219,7 +220,7 @@ func Program(t testing.TB, language, code string) guest.RunSpec {
 // Bare runs a program in the guest's namespaces without the guest: as its user,
 // in the same folder, with the same variables. It returns what a shell would
 // see, the status being 128+n when signal n ended the program.
-func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, code int) {
+func (g *Guest) Bare(t testing.TB, spec initclient.RunSpec) (stdout, stderr []byte, code int) {
 	t.Helper()
 	must(t, g.Dial(t).Close()) // it is up
 	root := g.Root()

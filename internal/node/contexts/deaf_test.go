@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient/clienttest"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -124,7 +124,7 @@ func TestContextsThatAreSaidToBe(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cancel()
-	r.u.Guest.(*client.Client).Close()
+	r.u.Guest.(*daemonclient.Client).Close()
 	wait.Wait()
 	if len(r.c.busy) > 0 {
 		t.Errorf("in progress: %v", r.c.busy)

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -73,7 +73,7 @@ func (e *Engine) Install(ctx context.Context, in Installation, upper *os.File) (
 	if err := e.networks.link(inst.ID()).enforce(rules.Network); err != nil {
 		return fmt.Errorf("connect it to the package mirrors: %w", err)
 	}
-	c, err := guest.Dial(ctx, inst.Channel())
+	c, err := initclient.Dial(ctx, inst.Channel())
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func copyUpper(ctx context.Context, from upperWriter, to io.Writer, most int64) 
 }
 
 // installWith runs one program of an installation, with variables that override the image's.
-func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installation, argv []string, ours map[string]string) error {
+func (e *Engine) installWith(ctx context.Context, c *initclient.Client, in Installation, argv []string, ours map[string]string) error {
 	env := maps.Clone(in.Image.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -132,16 +132,16 @@ func (e *Engine) installWith(ctx context.Context, c *guest.Client, in Installati
 	for name, value := range env {
 		list = append(list, name+"="+value)
 	}
-	res, err := c.Run(ctx, guest.RunSpec{
-		Command: guest.Command{
+	res, err := c.Run(ctx, initclient.RunSpec{
+		Command: initclient.Command{
 			Path: argv[0], Argv: argv, Dir: "/", Env: process.Guarded.Isolate(list, slices.Collect(maps.Keys(ours))...),
-			Limits: guest.Limits{Processes: in.Limits.Processes, OpenFiles: in.Limits.OpenFiles},
+			Limits: initclient.Limits{Processes: in.Limits.Processes, OpenFiles: in.Limits.OpenFiles},
 		},
 		OutputLimit: maxInstallOutput,
-	}, func(_ guest.Stream, b []byte) { _, _ = in.Output.Write(b) })
+	}, func(_ initclient.Stream, b []byte) { _, _ = in.Output.Write(b) })
 	what := strings.Join(argv[:min(len(argv), 3)], " ")
 	switch {
-	case err != nil && errors.Is(err, guest.ErrNotStarted):
+	case err != nil && errors.Is(err, initclient.ErrNotStarted):
 		return &ProgramError{fmt.Sprintf("%s could not be started: the image has no such program", what)}
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)

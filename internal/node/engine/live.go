@@ -10,8 +10,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
@@ -27,17 +27,17 @@ type liveSandbox struct {
 	trusted string            // file of the certificates that it trusts besides its image's; "" for none
 	memory  memoryGuard
 
-	lock   chan struct{}  // held, by having sent, while process 1 is called or client is set
-	client *client.Client // nil until the first call
+	lock   chan struct{}        // held, by having sent, while process 1 is called or client is set
+	client *daemonclient.Client // nil until the first call
 }
 
 var _ sandboxes.Live = (*liveSandbox)(nil)
 
 // speak has a conversation with process 1.
-func (a *liveSandbox) withInit(ctx context.Context, say func(*guest.Client) error) error {
+func (a *liveSandbox) withInit(ctx context.Context, say func(*initclient.Client) error) error {
 	ctx, cancel := a.untilEnd(ctx)
 	defer cancel()
-	c, err := guest.Dial(ctx, a.inst.Channel())
+	c, err := initclient.Dial(ctx, a.inst.Channel())
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *liveSandbox) untilEnd(ctx context.Context) (context.Context, func()) {
 const dialTime = 15 * time.Second
 
 // Guest implements sandboxes.Live.
-func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
+func (a *liveSandbox) Guest(ctx context.Context) (*daemonclient.Client, error) {
 	select {
 	case a.lock <- struct{}{}:
 		defer func() { <-a.lock }()
@@ -83,9 +83,9 @@ func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 	defer cancel()
 	ctx, stop := context.WithTimeoutCause(ctx, dialTime, fmt.Errorf("it has not come within %s", dialTime))
 	defer stop()
-	c, err := client.Dial(ctx, a.engine.host.socketFolder(a.recipe.ID), func(ctx context.Context) error {
-		return a.withInit(ctx, func(c *guest.Client) error {
-			return c.StartDaemon(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
+	c, err := daemonclient.Dial(ctx, a.engine.host.socketFolder(a.recipe.ID), func(ctx context.Context) error {
+		return a.withInit(ctx, func(c *initclient.Client) error {
+			return c.StartDaemon(ctx, initclient.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
 		})
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *liveSandbox) Folder() string { return a.engine.host.files(a.recipe.ID) 
 // HostPath implements sandboxes.Live.
 func (a *liveSandbox) HostPath(path string) (disk.Place, bool) {
 	for _, f := range []struct{ inside, folder string }{
-		{runtime.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
+		{runtime.Home, filepath.Join(homeShare, initclient.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
 	} {
 		if below, ok := strings.CutPrefix(path+"/", f.inside+"/"); ok {
 			return disk.Place{Root: filepath.Join(a.Folder(), f.folder), Path: below}, true

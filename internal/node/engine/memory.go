@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 )
 
 // memoryGuard ends the largest program of a sandbox when its memory is used up, before
@@ -18,7 +18,7 @@ import (
 type memoryGuard struct {
 	inst  runtime.Instance
 	limit int64 // bytes
-	guest func(context.Context) (*client.Client, error)
+	guest func(context.Context) (*daemonclient.Client, error)
 	ended atomic.Int64 // programs that it has ended
 
 	relieving sync.Mutex // held while programs are being ended

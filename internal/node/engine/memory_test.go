@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 )
 
 // swollen is an instance whose memory is used up. It thaws if thaw is nil.
@@ -26,7 +26,7 @@ func TestPauseEndsRelief(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	a := &liveSandbox{inst: swollen{}, lock: make(chan struct{}, 1)}
 	a.memory.inst, a.memory.limit = a.inst, 1
-	a.memory.guest = func(ctx context.Context) (*client.Client, error) {
+	a.memory.guest = func(ctx context.Context) (*daemonclient.Client, error) {
 		asked <- struct{}{}
 		<-ctx.Done() // a guest daemon that does not answer
 		return nil, ctx.Err()
@@ -77,7 +77,7 @@ func (i slow) WatchMemory() (runtime.MemoryWatch, error) {
 func TestMemoryIsGuardedFromTheStart(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	inst := slow{ready: make(chan struct{})}
-	g := memoryGuard{inst: inst, limit: 1, guest: func(context.Context) (*client.Client, error) {
+	g := memoryGuard{inst: inst, limit: 1, guest: func(context.Context) (*daemonclient.Client, error) {
 		select {
 		case asked <- struct{}{}:
 		default:

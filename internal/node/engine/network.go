@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/egress"
 	"github.com/atoll-run/atoll/internal/node/netns"
 	"github.com/atoll-run/atoll/internal/node/warm"
@@ -92,7 +92,7 @@ func (n *networks) env(own map[string]string, trusted string) map[string]string 
 		if all == nil {
 			all = map[string]string{}
 		}
-		maps.Copy(all, guest.TrustVariables(trusted))
+		maps.Copy(all, initclient.TrustVariables(trusted))
 	}
 	maps.Copy(all, own)
 	return all

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -47,21 +47,21 @@ func runProbe(ctx context.Context, rt runtime.Runtime, limits runtime.Limits, ro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, inst.Destroy(context.WithoutCancel(ctx))) }()
-	c, err := guest.Dial(ctx, inst.Channel())
+	c, err := initclient.Dial(ctx, inst.Channel())
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	var stdout, stderr bytes.Buffer
-	res, err := c.Run(ctx, guest.RunSpec{
-		Command: guest.Command{
+	res, err := c.Run(ctx, initclient.RunSpec{
+		Command: initclient.Command{
 			Path: argv[0], Argv: argv, Dir: "/",
 			Env:    []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + runtime.Home, "LANG=C.UTF-8"},
-			Limits: guest.Limits{Processes: limits.Processes, OpenFiles: limits.OpenFiles},
+			Limits: initclient.Limits{Processes: limits.Processes, OpenFiles: limits.OpenFiles},
 		},
 		Timeout: probeTimeout, OutputLimit: probeOutput,
-	}, func(s guest.Stream, b []byte) {
-		if s == guest.Stdout {
+	}, func(s initclient.Stream, b []byte) {
+		if s == initclient.Stdout {
 			stdout.Write(b)
 		} else {
 			stderr.Write(b)

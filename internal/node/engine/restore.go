@@ -15,7 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
@@ -41,7 +41,7 @@ func (n Sandboxes) Restore(ctx context.Context, r sandboxes.Recipe) (_ sandboxes
 	checkpoint, used := filepath.Join(h.sandboxDir(r.ID), checkpointDir), filepath.Join(h.sandboxDir(r.ID), checkpointUsed)
 	a := n.live(r, img, inst, release)
 	meeting, span := trace.Start(ctx, "guest.dial")
-	err = a.withInit(meeting, func(c *guest.Client) error { return c.Reseed(meeting, reseed(r.ID)) })
+	err = a.withInit(meeting, func(c *initclient.Client) error { return c.Reseed(meeting, reseed(r.ID)) })
 	if err == nil {
 		_, err = a.Guest(meeting)
 	}
@@ -184,7 +184,7 @@ func (n Sandboxes) prepare(ctx context.Context, r sandboxes.Recipe, img *image.I
 }
 
 // reseed has the host name and machine id of a sandbox, for its guest.
-func reseed(id runtime.ID) guest.Reseed {
+func reseed(id runtime.ID) initclient.Reseed {
 	sum := sha256.Sum256([]byte("machine id of " + id))
-	return guest.Reseed{Hostname: string(id), MachineID: hex.EncodeToString(sum[:16])}
+	return initclient.Reseed{Hostname: string(id), MachineID: hex.EncodeToString(sum[:16])}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/internal/node/image"
@@ -141,7 +141,7 @@ func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.
 		return nil, err
 	}
 	a := n.live(r, img, inst, release)
-	if err := a.withInit(ctx, func(c *guest.Client) error {
+	if err := a.withInit(ctx, func(c *initclient.Client) error {
 		if err := n.e.version.check(c.Info().Version); err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (h *host) makeFolders(id runtime.ID, size int64) ([]runtime.Mount, error) {
 		name string
 		mode os.FileMode
 		uid  uint32
-	}{{homeShare, 0o700, 0}, {filepath.Join(homeShare, guest.HomeName), 0o755, runtime.UID}, {tmpDir, 0o777 | os.ModeSticky, 0}, {varTmpDir, 0o777 | os.ModeSticky, 0}} {
+	}{{homeShare, 0o700, 0}, {filepath.Join(homeShare, initclient.HomeName), 0o755, runtime.UID}, {tmpDir, 0o777 | os.ModeSticky, 0}, {varTmpDir, 0o777 | os.ModeSticky, 0}} {
 		path := filepath.Join(dir, f.name)
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, err
@@ -277,7 +277,7 @@ func (h *host) makeFolders(id runtime.ID, size int64) ([]runtime.Mount, error) {
 	socket := h.socketFolder(id)
 	rootUID, _ := owners.UID.ToHost(0)
 	rootGID, _ := owners.GID.ToHost(0)
-	if err := client.MakeFolder(socket, int(rootUID), int(rootGID)); err != nil {
+	if err := daemonclient.MakeFolder(socket, int(rootUID), int(rootGID)); err != nil {
 		return nil, err
 	}
 	return ownMounts(dir, socket), nil
@@ -286,10 +286,10 @@ func (h *host) makeFolders(id runtime.ID, size int64) ([]runtime.Mount, error) {
 // ownMounts is where a sandbox has its files, and the folder where it meets the host.
 func ownMounts(files, socket string) []runtime.Mount {
 	return []runtime.Mount{
-		{Source: filepath.Join(files, homeShare), Target: guest.SharedFolder, Writable: true, Own: true},
+		{Source: filepath.Join(files, homeShare), Target: initclient.SharedFolder, Writable: true, Own: true},
 		{Source: filepath.Join(files, tmpDir), Target: "/tmp", Writable: true, Own: true},
 		{Source: filepath.Join(files, varTmpDir), Target: "/var/tmp", Writable: true, Own: true},
-		{Source: socket, Target: client.Mountpoint},
+		{Source: socket, Target: daemonclient.Mountpoint},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -53,7 +53,7 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 	r := recipe()
 	live := mine(t)(n.Create(t.Context(), r))
 	was, ticks := begin(t, live)
-	generation := shell(t, live, "cat /etc/machine-id "+guest.GenerationFile+"; hostname")
+	generation := shell(t, live, "cat /etc/machine-id "+initclient.GenerationFile+"; hostname")
 	shell(t, live, "echo in the root > /home/user/../note 2>/dev/null || true; echo x >/var/tmp/x")
 	for range 2 {
 		if err := live.Freeze(t.Context()); err != nil {
@@ -78,7 +78,7 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 			}
 			return later != ticks
 		})
-		again := shell(t, live, "cat /etc/machine-id "+guest.GenerationFile+"; hostname")
+		again := shell(t, live, "cat /etc/machine-id "+initclient.GenerationFile+"; hostname")
 		a, b := strings.Fields(generation), strings.Fields(again)
 		if len(a) != 3 || len(b) != 3 || a[0] != b[0] || a[1] == b[1] || a[2] != string(r.ID) || b[2] != string(r.ID) {
 			t.Errorf("machine id, generation and name were %q, and are %q", a, b)
@@ -130,7 +130,7 @@ func TestASandboxIsForkedManyTimes(t *testing.T) {
 		if now, _ := ask(t, live); now != was {
 			t.Errorf("a fork's server says %q; the first one's said %q", now, was)
 		}
-		for _, word := range strings.Fields(shell(t, live, "cat /etc/machine-id; hostname; python3 -c 'import random; print(random.getrandbits(64))'; head -c8 /dev/urandom | od -An -tx8; echo $RANDOM$RANDOM$RANDOM; cat "+guest.GenerationFile)) {
+		for _, word := range strings.Fields(shell(t, live, "cat /etc/machine-id; hostname; python3 -c 'import random; print(random.getrandbits(64))'; head -c8 /dev/urandom | od -An -tx8; echo $RANDOM$RANDOM$RANDOM; cat "+initclient.GenerationFile)) {
 			if seen[word] {
 				t.Errorf("two of them say %s", word)
 			}

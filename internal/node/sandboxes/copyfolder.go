@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
@@ -77,7 +77,7 @@ func (h *Handle) copyInto(ctx context.Context, a *copyAllowance, from disk.Place
 	if err != nil {
 		return 0, err
 	}
-	if _, bytes, err = c.Copy(ctx, from, into, client.Adopted); err != nil {
+	if _, bytes, err = c.Copy(ctx, from, into, daemonclient.Adopted); err != nil {
 		return 0, err
 	}
 	return bytes, a.check()

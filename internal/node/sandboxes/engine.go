@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
@@ -78,7 +78,7 @@ type Engine interface {
 type Live interface {
 	// Guest is the client of its guest daemon, which is told to connect again if the
 	// connection has ended.
-	Guest(ctx context.Context) (*client.Client, error)
+	Guest(ctx context.Context) (*daemonclient.Client, error)
 	// CloseGuest closes the connection to the guest daemon, until Guest is called.
 	CloseGuest() error
 	// Environ is the whole environment of a program, "NAME=value" each, of

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 )
 
 // guest is a sandbox's daemon, which is told of what it starts the whole environment
 // and the sandbox's limits.
 type guest struct {
-	*client.Client
+	*daemonclient.Client
 	h *Handle
 }
 

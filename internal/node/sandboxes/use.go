@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
@@ -22,7 +22,7 @@ type Handle struct {
 	m      *Manager
 	e      *entry
 	live   Live
-	guest  *client.Client
+	guest  *daemonclient.Client
 	caller *tenant.Principal // nil for Reach
 	stops  int               // of the entry, when the use began
 	once   sync.Once

@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -24,10 +24,10 @@ exec(code,{"__name__":"__main__"})
 // directory: the interpreter's path is the image's, the program comes by stdin instead of as a
 // file there, -I leaves out the working directory, the user's packages and variables of Python,
 // and the other variables are those of process.Isolated.
-func (s *Sandbox) helper(in image.Interpreter, env map[string]string, p *execution.Program) guest.RunSpec {
+func (s *Sandbox) helper(in image.Interpreter, env map[string]string, p *execution.Program) initclient.RunSpec {
 	c := s.command(in, env)
 	c.Argv = []string{path.Base(in.Path), "-I", "-X", "utf8", "-c", helperLoader}
 	c.Env, c.Dir = process.Isolated.Isolate(c.Env), "/"
 	stdin := binary.BigEndian.AppendUint32(nil, uint32(len(p.Code)))
-	return guest.RunSpec{Command: c, Stdin: append(append(stdin, p.Code...), p.Input.Stdin...), Port: p.Port, Serve: p.Serve}
+	return initclient.RunSpec{Command: c, Stdin: append(append(stdin, p.Code...), p.Input.Stdin...), Port: p.Port, Serve: p.Serve}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 )
 
@@ -48,11 +48,11 @@ func homeEnv(env map[string]string, set ...map[string]string) map[string]string 
 // HomePath is where a sandbox finds the home directory that it is given. homes is
 // Config.Homes.
 func HomePath(homes string, id runtime.ID) string {
-	return filepath.Join(homes, string(id), guest.HomeName)
+	return filepath.Join(homes, string(id), initclient.HomeName)
 }
 
 func (m *Maker) homeMount(id runtime.ID) runtime.Mount {
-	return runtime.Mount{Source: filepath.Join(m.cfg.Homes, string(id)), Target: guest.SharedFolder, Writable: true}
+	return runtime.Mount{Source: filepath.Join(m.cfg.Homes, string(id)), Target: initclient.SharedFolder, Writable: true}
 }
 
 // makeShared makes the folder that a sandbox mounts. Only its guest may pass
@@ -119,10 +119,10 @@ func EndHome(ctx context.Context, rt runtime.Runtime, homes string, id runtime.I
 	}
 	defer home.Close()
 	// A program that broke out of the sandbox may have put a link there.
-	if st, err := home.Lstat(guest.HomeName); err != nil || !st.IsDir() {
+	if st, err := home.Lstat(initclient.HomeName); err != nil || !st.IsDir() {
 		return fmt.Errorf("the home directory of %s is no longer a directory: %w", id, errors.Join(err, fs.ErrInvalid))
 	}
-	file := filepath.Join(guest.HomeName, execution.ProgramFile(p.Language))
+	file := filepath.Join(initclient.HomeName, execution.ProgramFile(p.Language))
 	if st, err := home.Lstat(file); err != nil || !st.Mode().IsRegular() || st.Size() != int64(len(p.Code)) {
 		return nil // it is not there, or another one
 	}

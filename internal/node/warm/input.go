@@ -14,29 +14,29 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/collect"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // files are what is put into the working folder before a program starts: its code,
 // the files that it is given, and the folders that it gives back.
-func files(p *execution.Program) (list []guest.File) {
+func files(p *execution.Program) (list []initclient.File) {
 	if !p.Input.Tool && !p.Input.Helper {
-		list = []guest.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
+		list = []initclient.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Input.Files)) {
-		list = append(list, guest.File{Path: path.Join(runtime.Home, name), Mode: 0o644, Data: p.Input.Files[name]})
+		list = append(list, initclient.File{Path: path.Join(runtime.Home, name), Mode: 0o644, Data: p.Input.Files[name]})
 	}
 	for _, f := range p.Skills {
 		mode := fs.FileMode(0o444)
 		if f.Exec {
 			mode = 0o555
 		}
-		list = append(list, guest.File{Path: f.Path, Mode: mode, Data: f.Data})
+		list = append(list, initclient.File{Path: f.Path, Mode: mode, Data: f.Data})
 	}
 	for _, name := range p.Input.Outputs {
 		if strings.HasSuffix(name, "/") {
-			list = append(list, guest.File{Path: path.Join(runtime.Home, name) + "/"})
+			list = append(list, initclient.File{Path: path.Join(runtime.Home, name) + "/"})
 		}
 	}
 	return list
@@ -44,11 +44,11 @@ func files(p *execution.Program) (list []guest.File) {
 
 // daemon is the command that has the guest daemon's binary do something else: it is in every
 // sandbox, whatever the image holds.
-func (s *Sandbox) daemon(args ...string) guest.Command {
+func (s *Sandbox) daemon(args ...string) initclient.Command {
 	const name = "atoll-guestd"
-	return guest.Command{
+	return initclient.Command{
 		Path: path.Join(runtime.GuestDir, name), Argv: append([]string{name}, args...), Dir: runtime.Home,
-		Limits: guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
+		Limits: initclient.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(executio
 	// What an earlier process ran here and took no end of: its output would fill the
 	// guest's spool, which this run shares.
 	for _, id := range s.guest.Info().Runs {
-		if err := s.guest.Discard(ctx, id); err != nil && !errors.Is(err, guest.ErrNoRun) {
+		if err := s.guest.Discard(ctx, id); err != nil && !errors.Is(err, initclient.ErrNoRun) {
 			return false, err
 		}
 	}
@@ -77,8 +77,8 @@ func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(executio
 		case <-ctx.Done():
 		}
 	}()
-	spec := guest.RunSpec{
-		ID:          guest.RunID(rand.Uint64() | 1),
+	spec := initclient.RunSpec{
+		ID:          initclient.RunID(rand.Uint64() | 1),
 		Command:     s.daemon(append([]string{collect.Command}, paths...)...),
 		Timeout:     collectTime,
 		OutputLimit: execution.MaxOutputBytes + collect.Overhead,
@@ -87,8 +87,8 @@ func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(executio
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, err := s.guest.Run(ctx, spec, func(stream guest.Stream, p []byte) {
-			if stream == guest.Stdout {
+		_, err := s.guest.Run(ctx, spec, func(stream initclient.Stream, p []byte) {
+			if stream == initclient.Stdout {
 				_, _ = w.Write(p) // after an error of Read nothing is taken any more
 			}
 		})

@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/pool"
 )
@@ -285,12 +285,12 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	if !start || language.Get(key.Language).Warm.Hook == "" {
 		return s, nil
 	}
-	spec := guest.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir}
+	spec := initclient.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir}
 	if key.Preload {
 		spec.Preload = m.cfg.Image.Preloads
 	}
 	if err := s.guest.Warm(ctx, spec); err != nil {
-		if g, ok := errors.AsType[*guest.Error](err); ok && key.Preload {
+		if g, ok := errors.AsType[*initclient.Error](err); ok && key.Preload {
 			err = fmt.Errorf("%w: %s", errImport, g.Msg)
 		} else if ok {
 			// A read-only folder of site packages, for one. Programs still run,
@@ -328,7 +328,7 @@ func (m *Maker) restore(ctx context.Context, key Key, dir string, share bool) (_
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guest.Reseed(ctx, guest.Reseed{}); err != nil {
+	if err := s.guest.Reseed(ctx, initclient.Reseed{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("reseed %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
 	}
 	return s, nil
@@ -379,7 +379,7 @@ func (m *Maker) Open(ctx context.Context, id runtime.ID, language execution.Lang
 func (m *Maker) dial(ctx context.Context, key Key, inst runtime.Instance) (*Sandbox, error) {
 	ctx, stop := whileAlive(ctx, inst)
 	defer stop()
-	c, err := guest.Dial(ctx, inst.Channel())
+	c, err := initclient.Dial(ctx, inst.Channel())
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/pool"
@@ -26,7 +26,7 @@ var _ pool.Item = (*Sandbox)(nil)
 type Sandbox struct {
 	maker    *Maker
 	instance runtime.Instance
-	guest    *guest.Client
+	guest    *initclient.Client
 	env      map[string]string // what its programs find, a request's own left out
 	unfit    error             // why it must not run a caller's code
 	kills    int               // for want of memory, before the program that runs now
@@ -68,15 +68,15 @@ func (s *Sandbox) Detach() error {
 	return s.instance.Detach()
 }
 
-func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Command {
+func (s *Sandbox) command(in image.Interpreter, env map[string]string) initclient.Command {
 	l := language.Get(in.Language)
-	return guest.Command{
+	return initclient.Command{
 		Language: string(in.Language),
 		Path:     in.Path,
 		Argv:     []string{l.Programs[0], l.File},
 		Env:      environ(env),
 		Dir:      runtime.Home,
-		Limits:   guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
+		Limits:   initclient.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
 	}
 }
 
@@ -114,7 +114,7 @@ const stallTime = 5 * time.Second
 // any other cause the program is killed.
 func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
 	if p.Input.Tool {
-		return s.run(ctx, p, sink, guest.RunSpec{Command: s.daemon(filetool.Command), Stdin: []byte(p.Code)})
+		return s.run(ctx, p, sink, initclient.RunSpec{Command: s.daemon(filetool.Command), Stdin: []byte(p.Code)})
 	}
 	in, ok := s.maker.cfg.Image.Interpreter(p.Language)
 	if !ok {
@@ -125,14 +125,14 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	if p.Input.Helper {
 		return s.run(ctx, p, sink, s.helper(in, env, &p))
 	}
-	spec := guest.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env), Port: p.Port, Serve: p.Serve}
+	spec := initclient.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env), Port: p.Port, Serve: p.Serve}
 	spec.Argv = append(spec.Argv, p.Input.Args...)
 	return s.run(ctx, p, sink, spec)
 }
 
-func (s *Sandbox) run(ctx context.Context, p execution.Program, sink execution.Sink, spec guest.RunSpec) (execution.Outcome, error) {
-	spec.ID, spec.Files, spec.Timeout, spec.OutputLimit = guest.RunID(p.ID), files(&p), p.Timeout, p.MaxBytes
-	return s.follow(ctx, p, [2]int64{}, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
+func (s *Sandbox) run(ctx context.Context, p execution.Program, sink execution.Sink, spec initclient.RunSpec) (execution.Outcome, error) {
+	spec.ID, spec.Files, spec.Timeout, spec.OutputLimit = initclient.RunID(p.ID), files(&p), p.Timeout, p.MaxBytes
+	return s.follow(ctx, p, [2]int64{}, sink, func(ctx context.Context, sink initclient.Sink) (initclient.Result, error) {
 		return s.guest.Run(ctx, spec, sink)
 	})
 }
@@ -141,24 +141,24 @@ func (s *Sandbox) run(ctx context.Context, p execution.Program, sink execution.S
 // of stdout and stderr that are known. It fails with execution.ErrNoRun when the
 // guest has no such program.
 func (s *Sandbox) Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error) {
-	known := map[guest.Stream]int64{guest.Stdout: skip[0], guest.Stderr: skip[1]}
-	return s.follow(ctx, p, skip, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
-		return s.guest.Attach(ctx, guest.RunID(p.ID), known, sink, p.Serve)
+	known := map[initclient.Stream]int64{initclient.Stdout: skip[0], initclient.Stderr: skip[1]}
+	return s.follow(ctx, p, skip, sink, func(ctx context.Context, sink initclient.Sink) (initclient.Result, error) {
+		return s.guest.Attach(ctx, initclient.RunID(p.ID), known, sink, p.Serve)
 	})
 }
 
 // follow watches over a program that call begins or takes over. counted are the
 // bytes that are known of it.
 func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]int64, sink execution.Sink,
-	call func(context.Context, guest.Sink) (guest.Result, error),
+	call func(context.Context, initclient.Sink) (initclient.Result, error),
 ) (execution.Outcome, error) {
 	ctx, span := trace.StartKind(ctx, "guest.run", trace.Client,
 		trace.String(trace.TraceID, p.TraceID), trace.String("atoll.sandbox_id", string(s.ID())))
 	defer span.End()
 	w := s.watch(ctx, p)
-	result, err := call(w.ctx, func(stream guest.Stream, b []byte) {
+	result, err := call(w.ctx, func(stream initclient.Stream, b []byte) {
 		counted[stream&1] += int64(len(b))
-		if stream == guest.Stdout {
+		if stream == initclient.Stdout {
 			sink(execution.Stdout, b)
 		} else {
 			sink(execution.Stderr, b)
@@ -166,9 +166,9 @@ func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]in
 	})
 	w.stop()
 	switch {
-	case errors.Is(err, guest.ErrNotStarted):
+	case errors.Is(err, initclient.ErrNotStarted):
 		return execution.Outcome{}, err
-	case errors.Is(err, guest.ErrNoRun):
+	case errors.Is(err, initclient.ErrNoRun):
 		return execution.Outcome{}, execution.ErrNoRun
 	}
 	if err != nil && w.letGo {
@@ -255,7 +255,7 @@ func (w *watcher) stop() {
 
 func (s *Sandbox) guard(caller context.Context, w *watcher, p execution.Program) {
 	defer close(w.done)
-	id := guest.RunID(p.ID)
+	id := initclient.RunID(p.ID)
 	stalled := time.NewTimer(p.Timeout + stallTime)
 	defer stalled.Stop()
 	memory := time.NewTicker(memoryInterval)
@@ -310,14 +310,14 @@ func (s *Sandbox) guard(caller context.Context, w *watcher, p execution.Program)
 // itself may not answer at all.
 const killTime = 3 * time.Second
 
-func (s *Sandbox) kill(w *watcher, id guest.RunID) {
+func (s *Sandbox) kill(w *watcher, id initclient.RunID) {
 	ctx, cancel := context.WithTimeout(w.ctx, killTime)
 	defer cancel()
 	err := s.guest.Kill(ctx, id, syscall.SIGKILL)
 	if err == nil {
 		return
 	}
-	if _, refused := errors.AsType[*guest.Error](err); refused {
+	if _, refused := errors.AsType[*initclient.Error](err); refused {
 		<-ctx.Done() // no such run: it was not begun, or its end is on its way
 	}
 	w.cancel(errLost) // means nothing once the end has come

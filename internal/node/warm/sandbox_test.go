@@ -11,7 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
@@ -140,7 +140,7 @@ func TestAProgramCancelledBeforeItBeganIsGivenUp(t *testing.T) {
 		if f.Type != wire.Kill {
 			return nil
 		}
-		refusal := wire.ReplyMessage{Error: guest.ErrNoRun.Error()}
+		refusal := wire.ReplyMessage{Error: initclient.ErrNoRun.Error()}
 		return []wire.Frame{{Type: wire.Reply, ID: f.ID, Payload: refusal.Append(nil)}}
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // MakeShared returns a sandbox for several programs of a kind, one after the other. Renew
@@ -45,8 +45,8 @@ func (s *Sandbox) Renew(ctx context.Context) error {
 	defer stop()
 	in, _ := s.maker.cfg.Image.Interpreter(s.shared.Language)
 	l := s.maker.cfg.Limits
-	spec := guest.RenewSpec{
-		WarmSpec: guest.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir},
+	spec := initclient.RenewSpec{
+		WarmSpec: initclient.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir},
 		Root:     l.Root, Tmp: l.Tmp, Shm: l.Shm, Inodes: l.Inodes,
 	}
 	if s.shared.Preload {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // testFailedCreate: whatever goes wrong, nothing is left.
@@ -93,7 +93,7 @@ func testKilledHost(t *testing.T, f *fixture) {
 		inst, err := f.runtime.Open(t.Context(), id)
 		must(t, err)
 		b := &box{Instance: inst}
-		b.guest, err = guest.Dial(t.Context(), inst.Channel())
+		b.guest, err = initclient.Dial(t.Context(), inst.Channel())
 		must(t, err)
 		if got := b.run(t, "echo", "alive"); got != "[alive]\n" {
 			t.Errorf("a program printed %q", got)

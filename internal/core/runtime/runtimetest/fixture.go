@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
 )
 
@@ -91,7 +91,7 @@ func (f *fixture) spec(t testing.TB) runtime.Spec {
 // box is a sandbox with a conversation.
 type box struct {
 	runtime.Instance
-	guest *guest.Client
+	guest *initclient.Client
 }
 
 // create makes a sandbox, which is destroyed with the test.
@@ -123,7 +123,7 @@ func (f *fixture) adopt(t *testing.T, inst runtime.Instance) *box {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var err error
-	b.guest, err = guest.Dial(ctx, inst.Channel())
+	b.guest, err = initclient.Dial(ctx, inst.Channel())
 	must(t, err)
 	return b
 }
@@ -137,11 +137,11 @@ type output struct {
 
 func newOutput() *output { return &output{lines: make(chan struct{}, 1)} }
 
-func (o *output) sink(s guest.Stream, p []byte) {
+func (o *output) sink(s initclient.Stream, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.data[s&1].Write(p)
-	if s == guest.Stdout && bytes.IndexByte(p, '\n') >= 0 {
+	if s == initclient.Stdout && bytes.IndexByte(p, '\n') >= 0 {
 		select {
 		case o.lines <- struct{}{}:
 		default:
@@ -149,28 +149,28 @@ func (o *output) sink(s guest.Stream, p []byte) {
 	}
 }
 
-func (o *output) String() string { return o.stream(guest.Stdout) }
+func (o *output) String() string { return o.stream(initclient.Stdout) }
 
-func (o *output) stream(s guest.Stream) string {
+func (o *output) stream(s initclient.Stream) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.data[s&1].String()
 }
 
 // program is the run of a command of the suite's program.
-func program(l runtime.Limits, args ...string) guest.RunSpec {
-	return guest.RunSpec{
-		ID: guest.NewRunID(),
-		Command: guest.Command{
+func program(l runtime.Limits, args ...string) initclient.RunSpec {
+	return initclient.RunSpec{
+		ID: initclient.NewRunID(),
+		Command: initclient.Command{
 			Path: Probe, Argv: append([]string{"probe"}, args...), Dir: runtime.Home, Env: []string{"HOME=" + runtime.Home},
-			Limits: guest.Limits{Processes: l.Processes, OpenFiles: l.OpenFiles},
+			Limits: initclient.Limits{Processes: l.Processes, OpenFiles: l.OpenFiles},
 		},
 		Timeout: patience, OutputLimit: 1 << 20,
 	}
 }
 
 // try runs a command of the suite's program.
-func (b *box) try(t testing.TB, args ...string) (guest.Result, *output) {
+func (b *box) try(t testing.TB, args ...string) (initclient.Result, *output) {
 	t.Helper()
 	out := newOutput()
 	ctx, cancel := context.WithTimeout(t.Context(), patience+5*time.Second) // the guest's own comes first
@@ -203,7 +203,7 @@ func (b *box) run(t testing.TB, args ...string) string {
 	t.Helper()
 	res, out := b.try(t, args...)
 	if res.ExitCode != 0 {
-		t.Fatalf("probe %q exited with %d: %s", args, res.ExitCode, out.stream(guest.Stderr))
+		t.Fatalf("probe %q exited with %d: %s", args, res.ExitCode, out.stream(initclient.Stderr))
 	}
 	return out.String()
 }
@@ -218,14 +218,14 @@ func (b *box) ask(t testing.TB, v any, args ...string) {
 
 // running is a run that goes on beside the test.
 type running struct {
-	id     guest.RunID
+	id     initclient.RunID
 	out    *output
 	cancel context.CancelFunc // ends the wait for it, not the run
 	end    chan ending        // one is sent
 }
 
 type ending struct {
-	guest.Result
+	initclient.Result
 	err error
 }
 
@@ -248,7 +248,7 @@ func (r *running) line(t testing.TB) {
 	select {
 	case <-r.out.lines:
 	case e := <-r.end:
-		t.Fatalf("the program ended early: %+v: %s", e, r.out.stream(guest.Stderr))
+		t.Fatalf("the program ended early: %+v: %s", e, r.out.stream(initclient.Stderr))
 	case <-time.After(patience):
 		t.Fatal("the program said nothing")
 	}

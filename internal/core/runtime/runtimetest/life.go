@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // testLife: a sandbox is made, works, is listed, and is gone when destroyed.
@@ -78,7 +78,7 @@ func testTakeOver(t *testing.T, f *fixture) {
 	spec := f.spec(t)
 	first, err := f.runtime.Create(t.Context(), spec)
 	must(t, err)
-	c, err := guest.Dial(t.Context(), first.Channel())
+	c, err := initclient.Dial(t.Context(), first.Channel())
 	must(t, err)
 	b := &box{Instance: first, guest: c}
 	b.run(t, "write", "note", "kept")
@@ -98,7 +98,7 @@ func testTakeOver(t *testing.T, f *fixture) {
 	out := newOutput()
 	ended := make(chan ending, 1)
 	go func() {
-		res, err := b.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink, nil)
+		res, err := b.guest.Attach(t.Context(), r.id, map[initclient.Stream]int64{initclient.Stdout: int64(len(secret))}, out.sink, nil)
 		ended <- ending{res, err}
 	}()
 	b.run(t, "write", "go", "")
@@ -148,7 +148,7 @@ func testConcurrent(t *testing.T, f *fixture) {
 					t.Error(err)
 				}
 			}()
-			c, err := guest.Dial(t.Context(), inst.Channel())
+			c, err := initclient.Dial(t.Context(), inst.Channel())
 			if err != nil {
 				t.Error(err)
 				return
@@ -205,7 +205,7 @@ func testCheckpoint(t *testing.T, f *fixture) {
 		out := newOutput()
 		ended := make(chan ending, 1)
 		go func() {
-			res, err := restored.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink, nil)
+			res, err := restored.guest.Attach(t.Context(), r.id, map[initclient.Stream]int64{initclient.Stdout: int64(len(secret))}, out.sink, nil)
 			ended <- ending{res, err}
 		}()
 		if got := restored.run(t, "read", "note"); got != "kept" {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 )
 
 // result is what the filling commands of the suite's program print.
@@ -108,7 +108,7 @@ func testMemory(t *testing.T, f *fixture) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				err := b.guest.Kill(ctx, hog.id, syscall.SIGKILL)
 				cancel()
-				if _, refused := errors.AsType[*guest.Error](err); err != nil && !refused {
+				if _, refused := errors.AsType[*initclient.Error](err); err != nil && !refused {
 					t.Logf("the guest cannot kill: %v", err) // short of memory itself
 					hog.cancel()
 				}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 )
@@ -45,7 +45,7 @@ func TestFileOperationsKeepNoDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inst.Destroy(t.Context())
-	c, err := guest.Dial(t.Context(), inst.Channel())
+	c, err := initclient.Dial(t.Context(), inst.Channel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func TestFileOperationsKeepNoDescriptor(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		var out, complaint []byte
-		res, err := c.Run(t.Context(), guest.RunSpec{
-			ID: guest.NewRunID(), Timeout: time.Minute, OutputLimit: 1 << 16,
-			Command: guest.Command{Path: runtimetest.Probe, Argv: append([]string{"probe", "repeat"}, args...), Dir: "/", Limits: guest.Limits{Processes: 40, OpenFiles: 64}},
-		}, func(s guest.Stream, p []byte) {
-			if s == guest.Stdout {
+		res, err := c.Run(t.Context(), initclient.RunSpec{
+			ID: initclient.NewRunID(), Timeout: time.Minute, OutputLimit: 1 << 16,
+			Command: initclient.Command{Path: runtimetest.Probe, Argv: append([]string{"probe", "repeat"}, args...), Dir: "/", Limits: initclient.Limits{Processes: 40, OpenFiles: 64}},
+		}, func(s initclient.Stream, p []byte) {
+			if s == initclient.Stdout {
 				out = append(out, p...)
 			} else {
 				complaint = append(complaint, p...)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
 )
 
@@ -18,7 +18,7 @@ func answers(t *testing.T, inst runtime.Instance, while time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), while)
 	defer cancel()
-	c, err := guest.Dial(ctx, inst.Channel())
+	c, err := initclient.Dial(ctx, inst.Channel())
 	if err != nil {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
 )
 
@@ -57,7 +57,7 @@ func TestNothingRunsOfAMemoryThatIsNotWhole(t *testing.T) {
 		inst, err := p.Restore(t.Context(), checkpoint, func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if c, err := guest.Dial(ctx, runtime.Channel{ToGuest: ends("to-guest"), FromGuest: ends("from-guest")}); err == nil {
+			if c, err := initclient.Dial(ctx, runtime.Channel{ToGuest: ends("to-guest"), FromGuest: ends("from-guest")}); err == nil {
 				t.Error("process 1 answers before its memory was found whole")
 				c.Close()
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/runtime/runtimetest"
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/initclient"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 )
@@ -48,7 +48,7 @@ func TestAMountBelowAMountComesInLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inst.Destroy(t.Context())
-	c, err := guest.Dial(t.Context(), inst.Channel())
+	c, err := initclient.Dial(t.Context(), inst.Channel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestAMountBelowAMountComesInLater(t *testing.T) {
 	run := func(args ...string) (string, int) {
 		t.Helper()
 		var out []byte
-		res, err := c.Run(t.Context(), guest.RunSpec{
-			ID:          guest.NewRunID(),
-			Command:     guest.Command{Path: runtimetest.Probe, Argv: append([]string{"probe"}, args...), Dir: "/", Limits: guest.Limits{Processes: 40, OpenFiles: 64}},
+		res, err := c.Run(t.Context(), initclient.RunSpec{
+			ID:          initclient.NewRunID(),
+			Command:     initclient.Command{Path: runtimetest.Probe, Argv: append([]string{"probe"}, args...), Dir: "/", Limits: initclient.Limits{Processes: 40, OpenFiles: 64}},
 			OutputLimit: 1 << 16,
-		}, func(_ guest.Stream, p []byte) { out = append(out, p...) })
+		}, func(_ initclient.Stream, p []byte) { out = append(out, p...) })
 		if err != nil {
 			t.Fatal(err)
 		}
