@@ -71,7 +71,7 @@ func (r resolver) Resolve(ctx context.Context, name string) (string, error) {
 	case !requirement.IsRef(name) && !requirement.IsVariant(name):
 		return name, nil
 	case r.packages == nil:
-		return "", fault.New(fault.Conflict, "this environment has packages, but this server does not install packages (package_images): remove them, or ask the operator to allow them")
+		return "", requirement.ErrNotInstalled
 	}
 	return r.packages.Resolve(ctx, name)
 }

@@ -41,3 +41,8 @@ func UnknownLanguage(l Language) error {
 
 // NotFinal rejects a Result with a status that is not an end.
 func NotFinal(s Status) error { return fault.New(fault.Invalid, "%q is no status to end with", s) }
+
+// NotStarted says that a sandbox could not start the program.
+func NotStarted(err error) *fault.Error {
+	return fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run. Retry in a few seconds")
+}

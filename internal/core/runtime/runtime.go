@@ -2,21 +2,8 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"os"
-
-	"github.com/atoll-run/atoll/internal/core/fault"
 )
-
-// ErrNotFound says that the runtime has no sandbox with the ID.
-var ErrNotFound = errors.New("sandbox not found")
-
-// ErrUnsupported says that the runtime does not support the operation. The wrapping error says why
-// and what would help.
-var ErrUnsupported = errors.New("not supported by this runtime")
-
-// ErrNoNetwork rejects a network for a sandbox that was created without one.
-var ErrNoNetwork = fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
 
 // SaveError says why a sandbox's state cannot be saved at the moment.
 type SaveError struct{ Reason string }

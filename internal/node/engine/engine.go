@@ -247,7 +247,7 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 		err = c.link.bind(job.BoundSecrets)
 	}
 	if err != nil {
-		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run. Retry in a few seconds")
+		return c, runtime.NotConnected(err)
 	}
 	return c, nil
 }

@@ -147,7 +147,7 @@ func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.
 		}
 		if r.Permissions.Restricts() {
 			if err := c.Confine(ctx, r.Permissions); err != nil {
-				return fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+				return runtime.Unenforceable(err)
 			}
 		}
 		if err := c.Reseed(ctx, reseed(r.ID)); err != nil {

@@ -67,7 +67,7 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 		}
 	})
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run. Retry in a few seconds")
+		return nil, execution.NotStarted(err)
 	}
 	end := decide(&job, outcome, context.Cause(ctx))
 	e.Status, e.ExitCode, e.Error, e.PeakMemory, e.CompletedAt = end.Status, end.ExitCode, end.Error, end.PeakMemory, time.Now()

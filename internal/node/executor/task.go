@@ -293,7 +293,7 @@ func (t *task) settle(out *output, outcome execution.Outcome, err error) {
 			_ = out.journal.clear() // nothing was run, and nothing is to be
 		}
 		t.discard()
-		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run. Retry in a few seconds"))
+		t.refuse(execution.NotStarted(err))
 		return
 	}
 	e := decide(&t.job, outcome, context.Cause(t.ctx))

@@ -217,7 +217,7 @@ func (p *Provisioner) Resolve(ctx context.Context, ref string) (string, error) {
 	case !requirement.IsRef(ref):
 		return ref, nil
 	case p.cfg.Most == 0:
-		return "", fault.New(fault.Conflict, "this environment has packages, but this server does not install packages (package_images): remove them, or ask the operator to allow them")
+		return "", requirement.ErrNotInstalled
 	}
 	p.mu.Lock()
 	owners := strings.Join(p.wanted[ref].Tenants, " ")

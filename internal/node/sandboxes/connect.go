@@ -47,7 +47,7 @@ func (m *Manager) applyNetwork(p *tenant.Principal, e *entry, live Live) error {
 		return nil
 	}
 	if err := e.net.apply(live, policy, secrets); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run. Retry in a few seconds")
+		return runtime.NotConnected(err)
 	}
 	return nil
 }

@@ -342,7 +342,7 @@ func (m *Maker) confined(ctx context.Context, key Key, inst runtime.Instance) (*
 		return s, err
 	}
 	if err := s.guest.Confine(ctx, m.cfg.Rules); err != nil {
-		err = fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+		err = runtime.Unenforceable(err)
 		return nil, errors.Join(err, s.Destroy(context.WithoutCancel(ctx)))
 	}
 	return s, nil
