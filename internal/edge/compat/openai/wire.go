@@ -6,6 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
