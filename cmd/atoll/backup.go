@@ -42,7 +42,7 @@ Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 				return err
 			}
 			c := backup.Config{DataDir: cfg.DataDir, Version: version(), Blobs: cfg.Blobs == "", WithImages: withImages}
-			if cfg.Database == "" {
+			if cfg.OwnRecords() {
 				c.CopyDatabase = store.CopySQLite
 			}
 			if c.Images, err = imagesForBackup(cfg); err != nil {

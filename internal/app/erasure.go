@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/erasure"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -12,57 +13,51 @@ import (
 // erasure waits this long after the key caches of other servers have expired.
 const settleTime = 5 * time.Second
 
-// openErasure starts deleting tenants. It also drops the caches of tenants that other servers
-// delete.
-func (s *Server) openErasure(context.Context) error {
-	contents := map[string]func(context.Context, tenant.ID) error{"volumes": s.deleteVolumes}
+// erasureModule deletes tenants. It also drops the caches of tenants that other servers delete.
+type erasureModule struct {
+	*process
+	records  *recordsModule
+	bus      *busModule
+	blobs    *blobsModule
+	storage  *storageModule
+	threads  *threadsModule
+	homes    *homesModule
+	executor *executorModule
+	gateway  *gatewayModule
+	runs     *runsModule
+
+	*erasure.Eraser
+}
+
+// Start implements module.Part.
+func (m *erasureModule) Start(_ context.Context, undo *module.Undo) error {
+	contents := map[string]func(context.Context, tenant.ID) error{"volumes": m.storage.delete}
 	for _, folder := range []string{"outputs", "files", "threads", "snapshots"} {
-		contents[folder] = func(ctx context.Context, id tenant.ID) error { return s.blobs.DeletePrefix(ctx, folder+"/"+id) }
+		contents[folder] = func(ctx context.Context, id tenant.ID) error { return m.blobs.DeletePrefix(ctx, folder+"/"+id) }
 	}
-	s.eraser = erasure.New(erasure.Config{
-		Store: s.db.Erasures(), Executions: s.gateway, Runs: s.runs, Threads: s.threads, Tell: s.bus.TenantDeleted,
-		Contents: contents, Settle: tenant.AuthTTL + settleTime, Log: s.log,
+	m.Eraser = erasure.New(erasure.Config{
+		Store: m.records.db.Erasures(), Executions: m.gateway.Gateway, Runs: m.runs.Loop, Threads: m.threads.Catalog, Tell: m.bus.TenantDeleted,
+		Contents: contents, Settle: tenant.AuthTTL + settleTime, Log: m.log,
 	})
-	stop, err := s.bus.DeletedTenants(s.forgetTenant)
+	stop, err := m.bus.DeletedTenants(m.forget)
 	if err != nil {
 		return err
 	}
-	s.later(func(context.Context) error { stop(); return nil })
+	undo.Add(func(context.Context) error { stop(); return nil })
 	return nil
 }
 
-// tenantDeleted starts deleting the tenant's data and notifies the other servers.
-func (s *Server) tenantDeleted(id tenant.ID) {
-	if err := s.bus.TenantDeleted(id); err != nil { // the key caches of the other servers expire anyway
-		s.log.Warn("cannot notify other servers of a deleted tenant", "error", err)
+// deleted starts deleting the tenant's data and notifies the other servers.
+func (m *erasureModule) deleted(id tenant.ID) {
+	if err := m.bus.TenantDeleted(id); err != nil { // the key caches of the other servers expire anyway
+		m.log.Warn("cannot notify other servers of a deleted tenant", "error", err)
 	}
-	s.eraser.Wake()
+	m.Wake()
 }
 
-// forgetTenant drops a deleted tenant from this server's memory and caches.
-func (s *Server) forgetTenant(id tenant.ID) {
-	s.authority.Forget()
-	s.executor.EndTurnsOf(id)
-	if s.homes.Cache == nil {
-		return
-	}
-	for _, r := range s.homes.Cache.Unused() {
-		if r.Tenant != id {
-			continue
-		}
-		if err := s.homes.Cache.Forget(r); err != nil { // forgetThreads retries
-			s.log.Warn("cannot remove the cached home of a deleted tenant", "error", err)
-		}
-	}
-}
-
-// deleteVolumes deletes a tenant's managed volumes, but never the tenant's own buckets.
-func (s *Server) deleteVolumes(ctx context.Context, id tenant.ID) error {
-	if s.buckets.Volumes != nil {
-		return s.buckets.DeleteVolumes(ctx, id)
-	}
-	if s.volumes.Dir == "" {
-		return nil
-	}
-	return s.volumes.Delete(id)
+// forget drops a deleted tenant from this server's memory and caches.
+func (m *erasureModule) forget(id tenant.ID) {
+	m.records.authority.Forget()
+	m.executor.EndTurnsOf(id)
+	m.homes.forgetTenant(id)
 }

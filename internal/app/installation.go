@@ -3,48 +3,64 @@ package app
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/installation"
 )
 
-// join enters this server into the records that it shares with others. A server that does not
-// share the bus and the stores as well is refused, before it touches the others' executions.
-func (s *Server) join(ctx context.Context) (err error) {
-	if s.cfg.Settings.Database == "" {
+// installationModule enters this server into the records that it shares with others. A server that
+// does not share the bus and the stores as well is refused, before it touches the others' executions.
+type installationModule struct {
+	*process
+	identity *identityModule
+	records  *recordsModule
+	bus      *busModule
+	blobs    *blobsModule
+	storage  *storageModule
+
+	member installation.Member // this server, as the others know it
+	misfit atomic.Pointer[error]
+	beaten atomic.Pointer[error] // of the last renewal of this server's entry
+}
+
+// Start implements module.Part.
+func (m *installationModule) Start(ctx context.Context, undo *module.Undo) (err error) {
+	if m.cfg.Settings.OwnRecords() {
 		return nil // the lock of the data folder keeps others out
 	}
-	s.member.Executor = s.id
-	if s.member.Host, err = os.Hostname(); err != nil {
+	m.member.Executor, m.member.Blobs, m.member.Volumes = m.identity.id, m.blobs.claim, m.storage.claim
+	if m.member.Host, err = os.Hostname(); err != nil {
 		return err
 	}
-	if s.cfg.Settings.NATS != "" {
-		if s.member.Bus, err = s.bus.ID(ctx); err != nil {
+	if !m.cfg.Settings.Alone() {
+		if m.member.Bus, err = m.bus.ID(ctx); err != nil {
 			return err
 		}
 	}
-	if err := installation.Join(ctx, s.db.Installation(), s.member); err != nil {
+	if err := installation.Join(ctx, m.records.db.Installation(), m.member); err != nil {
 		return err
 	}
 	beats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.beat(beats)
+		m.beat(beats)
 	}()
-	s.later(func(ctx context.Context) error {
+	undo.Add(func(ctx context.Context) error {
 		stop()
 		<-done
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 		defer cancel()
-		return s.db.Installation().Leave(ctx, s.id)
+		return m.records.db.Installation().Leave(ctx, m.identity.id)
 	})
 	return nil
 }
 
 // beat renews this server's entry and looks for servers that do not fit: one that was frozen
 // while another joined finds out here.
-func (s *Server) beat(ctx context.Context) {
+func (m *installationModule) beat(ctx context.Context) {
 	tick := time.NewTicker(installation.BeatEvery)
 	defer tick.Stop()
 	for {
@@ -53,39 +69,39 @@ func (s *Server) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := s.beatOnce(ctx)
+		err := m.beatOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if s.beaten.Store(&err); err != nil {
-			s.log.Warn("cannot renew this server's entry in the database", "error", err)
+		if m.beaten.Store(&err); err != nil {
+			m.log.Warn("cannot renew this server's entry in the database", "error", err)
 		}
 	}
 }
 
-func (s *Server) beatOnce(ctx context.Context) error {
+func (m *installationModule) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, installation.BeatEvery)
 	defer cancel()
-	if s.cfg.Settings.NATS != "" {
-		if id, err := s.bus.ID(ctx); err == nil { // its streams may have been made again
-			s.member.Bus = id
+	if !m.cfg.Settings.Alone() {
+		if id, err := m.bus.ID(ctx); err == nil { // its streams may have been made again
+			m.member.Bus = id
 		}
 	}
-	if err := s.db.Installation().Beat(ctx, s.member); err != nil {
+	if err := m.records.db.Installation().Beat(ctx, m.member); err != nil {
 		return err
 	}
-	others, err := s.db.Installation().Members(ctx, s.id)
+	others, err := m.records.db.Installation().Members(ctx, m.identity.id)
 	if err != nil {
 		return err
 	}
-	misfit := installation.Conflict(s.member, others)
-	s.misfit.Store(&misfit)
+	misfit := installation.Conflict(m.member, others)
+	m.misfit.Store(&misfit)
 	return nil
 }
 
 // fits reports why this server must not go on beside the others.
-func (s *Server) fits() error {
-	if misfit := s.misfit.Load(); misfit != nil {
+func (m *installationModule) fits() error {
+	if misfit := m.misfit.Load(); misfit != nil {
 		return *misfit
 	}
 	return nil
@@ -93,8 +109,8 @@ func (s *Server) fits() error {
 
 // writable reports why the shared database took no entry of this server when it was last
 // renewed: a database that answers may still be read-only or full.
-func (s *Server) writable() error {
-	if beaten := s.beaten.Load(); beaten != nil {
+func (m *installationModule) writable() error {
+	if beaten := m.beaten.Load(); beaten != nil {
 		return *beaten
 	}
 	return nil

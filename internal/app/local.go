@@ -36,7 +36,7 @@ func (l Local) open(ctx context.Context) (*store.DB, error) {
 	case err != nil && !errors.Is(err, localserver.ErrNone):
 		return nil, err
 	}
-	if _, err := os.Stat(path); cfg.Database == "" && err != nil {
+	if _, err := os.Stat(path); cfg.OwnRecords() && err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fault.New(fault.NotFound, "the data folder %s holds no records: name the server's folder with --data-dir, or start the server with 'atoll serve', which makes an admin key", cfg.DataDir)
 		}

@@ -9,16 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/app/localserver"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 // lockWait is how long the lock of a process that was killed may outlive it.
 const lockWait = 2 * time.Second
 
-// lock makes this process the data folder's one server, before anything in the
+// lockModule makes this process the data folder's one server, before anything in the
 // folder is opened: its bus has one owner.
-func (s *Server) lock(ctx context.Context) error {
-	file, err := os.OpenFile(s.path(localserver.LockFile), os.O_CREATE|os.O_RDWR, 0o600)
+type lockModule struct{ *process }
+
+// Start implements module.Part.
+func (m *lockModule) Start(ctx context.Context, undo *module.Undo) error {
+	file, err := os.OpenFile(m.path(localserver.LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -34,8 +38,8 @@ func (s *Server) lock(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return errors.Join(fault.Wrap(fault.Conflict, err, "another server uses "+s.cfg.Settings.DataDir+": stop it, or give this one a data_dir of its own"), file.Close())
+		return errors.Join(fault.Wrap(fault.Conflict, err, "another server uses "+m.cfg.Settings.DataDir+": stop it, or give this one a data_dir of its own"), file.Close())
 	}
-	s.later(func(context.Context) error { return file.Close() })
+	undo.Add(func(context.Context) error { return file.Close() })
 	return nil
 }

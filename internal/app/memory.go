@@ -1,7 +1,6 @@
 package app
 
 import (
-	"os"
 	"runtime/debug"
 
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -15,8 +14,4 @@ func limitMemory(getenv func(string) string, m config.Machine) int64 {
 		debug.SetMemoryLimit(m.Memory / 2)
 	}
 	return debug.SetMemoryLimit(-1)
-}
-
-func (s *Server) setMemory() {
-	s.log.Info("memory limit of the server", "bytes", limitMemory(os.Getenv, config.ThisMachine()))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -29,10 +30,17 @@ func TestDeclaredModelsByStoredSetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func() error {
-		s := &Server{db: db, log: slog.New(slog.DiscardHandler), cfg: Config{Settings: &config.Config{ModelsFile: file}, Getenv: os.Getenv}}
-		err := s.openModels(ctx)
-		if closed := s.Close(ctx); closed != nil {
-			t.Error(closed)
+		models := &modelsModule{
+			process: &process{log: slog.New(slog.DiscardHandler), cfg: Config{Settings: &config.Config{ModelsFile: file}, Getenv: os.Getenv}},
+			records: &recordsModule{db: db}, tenants: &tenantsModule{},
+		}
+		g, err := module.New([]module.Module{{Name: "models", Part: models}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Start(ctx)
+		if stopped := g.Stop(ctx); stopped != nil {
+			t.Error(stopped)
 		}
 		return err
 	}

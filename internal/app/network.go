@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -25,11 +26,11 @@ const networkMemory = 8
 const networkTenants = 2
 
 // network is what the settings say of sandboxes with a network.
-func (s *Server) network() (engine.Network, error) {
-	cfg := s.cfg.Settings
+func (m *engineModule) network(undo *module.Undo) (engine.Network, error) {
+	cfg := m.cfg.Settings
 	buffers := config.ThisMachine().Memory / networkMemory
 	n := engine.Network{Egress: egress.Config{
-		Log: s.log, Services: map[uint16]egress.Service{}, Budget: &egress.Budget{Bytes: buffers, TenantBytes: buffers / networkTenants},
+		Log: m.log, Services: map[uint16]egress.Service{}, Budget: &egress.Budget{Bytes: buffers, TenantBytes: buffers / networkTenants},
 	}, Env: map[string]string{}, Files: map[string][]byte{}}
 	for _, text := range cfg.NetworkAllow {
 		o, err := rules.ParseOpening(text)
@@ -38,7 +39,7 @@ func (s *Server) network() (engine.Network, error) {
 		}
 		n.Egress.Open = append(n.Egress.Open, o)
 	}
-	s.bindSecrets(&n.Egress)
+	m.bindSecrets(&n.Egress)
 	allowed, err := packages.ParseList(cfg.Packages)
 	if err != nil {
 		return n, fault.New(fault.Invalid, "packages: %v", err)
@@ -47,26 +48,26 @@ func (s *Server) network() (engine.Network, error) {
 	if err != nil {
 		return n, fault.New(fault.Invalid, "mirror_allow: %v", err)
 	}
-	s.allowed, s.mirrors = allowed, map[packages.Kind]bool{}
-	s.mirrorTrouble = &packages.Trouble{}
-	for _, m := range []struct {
+	m.allowed, m.mirrors = allowed, map[packages.Kind]bool{}
+	m.mirrorTrouble = &packages.Trouble{}
+	for _, of := range []struct {
 		setting, url string
 		kind         packages.Kind
 		port         uint16
 	}{{"pip_index", cfg.PipIndex, packages.Pip, pipPort}, {"npm_registry", cfg.NPMRegistry, packages.NPM, npmPort}, {"apt_archive", cfg.AptArchive, packages.Apt, aptPort}} {
-		if m.url == "" {
+		if of.url == "" {
 			continue
 		}
-		base := fmt.Sprintf("http://%s:%d", egress.Gateway, m.port)
+		base := fmt.Sprintf("http://%s:%d", egress.Gateway, of.port)
 		mirror, err := packages.New(packages.Config{
-			Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Trouble: s.mirrorTrouble, Log: s.log,
+			Kind: of.kind, Upstream: of.url, Base: base, Allowed: allowed, Allow: allow, Trouble: m.mirrorTrouble, Log: m.log,
 			Security: cmp.Or(cfg.AptSecurity, strings.TrimSuffix(cfg.AptArchive, "/")+"-security"), Hosts: tenant.PresetHosts("debian"),
 		})
 		if err != nil {
-			return n, fault.New(fault.Invalid, "%s: %v", m.setting, err)
+			return n, fault.New(fault.Invalid, "%s: %v", of.setting, err)
 		}
-		s.later(func(context.Context) error { return mirror.Close() })
-		n.Egress.Services[m.port], s.mirrors[m.kind] = mirror, true
+		undo.Add(func(context.Context) error { return mirror.Close() })
+		n.Egress.Services[of.port], m.mirrors[of.kind] = mirror, true
 		maps.Copy(n.Env, mirror.Variables())
 		maps.Copy(n.Files, mirror.Files())
 	}
@@ -75,10 +76,10 @@ func (s *Server) network() (engine.Network, error) {
 
 // bindSecrets lets secrets be bound to hosts. Without the authority that this
 // takes, executions with such secrets are refused, and all others go on.
-func (s *Server) bindSecrets(c *egress.Config) {
+func (m *engineModule) bindSecrets(c *egress.Config) {
 	var err error
-	if c.Authority, err = egress.OpenAuthority(s.path("authority.pem")); err != nil {
-		s.log.Error("cannot bind secrets to hosts; rejecting executions that need it", "error", err)
+	if c.Authority, err = egress.OpenAuthority(m.path("authority.pem")); err != nil {
+		m.log.Error("cannot bind secrets to hosts; rejecting executions that need it", "error", err)
 	}
 }
 

@@ -5,24 +5,38 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/provision"
 )
 
-// openPackages creates the provisioner, which installs the packages of environments and creates
-// variants of the default image. It needs the engine.
-func (s *Server) openPackages() {
-	cfg := s.cfg.Settings
+// packagesModule opens the provisioner, which installs the packages of environments and creates
+// variants of the default image.
+type packagesModule struct {
+	*process
+	identity *identityModule
+	disk     *diskModule
+	records  *recordsModule
+	engine   *engineModule
+
+	provisioner *provision.Provisioner // nil if this server installs no packages and makes no variants
+}
+
+// Start implements module.Part.
+func (m *packagesModule) Start(context.Context, *module.Undo) error {
+	cfg := m.cfg.Settings
 	if cfg.PackageImages == 0 && cfg.ImageVariants == variantsOff {
-		return
+		return nil
 	}
-	s.packages = provision.New(provision.Config{
-		Store: s.db.PackageBuilds(), Images: s.cfg.Images, Installer: s.engine, Executor: s.id, Mirrors: s.mirrors, Trouble: s.mirrorTrouble.Since, Allowed: s.allowed,
-		Time: cfg.PackageTime, Size: int64(cfg.PackageSize), Most: cfg.PackageImages, PerTenant: cfg.PackageImagesPerTenant, Room: s.disk.AdmitBytes, Log: s.log,
-		Variants: s.variants(), Registry: s.cfg.Registry,
+	m.provisioner = provision.New(provision.Config{
+		Store: m.records.db.PackageBuilds(), Images: m.cfg.Images, Installer: m.engine.Engine, Executor: m.identity.id, Mirrors: m.engine.mirrors, Trouble: m.engine.mirrorTrouble.Since, Allowed: m.engine.allowed,
+		Time: cfg.PackageTime, Size: int64(cfg.PackageSize), Most: cfg.PackageImages, PerTenant: cfg.PackageImagesPerTenant, Room: m.disk.AdmitBytes, Log: m.log,
+		Variants: m.variants(), Registry: m.cfg.Registry,
 	})
+	m.engine.resolver.packages = m.provisioner
+	return nil
 }
 
 // Values of the setting image_variants; the third is "import".
@@ -32,28 +46,28 @@ const (
 )
 
 // variants says how variants of the default image are made; nil for never.
-func (s *Server) variants() *provision.Variants {
-	cfg := s.cfg.Settings
+func (m *packagesModule) variants() *provision.Variants {
+	cfg := m.cfg.Settings
 	if cfg.ImageVariants == variantsOff {
 		return nil
 	}
 	v := &provision.Variants{Mirror: cfg.ImageMirror, Time: cfg.ImageVariantTime, Source: func(name string) string {
-		if source := cfg.ImageVariantSources[name]; source != "" || s.cfg.Prebuilt == nil {
+		if source := cfg.ImageVariantSources[name]; source != "" || m.cfg.Prebuilt == nil {
 			return source
 		}
-		return s.cfg.Prebuilt(name)
+		return m.cfg.Prebuilt(name)
 	}}
 	if cfg.ImageVariants == variantsBuild {
-		v.Build = s.cfg.Images
+		v.Build = m.cfg.Images
 	}
 	return v
 }
 
 // hasVariant reports why an environment cannot have a variant of the default image; nil if it
 // exists or can be created.
-func (s *Server) hasVariant(name string) error {
-	_, err := s.cfg.Images.Get(name)
-	if err == nil || s.cfg.Settings.ImageVariants != variantsOff {
+func (p *process) hasVariant(name string) error {
+	_, err := p.cfg.Images.Get(name)
+	if err == nil || p.cfg.Settings.ImageVariants != variantsOff {
 		return nil
 	}
 	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: ask the operator to run '%s' on the server", name, requirement.VariantCommand(name)))
@@ -61,10 +75,14 @@ func (s *Server) hasVariant(name string) error {
 
 // resolver finds images with packages, and variants of the default image. It exists because
 // the server opens the engine before the provisioner.
-type resolver struct{ *Server }
+type resolver struct {
+	*process
+
+	packages *provision.Provisioner // nil if this server installs no packages and makes no variants
+}
 
 // Resolve implements engine.Resolver.
-func (r resolver) Resolve(ctx context.Context, name string) (string, error) {
+func (r *resolver) Resolve(ctx context.Context, name string) (string, error) {
 	switch {
 	case r.packages == nil && requirement.IsVariant(name):
 		return name, r.hasVariant(name)
@@ -77,7 +95,7 @@ func (r resolver) Resolve(ctx context.Context, name string) (string, error) {
 }
 
 // Extend implements engine.Resolver.
-func (r resolver) Extend(ctx context.Context, name string, extras, need []string) (string, error) {
+func (r *resolver) Extend(ctx context.Context, name string, extras, need []string) (string, error) {
 	if r.packages == nil {
 		return r.Resolve(ctx, name)
 	}
@@ -85,41 +103,41 @@ func (r resolver) Extend(ctx context.Context, name string, extras, need []string
 }
 
 // extras explains to agents what their sandboxes lack; nil if this server cannot tell.
-func (s *Server) extras() sandboxtool.Extras {
-	if s.packages == nil {
+func (m *packagesModule) extras() sandboxtool.Extras {
+	if m.provisioner == nil {
 		return nil
 	}
-	return lacking{s}
+	return lacking{m}
 }
 
 // preparer creates images that skills need; nil if this server creates none.
-func (s *Server) preparer() interface {
+func (m *packagesModule) preparer() interface {
 	Prepare(ctx context.Context, image string, extras []string) (string, error)
 } {
-	if s.packages == nil {
+	if m.provisioner == nil {
 		return nil
 	}
-	return s.packages
+	return m.provisioner
 }
 
-type lacking struct{ *Server }
+type lacking struct{ *packagesModule }
 
 // Lacking implements sandboxtool.Extras.
 func (l lacking) Lacking(ctx context.Context, t, environment string, extras []string) (string, error) {
-	e, err := l.db.Tenants().Environment(ctx, t, environment)
+	e, err := l.records.db.Tenants().Environment(ctx, t, environment)
 	if fault.KindOf(err) == fault.NotFound { // it was deleted while the call ran
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return l.packages.Lacking(e.RunImage(), extras), nil
+	return l.provisioner.Lacking(e.RunImage(), extras), nil
 }
 
 // installer installs the packages of environments; nil if this server installs none.
-func (s *Server) installer() tenant.Packages {
-	if s.packages == nil {
+func (m *packagesModule) installer() tenant.Packages {
+	if m.provisioner == nil {
 		return nil
 	}
-	return s.packages
+	return m.provisioner
 }

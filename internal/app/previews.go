@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -18,34 +19,60 @@ import (
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 )
 
-// openPreviews opens the way from browsers to servers in sandboxes.
-func (s *Server) openPreviews(context.Context) error {
-	cfg := s.cfg.Settings
-	base, err := s.localPreviews(cfg.Listen)
+// previewsModule opens the way from browsers to servers in sandboxes.
+type previewsModule struct {
+	*process
+	tls       *tlsModule
+	records   *recordsModule
+	directory *directoryModule
+
+	*preview.Previews
+	proxy *previewproxy.Handler
+
+	admit func(r *http.Request, to *sandbox.Sandbox) error // refuses requests to hosts of E2B's clients; set by the table
+}
+
+// Start implements module.Part.
+func (m *previewsModule) Start(_ context.Context, undo *module.Undo) error {
+	cfg := m.cfg.Settings
+	base, err := m.local(cfg.Listen)
 	if cfg.PreviewURL != "" {
 		base, err = preview.ParseBase(cfg.PreviewURL)
 	}
 	if err != nil {
 		return err
 	}
-	proxies, err := s.proxies()
+	proxies, err := m.proxies()
 	if err != nil {
 		return err
 	}
-	s.previews = preview.New(s.db.Previews(), s.box, base)
-	s.visits = previewproxy.NewHandler(previewproxy.Config{
-		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log, Admit: s.admit,
+	m.Previews = preview.New(m.records.db.Previews(), m.records.box, base)
+	m.proxy = previewproxy.NewHandler(previewproxy.Config{
+		Previews: m.Previews, Sandboxes: reached{m.directory.Directory}, Log: m.log,
+		Admit:  func(r *http.Request, use previewproxy.Use) error { return m.admit(r, use.(visited).Sandbox()) },
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 		Key: func(token string) bool {
-			return tenant.IsSecret(token) || s.cfg.DevKey != "" && token == s.cfg.DevKey
+			return tenant.IsSecret(token) || m.cfg.DevKey != "" && token == m.cfg.DevKey
 		},
 	})
-	s.later(func(context.Context) error { s.visits.Close(); return nil })
+	undo.Add(func(context.Context) error { m.proxy.Close(); return nil })
 	return nil
 }
 
-// localPreviews are previews for browsers on this machine.
-func (s *Server) localPreviews(listen string) (preview.Base, error) {
+// listening tells previews the server's address, unless the settings name another one.
+func (m *previewsModule) listening(address string) error {
+	if m.cfg.Settings.PreviewURL != "" {
+		return nil
+	}
+	base, err := m.local(address)
+	if err == nil {
+		m.SetBase(base)
+	}
+	return err
+}
+
+// local are previews for browsers on this machine.
+func (m *previewsModule) local(listen string) (preview.Base, error) {
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return preview.Base{}, err
@@ -54,29 +81,20 @@ func (s *Server) localPreviews(listen string) (preview.Base, error) {
 		port = "8080" // until it is known
 	}
 	scheme := "http"
-	if s.tls != nil {
+	if m.tls.files != nil {
 		scheme = "https"
 	}
 	return preview.ParseBase(fmt.Sprintf("%s://*.localhost:%s", scheme, port))
 }
 
 // proxies are those whose headers say where requests come from.
-func (s *Server) proxies() (*clientip.Proxies, error) {
-	cfg := s.cfg.Settings
+func (p *process) proxies() (*clientip.Proxies, error) {
+	cfg := p.cfg.Settings
 	proxies, err := clientip.New(clientip.Config{Trusted: cfg.TrustedProxies, Standard: cfg.ProxyHeader == "forwarded"})
 	if err != nil {
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
 	}
 	return proxies, nil
-}
-
-// admit refuses a request to a port of a sandbox that E2B's clients have the host of.
-func (s *Server) admit(r *http.Request, use previewproxy.Use) error {
-	api, to := s.e2b.Load(), use.(visited)
-	if api == nil {
-		return fault.New(fault.NotFound, "E2B's protocol is off")
-	}
-	return api.Admit(r, to.Sandbox())
 }
 
 // reached are the named sandboxes, as those find them who were given a preview.

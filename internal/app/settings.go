@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
 // settingsEvery is how often a server reads the stored settings.
@@ -21,9 +23,9 @@ const settingsEvery = 2 * time.Second
 // stored is a setting that an operator can change for all servers while they run.
 type stored struct {
 	name       string
-	configured func(s *Server) value
+	configured func(m *settingsModule) value
 	parse      func(given string) (value, error)
-	apply      func(s *Server, v value) error
+	apply      func(m *settingsModule, v value) error
 	file       bool   // the setting names a file, whose content Atoll stores
 	note       string // for the operator: which sandboxes a change reaches only later
 }
@@ -35,23 +37,23 @@ type value struct {
 }
 
 var storable = []stored{
-	storedList("cors_origins", func(c *config.Config) config.List { return c.CORSOrigins }, httpapi.CheckOrigins, func(s *Server, l []string) error { return s.http.SetOrigins(l) }),
-	storedList("mcp_allow", func(c *config.Config) config.List { return c.MCPAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.mcp.Set(l) }),
-	storedList("model_allow", func(c *config.Config) config.List { return c.ModelAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.models.Set(l) }),
+	storedList("cors_origins", func(c *config.Config) config.List { return c.CORSOrigins }, httpapi.CheckOrigins, func(m *settingsModule, l []string) error { return m.http.SetOrigins(l) }),
+	storedList("mcp_allow", func(c *config.Config) config.List { return c.MCPAllow }, checkAllow, func(m *settingsModule, l []string) error { return m.remotes.allow.Set(l) }),
+	storedList("model_allow", func(c *config.Config) config.List { return c.ModelAllow }, checkAllow, func(m *settingsModule, l []string) error { return m.models.allow.Set(l) }),
 	{
 		name: sandboxCA, file: true, parse: readBundle,
-		configured: func(s *Server) value { return value{s.cfg.Settings.SandboxCA, s.configuredCA} },
-		apply:      func(s *Server, v value) error { return s.engine.SetCA(v.content) },
+		configured: func(m *settingsModule) value { return value{m.cfg.Settings.SandboxCA, m.cfg.Platform.CA} },
+		apply:      func(m *settingsModule, v value) error { return m.engine.SetCA(v.content) },
 		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until you restart them: 'atoll sandbox restart NAME'",
 	},
-	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(s *Server, l []string) error { return s.allow.webhooks.Set(l) }),
+	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(m *settingsModule, l []string) error { return m.webhooks.Allowed().Set(l) }),
 	{
 		name: "webhook_ca", file: true, parse: readBundle,
-		configured: func(s *Server) value { return value{s.cfg.Settings.WebhookCA, s.configuredWebhookCA} },
-		apply: func(s *Server, v value) error {
+		configured: func(m *settingsModule) value { return value{m.cfg.Settings.WebhookCA, m.webhooks.configuredCA} },
+		apply: func(m *settingsModule, v value) error {
 			authorities, err := withSystem(v.content)
 			if err == nil {
-				s.webhooks.SetRootCAs(authorities)
+				m.webhooks.SetRootCAs(authorities)
 			}
 			return err
 		},
@@ -62,15 +64,15 @@ var storable = []stored{
 const sandboxCA = "sandbox_ca_bundle"
 
 // storedList is a stored setting that is a list.
-func storedList(name string, configured func(*config.Config) config.List, check func(list []string) error, apply func(s *Server, list []string) error) stored {
+func storedList(name string, configured func(*config.Config) config.List, check func(list []string) error, apply func(m *settingsModule, list []string) error) stored {
 	return stored{
 		name:       name,
-		configured: func(s *Server) value { return value{text: configured(s.cfg.Settings).String()} },
+		configured: func(m *settingsModule) value { return value{text: configured(m.cfg.Settings).String()} },
 		parse: func(given string) (value, error) {
 			list := listOf(given)
 			return value{text: config.List(list).String()}, check(list)
 		},
-		apply: func(s *Server, v value) error { return apply(s, listOf(v.text)) },
+		apply: func(m *settingsModule, v value) error { return apply(m, listOf(v.text)) },
 	}
 }
 
@@ -93,41 +95,27 @@ func storableSetting(name string) (*stored, error) {
 	return &storable[i], nil
 }
 
-// applied is what the server applied of each stored setting, and what it failed to apply, by name.
-type applied struct{ done, failed map[string]string }
+// settingsModule applies the stored settings, and keeps applying changes while the server runs.
+type settingsModule struct {
+	*process
+	records  *recordsModule
+	engine   *engineModule
+	webhooks *webhooksModule
+	models   *modelsModule
+	remotes  *remotesModule
+	http     *httpModule
 
-// firstSettings notes the settings that the server starts with. Sandboxes are made long before the
-// other stored settings are applied, so their stored certificates replace the configured ones here.
-func (s *Server) firstSettings(ctx context.Context) error {
-	s.configuredCA = s.cfg.Platform.CA
-	s.applied = applied{map[string]string{}, map[string]string{}}
-	for _, t := range storable {
-		s.applied.done[t.name] = t.configured(s).text
-	}
-	kept, err := s.db.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	text, ok := kept[sandboxCA]
-	if !ok {
-		return nil
-	}
-	t, err := storableSetting(sandboxCA)
-	if err != nil {
-		return err
-	}
-	v, err := s.storedValue(ctx, t, text)
-	if err != nil {
-		s.log.Error("cannot read a stored setting, and the configured one applies", "setting", sandboxCA, "error", err)
-		return nil // applySettings tries again
-	}
-	s.cfg.Platform.CA, s.applied.done[sandboxCA] = v.content, text
-	return nil
+	done, failed map[string]string // what was applied of each setting, and what could not be, by name
 }
 
-// openSettings applies the stored settings, and keeps applying changes while the server runs.
-func (s *Server) openSettings(ctx context.Context) error {
-	if err := s.applySettings(ctx); err != nil {
+// Start implements module.Part.
+func (m *settingsModule) Start(ctx context.Context, undo *module.Undo) error {
+	m.done, m.failed = map[string]string{}, map[string]string{}
+	for _, t := range storable {
+		m.done[t.name] = t.configured(m).text
+	}
+	m.done[sandboxCA] = m.engine.ca.text // the engine starts with the stored certificates
+	if err := m.apply(ctx); err != nil {
 		return err
 	}
 	loop, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,57 +130,57 @@ func (s *Server) openSettings(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if err := s.applySettings(loop); err != nil && loop.Err() == nil {
-				s.log.Warn("cannot read the stored settings", "error", err)
+			if err := m.apply(loop); err != nil && loop.Err() == nil {
+				m.log.Warn("cannot read the stored settings", "error", err)
 			}
 		}
 	}()
-	s.later(func(context.Context) error { stop(); <-done; return nil })
+	undo.Add(func(context.Context) error { stop(); <-done; return nil })
 	return nil
 }
 
-// applySettings applies what differs from what was applied before.
-func (s *Server) applySettings(ctx context.Context) error {
-	kept, err := s.db.Settings(ctx)
+// apply applies what differs from what was applied before.
+func (m *settingsModule) apply(ctx context.Context) error {
+	kept, err := m.records.db.Settings(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range storable {
 		t := &storable[i]
-		v, from := t.configured(s), "configuration"
+		v, from := t.configured(m), "configuration"
 		if text, ok := kept[t.name]; ok {
 			v, from = value{text: text}, "stored"
 		}
-		if v.text == s.applied.done[t.name] {
+		if v.text == m.done[t.name] {
 			continue
 		}
 		var err error
 		if from == "stored" {
-			v, err = s.storedValue(ctx, t, v.text)
+			v, err = storedValue(ctx, m.records.db, t, v.text)
 		}
 		if err == nil {
-			err = t.apply(s, v)
+			err = t.apply(m, v)
 		}
 		if err != nil {
 			// The loop retries, for example until the disk has room again. Log the failure only once.
-			if known, ok := s.applied.failed[t.name]; !ok || known != v.text {
-				s.log.Error("cannot apply a stored setting", "setting", t.name, "error", err)
+			if known, ok := m.failed[t.name]; !ok || known != v.text {
+				m.log.Error("cannot apply a stored setting", "setting", t.name, "error", err)
 			}
-			s.applied.failed[t.name] = v.text
+			m.failed[t.name] = v.text
 			continue
 		}
-		delete(s.applied.failed, t.name)
-		s.applied.done[t.name] = v.text
-		s.log.Info("a setting changed", "setting", t.name, "value", v.text, "from", from)
+		delete(m.failed, t.name)
+		m.done[t.name] = v.text
+		m.log.Info("a setting changed", "setting", t.name, "value", v.text, "from", from)
 	}
 	return nil
 }
 
 // storedValue returns the value of a stored setting whose text is known.
-func (s *Server) storedValue(ctx context.Context, t *stored, text string) (v value, err error) {
+func storedValue(ctx context.Context, db *store.DB, t *stored, text string) (v value, err error) {
 	v.text = text
 	if t.file && text != "" {
-		v.content, err = s.db.SettingContent(ctx, t.name)
+		v.content, err = db.SettingContent(ctx, t.name)
 	}
 	return v, err
 }

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -18,7 +18,7 @@ type starting struct {
 	ln   *handover
 	http *http.Server
 	done chan struct{}
-	step atomic.Pointer[string]
+	step func() string // what the server is doing, "" before the first step
 }
 
 // handover is a listener that a first server gives up without closing it.
@@ -31,8 +31,8 @@ func (h *handover) Close() error { return h.SetDeadline(time.Unix(1, 0)) }
 const stopTime = time.Second
 
 // answer begins to answer on a listener; secure adds TLS to it.
-func answer(ln *net.TCPListener, secure func(net.Listener) net.Listener, log *slog.Logger) *starting {
-	s := &starting{ln: &handover{ln}, done: make(chan struct{})}
+func answer(ln *net.TCPListener, secure func(net.Listener) net.Listener, step func() string, log *slog.Logger) *starting {
+	s := &starting{ln: &handover{ln}, done: make(chan struct{}), step: step}
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -52,8 +52,8 @@ func (s *starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	doing := ""
-	if step := s.step.Load(); step != nil {
-		doing = " (" + *step + ")"
+	if step := s.step(); step != "" {
+		doing = " (" + step + ")"
 	}
 	err := fault.New(fault.Unavailable, "the server is starting%s; nothing was done. Retry in a few seconds", doing)
 	httpapi.WriteRefusal(w, err, func(_ int, body httpapi.ErrorResponse) any { return body })
@@ -70,25 +70,35 @@ func (s *starting) stop(ctx context.Context) error {
 	return s.ln.SetDeadline(time.Time{})
 }
 
-// openStarting answers until Serve begins, or Open fails.
-func (s *Server) openStarting(context.Context) error {
-	if s.cfg.Listener == nil {
+// startingModule answers until Serve begins, or Open fails.
+type startingModule struct {
+	*process
+	tls *tlsModule
+
+	step    func() string // names the module that starts; set by the table
+	answers *starting     // nil without Config.Listener, or once Serve has it
+}
+
+// Start implements module.Part.
+func (m *startingModule) Start(_ context.Context, undo *module.Undo) error {
+	if m.cfg.Listener == nil {
 		return nil
 	}
 	secure := func(ln net.Listener) net.Listener { return ln }
-	if s.tls != nil {
-		secure = s.tls.Listen
+	if m.tls.files != nil {
+		secure = m.tls.files.Listen
 	}
-	s.starting = answer(s.cfg.Listener, secure, s.log)
-	s.later(s.stopStarting)
+	m.answers = answer(m.cfg.Listener, secure, m.step, m.log)
+	undo.Add(m.stop)
 	return nil
 }
 
-func (s *Server) stopStarting(ctx context.Context) error {
-	if s.starting == nil {
+// stop gives the listener up. It may be called again.
+func (m *startingModule) stop(ctx context.Context) error {
+	if m.answers == nil {
 		return nil
 	}
-	first := s.starting
-	s.starting = nil
+	first := m.answers
+	m.answers = nil
 	return first.stop(ctx)
 }

@@ -30,9 +30,7 @@ func TestStarting(t *testing.T) {
 		return res.StatusCode, res.Header, string(body)
 	}
 	plain := func(ln net.Listener) net.Listener { return ln }
-	s := answer(ln.(*net.TCPListener), plain, slog.New(slog.DiscardHandler))
-	step := "bus"
-	s.step.Store(&step)
+	s := answer(ln.(*net.TCPListener), plain, func() string { return "bus" }, slog.New(slog.DiscardHandler))
 	if code, _, body := get("/healthz"); code != 200 || body != `{"status":"ok"}` {
 		t.Errorf("healthz: %d %s", code, body)
 	}

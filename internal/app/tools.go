@@ -3,24 +3,37 @@ package app
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxmcp"
+	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 )
 
-// openTools makes the tools that agents call, by HTTP, by MCP and in turns of sessions.
-func (s *Server) openTools(context.Context) (err error) {
-	if s.caps, err = breaker.New(s.db.Breakers(), s.log, s.cfg.Registry); err != nil {
-		return err
-	}
-	s.executeCode = tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: s.caps})
-	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions(), Files: s.files, Skills: s.db, Web: s.bus.Web(), Log: s.log})
-	s.mcpClient.StartBy(&sandboxmcp.Starter{Set: s.tools, Callers: s.authority})
-	return nil
+// toolsModule makes the tools that agents call, by HTTP, by MCP and in turns of sessions.
+type toolsModule struct {
+	*process
+	records   *recordsModule
+	bus       *busModule
+	blobs     *blobsModule
+	images    *imagesModule
+	gateway   *gatewayModule
+	directory *directoryModule
+	previews  *previewsModule
+	remotes   *remotesModule
+
+	*tools.Set
+	executeCode *tools.ExecuteCode
+	breakers    *breaker.Breakers
 }
 
-// pool gives agents the named sandboxes of their sessions.
-func (s *Server) pool() *pooltool.Pool {
-	return &pooltool.Pool{Set: s.tools, Callers: s.authority, Keeper: s.gateway, Ledger: s.db.Usage(), Services: s.web.Services()}
+// Start implements module.Part.
+func (m *toolsModule) Start(context.Context, *module.Undo) (err error) {
+	db := m.records.db
+	if m.breakers, err = breaker.New(db.Breakers(), m.log, m.cfg.Registry); err != nil {
+		return err
+	}
+	m.executeCode = tools.NewExecuteCode(tools.Config{Runner: m.gateway.Gateway, Templates: db.Tenants(), Breakers: m.breakers})
+	m.Set = tools.NewSet(tools.SetConfig{Pool: m.directory.Directory, Images: m.images.Aliases, Policies: m.gateway.Gateway, ExecuteCode: m.executeCode, Previews: exposed{m.previews.Previews}, Sessions: db.Sessions(), Files: m.blobs.files, Skills: db, Web: m.bus.Web(), Log: m.log})
+	m.remotes.client.StartBy(&sandboxmcp.Starter{Set: m.Set, Callers: m.records.authority})
+	return nil
 }

@@ -19,25 +19,25 @@ const (
 // one has all its sandboxes. The record of executions says what was in use; the keys and
 // environments of now decide what is made, so nothing is made for what was deleted or
 // may not run any more.
-func (s *Server) warmUp(ctx context.Context) {
-	if s.cfg.Settings.Pool(config.ThisMachine()).Others == 0 || s.engine.AwaitFull(ctx) != nil {
+func (m *recoveryModule) warmUp(ctx context.Context) {
+	if m.cfg.Settings.Pool(config.ThisMachine()).Others == 0 || m.engine.AwaitFull(ctx) != nil {
 		return
 	}
-	uses, err := s.db.Executions().Recent(ctx, warmUpWithin, warmUpUses)
+	uses, err := m.records.db.Executions().Recent(ctx, warmUpWithin, warmUpUses)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("cannot read which environments were in use before; their first executions start cold", "error", err)
+			m.log.Warn("cannot read which environments were in use before; their first executions start cold", "error", err)
 		}
 		return
 	}
 	expected := 0
 	for _, u := range uses {
-		caller, err := s.authority.Holder(ctx, u.Tenant, u.Key)
+		caller, err := m.records.authority.Holder(ctx, u.Tenant, u.Key)
 		if err == nil {
-			job, refused := s.gateway.Expected(&caller, u)
+			job, refused := m.gateway.Expected(&caller, u)
 			if err = refused; err == nil {
 				var n int
-				n, err = s.engine.Expect(ctx, &job, u.Last)
+				n, err = m.engine.Expect(ctx, &job, u.Last)
 				expected += n
 			}
 		}
@@ -45,11 +45,11 @@ func (s *Server) warmUp(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.log.Debug("nothing is made ahead for what was in use before", "tenant", u.Tenant, "environment", u.Environment, "language", u.Language, "error", err)
+			m.log.Debug("nothing is made ahead for what was in use before", "tenant", u.Tenant, "environment", u.Environment, "language", u.Language, "error", err)
 		}
 	}
 	if expected == 0 {
 		return
 	}
-	s.log.Info("making sandboxes ahead for environments that were in use before", "uses", len(uses), "sandboxes", expected)
+	m.log.Info("making sandboxes ahead for environments that were in use before", "uses", len(uses), "sandboxes", expected)
 }

@@ -5,70 +5,65 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/fetch"
 	"github.com/atoll-run/atoll/internal/agent/search"
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/outbound"
-	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// openWeb makes what searches the web and fetches pages.
-func (s *Server) openWeb(context.Context) error {
-	cfg := s.cfg.Settings
-	found, err := s.openSearch(search.Config{Provider: cfg.SearchProvider, URL: cfg.SearchURL, Setting: "search"}, cfg.SearchKeyFile, cfg.SearchTool)
+// webModule makes what searches the web and fetches pages.
+type webModule struct {
+	*process
+	records   *recordsModule
+	gateway   *gatewayModule
+	directory *directoryModule
+
+	*web.Service
+}
+
+// Start implements module.Part.
+func (m *webModule) Start(_ context.Context, undo *module.Undo) error {
+	cfg := m.cfg.Settings
+	found, err := m.openSearch(search.Config{Provider: cfg.SearchProvider, URL: cfg.SearchURL, Setting: "search"}, cfg.SearchKeyFile, cfg.SearchTool, undo)
 	if err != nil {
 		return err
 	}
-	people, err := s.openSearch(search.Config{Provider: cfg.PeopleProvider, URL: cfg.PeopleSearchURL, Setting: "people_search"}, cfg.PeopleKeyFile, cfg.PeopleTool)
+	people, err := m.openSearch(search.Config{Provider: cfg.PeopleProvider, URL: cfg.PeopleSearchURL, Setting: "people_search"}, cfg.PeopleKeyFile, cfg.PeopleTool, undo)
 	if err != nil {
 		return err
 	}
 	services := web.Config{
-		Web: found, People: people, Record: s.directory.Record, Used: s.db.Usage().Month,
-		Cover: func(p *tenant.Principal, text string) (string, error) { return s.gateway.Cover(p, text) },
+		Web: found, People: people, Record: m.directory.Record, Used: m.records.db.Usage().Month, Cover: m.gateway.Cover,
 	}
 	if cfg.FetchURL == "on" {
 		allow, err := outbound.Parse(cfg.FetchAllow)
 		if err != nil {
 			return fmt.Errorf("fetch_allow: %w", err)
 		}
-		pages := fetch.New(allow, s.cfg.Version)
-		s.later(func(context.Context) error { pages.Close(); return nil })
+		pages := fetch.New(allow, m.cfg.Version)
+		undo.Add(func(context.Context) error { pages.Close(); return nil })
 		services.Pages = pages
 	}
-	s.web = web.New(services)
+	m.Service = web.New(services)
 	return nil
 }
 
-// serveWeb answers the calls that programs in sandboxes make, on this machine and others.
-func (s *Server) serveWeb() error {
-	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority, Reserve: s.reserveCall})
-	if err != nil {
-		return err
+// off says why agents do not get a tool of the web here; nil if they do.
+func (m *webModule) off(t agent.ToolType) error {
+	switch t {
+	case agent.WebSearch:
+		return m.Check(web.Query{})
+	case agent.FetchURL:
+		return m.CheckFetch()
 	}
-	s.later(func(context.Context) error { stop(); return nil })
 	return nil
-}
-
-// openPrograms makes what holds the calls of programs to what may be spent.
-func (s *Server) openPrograms() {
-	s.programs = &usage.Programs{Budget: s.budget, Prices: s.runPrices().Tools, Calls: func(ctx context.Context, tenant, traceID string) (map[string]int, error) {
-		now := time.Now()
-		return s.db.Usage().Calls(ctx, tenant, traceID, now.Add(-s.cfg.Settings.MaxTimeout-time.Minute), now.Add(time.Minute))
-	}}
-}
-
-func (s *Server) reserveCall(ctx context.Context, p *tenant.Principal, c *execution.WebCall, service string) (release func(), err error) {
-	return s.programs.Reserve(ctx, usage.ProgramCall{Tenant: p.Tenant.ID, TraceID: c.TraceID, Service: service, Left: c.Left, Budgeted: p.Tenant.MonthlyCost > 0})
 }
 
 // openSearch returns the engine of some settings, nil for off.
-func (s *Server) openSearch(cfg search.Config, keyFile, tool string) (web.Engine, error) {
+func (m *webModule) openSearch(cfg search.Config, keyFile, tool string, undo *module.Undo) (web.Engine, error) {
 	if cfg.Provider == "off" {
 		return nil, nil
 	}
@@ -85,17 +80,17 @@ func (s *Server) openSearch(cfg search.Config, keyFile, tool string) (web.Engine
 		return nil, fmt.Errorf("%s_tool applies only to the provider %s", cfg.Setting, search.MCP)
 	}
 	if cfg.Provider == search.MCP {
-		engine, err := search.OpenMCP(cfg, tool, s.cfg.Version)
+		engine, err := search.OpenMCP(cfg, tool, m.cfg.Version)
 		if err != nil {
 			return nil, err
 		}
-		s.later(func(context.Context) error { engine.Close(); return nil })
+		undo.Add(func(context.Context) error { engine.Close(); return nil })
 		return engine, nil
 	}
 	engine, err := search.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.later(func(context.Context) error { engine.Close(); return nil })
+	undo.Add(func(context.Context) error { engine.Close(); return nil })
 	return engine, nil
 }
