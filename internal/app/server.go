@@ -2,8 +2,10 @@
 // bus, blobs, engine and executor, gateway, jobs, and the HTTP interface over
 // them. It alone knows all of them.
 //
-// What is opened first is closed last: Close undoes in the opposite order what
-// Open did, also when Open fails in the middle.
+// Each part is a module, in a file with its name. A module points to the modules
+// that it needs, and the table in table.go lists all of them. Modules start in the
+// order of their dependencies and stop in reverse order, also when Open fails in
+// the middle.
 package app
 
 import (
