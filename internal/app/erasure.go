@@ -13,18 +13,16 @@ import (
 // erasure waits this long after the key caches of other servers have expired.
 const settleTime = 5 * time.Second
 
-// erasureModule deletes tenants. It also drops the caches of tenants that other servers delete.
+// erasureModule deletes tenants. It also drops cached keys of tenants that other servers delete.
 type erasureModule struct {
 	*process
-	records  *recordsModule
-	bus      *busModule
-	blobs    *blobsModule
-	storage  *storageModule
-	threads  *threadsModule
-	homes    *homesModule
-	executor *executorModule
-	gateway  *gatewayModule
-	runs     *runsModule
+	records *recordsModule
+	bus     *busModule
+	blobs   *blobsModule
+	storage *storageModule
+	threads *threadsModule
+	gateway *gatewayModule
+	runs    *runsModule
 
 	*erasure.Eraser
 }
@@ -39,7 +37,7 @@ func (m *erasureModule) Start(_ context.Context, undo *module.Undo) error {
 		Store: m.records.db.Erasures(), Executions: m.gateway.Gateway, Runs: m.runs.Loop, Threads: m.threads.Catalog, Tell: m.bus.TenantDeleted,
 		Contents: contents, Settle: tenant.AuthTTL + settleTime, Log: m.log,
 	})
-	stop, err := m.bus.DeletedTenants(m.forget)
+	stop, err := m.bus.DeletedTenants(func(tenant.ID) { m.records.authority.Forget() })
 	if err != nil {
 		return err
 	}
@@ -53,11 +51,4 @@ func (m *erasureModule) deleted(id tenant.ID) {
 		m.log.Warn("cannot notify other servers of a deleted tenant", "error", err)
 	}
 	m.Wake()
-}
-
-// forget drops a deleted tenant from this server's memory and caches.
-func (m *erasureModule) forget(id tenant.ID) {
-	m.records.authority.Forget()
-	m.executor.EndTurnsOf(id)
-	m.homes.forgetTenant(id)
 }

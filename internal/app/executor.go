@@ -67,6 +67,11 @@ func (m *executorModule) Start(_ context.Context, undo *module.Undo) (err error)
 		return err
 	}
 	undo.Add(m.stop)
+	stop, err := m.bus.DeletedTenants(m.EndTurnsOf)
+	if err != nil {
+		return err
+	}
+	undo.Add(func(context.Context) error { stop(); return nil })
 	m.presence, err = m.bus.Serve(m.identity.id, m.Executor)
 	return err
 }

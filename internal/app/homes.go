@@ -63,6 +63,11 @@ func (m *homesModule) Start(_ context.Context, undo *module.Undo) error {
 		return err
 	}
 	undo.Add(func(context.Context) error { stop(); return nil })
+	stopTenants, err := m.bus.DeletedTenants(m.forgetTenant)
+	if err != nil {
+		return err
+	}
+	undo.Add(func(context.Context) error { stopTenants(); return nil })
 	return nil
 }
 
@@ -98,9 +103,6 @@ func (m *homesModule) forget(ctx context.Context) {
 
 // forgetTenant removes the cached homes of a deleted tenant.
 func (m *homesModule) forgetTenant(id tenant.ID) {
-	if m.cached.Cache == nil {
-		return
-	}
 	for _, r := range m.cached.Cache.Unused() {
 		if r.Tenant != id {
 			continue

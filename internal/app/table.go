@@ -49,7 +49,7 @@ func (s *Server) table() []module.Module {
 		process: p, identity: identity, records: records, bus: bus, blobs: blobs, packages: packages, webhooks: webhooks, gateway: gateway,
 		directory: directory, models: models, web: web, remotes: remotes, tools: tools,
 	}
-	erasure := &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, homes: homes, executor: executor, gateway: gateway, runs: runs}
+	erasure := &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, gateway: gateway, runs: runs}
 	jobs := &jobsModule{process: p, identity: identity, records: records, blobs: blobs, threads: threads, sandboxes: sandboxes, webhooks: webhooks, gateway: gateway, runs: runs}
 	ready := &readiness{log: p.log, disk: disk, records: records, bus: bus, installation: installation, engine: engine}
 	http := &httpModule{
@@ -112,7 +112,7 @@ func (s *Server) table() []module.Module {
 		{Name: "development mode", Part: dev, Needs: []string{"records", "webhooks", "models", "MCP servers of callers"}},
 		{Name: "tools", Part: tools, Needs: []string{"records", "bus", "blob store", "images", "gateway", "directory", "previews", "MCP servers of callers"}},
 		{Name: "runs", Part: runs, Needs: []string{"name of this server", "records", "bus", "blob store", "packages", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}},
-		{Name: "deletion of tenants", Part: erasure, Needs: []string{"records", "bus", "blob store", "storage", "threads", "homes of threads", "executor", "gateway", "runs"}},
+		{Name: "deletion of tenants", Part: erasure, Needs: []string{"records", "bus", "blob store", "storage", "threads", "gateway", "runs"}},
 		{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "blob store", "threads", "named sandboxes", "webhooks", "gateway", "runs"}},
 		{Name: "HTTP interface", Part: http, Needs: []string{
 			"disk", "records", "bus", "blob store", "storage", joined, "threads", "engine", "executor", "webhooks", "gateway", "directory", "previews", "tenants",
