@@ -55,7 +55,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := New(table(nil, c.rows...))
-			got := ""
+			var got string
 			if err != nil {
 				got = err.Error()
 			} else {
