@@ -62,8 +62,8 @@ func (u *Use) Follow(ctx context.Context, id process.ID, after process.Seq, text
 // Cursor returns the position up to which Show has shown the output.
 func (o *Output) Cursor() process.Seq { return o.view.at }
 
-// Abandon ends the process if it was started for o and its client has gone, or was never told
-// of it.
+// Abandon ends the process if it was started for o. Call it if the client has gone, or never
+// learned the process's id.
 func (o *Output) Abandon(ctx context.Context) error {
 	if !o.made {
 		return nil

@@ -87,7 +87,7 @@ func (t *Trail) leaveRun(ctx context.Context, id codecontext.ID, res *codecontex
 	return t.Leave(ctx, nil)
 }
 
-// Drop writes no row: another operation's row tells of this one.
+// Drop writes no row, because the row of another operation covers this one.
 func (t *Trail) Drop() {
 	if t != nil {
 		t.left = true
