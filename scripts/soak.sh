@@ -38,7 +38,7 @@ END
 
 # What repeats anything: programs and limits, the service and its take-overs, what the
 # stores record at the same time, saved homes, sandboxes that sleep, wake and are copied.
-for part in ./test/e2e ./test/service ./internal/infra/store; do
+for part in ./test/e2e ./test/service ./internal/infra/store/...; do
 	ATOLL_SOAK=1 begin "$part at its full counts" go test -count=1 -timeout=60m -v "$part"
 done
 begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \

@@ -38,7 +38,7 @@ var spelled = map[string]string{
 	"internal/edge/httpapi/mediatype.go":            "a file to download may be a script for browsers",
 	"internal/edge/httpapi/tool/operations.go":      "the example of a request is Python",
 	"internal/guest/daemon/start.go":                "Bash is the shell of commands, too",
-	"internal/infra/store/list.go":                  "the index of a shipped migration holds rows of two languages",
+	"internal/infra/store/execution/list.go":        "the index of a shipped migration holds rows of two languages",
 	"internal/node/image/debian/debian.go":          "packages of the default image",
 	"internal/node/provision/programs.go":           "pip installs with Python, npm with Node.js",
 	"internal/node/image/host.go":                   "a folder of /etc that a Debian's programs need",

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,18 +49,6 @@ func mustOpen(t *testing.T, c Config) *DB {
 		t.Fatal(err)
 	}
 	return db
-}
-
-// openPool opens a database without migrating it.
-func openPool(ctx context.Context, c Config) (*pool, error) {
-	if c.URL != "" {
-		return openPostgres(ctx, c)
-	}
-	write, read, err := openSQLite(ctx, c.Path)
-	if err != nil {
-		return nil, err
-	}
-	return write, read.close()
 }
 
 func TestNewerSchemaIsRefused(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"os"
 	"strings"
@@ -51,11 +52,15 @@ func refusesKey(t *testing.T, c Config) {
 // runSQL runs statements beside Atoll, as an operator does.
 func runSQL(t *testing.T, c Config, statements string) {
 	t.Helper()
-	p, err := openPool(t.Context(), c)
+	driver, name := "sqlite", c.Path
+	if c.URL != "" {
+		driver, name = "pgx", c.URL
+	}
+	db, err := sql.Open(driver, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := p.db.Conn(t.Context()) // one for all, because some are a transaction
+	conn, err := db.Conn(t.Context()) // one for all, because some are a transaction
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,7 @@ func runSQL(t *testing.T, c Config, statements string) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.close(); err != nil {
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

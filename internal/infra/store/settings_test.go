@@ -1,17 +1,16 @@
-package store
+package store_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
 // TestSettingContent stores a setting with the content of a file, which comes and goes with it.
 func TestSettingContent(t *testing.T) {
 	ctx := t.Context()
-	db := mustOpen(t, Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)})
-	defer db.Close()
+	db := storetest.SQLite(t)
 	if err := db.Tenants().CreateTenant(ctx, tenant.Tenant{ID: "ten_1", Name: "acme", Plan: "free", Tier: tenant.Standard, AuditDays: 30}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,5 @@
-// Package store keeps Atoll's records in SQL: SQLite by default, PostgreSQL
-// when given a URL.
-//
-// One schema and one set of queries serve both engines; they differ in their
-// migrations and in the few expressions of dialect. Times are stored as
-// microseconds since 1970 in UTC. What must not depend on the clock of a
-// process (expiry, windows, retention) goes by the database's.
-//
-// Executions are recorded through a writer that puts what waits into one
-// transaction; see writer.
+// Package store opens the database with Atoll's records: SQLite by default, PostgreSQL when given a
+// URL. It returns the stores of the records, which are in packages of their own.
 package store
 
 import (
@@ -16,31 +8,50 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
+	"github.com/atoll-run/atoll/internal/core/activity"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/approval"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/idempotency"
+	"github.com/atoll-run/atoll/internal/core/installation"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/requirement"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/core/vault"
+	activitydb "github.com/atoll-run/atoll/internal/infra/store/activity"
+	agentdb "github.com/atoll-run/atoll/internal/infra/store/agent"
+	approvaldb "github.com/atoll-run/atoll/internal/infra/store/approval"
+	auditdb "github.com/atoll-run/atoll/internal/infra/store/audit"
+	breakerdb "github.com/atoll-run/atoll/internal/infra/store/breaker"
+	executiondb "github.com/atoll-run/atoll/internal/infra/store/execution"
+	idempotencydb "github.com/atoll-run/atoll/internal/infra/store/idempotency"
+	installationdb "github.com/atoll-run/atoll/internal/infra/store/installation"
+	modeldb "github.com/atoll-run/atoll/internal/infra/store/model"
+	previewdb "github.com/atoll-run/atoll/internal/infra/store/preview"
+	requirementdb "github.com/atoll-run/atoll/internal/infra/store/requirement"
+	rundb "github.com/atoll-run/atoll/internal/infra/store/run"
+	sandboxdb "github.com/atoll-run/atoll/internal/infra/store/sandbox"
+	sessiondb "github.com/atoll-run/atoll/internal/infra/store/session"
+	settingdb "github.com/atoll-run/atoll/internal/infra/store/setting"
+	skilldb "github.com/atoll-run/atoll/internal/infra/store/skill"
+	"github.com/atoll-run/atoll/internal/infra/store/sqldb"
+	tenantdb "github.com/atoll-run/atoll/internal/infra/store/tenant"
+	threaddb "github.com/atoll-run/atoll/internal/infra/store/thread"
+	uploaddb "github.com/atoll-run/atoll/internal/infra/store/upload"
+	usagedb "github.com/atoll-run/atoll/internal/infra/store/usage"
+	vaultdb "github.com/atoll-run/atoll/internal/infra/store/vault"
 )
-
-// Sealer encrypts secrets with the installation's key, and authenticates data; a
-// seal.Box does.
-type Sealer interface {
-	// Seal encrypts plain for a place, such as a table and an id. Only Open with the same
-	// place reads it, and only with the same key.
-	Seal(plain []byte, place string) []byte
-	Open(sealed []byte, place string) ([]byte, error)
-	// SealFor and OpenFor do so with a key of a tenant's own. OpenFor reads what Seal made,
-	// too.
-	SealFor(tenant string, plain []byte, place string) []byte
-	OpenFor(tenant string, sealed []byte, place string) ([]byte, error)
-	Sum(data []byte, purpose string) []byte
-	Check(data []byte, purpose string, sum []byte) bool
-	// Fingerprint names the key.
-	Fingerprint() string
-}
 
 // Config says where the records are.
 type Config struct {
@@ -49,7 +60,7 @@ type Config struct {
 	URL  string
 	Path string
 
-	Seal Sealer // seals secrets; required
+	Seal sqldb.Sealer // seals secrets; required
 	Log  *slog.Logger
 
 	// Enqueue adds the delivery of an ended execution's webhook to the queue, in
@@ -63,98 +74,119 @@ type Config struct {
 	Connections int
 }
 
-// DefaultConnections is how many connections to PostgreSQL one process opens
-// at most.
-const DefaultConnections = 16
+// DefaultConnections is the maximum number of connections to PostgreSQL that one process opens.
+const DefaultConnections = sqldb.DefaultConnections
 
 // DB is an open database. Its stores are safe for concurrent use.
 type DB struct {
-	write, read *pool // the same on PostgreSQL
-	writer      *writer
-	seal        Sealer
-	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
-	tell        func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error
-	path        string // of SQLite's file
-	seals       keyedMutex
+	db         *sqldb.DB
+	audit      *auditdb.Store
+	executions *executiondb.Store
+	approvals  *approvaldb.Store
+	sessions   *sessiondb.Store
+	settings   *settingdb.Store
 }
 
-// Open opens the database, makes it or brings it up to date. A database that a
-// newer version has written is refused, and so is one that another key has
-// sealed (ErrOtherKey).
+// Open opens the database, creates it or brings it up to date. It rejects a database that a newer
+// version has written, and one that another key has sealed (ErrOtherKey).
 func Open(ctx context.Context, c Config) (_ *DB, err error) {
-	if c.Seal == nil {
-		return nil, errors.New("open the database: there is no key to seal secrets with")
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	db := &DB{seal: c.Seal, enqueue: c.Enqueue, tell: c.Tell}
-	switch {
-	case c.URL == "" && c.Path != "":
-		db.path = c.Path
-		db.write, db.read, err = openSQLite(ctx, c.Path)
-	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
-		db.write, err = openPostgres(ctx, c)
-		db.read = db.write
-	default:
-		err = errors.New("its URL must begin with postgres://, or be empty")
-	}
+	db, err := sqldb.Open(ctx, sqldb.Config{URL: c.URL, Path: c.Path, Connections: c.Connections, Seal: c.Seal, Log: c.Log})
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, db.closePools())
+			err = errors.Join(err, db.Close())
 		}
 	}()
-	if err := migrate(ctx, db.write, db.path, c.Log); err != nil {
-		return nil, fmt.Errorf("bring the database up to date: %w", err)
-	}
-	if err := db.checkKey(ctx); err != nil {
+	if err := checkKey(ctx, db); err != nil {
 		return nil, fmt.Errorf("check the key for secrets: %w", err)
 	}
-	if err := db.putBuiltInPlans(ctx); err != nil {
+	if err := tenantdb.PutBuiltInPlans(ctx, db); err != nil {
 		return nil, fmt.Errorf("write the built-in plans: %w", err)
 	}
-	db.writer = startWriter(db.write)
-	return db, nil
+	approvals := approvaldb.New(db)
+	return &DB{db, auditdb.New(db), executiondb.New(db, c.Enqueue), approvals, sessiondb.New(db, approvals, c.Tell), settingdb.New(db)}, nil
 }
 
-// Tenants, Executions, Audit, Usage and Breakers are the stores of the domain.
-func (db *DB) Tenants() tenant.Store       { return &tenants{db} }
-func (db *DB) Executions() execution.Store { return &executions{db} }
-func (db *DB) Audit() audit.Store          { return &auditStore{db} }
-func (db *DB) Usage() usage.Store          { return &usageStore{db} }
-func (db *DB) Breakers() breaker.Store     { return &breakers{db} }
+// The stores of the domain.
 
-// SQL is the database for those who bring their own queries and tables, such
-// as the queue of jobs.
-func (db *DB) SQL() *sql.DB { return db.write.db }
+func (db *DB) Activity() activity.Store         { return activitydb.New(db.db) }
+func (db *DB) Agents() agent.Store              { return agentdb.New(db.db) }
+func (db *DB) Approvals() approval.Store        { return db.approvals }
+func (db *DB) Audit() audit.Store               { return db.audit }
+func (db *DB) Breakers() breaker.Store          { return breakerdb.New(db.db) }
+func (db *DB) Erasures() tenant.ErasureStore    { return tenantdb.NewErasures(db.db) }
+func (db *DB) Executions() execution.Store      { return db.executions }
+func (db *DB) Files() upload.Store              { return uploaddb.New(db.db) }
+func (db *DB) Idempotency() idempotency.Store   { return idempotencydb.New(db.db) }
+func (db *DB) Installation() installation.Store { return installationdb.New(db.db) }
+func (db *DB) Models() model.Store              { return modeldb.New(db.db) }
+func (db *DB) PackageBuilds() requirement.Store { return requirementdb.New(db.db) }
+func (db *DB) Previews() preview.Store          { return previewdb.New(db.db) }
+func (db *DB) Runs() run.Store                  { return rundb.New(db.db, db.sessions, db.approvals) }
+func (db *DB) Sandboxes() sandbox.Store         { return sandboxdb.New(db.db) }
+func (db *DB) Sessions() session.Store          { return db.sessions }
+func (db *DB) Skills() skill.Store              { return skilldb.New(db.db) }
+func (db *DB) Snapshots() sandbox.SnapshotStore { return sandboxdb.NewSnapshots(db.db) }
+func (db *DB) Tenants() tenant.Store            { return tenantdb.New(db.db) }
+func (db *DB) Threads() thread.Records          { return threaddb.New(db.db) }
+func (db *DB) Usage() usage.Store               { return usagedb.New(db.db) }
+func (db *DB) Vaults() vault.Store              { return vaultdb.New(db.db) }
+
+// SkillFiles implements execution.Skills.
+func (db *DB) SkillFiles(ctx context.Context, tenant string, of execution.SkillRef) ([]execution.SkillFile, error) {
+	return skilldb.New(db.db).SkillFiles(ctx, tenant, of)
+}
+
+var _ execution.Skills = (*DB)(nil)
+
+// OpenNotice opens a message that Config.Tell received.
+func (db *DB) OpenNotice(t tenant.ID, id string, sealed []byte) (*session.Notice, error) {
+	return db.sessions.OpenNotice(t, id, sealed)
+}
+
+// Settings returns the settings that an operator changed for all servers, by name.
+func (db *DB) Settings(ctx context.Context) (map[string]string, error) { return db.settings.All(ctx) }
+
+// SettingContent returns the content that was stored with a setting.
+func (db *DB) SettingContent(ctx context.Context, name string) ([]byte, error) {
+	return db.settings.Content(ctx, name)
+}
+
+// SetSetting stores a setting, with the content of the file that it names; nil if it names none. It
+// records e with the former value.
+func (db *DB) SetSetting(ctx context.Context, name, value string, content []byte, e tenant.PolicyEvent) error {
+	return db.settings.Set(ctx, name, value, content, e)
+}
+
+// UnsetSetting removes a stored setting. It records e with the former value.
+func (db *DB) UnsetSetting(ctx context.Context, name string, e tenant.PolicyEvent) error {
+	return db.settings.Unset(ctx, name, e)
+}
+
+// SQL returns the database for packages that bring their own queries and tables, such as the queue
+// of jobs.
+func (db *DB) SQL() *sql.DB { return db.db.Write.DB }
 
 // Postgres reports whether the database is PostgreSQL, not SQLite.
-func (db *DB) Postgres() bool { return db.write.postgres }
+func (db *DB) Postgres() bool { return db.db.Write.Postgres }
 
 // OnChange has f called with the id of each session that this process changes, after the change
 // is committed: a session has other events, or its turn or one of its threads began or ended. It
 // is called with the ids of runs that end, too. f must not block. Call it before the first change.
-func (db *DB) OnChange(f func(id string)) { db.write.changed.Store(&f) }
+func (db *DB) OnChange(f func(id string)) { db.db.Write.OnChange(f) }
 
-// Ping reports whether the database answers.
-func (db *DB) Ping(ctx context.Context) error {
-	var one int
-	return db.write.wrap("ping", db.read.row(ctx, `SELECT 1`).Scan(&one))
-}
+// Ping returns nil if the database answers.
+func (db *DB) Ping(ctx context.Context) error { return db.db.Ping(ctx) }
 
-// Close writes what is on its way and closes the database.
-func (db *DB) Close() error {
-	db.writer.close()
-	return db.closePools()
-}
+// Backup writes a copy of a SQLite database, as it is at this moment, to a file that must not exist.
+// PostgreSQL has its own tools.
+func (db *DB) Backup(ctx context.Context, path string) error { return db.db.Backup(ctx, path) }
 
-func (db *DB) closePools() error {
-	err := db.write.close()
-	if db.read != db.write {
-		err = errors.Join(err, db.read.close())
-	}
-	return err
-}
+// CopySQLite copies a database that this process has not opened. Another process, of any version,
+// may be using it.
+func CopySQLite(ctx context.Context, from, to string) error { return sqldb.CopySQLite(ctx, from, to) }
+
+// Close writes waiting records and closes the database.
+func (db *DB) Close() error { return db.db.Close() }

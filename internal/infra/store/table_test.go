@@ -3,29 +3,23 @@ package store
 import (
 	"slices"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/infra/store/sqldb"
 )
+
+// unlisted are columns that no list of a table has, because statements write them piece by piece.
+var unlisted = map[string][]string{
+	"audit_rows": {"expires_at"}, "plans": {"seq"}, "tenants": {"seq"}, "environments": {"seq"}, "keys": {"seq"}, "connections": {"seq"}, "grants": {"seq"},
+	"sandboxes": {"seq", "bereft"}, "snapshots": {"seq"}, "threads": {"lease", "lease_until"}, "runs": {"cancelled", "expires_at"}, "models": {"seq"}, "model_keys": {"seq"}, "templates": {"seq"}, "files": {"state"},
+}
 
 // TestTablesListEveryColumn holds the lists of columns against the schema: a
 // migration that adds a column to a table has to say what of a row it is.
 func TestTablesListEveryColumn(t *testing.T) {
-	tables := map[string][]string{}
-	list := func(name string, columns ...string) { tables[name] = columns }
-	list(executionTable.name, allNames(executionTable)...)
-	list(auditTable.name, append(allNames(auditTable), "expires_at")...)
-	list(planTable.name, append(allNames(planTable), "seq")...)
-	list(tenantTable.name, append(allNames(tenantTable), "seq")...)
-	list(environmentTable.name, append(allNames(environmentTable), "seq")...)
-	list(keyTable.name, append(allNames(keyTable), "seq")...)
-	list(connectionTable.name, append(allNames(connectionTable), "seq")...)
-	list(grantTable.name, append(allNames(grantTable), "seq")...)
-	list(sandboxTable.name, append(allNames(sandboxTable), "seq", "bereft")...)
-	list(snapshotTable.name, append(allNames(snapshotTable), "seq")...)
-	list(threadTable.name, append(allNames(threadTable), "lease", "lease_until")...)
-	list(previewTable.name, allNames(previewTable)...)
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
 		db := mustOpen(t, fresh())
 		defer db.Close()
-		for name, listed := range tables {
+		for name, listed := range sqldb.Tables() {
 			rows, err := db.SQL().QueryContext(t.Context(), `SELECT * FROM `+name+` LIMIT 0`)
 			if err != nil {
 				t.Fatal(err)
@@ -35,6 +29,7 @@ func TestTablesListEveryColumn(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows.Close()
+			listed = append(listed, unlisted[name]...)
 			slices.Sort(have)
 			slices.Sort(listed)
 			if !slices.Equal(have, listed) {
@@ -43,5 +38,3 @@ func TestTablesListEveryColumn(t *testing.T) {
 		}
 	})
 }
-
-func allNames[R any](t *table[R]) []string { return t.names(all) }
