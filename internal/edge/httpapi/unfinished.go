@@ -11,7 +11,7 @@ import (
 // Unfinished returns the 502 for a request that ends before its execution, or before the gateway
 // has recorded how the execution ended; err itself for every other failure. ctx is from Living.
 func (c *Call) Unfinished(ctx context.Context, traceID string, err error) error {
-	says := ""
+	var says string
 	switch {
 	case errors.Is(err, gateway.ErrUnrecorded):
 		c.Log().WarnContext(ctx, "cannot record the end of an execution yet", "trace_id", traceID, "error", err)
