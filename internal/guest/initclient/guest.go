@@ -129,7 +129,7 @@ type RunSpec struct {
 	Port  uint16
 	Serve Serve
 	// Warm allows the interpreter that waits to be used, if Path, Dir and Limits are
-	// the same as its, and Argv begins with its. Env may differ; see ReadAtStart. If it cannot
+	// the same as its, and Argv begins with its. Env may differ. If it cannot
 	// be used it ends, and another is started.
 	Warm bool
 	// Timeout ends the program and everything it started; zero sets none.
