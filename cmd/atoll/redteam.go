@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"time"
 
@@ -108,7 +109,8 @@ func (a *cli) redteam(ctx context.Context, o attack.Options) error {
 	if err := unix.Dup3(int(input.Fd()), unix.Stdin, 0); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // the signal reached this process
+	signal.Reset(os.Interrupt, unix.SIGTERM) // from now on a signal ends this process
+	if ctx.Err() != nil {                    // one reached it before
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("start %s: %w", path, unix.Exec(path, []string{path}, os.Environ()))
@@ -146,9 +148,12 @@ func redteamInput(o attack.Options) (path string, _ *os.File, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", nil, fmt.Errorf("the program that attacks is missing: %w; reinstall Atoll, or run 'make build' in its sources", err)
 	}
-	fd, err := unix.MemfdCreate(redteamProgram, unix.MFD_CLOEXEC) // in memory, because it contains the key
+	fd, err := unix.MemfdCreate(redteamProgram, unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL) // in memory, because it contains the key
+	if errors.Is(err, unix.EINVAL) {                                                   // before Linux 6.3
+		fd, err = unix.MemfdCreate(redteamProgram, unix.MFD_CLOEXEC)
+	}
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("keep the options in memory: %w", err)
 	}
 	input := os.NewFile(uintptr(fd), redteamProgram)
 	if err = json.NewEncoder(input).Encode(o); err == nil {

@@ -121,10 +121,15 @@ func TestPublishedClientOfTheContract(t *testing.T) {
 // sandbox bridge.
 func TestPublishedClientOfTheBridge(t *testing.T) {
 	s := shared(t)
-	s.Tenant(t, "bridge", "pro")
+	key := s.Tenant(t, "bridge", "pro")
 	var made struct{ Key string }
 	s.Must(t, s.AdminKey(t), http.MethodPost, "/v1/admin/tenants/bridge/keys", map[string]any{"name": "sandboxes", "environment": "main", "scopes": []string{"sandboxes"}}).Into(t, http.StatusCreated, &made)
 	if out := python(t, "cloudflare_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+made.Key); !strings.HasSuffix(out, "cloudflare\n") {
 		t.Errorf("got %s", out)
+	}
+	for _, source := range []string{"file_read", "file_write"} {
+		if got := active(t, s, key, "source="+source+"&executed_code_hash="+hashOf("/home/user/dir/a.bin")); len(got) == 0 {
+			t.Errorf("no %s of the file's path is in the activity: %+v", source, active(t, s, key, "source="+source))
+		}
 	}
 }

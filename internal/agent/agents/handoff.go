@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -44,7 +43,12 @@ func (s *Service) resolveHandoff(ctx context.Context, t tenant.ID, in *Handoff, 
 	if err != nil {
 		return out, err
 	}
-	old := slices.IndexFunc(before, func(h agent.Handoff) bool { return h.Agent == a.ID })
+	old := -1 // the last entry, because an orchestrator may list an agent twice
+	for i := range before {
+		if before[i].Agent == a.ID {
+			old = i
+		}
+	}
 	if a.Archived() && old < 0 {
 		return out, invalid("%s: the agent is archived", in.AgentPath)
 	}

@@ -113,7 +113,9 @@ func (c *Client) call(ctx context.Context, name string, t Target, tool *run.Remo
 			}
 		}
 		if f, ok := errors.AsType[*fault.Error](failure); ok && !known {
-			f.Err = ErrUnknown
+			unknown := *f // others may have f
+			unknown.Err = ErrUnknown
+			failure = &unknown
 		}
 		return &Result{Changed: s.peer.changed.Load()}, lost, failure
 	}

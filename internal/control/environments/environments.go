@@ -46,7 +46,7 @@ func (s *Service) Create(ctx context.Context, by *tenant.Principal, name string,
 
 // Get returns an environment of the caller's tenant by its id or name.
 func (s *Service) Get(ctx context.Context, by *tenant.Principal, idOrName string) (Environment, error) {
-	e, err := s.find(ctx, by, idOrName)
+	e, err := s.Find(ctx, by, idOrName)
 	return s.built(ctx, e, err)
 }
 
@@ -71,8 +71,8 @@ func (s *Service) Builds(ctx context.Context, page []tenant.Environment) ([]Envi
 	return out, nil
 }
 
-// Change changes an environment that Get has returned. Spaces in a new name become hyphens.
-func (s *Service) Change(ctx context.Context, by *tenant.Principal, e *Environment, c tenant.EnvironmentChange) (Environment, error) {
+// Change changes an environment that Find has returned. Spaces in a new name become hyphens.
+func (s *Service) Change(ctx context.Context, by *tenant.Principal, e *tenant.Environment, c tenant.EnvironmentChange) (Environment, error) {
 	fitFiles(&c.Limits, e.Limits)
 	if c.Name != nil {
 		c.Name = new(hyphenated(*c.Name))
@@ -84,15 +84,16 @@ func (s *Service) Change(ctx context.Context, by *tenant.Principal, e *Environme
 // Delete deletes an environment of the caller's tenant and returns its id. The deletion fails with
 // a Conflict while a valid key is bound to the environment.
 func (s *Service) Delete(ctx context.Context, by *tenant.Principal, idOrName string) (id string, err error) {
-	e, err := s.find(ctx, by, idOrName)
+	e, err := s.Find(ctx, by, idOrName)
 	if err != nil {
 		return "", err
 	}
 	return e.ID, s.Tenants.DeleteEnvironment(ctx, by.Key.ID, by.Tenant.ID, e.ID)
 }
 
-// find returns the same NotFound fault for all names that the tenant does not use.
-func (s *Service) find(ctx context.Context, by *tenant.Principal, idOrName string) (tenant.Environment, error) {
+// Find returns an environment of the caller's tenant without its build. It returns the same NotFound
+// fault for all names that the tenant does not use.
+func (s *Service) Find(ctx context.Context, by *tenant.Principal, idOrName string) (tenant.Environment, error) {
 	unknown := fault.New(fault.NotFound, "environment %.80q not found", idOrName)
 	if !tenant.Name.MatchString(idOrName) {
 		return tenant.Environment{}, unknown

@@ -33,7 +33,7 @@ type NewSandbox struct {
 	Session     *string // nil for the default session
 	Name        string
 	Environment *string // id or name; nil for the caller's environment, which is the only one allowed
-	Command     string  // of the audit row; "" for the name
+	Command     *string // of the audit row; nil for the name
 	Spec        sandbox.Spec
 	Network     Narrow // nil for the network of the environment
 }
@@ -51,9 +51,9 @@ func (s *Service) Create(ctx context.Context, p *tenant.Principal, t *Trail, n *
 	if p, err = s.enter(ctx, p, session); err != nil {
 		return nil, false, err
 	}
-	command := n.Command
-	if command == "" {
-		command = n.Name
+	command := n.Name
+	if n.Command != nil {
+		command = *n.Command
 	}
 	t.By(p, session, command)
 	if bound := p.Environment; n.Environment != nil && *n.Environment != bound.Name && *n.Environment != bound.ID {

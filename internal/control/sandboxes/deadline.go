@@ -55,10 +55,11 @@ func (s *Service) Pause(ctx context.Context, r Ref, sb *sandbox.Sandbox) error {
 
 // Resume wakes a sandbox, and extends its deadline to at least timeout from now.
 func (s *Service) Resume(ctx context.Context, r Ref, sb *sandbox.Sandbox, timeout time.Duration) error {
+	slept := sb.State == sandbox.Sleeping
 	if err := s.Within(ctx, r, func(*Use) error { return nil }); err != nil {
 		return err
 	}
-	if sb.State == sandbox.Sleeping && !Pauses(sb) {
+	if slept && !Pauses(sb) {
 		return s.SetDeadline(ctx, r, sb, timeout)
 	}
 	return s.ExtendDeadline(ctx, r, sb, timeout)

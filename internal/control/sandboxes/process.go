@@ -2,7 +2,6 @@ package sandboxes
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func (u *Use) Feed(ctx context.Context, id process.ID, content io.Reader, end bo
 				return taken, err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // not a failure that wraps it, after which the input is incomplete
 			break
 		}
 		if err != nil {

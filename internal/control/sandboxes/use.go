@@ -90,6 +90,7 @@ func With[T any](ctx context.Context, s *Service, r Ref, f func(*Use) (T, error)
 
 // WithinNew is Within, but first creates the sandbox with default settings if it does not exist.
 func (s *Service) WithinNew(ctx context.Context, p *tenant.Principal, t *Trail, session, name string, f func(*Use) error) error {
+	t.By(p, session, name)
 	if _, _, err := s.ensure(ctx, p, t, session, name, nil); err != nil {
 		return err
 	}

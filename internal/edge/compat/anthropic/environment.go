@@ -67,16 +67,16 @@ func (d *Handlers) createEnvironment(c *httpapi.Call, in *EnvironmentFields) (ou
 }
 
 func (d *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentFields) (out Environment, err error) {
-	e, err := d.Environments.Get(c.Context(), c.Caller, c.Path("environment"))
+	before, err := d.Environments.Find(c.Context(), c.Caller, c.Path("environment"))
 	if err != nil {
 		return out, err
 	}
-	change, err := in.change(e.Permissions.Network)
+	change, err := in.change(before.Permissions.Network)
 	if err != nil {
 		return out, err
 	}
 	change.Name = in.Name
-	e, err = d.Environments.Change(c.Context(), c.Caller, &e, change)
+	e, err := d.Environments.Change(c.Context(), c.Caller, &before, change)
 	return environmentOf(e), environmentwire.InConfig(err)
 }
 

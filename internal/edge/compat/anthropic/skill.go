@@ -65,6 +65,9 @@ func (d *Handlers) setSkills(c *httpapi.Call, in *AgentFields, of *agent.Definit
 	if err := json.Unmarshal(in.Skills, &entries); err != nil || slices.ContainsFunc(entries, func(e jsontext.Value) bool { return e.Kind() != '{' }) {
 		return httpapi.Invalid("skills must be an array of objects, or null")
 	}
+	if len(entries) > agent.MaxSkills {
+		return httpapi.Invalid("skills must have at most %d entries", agent.MaxSkills)
+	}
 	list := make([]agents.Skill, len(entries))
 	for i, text := range entries {
 		var e SkillFields

@@ -44,8 +44,8 @@ func (d *Handlers) read(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Trail.Asks(at)
 	err = d.within(c.Context(), c, func(u *sandboxes.Use) error {
+		c.Trail.Asks(at)
 		_, content, err := u.Guest().Read(c.Context(), at, 0, -1)
 		if err != nil {
 			return err
@@ -97,12 +97,12 @@ func (d *Handlers) write(c *httpapi.Call) (out Done, err error) {
 	if err != nil {
 		return out, err
 	}
-	c.Trail.Asks(at)
 	body, err := upload(c)
 	if err != nil {
 		return out, err
 	}
 	err = d.within(c.Context(), c, func(u *sandboxes.Use) error {
+		c.Trail.Asks(at)
 		_, err := u.Guest().Create(c.Context(), at, file.CreateOptions{}, body)
 		return err
 	})
@@ -117,8 +117,8 @@ func (d *Handlers) persist(c *httpapi.Call) error {
 			excluded = append(excluded, e)
 		}
 	}
-	c.Trail.Asks(c.Text("excludes"))
 	return d.within(c.Context(), c, func(u *sandboxes.Use) error {
+		c.Trail.Asks(c.Text("excludes"))
 		archive, err := u.Guest().Pack(c.Context(), runtime.Home)
 		if err != nil {
 			return &failed{err, codeRead}

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -132,8 +133,10 @@ func (d *Handlers) fork(c *httpapi.Call, in *Fork) (out []Forked, err error) {
 			continue
 		}
 		shown, err := d.sandboxOf(c, made.Sandbox)
-		if err != nil {
-			return nil, err
+		if err != nil { // the client is not told of the copy, which would stay
+			err = errors.Join(err, d.sandboxes.Delete(c.Context(), refTo(c, made.Sandbox.ID)))
+			out = append(out, Forked{Error: new(render(err))})
+			continue
 		}
 		out = append(out, Forked{Sandbox: &shown})
 	}

@@ -147,7 +147,7 @@ func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 	if err != nil {
 		return out, err
 	}
-	n := &sandboxes.NewSandbox{Session: new(session), Command: in.Template, Spec: sandbox.Spec{Env: in.Env, Timeout: timeout, SleepAfter: -1}}
+	n := &sandboxes.NewSandbox{Session: new(session), Command: &in.Template, Spec: sandbox.Spec{Env: in.Env, Timeout: timeout, SleepAfter: -1}}
 	spec := &n.Spec
 	if in.AutoPause != nil && *in.AutoPause {
 		spec.Timeout, spec.SleepAfter = 0, timeout

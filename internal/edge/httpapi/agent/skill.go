@@ -24,6 +24,9 @@ type skillEntry struct {
 
 // skillsIn reads the skills of a body, each a name or an object.
 func skillsIn(in []jsontext.Value) (out []agents.Skill, err error) {
+	if len(in) > agent.MaxSkills {
+		return nil, httpapi.Invalid("skills must have at most %d entries", agent.MaxSkills)
+	}
 	for i, text := range in {
 		path := fmt.Sprintf("skills[%d]", i)
 		var e skillEntry

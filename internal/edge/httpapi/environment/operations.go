@@ -89,7 +89,7 @@ func (h *Handlers) get(c *httpapi.Call) (OwnEnvironment, error) {
 }
 
 func (h *Handlers) change(c *httpapi.Call, in *OwnEnvironmentChange) (out OwnEnvironment, err error) {
-	e, err := h.Service.Get(c.Context(), c.Caller, c.Path("environment"))
+	before, err := h.Service.Find(c.Context(), c.Caller, c.Path("environment"))
 	if err != nil {
 		return out, err
 	}
@@ -98,7 +98,7 @@ func (h *Handlers) change(c *httpapi.Call, in *OwnEnvironmentChange) (out OwnEnv
 		return out, err
 	}
 	change.Name = in.Name
-	e, err = h.Service.Change(c.Context(), c.Caller, &e, change)
+	e, err := h.Service.Change(c.Context(), c.Caller, &before, change)
 	return environmentOf(e), environmentwire.InConfig(err)
 }
 

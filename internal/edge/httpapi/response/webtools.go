@@ -164,7 +164,8 @@ func (in *WebSearchTool) query(f *WebSearchFilters, shown string) (q web.Query, 
 		n.ContextSize = new(web.ContextSize("medium")) // as OpenAI has it
 	}
 	q.Kind = web.Web
-	return q, n.Apply(&q)
+	err = n.Apply(&q)
+	return q, err
 }
 
 func whole(n *int) *wire.Whole {

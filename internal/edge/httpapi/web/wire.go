@@ -75,7 +75,8 @@ func (in *SearchRequest) domain() (q web.Query, err error) {
 	if in.Languages != nil {
 		q.Filter.Languages = wire.Strings(*in.Languages)
 	}
-	return q, n.Apply(&q)
+	err = n.Apply(&q)
+	return q, err
 }
 
 // FetchRequest names pages.

@@ -335,8 +335,10 @@ func (s *Store) Decide(ctx context.Context, t tenant.ID, id approval.ID, d appro
 		}
 		return err
 	}
-	err = s.db.Do(ctx, "decide over a tool call", task)
-	return all, err
+	if err := s.db.Do(ctx, "decide over a tool call", task); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // record stores a decision about a call of a response, with its audit row.

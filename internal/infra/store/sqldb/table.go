@@ -71,7 +71,9 @@ func Tables() map[string][]string {
 // NewTable returns a table with its columns, in the order of SELECT and INSERT.
 func NewTable[R any](name string, columns ...Column[R]) *Table[R] {
 	t := &Table[R]{name: name, columns: columns}
-	tables.Store(name, t.names(All))
+	if _, twice := tables.LoadOrStore(name, t.names(All)); twice {
+		panic("sqldb: two tables " + name)
+	}
 	t.Selected = strings.Join(t.names(Read), ", ")
 	var exprs, sets []string
 	for _, c := range columns {

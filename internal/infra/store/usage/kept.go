@@ -50,8 +50,8 @@ func AddKept(b *sqldb.Batch, tenant string, at time.Time, source string, n int64
 	sqldb.Shared[sums](b).day(dayOf(tenant, at, source)).kept += n
 }
 
-// KeptUntil returns the time at which some of the bytes that a tenant keeps have expired: the end of
-// its oldest day, or of now if no day has bytes.
+// KeptUntil returns a time at which some of the bytes that a tenant keeps have expired: keep after the
+// end of its oldest day with bytes, at most keep from now.
 func KeptUntil(ctx context.Context, q sqldb.Querier, tenant string, keep time.Duration) (time.Time, error) {
 	now, err := q.Dialect().Clock(ctx, q)
 	if err != nil {
