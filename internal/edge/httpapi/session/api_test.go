@@ -122,10 +122,9 @@ func (o settled) Get(ctx context.Context, t tenant.ID, id session.ID) (s *sessio
 // TestInitialEvents: a session that begins with a message runs for the client that made it,
 // though its turn may have ended before the answer is written.
 func TestInitialEvents(t *testing.T) {
-	k := open(t, "{}")
+	k := openStored(t, func(s session.Store) session.Store { return settled{s, t} })
 	var s anthropic.Session
 	k.other(200, "GET", "", "", &s)
-	k.service.Store = settled{k.service.Store, t}
 	k.ask(200, "POST", "/anthropic/v1/sessions", `{"agent":"`+s.Agent.ID+`","environment_id":"`+s.EnvironmentID+`","initial_events":[`+words("hello")+`]}`, &s)
 	if s.Status != "running" {
 		t.Errorf("a session that began with a message is %s", s.Status)
@@ -149,15 +148,13 @@ func (l leaving) Window(ctx context.Context, id session.ID, until int64) (int64,
 
 // TestLeftAtStart checks that no session remains if its client disconnects before the first turn.
 func TestLeftAtStart(t *testing.T) {
-	k := open(t, "{}")
 	ctx, leave := context.WithCancel(t.Context())
-	store := k.service.Store
-	k.service.Store = leaving{store, leave}
+	k := openStored(t, func(s session.Store) session.Store { return leaving{s, leave} })
 	in := &conversation.NewSession{Agent: k.session().AgentID}
 	if s, err := k.service.Start(ctx, &admission.Caller{Principal: k.Caller}, in, &conversation.Batch{Messages: []model.Item{model.Text(model.User, "x")}}); err == nil {
 		t.Errorf("started %+v", s)
 	}
-	all, _, err := store.List(t.Context(), k.Caller.Tenant.ID, session.Filter{Page: agent.Page{Limit: 10}})
+	all, _, err := k.service.Store.List(t.Context(), k.Caller.Tenant.ID, session.Filter{Page: agent.Page{Limit: 10}})
 	if err != nil || len(all) != 1 {
 		t.Errorf("%d sessions, %v", len(all), err)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -164,6 +165,17 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 // openOn is openWith on a server that change has changed.
 func openOn(t *testing.T, policy string, script modeltest.Script, change func(*httpapitest.Setup), skills ...agent.Skill) *talk {
 	t.Helper()
+	return begin(t, policy, script, func(s session.Store) session.Store { return s }, change, skills...)
+}
+
+// openStored is open with a store that wrap returns.
+func openStored(t *testing.T, wrap func(session.Store) session.Store) *talk {
+	t.Helper()
+	return begin(t, "{}", answer, wrap, func(*httpapitest.Setup) {})
+}
+
+func begin(t *testing.T, policy string, script modeltest.Script, wrap func(session.Store) session.Store, change func(*httpapitest.Setup), skills ...agent.Skill) *talk {
+	t.Helper()
 	hung := make(chan struct{}, 20)
 	models := scripted{func(q model.Request) []model.Delta {
 		out := script(q)
@@ -205,7 +217,7 @@ func openOn(t *testing.T, policy string, script modeltest.Script, change func(*h
 		agents = db.Agents()
 		authority := tenant.NewAuthority(db.Tenants())
 		service = conversation.New(conversation.Config{
-			Store: db.Sessions(), Agents: agents, Skills: db.Skills(), Vaults: db.Vaults(), Runs: l, Records: db.Runs(), Gate: &admission.Gate{Models: models}, MCP: remote, Web: web.New(web.Config{}),
+			Store: wrap(db.Sessions()), Agents: agents, Skills: db.Skills(), Vaults: db.Vaults(), Runs: l, Records: db.Runs(), Gate: &admission.Gate{Models: models}, MCP: remote, Web: web.New(web.Config{}),
 			EndTurn: free.EndTurn, Enter: authority.Enter, Entrant: authority.Entrant, CheckWebhook: hooks.CheckURL, Told: func() {}, Keep: time.Hour, Log: slog.New(slog.DiscardHandler),
 		})
 		go service.Run(t.Context())

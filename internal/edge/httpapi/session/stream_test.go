@@ -35,10 +35,12 @@ func (c *counted) After(ctx context.Context, t tenant.ID, id session.ID, seq int
 // TestReadersShareAFeed: all readers of a session get the same, and what they cost the database
 // does not grow with their number.
 func TestReadersShareAFeed(t *testing.T) {
-	k := open(t, `{}`)
+	store := &counted{}
+	k := openStored(t, func(s session.Store) session.Store {
+		store.Store = s
+		return store
+	})
 	k.say("before")
-	store := &counted{Store: k.service.Store}
-	k.service.Store = store
 	const readers = 40
 	var all [readers]strings.Builder
 	var joined, ended sync.WaitGroup
