@@ -238,14 +238,14 @@ func noFiles(t *testing.T, data, id, text string) {
 		}
 	}()
 	atolltest.Until(t, 2*time.Minute, "the tenant's data is gone", func() bool {
-		left = filesOf(t, data, id, text)
+		left = leftFiles(t, data, id, text)
 		return len(left) == 0
 	})
 }
 
-// filesOf lists what noFiles looks for. It skips SQLite's files, which keep deleted rows until SQLite
+// leftFiles lists what noFiles looks for. It skips SQLite's files, which keep deleted rows until SQLite
 // overwrites them.
-func filesOf(t *testing.T, data, id, text string) (found []string) {
+func leftFiles(t *testing.T, data, id, text string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
