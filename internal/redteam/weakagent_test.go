@@ -32,7 +32,7 @@ type weakSession struct {
 // weakSteps is the number of times that the weak server calls a model in a turn.
 const weakSteps = 60
 
-var weakClient = &http.Client{Timeout: 5 * time.Second}
+var weakClient = &http.Client{Timeout: 20 * time.Second}
 
 func (s *weakAgents) id(kind string) string {
 	s.next++
