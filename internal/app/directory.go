@@ -37,7 +37,7 @@ func (m *directoryModule) peers() directory.Peers {
 	return unreachable{}
 }
 
-// unreachable is peers of which only the records tell.
+// unreachable rejects calls to sandboxes of other machines, which this server knows from records only.
 type unreachable struct{}
 
 // Node implements directory.Peers.

@@ -52,8 +52,8 @@ func (m *gatewayModule) Start(context.Context, *module.Undo) error {
 	return err
 }
 
-// prompt is the record of executions; it has webhooks delivered as soon as the
-// end they tell of is recorded.
+// prompt is the store of executions. It starts the delivery of a webhook as soon as it has recorded
+// the end of the execution.
 type prompt struct {
 	execution.Store
 	poke func()

@@ -93,8 +93,8 @@ func (m *jobsModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 	return nil
 }
 
-// purge is the work of deleting what is old, in pieces that hold up no request for
-// long, until nothing is left of it.
+// purge returns a job that deletes old records in batches, which delay other writes only briefly, until
+// none are left.
 func purge(some func(ctx context.Context, most int) (int, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for {

@@ -105,7 +105,7 @@ type settingsModule struct {
 	remotes  *remotesModule
 	http     *httpModule
 
-	done, failed map[string]string // what was applied of each setting, and what could not be, by name
+	done, failed map[string]string // by name of a setting: the value in use, and a value that failed
 }
 
 // Start implements module.Part.
@@ -139,7 +139,7 @@ func (m *settingsModule) Start(ctx context.Context, undo *module.Undo) error {
 	return nil
 }
 
-// apply applies what differs from what was applied before.
+// apply applies the settings that have changed since the last call.
 func (m *settingsModule) apply(ctx context.Context) error {
 	kept, err := m.records.db.Settings(ctx)
 	if err != nil {

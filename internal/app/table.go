@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// table returns the modules of a server, none of which has started. Needs lists the modules that a
-// part points to, and those that must have started for another reason.
+// table returns the modules of a server before their start. Needs lists the modules that a part points
+// to, and others that must start first.
 func (s *Server) table() []module.Module {
 	p := s.process
 
@@ -62,7 +62,7 @@ func (s *Server) table() []module.Module {
 	resume := &resumeModule{process: p, runs: runs}
 	adminKey := &adminKeyModule{process: p, records: records}
 
-	// These calls go to modules that start later. Nobody makes them before those have started.
+	// These hooks call modules that start later. No module calls a hook before its target has started.
 	records.enqueue = func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error { return jobs.Enqueue(ctx, tx, e) }
 	records.notify = func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error {
 		return jobs.Notify(ctx, tx, t, id, sealed)

@@ -30,6 +30,5 @@ func (m *tracesModule) Start(ctx context.Context, undo *module.Undo) error {
 	return nil
 }
 
-// tracesWait is how long a shutdown waits for a collector to take the last
-// spans, which are those of the shutdown.
+// tracesWait is how long a shutdown waits for a collector to accept its last spans.
 const tracesWait = 3 * time.Second

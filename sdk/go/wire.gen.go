@@ -1504,7 +1504,7 @@ type EnvironmentChange struct {
 	// Isolation run: each execution has its own kernel. key: executions of one key use the same kernel one after another, each with separate processes, files, memory and sockets that Atoll deletes afterwards; docs/concepts/security.md lists what they share. key requires permissions without network and rules.
 	Isolation *string `json:"isolation,omitempty"`
 
-	// Limits LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
+	// Limits LimitsChange is a change of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
 	Limits *LimitsChange `json:"limits,omitempty"`
 
 	// Name Its name.
@@ -2207,7 +2207,7 @@ type Limits struct {
 	TmpSize int64 `json:"tmp_size"`
 }
 
-// LimitsChange LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
+// LimitsChange LimitsChange is a change of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
 type LimitsChange struct {
 	// CPU Cores, above 0.
 	CPU *float64 `json:"cpu,omitempty"`
@@ -4465,7 +4465,7 @@ type ResponseRefusal struct {
 	// Dimension With rate_limited: which limit it is, such as outputs or responses.
 	Dimension string `json:"dimension,omitempty"`
 
-	// Error ResponseRefusalDetail says what was wrong.
+	// Error ResponseRefusalDetail describes the error.
 	Error ResponseRefusalDetail `json:"error"`
 
 	// Message The same message.
@@ -4475,7 +4475,7 @@ type ResponseRefusal struct {
 	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
-// ResponseRefusalDetail ResponseRefusalDetail says what was wrong.
+// ResponseRefusalDetail ResponseRefusalDetail describes the error.
 type ResponseRefusalDetail struct {
 	// Code Error code for programs.
 	Code string `json:"code"`

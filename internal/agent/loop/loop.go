@@ -171,7 +171,7 @@ type Config struct {
 	// LetGo deletes the handlers' data of a conversation that no run can continue, because its
 	// last run was deleted or is not kept. It may be nil.
 	LetGo func(ctx context.Context, r *run.Run) error
-	// Holder names this process among those that share the store. It must survive a restart.
+	// Holder names this process in a shared store. It must survive a restart.
 	Holder string
 	// MaxRuns limits the runs that this process drives; 0 means 10,000.
 	MaxRuns int

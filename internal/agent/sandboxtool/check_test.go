@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -26,7 +27,7 @@ func TestCheck(t *testing.T) {
 	if c := CheckOf(o); *c.Command != "make test" || *c.TimeoutMS != 1500 || o.Check.Tool.Approve || o.Check.Tool.Uncounted || !o.Check.Tool.Window {
 		t.Errorf("%+v of %+v", c, o.Check)
 	}
-	w := &world{end: answered(execution.Failed, strings.Repeat("é", 20_000)+"the end")}
+	w := &world{end: looptest.Ended(execution.Failed, strings.Repeat("é", 20_000)+"the end")}
 	w.end.ExitCode = 2
 	out, err := w.do(t, o.Check.Tool.Name, o.Check.Arguments)
 	if err != nil {
@@ -35,13 +36,13 @@ func TestCheck(t *testing.T) {
 	if w.asked.Code != "make test" || w.asked.Language != execution.Bash || w.asked.Timeout != 1500*time.Millisecond || w.call.Web {
 		t.Errorf("asked for %+v", w.asked)
 	}
-	if text := toldIn(out); !out.Result.Failed || !strings.HasPrefix(text, "Exit code 2") || !strings.HasSuffix(strings.TrimSpace(text), "the end") || len(text) > checkHead+checkTail+10 || !utf8.ValidString(text) {
+	if text := looptest.Text(out); !out.Result.Failed || !strings.HasPrefix(text, "Exit code 2") || !strings.HasSuffix(strings.TrimSpace(text), "the end") || len(text) > checkHead+checkTail+10 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes: %.100s", len(text), text)
 	}
 	if r := out.Item.Code.Results[0]; r.ExitCode != 2 || out.Item.Code.Language != "bash" {
 		t.Errorf("%+v", out.Item.Code)
 	}
-	w.end = answered(execution.Success, "ok")
+	w.end = looptest.Ended(execution.Success, "ok")
 	if out, _ := w.do(t, o.Check.Tool.Name, `{"command": "true"}`); out.Result.Failed || w.asked.Timeout != 10*time.Second {
 		t.Errorf("%+v, asked for %+v", out, w.asked)
 	}

@@ -202,7 +202,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, err
 	}
 	out.Windows = e.Windows
-	return out, s.anew(ctx, c, e, out)
+	return out, s.noteNewSandbox(ctx, c, e, out)
 }
 
 // shown returns the activity's text for a tool call, because the code that it runs is Atoll's own;
@@ -218,9 +218,9 @@ func shown(c *loop.Call) string {
 // calls no longer exists.
 const goneBefore = "The sandbox of the earlier calls has ended, and what was in it is gone: this call was made in a new one."
 
-// anew adds to the outcome that the call ran in another sandbox than the session's earlier
-// calls.
-func (s *Sandbox) anew(ctx context.Context, c *loop.Call, e *execution.Execution, out *loop.Outcome) error {
+// noteNewSandbox tells the model that the call ran in a new sandbox, without the files of the
+// session's earlier calls.
+func (s *Sandbox) noteNewSandbox(ctx context.Context, c *loop.Call, e *execution.Execution, out *loop.Outcome) error {
 	if !c.Used || c.Run.Session == "" || s.Ledger == nil || e.NotStarted {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -91,27 +92,10 @@ func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (ma
 	return map[string]int{"web_search": 2, "fetch_url": 1, "response": 1}, nil
 }
 
-// do makes a call; refused is why it cannot be made.
-func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
+func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, rejected error) {
 	t.Helper()
-	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
-	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Conversation: w.said, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
-	it, err := s.Show(c)
-	if err != nil {
-		return nil, err
-	}
-	c.Item = it
-	if out, err = s.Do(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	return out, nil
+	return looptest.Do(t, &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}, looptest.Call(&w.of, w.said, tool, arguments))
 }
-
-func answered(status execution.Status, stdout string) execution.Execution {
-	return execution.Execution{Status: status, Stdout: []byte(stdout), Windows: 1, CompletedAt: time.Unix(1_700_000_000, 0)}
-}
-
-func toldIn(out *loop.Outcome) string { return out.Result.Parts[0].Text }
 
 func TestFileTools(t *testing.T) {
 	for _, c := range []struct{ tool, arguments, call, stdout, told, use string }{
@@ -136,7 +120,7 @@ func TestFileTools(t *testing.T) {
 		{"glob", `{"pattern": "*"}`, `{"op":"glob","pattern":"*"}`, "{\"count\":2,\"paths\":2,\"truncated\":true}\na\nb\n", "a\nb\n[there are more; narrow the pattern]", `"files":["a","b"],"count":2,"truncated":true`},
 		{"apply_patch", `{"patch": "p"}`, `{"op":"patch","patch":"p"}`, "{\"paths\":2}\nA a b\nD c\n", "Done. Added (A), modified (M) and deleted (D):\nA a b\nD c", `"added":["a b"],"deleted":["c"]`},
 	} {
-		w := &world{end: answered(execution.Success, c.stdout)}
+		w := &world{end: looptest.Ended(execution.Success, c.stdout)}
 		out, err := w.do(t, c.tool, c.arguments)
 		if err != nil {
 			t.Errorf("%s: %v", c.tool, err)
@@ -145,8 +129,8 @@ func TestFileTools(t *testing.T) {
 		if w.asked.Code != c.call || !w.asked.Tool || w.asked.Timeout != 10*time.Second || w.asked.Metadata["tool"] != out.Item.Use.Tool {
 			t.Errorf("%s: asked for %+v", c.tool, w.asked)
 		}
-		if toldIn(out) != c.told || out.Result.Failed || out.Item.Status != run.ItemCompleted || !strings.Contains(string(out.Item.Use.Output), c.use) || out.Windows != 1 {
-			t.Errorf("%s: told %q, shown %s", c.tool, toldIn(out), out.Item.Use.Output)
+		if looptest.Text(out) != c.told || out.Result.Failed || out.Item.Status != run.ItemCompleted || !strings.Contains(string(out.Item.Use.Output), c.use) || out.Windows != 1 {
+			t.Errorf("%s: told %q, shown %s", c.tool, looptest.Text(out), out.Item.Use.Output)
 		}
 		if w.call.IdempotencyKey != "run_"+strings.Repeat("a", 32)+"/7" || w.call.Turn != "sbx_1" || w.call.Window != 20*time.Minute || w.call.Run == "" {
 			t.Errorf("%s: called as %+v", c.tool, w.call)
@@ -160,7 +144,7 @@ func TestShareFile(t *testing.T) {
 		"/tmp/d": {".atoll/shared", "d"}, "../e": {".atoll/shared", "e"}, "new\nline": {".atoll/shared", "new\nline"}, "/home/user": {".atoll/shared", "user"},
 	} {
 		arguments, _ := json.Marshal(map[string]string{"file_path": path})
-		w := &world{end: answered(execution.Success, "{\"bytes\":4}\n")}
+		w := &world{end: looptest.Ended(execution.Success, "{\"bytes\":4}\n")}
 		w.end.Files.Files = []execution.OutputFile{{Name: want[0], Bytes: 3}} // a secret is left out
 		out, err := w.do(t, "share_file", string(arguments))
 		if err != nil {
@@ -201,10 +185,10 @@ func TestHostileAnswers(t *testing.T) {
 		{execution.Timeout, "", run.ItemTimedOut, "longer than 10s"},
 		{execution.OOM, "", run.ItemFailed, "could not complete the call"},
 	} {
-		w := &world{end: answered(c.status, c.stdout)}
+		w := &world{end: looptest.Ended(c.status, c.stdout)}
 		out, err := w.do(t, "glob", `{"pattern": "*"}`)
-		if err != nil || out.Item.Status != c.item || !out.Result.Failed || !strings.Contains(out.Item.Use.Error, c.why) || !strings.Contains(toldIn(out), c.why) {
-			t.Errorf("%s %.40q: %v, %+v, told %q", c.status, c.stdout, err, out.Item, toldIn(out))
+		if err != nil || out.Item.Status != c.item || !out.Result.Failed || !strings.Contains(out.Item.Use.Error, c.why) || !strings.Contains(looptest.Text(out), c.why) {
+			t.Errorf("%s %.40q: %v, %+v, told %q", c.status, c.stdout, err, out.Item, looptest.Text(out))
 		}
 	}
 }
@@ -231,7 +215,7 @@ func TestInputsAreChecked(t *testing.T) {
 
 // TestUses: services that the code called are charged beside the call.
 func TestUses(t *testing.T) {
-	w := &world{end: answered(execution.Success, ""), services: []string{"web_search"}, scopes: []tenant.Scope{tenant.ScopeTools}}
+	w := &world{end: looptest.Ended(execution.Success, ""), services: []string{"web_search"}, scopes: []tenant.Scope{tenant.ScopeTools}}
 	if out, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || len(out.Uses) != 2 || out.Uses["web_search"] != 2 || out.Uses["fetch_url"] != 1 || out.Refused {
 		t.Errorf("got %+v, %v", out, err)
 	}
@@ -263,7 +247,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		for tool, arguments := range map[string]string{RunCode: `{"language": "python", "code": "1"}`, "glob": `{"pattern": "*"}`} {
 			out, err := (&world{err: c.err}).do(t, tool, arguments)
-			if err != nil || !out.Result.Failed || !out.Refused || out.Item.Status != run.ItemFailed || !strings.Contains(toldIn(out), c.err.Error()) {
+			if err != nil || !out.Result.Failed || !out.Refused || out.Item.Status != run.ItemFailed || !strings.Contains(looptest.Text(out), c.err.Error()) {
 				t.Fatalf("%s, %v: %v, %+v", tool, c.err, err, out)
 			}
 			if (out.Ends != nil) != c.ends || c.ends && (out.Ends.Status != run.Failed || out.Ends.Reason != run.QuotaExceeded || out.Ends.Message != c.err.Error()) {
@@ -304,7 +288,7 @@ func (e *ending) Err() error {
 // TestEndsWithItsRun: a call whose run ends as its program has ended is charged for what it
 // used, and has no outcome: who goes on with the run collects it by its key.
 func TestEndsWithItsRun(t *testing.T) {
-	w := &world{end: answered(execution.Success, "42\n")}
+	w := &world{end: looptest.Ended(execution.Success, "42\n")}
 	s := &Sandbox{Runner: w, Callers: w, Ledger: w, Services: w.services}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Call: model.Call{ID: "call_1", Name: RunCode, Arguments: `{"language": "python", "code": "1"}`}}
 	var err error

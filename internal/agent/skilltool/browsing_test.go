@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -28,9 +29,9 @@ func browses(config string) run.Request {
 }
 
 func TestPageTools(t *testing.T) {
-	w := &world{of: browses(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: answered(execution.Success, "{}\na page")}
+	w := &world{of: browses(`{"allowed_domains": ["example.com"], "max_pages": 2, "max_text_kb": 1, "page_timeout_ms": 4000}`), end: looptest.Ended(execution.Success, "{}\na page")}
 	out, err := w.do(t, openPageName, `{"url": "https://example.com/"}`)
-	if err != nil || toldIn(out) != web.Strangers+"a page" || out.Result.Failed || len(out.Result.Parts) != 1 {
+	if err != nil || looptest.Text(out) != web.Strangers+"a page" || out.Result.Failed || len(out.Result.Parts) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	var asked map[string]any
@@ -49,7 +50,7 @@ func TestPageTools(t *testing.T) {
 		{Call: &model.Call{ID: "a", Name: openPageName}}, {Call: &model.Call{ID: "b", Name: readPageName}},
 		{Call: &model.Call{ID: "c", Name: followLinkName}}, {Call: &model.Call{ID: "call_1", Name: followLinkName}},
 	}
-	if out, err := w.do(t, followLinkName, `{"link": 1}`); err != nil || !strings.Contains(toldIn(out), "opened 2 pages") || !out.Refused {
+	if out, err := w.do(t, followLinkName, `{"link": 1}`); err != nil || !strings.Contains(looptest.Text(out), "opened 2 pages") || !out.Refused {
 		t.Errorf("a page more than the most: %+v, %v", out, err)
 	}
 	if out, err := w.do(t, readPageName, `{}`); err != nil || out.Result.Failed {
@@ -65,7 +66,7 @@ func TestPageTools(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 
-	w = &world{of: browses(""), end: answered(execution.Success, "{}\nSaved."), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
+	w = &world{of: browses(""), end: looptest.Ended(execution.Success, "{}\nSaved."), file: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)}
 	w.end.Files.Files = []execution.OutputFile{{Name: picture, Bytes: 108}}
 	out, err = w.do(t, screenshotPageName, `{}`)
 	if err != nil || len(out.Result.Parts) != 2 || out.Result.Parts[1].MediaType != "image/png" || !bytes.Equal(out.Result.Parts[1].Data, w.file) || w.asked.Outputs[0] != picture {
@@ -76,12 +77,12 @@ func TestPageTools(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.end.Files.Files[0].Bytes = maxPicture + 1
-	if out, err := w.do(t, screenshotPageName, `{}`); err != nil || !strings.Contains(toldIn(out), "not shown") {
+	if out, err := w.do(t, screenshotPageName, `{}`); err != nil || !strings.Contains(looptest.Text(out), "not shown") {
 		t.Errorf("%+v, %v", out, err)
 	}
-	w.end = answered(execution.Failed, "{\"failed\":true}\nit was not loaded")
+	w.end = looptest.Ended(execution.Failed, "{\"failed\":true}\nit was not loaded")
 	w.end.Hint = "allow it"
-	if out, err := w.do(t, openPageName, `{"url": "http://a.example"}`); err != nil || toldIn(out) != "It was not done: it was not loaded\nHint: allow it" || !out.Result.Failed {
+	if out, err := w.do(t, openPageName, `{"url": "http://a.example"}`); err != nil || looptest.Text(out) != "It was not done: it was not loaded\nHint: allow it" || !out.Result.Failed {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for tool, bad := range map[string][]string{

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -22,9 +23,9 @@ func files(config string) run.Request {
 }
 
 func TestDocumentTools(t *testing.T) {
-	w := &world{of: files(`{"formats": ["pdf"], "max_file_mb": 2}`), end: answered(execution.Success, "{}\na page")}
+	w := &world{of: files(`{"formats": ["pdf"], "max_file_mb": 2}`), end: looptest.Ended(execution.Success, "{}\na page")}
 	out, err := w.do(t, readDocumentName, `{"file_path": "a.pdf", "first": 2}`)
-	if err != nil || toldIn(out) != "a page" || out.Result.Failed || out.Item != nil {
+	if err != nil || looptest.Text(out) != "a page" || out.Result.Failed || out.Item != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if got := string(w.asked.Input.Stdin); got != `{"do":"read","file_path":"a.pdf","first":2,"formats":["pdf"],"most":2097152,"room":65536}` ||
@@ -35,13 +36,13 @@ func TestDocumentTools(t *testing.T) {
 		e    execution.Execution
 		told string
 	}{
-		{answered(execution.Success, "{\"failed\":true}\nthere is no file a.pdf"), "It was not done: there is no file a.pdf"},
-		{answered(execution.Success, "noise"), "It failed: the sandbox could not complete the call"},
-		{answered(execution.Failed, ""), "It failed: the sandbox could not complete the call"},
-		{answered(execution.Timeout, ""), "It was ended: it took longer than 10s."},
+		{looptest.Ended(execution.Success, "{\"failed\":true}\nthere is no file a.pdf"), "It was not done: there is no file a.pdf"},
+		{looptest.Ended(execution.Success, "noise"), "It failed: the sandbox could not complete the call"},
+		{looptest.Ended(execution.Failed, ""), "It failed: the sandbox could not complete the call"},
+		{looptest.Ended(execution.Timeout, ""), "It was ended: it took longer than 10s."},
 	} {
 		w.end = c.e
-		if out, err := w.do(t, readDocumentName, `{"file_path": "a.pdf"}`); err != nil || toldIn(out) != c.told || !out.Result.Failed {
+		if out, err := w.do(t, readDocumentName, `{"file_path": "a.pdf"}`); err != nil || looptest.Text(out) != c.told || !out.Result.Failed {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}

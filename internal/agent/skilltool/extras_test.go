@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/requirement"
@@ -37,7 +38,7 @@ func TestExtras(t *testing.T) {
 		{[]string{Files}, convertDocumentName, convert("a.DOCX", "b.pdf"), both, both[1:]},
 		{[]string{Files}, convertDocumentName, convert("a.pdf", "b.pdf"), both, nil},
 	} {
-		w := &world{end: answered(execution.Success, "{}\n")}
+		w := &world{end: looptest.Ended(execution.Success, "{}\n")}
 		for _, name := range c.skills {
 			w.of.Skills = append(w.of.Skills, run.Skill{Name: name, Config: json.RawMessage("{}")})
 		}
@@ -73,20 +74,20 @@ func TestLacking(t *testing.T) {
 		{&known{}, "It was not done: the environment has no browser"},
 		{nil, "It was not done: the environment has no browser"},
 	} {
-		w := &world{end: answered(execution.Success, refusal)}
+		w := &world{end: looptest.Ended(execution.Success, refusal)}
 		w.of.Skills = []run.Skill{{Name: Browsing, Config: json.RawMessage("{}")}}
 		if c.images != nil {
 			w.images = c.images
 		}
 		out, refused := w.do(t, openPageName, `{"url": "http://x.test"}`)
-		if refused != nil || !out.Result.Failed || toldIn(out) != c.want {
-			t.Errorf("told %q, %v; want %q", toldIn(out), refused, c.want)
+		if refused != nil || !out.Result.Failed || looptest.Text(out) != c.want {
+			t.Errorf("told %q, %v; want %q", looptest.Text(out), refused, c.want)
 		}
 		if c.images != nil && !slices.Equal(c.images.of, []string{"browser"}) {
 			t.Errorf("asked about %q", c.images.of)
 		}
 	}
-	e := answered(execution.Success, refusal)
+	e := looptest.Ended(execution.Success, refusal)
 	s := (&world{end: e, images: &known{err: errors.New("no records")}}).sandbox()
 	c := (&world{of: browses("")}).callOf(openPageName, `{"url": "http://x.test"}`)
 	if _, err := s.Do(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no records") {

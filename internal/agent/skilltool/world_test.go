@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/loop/looptest"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -72,26 +72,10 @@ func (w *world) sandbox() *sandboxtool.Sandbox {
 }
 
 func (w *world) callOf(tool, arguments string) *loop.Call {
-	return &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Conversation: w.said, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
+	return looptest.Call(&w.of, w.said, tool, arguments)
 }
 
-// do makes a call; rejected is why it cannot be made.
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, rejected error) {
 	t.Helper()
-	s, c := w.sandbox(), w.callOf(tool, arguments)
-	it, err := s.Show(c)
-	if err != nil {
-		return nil, err
-	}
-	c.Item = it
-	if out, err = s.Do(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	return out, nil
+	return looptest.Do(t, w.sandbox(), w.callOf(tool, arguments))
 }
-
-func answered(status execution.Status, stdout string) execution.Execution {
-	return execution.Execution{Status: status, Stdout: []byte(stdout), Windows: 1, CompletedAt: time.Unix(1_700_000_000, 0)}
-}
-
-func toldIn(out *loop.Outcome) string { return out.Result.Parts[0].Text }

@@ -68,7 +68,7 @@ func New(table []Module) (*Group, error) {
 	return &Group{modules: o.sorted}, nil
 }
 
-// order sorts a table: each module follows those that it needs.
+// order sorts a table so that each module follows the modules in its Needs.
 type order struct {
 	byName map[string]Module
 	done   map[string]bool
@@ -131,7 +131,7 @@ func (g *Group) Current() string {
 	return ""
 }
 
-// Stop stops the modules that were started, each after those that need it. It continues after
+// Stop stops the started modules, each after its dependents. It continues after
 // errors, and returns all of them. Another call does nothing.
 func (g *Group) Stop(ctx context.Context) error {
 	var errs []error

@@ -6,7 +6,7 @@ import (
 )
 
 // Obeyed reports whether terminals obey a character instead of showing it: control characters, and
-// those that change the direction of the text around them.
+// characters that change the direction of the surrounding text.
 func Obeyed(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
 
 // Printable replaces the characters of text that terminals obey, except line breaks and tabs.

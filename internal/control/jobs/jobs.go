@@ -76,7 +76,7 @@ type Periodic struct {
 type Config struct {
 	DB       *sql.DB
 	Postgres bool
-	// ID names this process among those that share the database. It must survive a
+	// ID names this process in a shared database. It must survive a
 	// restart. SQLite needs none, because it has only one process.
 	ID  string
 	Log *slog.Logger

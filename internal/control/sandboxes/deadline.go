@@ -9,8 +9,8 @@ import (
 )
 
 // Some APIs give a sandbox a single deadline, at which Atoll either deletes the sandbox or puts
-// it to sleep. A sandbox to delete never falls asleep by itself and expires at its deadline. The
-// deadline of a sandbox to put to sleep is relative to its last use.
+// it to sleep. To delete it, Atoll turns off sleep when idle and sets the expiry to the deadline. To
+// put it to sleep, Atoll sets sleep when idle, so each use moves the deadline.
 
 // Pauses reports whether a sandbox is put to sleep at its deadline, not deleted.
 func Pauses(sb *sandbox.Sandbox) bool { return sb.SleepAfter >= 0 }

@@ -211,7 +211,7 @@ func (f *reading) piece(s process.Stream, missing int64, cursor process.Seq, all
 	return f.to.Data(s, data, missing, cursor)
 }
 
-// exit sends what was held, and how the process ended.
+// exit sends the held output, and the end of the process.
 func (f *reading) exit(ctx context.Context) error {
 	f.view.at = max(f.view.at, f.view.after) // held bytes are from behind the cursor
 	f.view.flush()

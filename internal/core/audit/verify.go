@@ -23,7 +23,7 @@ const maxProblems = 1000
 type ProblemKind string
 
 const (
-	Changed ProblemKind = "changed" // a row differs from what was sealed
+	Changed ProblemKind = "changed" // a row differs from its sealed content
 	Missing ProblemKind = "missing" // a row was deleted before its retention passed
 	Order   ProblemKind = "order"   // a seal is missing or out of order
 	Chain   ProblemKind = "chain"   // a seal was changed, or does not continue from the previous one

@@ -124,7 +124,7 @@ func (q OutputQuota) Check(k usage.Kept) error {
 	return q.Full(k.Bytes, k.ResetsAt)
 }
 
-// Full returns the fault for a tenant that stores used bytes, some of which expire at resets.
+// Full returns the fault for a tenant that stores used bytes. The oldest bytes expire at resets.
 func (q OutputQuota) Full(used int64, resets time.Time) error {
 	f := fault.Limit(DimensionOutputs, resets, "stored outputs use %s of %s (max_outputs). Delete executions and responses that you do not need, or wait until the oldest expire.",
 		runtime.FormatBytes(round(used)), runtime.FormatBytes(round(q.Max)))

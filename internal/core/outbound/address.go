@@ -1,5 +1,5 @@
 // Package outbound decides which addresses this process may connect to on behalf of callers: public
-// addresses that are not this machine's, and those that the operator allows.
+// addresses of other machines, and addresses that the operator allows.
 //
 // Atoll checks a name when a caller sets it, to return a helpful error, and checks the resolved
 // address again on each connection. DNS changes therefore cannot bypass the check.

@@ -56,6 +56,6 @@ type Manager interface {
 	Kill(ctx context.Context, id ID) error
 	// Discard kills a process if it still runs, and deletes its stored output.
 	Discard(ctx context.Context, id ID) error
-	// KillAll ends every program of the sandbox, including those that no caller started.
+	// KillAll ends every program of the sandbox, including programs that no caller started.
 	KillAll(ctx context.Context) error
 }

@@ -29,7 +29,7 @@ type Reader interface {
 	// ones until ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents
 	// if the first events were deleted.
 	Follow(ctx context.Context, t tenant.ID, id ID, yield func([]Event) error) error
-	// Stored returns how many events a run has published, including those that this process has not
+	// Stored returns how many events a run has published, including events that this process has not
 	// stored yet.
 	Stored(ctx context.Context, id ID) (int64, error)
 }

@@ -74,7 +74,7 @@ type Told struct {
 	Shown string      `json:",omitzero"` // id of the output item that contains Item, to match its deltas
 	Cut   bool        `json:",omitzero"` // the answer was cut off, so Item is not part of the conversation
 	Of    int64       `json:",omitzero"` // Seq of the call of a result or decision, or of the request of an answer
-	// Place is the position, from 1, of a message among those that its turn began with.
+	// Place is the position, from 1, of a message among the turn's first messages.
 	Place int       `json:",omitzero"`
 	Tool  *ToldTool `json:",omitzero"` // for a call and its result; nil for a tool that the model does not have
 

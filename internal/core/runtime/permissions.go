@@ -94,7 +94,7 @@ func (p NetworkPolicy) And(o NetworkPolicy) NetworkPolicy {
 	return both
 }
 
-// narrower returns, for each pair of which one covers the other, the covered one.
+// narrower returns the covered element of each pair in which one element covers the other.
 func narrower[T comparable](p, o []T, covers func(wide, narrow T) bool) []T {
 	var both []T
 	for _, a := range p {

@@ -29,7 +29,8 @@ func KeysBound(n int) error {
 	return fault.New(fault.Conflict, "living keys are bound to this environment (%d of them); revoke them first", n)
 }
 
-// TooManyTokens rejects a token if its key has n, the limit, of which the first expires at next.
+// TooManyTokens rejects a token of a key that already has n tokens, the limit. The first of them
+// expires at next.
 func TooManyTokens(n int, next time.Time) error {
 	return fault.Limit("tokens", next, "this key has %d tokens, the most at a time. End some, or wait until they expire.", n)
 }

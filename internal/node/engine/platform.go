@@ -431,7 +431,7 @@ func (h *host) close() error {
 const daemonName = "atoll-guestd"
 
 // writeGuest writes the small image that holds the guest and its hooks, named
-// by what is in it, so that sandboxes of an earlier version keep theirs. Only this
+// by the digest of its content, so that sandboxes of an earlier version keep their image. Only this
 // process uses an image with the operator's certificates, and removes it when it needs it no longer.
 func writeGuest(p Platform) (string, error) {
 	binary, err := os.ReadFile(p.Guest)

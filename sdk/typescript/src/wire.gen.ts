@@ -2254,7 +2254,7 @@ export interface components {
              */
             tmp_size: number;
         };
-        /** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
+        /** LimitsChange is a change of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
         LimitsChange: {
             /**
              * Format: double
@@ -4538,7 +4538,7 @@ export interface components {
              */
             resets_at?: string;
         };
-        /** ResponseRefusalDetail says what was wrong. */
+        /** ResponseRefusalDetail describes the error. */
         ResponseRefusalDetail: {
             /** Error code for programs. */
             code: string;
@@ -6716,7 +6716,7 @@ export type Key = components['schemas']['Key'];
 export type KeyChange = components['schemas']['KeyChange'];
 /** Limits bound what one sandbox may use. Sizes are in bytes. */
 export type Limits = components['schemas']['Limits'];
-/** LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
+/** LimitsChange is a change of limits. Omitted fields stay unchanged, or get the server's default in a new environment. */
 export type LimitsChange = components['schemas']['LimitsChange'];
 /** ListModel is a model as OpenAI's clients read it. */
 export type ListModel = components['schemas']['ListModel'];
@@ -6954,7 +6954,7 @@ export type ResponsePart = components['schemas']['ResponsePart'];
 export type ResponseReasoning = components['schemas']['ResponseReasoning'];
 /** ResponseRefusal is the body of a refusal, as the clients of this API read it. */
 export type ResponseRefusal = components['schemas']['ResponseRefusal'];
-/** ResponseRefusalDetail says what was wrong. */
+/** ResponseRefusalDetail describes the error. */
 export type ResponseRefusalDetail = components['schemas']['ResponseRefusalDetail'];
 /** ResponseText is the form of the answer. */
 export type ResponseText = components['schemas']['ResponseText'];

@@ -1,8 +1,8 @@
 // Package anthropic serves agents, sessions and environments in the shapes that the
 // published anthropic packages read and write as client.beta.agents, .sessions, .vaults and .environments.
-// It calls the same services as the native API. What they have and
-// this form has no word for is kept, and named in the answer's warnings; what this form has and
-// Atoll has not is refused by its name.
+// It calls the same services as the native API. If a
+// service's property has no counterpart in these shapes, changes keep it and answers name it in
+// warnings. Requests with features that Atoll lacks are rejected with the field's name.
 package anthropic
 
 import (
@@ -74,9 +74,9 @@ func asked(r *http.Request, beta string) bool {
 	return false
 }
 
-// Operations is the table of what is served. It includes the native operations of skills and files,
-// which have the form of the packages already. Our OpenAPI document omits all of them, since the form
-// is another vendor's.
+// Operations returns the operations of this API. They include the native operations of skills and
+// files, whose JSON the packages read. Atoll's OpenAPI document omits them, because another vendor
+// defines them.
 func (d *Handlers) Operations(native ...httpapi.Operation) []httpapi.Operation {
 	for i := range native {
 		native[i].ID = ""

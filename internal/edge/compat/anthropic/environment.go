@@ -80,8 +80,8 @@ func (d *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentFields) (ou
 	return environmentOf(e), environmentwire.InConfig(err)
 }
 
-// change reads what is to change of an environment, whose network is now. What this version does
-// not have is refused by name.
+// change decodes the change of an environment whose current network is now. It rejects unsupported
+// fields by name.
 func (in *EnvironmentFields) change(now runtime.NetworkPolicy) (out tenant.EnvironmentChange, err error) {
 	for _, f := range []struct {
 		name string

@@ -58,8 +58,8 @@ type operation struct {
 	serve        httpapi.Endpoint
 }
 
-// Operations are those of the installation and its tenants under /v1/admin. The packages of other
-// resources serve theirs.
+// Operations returns the operations on the installation and its tenants under /v1/admin. The packages
+// of other resources return their own.
 func (h *Handlers) Operations() []httpapi.Operation {
 	var out []httpapi.Operation
 	for _, row := range h.table() {

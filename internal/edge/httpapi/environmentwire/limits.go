@@ -19,7 +19,7 @@ type Limits struct {
 	Inodes    int     `json:"inodes" doc:"Files and folders together that it may make."`
 }
 
-// LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or
+// LimitsChange is a change of limits. Omitted fields stay unchanged, or
 // get the server's default in a new environment.
 type LimitsChange struct {
 	CPU       *float64 `json:"cpu,omitzero" maximum:"1024" doc:"Cores, above 0."`

@@ -51,7 +51,7 @@ func (h *Handlers) keyOperations() []httpapi.Operation {
 	return ops
 }
 
-// operatorOperations are those of the own keys of the tenant in the path.
+// operatorOperations returns an operator's operations on the model keys of the tenant in the path.
 func (h *Handlers) operatorOperations() []httpapi.Operation {
 	const all, one = "/v1/admin/tenants/{tenant}/model-keys", "/v1/admin/tenants/{tenant}/model-keys/{model}"
 	return httpapi.ForOperators(

@@ -31,7 +31,7 @@ type ListModel struct {
 	OwnedBy string `json:"owned_by" doc:"The part of the name before its first slash, or the wire protocol of the provider."`
 }
 
-// Operations are those of models and of tenants' own keys for them.
+// Operations returns the operations on models, and on tenants' own keys for models.
 func (h *Handlers) Operations() []httpapi.Operation {
 	return slices.Concat([]httpapi.Operation{
 		{

@@ -23,7 +23,7 @@ type ResponseRefusal struct {
 	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts again, if it does."`
 }
 
-// ResponseRefusalDetail says what was wrong.
+// ResponseRefusalDetail describes the error.
 type ResponseRefusalDetail struct {
 	Message string  `json:"message" required:"true"`
 	Type    string  `json:"type" required:"true"`

@@ -118,8 +118,7 @@ func (t *admit) repeated(ctx context.Context, b *sqldb.Batch) (bool, error) {
 	return true, err
 }
 
-// concurrency counts what is running: never kept as a number of its own, which
-// could drift.
+// concurrency counts the running executions, because a stored counter could drift.
 func (t *admit) concurrency(ctx context.Context, b *sqldb.Batch) (refusal, err error) {
 	if t.a.Concurrency <= 0 {
 		return nil, nil
@@ -150,8 +149,8 @@ type runningCounts struct{ of map[string]int }
 // countRunning counts a tenant's executions.
 const countRunning = `SELECT count(*) FROM executions WHERE tenant = ? AND status = 'running'`
 
-// count counts what is running, and asks with the same statement for what is kept
-// if that has a bound: a statement more would be felt by every admission.
+// count counts the running executions. If the plan limits stored output, the same statement sums the
+// stored bytes, because a second statement would slow down every admission.
 func (t *admit) count(ctx context.Context, b *sqldb.Batch) (n int, err error) {
 	q := t.a.Outputs
 	if _, known := usagedb.KeptIn(b, t.e.Tenant); q.Max <= 0 || known {
@@ -163,7 +162,7 @@ func (t *admit) count(ctx context.Context, b *sqldb.Batch) (n int, err error) {
 	return n, err
 }
 
-// outputs compares what is kept with its bound.
+// outputs compares the stored bytes with the plan's limit.
 func (t *admit) outputs(ctx context.Context, b *sqldb.Batch) (refusal, err error) {
 	q := t.a.Outputs
 	if q.Max <= 0 {

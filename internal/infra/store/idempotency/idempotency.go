@@ -25,7 +25,7 @@ func answerPlace(r idempotency.Request) string {
 // guessed.
 func bodyPlace(r idempotency.Request) string { return "idempotent_requests/body/" + r.Tenant }
 
-// maxBegins is how often a request is begun anew when the one before it gave its key up.
+// maxBegins is how often a request tries to claim a key that earlier requests release.
 const maxBegins = 5
 
 func (s *Store) Begin(ctx context.Context, r idempotency.Request) (earlier *idempotency.Record, err error) {

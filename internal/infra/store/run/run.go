@@ -264,7 +264,7 @@ func insertEntries(ctx context.Context, b *sqldb.Batch, id run.ID, sealed []seal
 func (s *Store) Release(ctx context.Context, id run.ID, l run.Lease, due time.Time) error {
 	task := &sqldb.Change{Key: string(id)}
 	task.Write = func(ctx context.Context, b *sqldb.Batch) error {
-		// One that is to be cancelled waits for nothing.
+		// A cancelled run is due at once.
 		n, err := b.Exec(ctx, `UPDATE runs SET holder = '', due_at = CASE WHEN cancelled = 1 THEN created_at ELSE CAST(? AS BIGINT) END WHERE id = ? AND holder = ? AND epoch = ? AND due_at IS NOT NULL`,
 			sqldb.Micros(due), string(id), l.Holder, l.Epoch)
 		if err == nil && n == 0 {
@@ -336,7 +336,7 @@ func (s *Store) Abandon(ctx context.Context, holder string) error {
 func (s *Store) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
 	task := &sqldb.Change{Key: string(id)}
 	task.Write = func(ctx context.Context, b *sqldb.Batch) error {
-		// With those that it has handed work to, wherever they are driven.
+		// Also cancel the runs of its hand-offs, which other processes may drive.
 		n, err := b.Exec(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE tenant = ? AND (id = ? OR top = ?) AND due_at IS NOT NULL`, t, string(id), string(id))
 		if err != nil || n > 0 {
 			return err

@@ -237,8 +237,8 @@ func (s *Store) Create(ctx context.Context, sb *sandbox.Sandbox, room sandbox.Qu
 	return there, err
 }
 
-// roomFor refuses a sandbox for which its tenant has no room. One that there is
-// already only needs memory and credits.
+// roomFor rejects a sandbox that exceeds its tenant's quota. An existing sandbox needs only memory and
+// credits.
 func roomFor(ctx context.Context, t *sqldb.Tx, sb *sandbox.Sandbox, room sandbox.Quota, another bool) error {
 	if another && room.Sandboxes > 0 {
 		var n int

@@ -188,7 +188,7 @@ func (s *Store) Conversation(ctx context.Context, t *run.Turn) ([]model.Item, er
 	return conversation(all)
 }
 
-// afterSummary is the last summary among events, and after it those that it does not stand for.
+// afterSummary returns the last summary among events, and the events that it does not cover.
 func afterSummary(all []session.Event) []session.Event {
 	isSummary := func(e session.Event) bool { return e.Kind == run.ToldCompacted }
 	last := -1

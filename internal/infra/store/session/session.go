@@ -233,7 +233,7 @@ func (s *Store) Delete(ctx context.Context, id tenant.ID, of session.ID, events 
 			return err
 		}
 		t.Changes(string(of))
-		// They go with what they have left elsewhere, which is not to be done here.
+		// Expiry deletes the runs later, because they also have data outside the database.
 		if _, err := t.Exec(ctx, `UPDATE runs SET expires_at = ended_at WHERE tenant = ? AND session = ? AND session <> ''`, id, string(of)); err != nil {
 			return err
 		}

@@ -109,8 +109,8 @@ func (s *Store) CloseThread(ctx context.Context, v *session.Thread) error {
 	})
 }
 
-// endThreads ends what is left of a turn's hand-offs when it has ended: threads whose runs never
-// began, and runs that a process has begun which drove the turn before.
+// endThreads ends the remaining hand-offs of an ended turn: threads whose runs never began, and runs
+// that an earlier driver of the turn started.
 func endThreads(ctx context.Context, b *sqldb.Batch, turn run.ID, at time.Time) error {
 	if err := b.Later(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE top = ? AND top <> '' AND due_at IS NOT NULL`, string(turn)); err != nil {
 		return err

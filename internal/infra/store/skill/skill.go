@@ -32,7 +32,7 @@ func versionPlace(id skill.VersionID, part string) string {
 	return fmt.Sprintf("skill_versions/%s/%s", part, id)
 }
 
-// versionAbout is what is kept of a version beside its files.
+// versionAbout is the stored description of a version, without its files.
 type versionAbout struct {
 	Head  skill.Head
 	Files []skill.FileInfo

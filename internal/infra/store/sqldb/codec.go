@@ -105,7 +105,7 @@ func TextsAt[T ~string](l *[]T) Codec {
 	return Coded(l, read, func(l []T) (any, error) { return JSONOf(l, len(l) == 0) })
 }
 
-// ListAt is TextsAt for texts that callers choose: it rejects those that CheckText rejects.
+// ListAt is TextsAt for texts that callers choose. It rejects a text if CheckText does.
 func ListAt(l *[]string) Codec {
 	read := func(text string) (l []string, err error) {
 		if text != "" {

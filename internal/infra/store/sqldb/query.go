@@ -46,8 +46,8 @@ func (p *Pool) Dialect() *Pool { return p }
 
 func (p *Pool) close() error { return p.DB.Close() } // with it its statements
 
-// prepare returns a statement that is kept. Only queries that are constants, or
-// of which there are few, may come here.
+// prepare returns a cached prepared statement. The cache never evicts, so pass only constant queries or
+// few variants.
 func (p *Pool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s, ok := p.stmts.Load(query); ok {
 		return s.(*sql.Stmt), nil

@@ -121,7 +121,7 @@ func (s *Store) RevokeKey(ctx context.Context, tenantID tenant.ID, id string, ev
 	})
 }
 
-// principalQuery is to be completed with what names the key.
+// principalQuery selects a principal. Append the condition that selects the key.
 var principalQuery = `SELECT ` + keyTable.Of("k") + `, ` + tenantTable.Of("t") + `, ` + planTable.Of("p") + `, ` + environmentTable.Of("e") + `,
 	k.expires_at - atoll_now(), EXISTS (SELECT 1 FROM grants g WHERE g.key_id = k.id OR g.environment = k.environment) FROM keys k JOIN tenants t ON t.id = k.tenant JOIN plans p ON p.name = t.plan
 	LEFT JOIN environments e ON e.id = k.environment

@@ -16,7 +16,7 @@ type tokenRow struct {
 	seq int64
 }
 
-// tokenTable is the table of tokens. What they have used and revoked_at change by themselves.
+// tokenTable is the table of tokens. Separate statements update usage and revoked_at.
 var tokenTable = sqldb.NewTable("tokens",
 	sqldb.Col("seq", sqldb.Read, func(r *tokenRow) any { return &r.seq }),
 	sqldb.Col("id", sqldb.Fixed, func(r *tokenRow) any { return &r.ID }),

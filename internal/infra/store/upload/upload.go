@@ -28,7 +28,7 @@ const (
 
 func filePlace(id upload.ID) string { return "files/about/" + string(id) }
 
-// fileAbout is what is encrypted of a file's record.
+// fileAbout is the encrypted part of a file's record.
 type fileAbout struct{ Name, MediaType string }
 
 // fileRow is a file with its place in lists and its sealed name.

@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store/sqldb/sqldbtest"
 )
 
-// TestGonePlans: the sweep of files reads those that are gone, and no table.
+// TestGonePlans checks that the sweep reads only deleted files and scans no table.
 func TestGonePlans(t *testing.T) {
 	db := sqldbtest.SQLite(t)
 	for _, plan := range []string{sqldbtest.Plan(t, db, endFiles, fileDeleted, fileUploading, 1, fileThere, 1), sqldbtest.Plan(t, db, goneFiles, fileDeleted, 10)} {

@@ -45,7 +45,7 @@ func KeptIn(b *sqldb.Batch, tenant string) (n int64, known bool) {
 	return n, known
 }
 
-// AddKept adds bytes to those that a tenant keeps, at the end of the batch.
+// AddKept adds bytes to a tenant's stored bytes at the end of the batch.
 func AddKept(b *sqldb.Batch, tenant string, at time.Time, source string, n int64) {
 	sqldb.Shared[sums](b).day(dayOf(tenant, at, source)).kept += n
 }

@@ -28,7 +28,7 @@ type usageDay struct {
 	source string
 }
 
-// daySum is what is added to a sum of the ledger.
+// daySum is an addition to a daily sum of the ledger.
 type daySum struct {
 	usage.Day
 	entries int64
@@ -180,8 +180,7 @@ var (
 		(SELECT coalesce(sum(entries), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
 )
 
-// Summary takes whole days from their sums, and adds up the ledger for what is
-// before and after them.
+// Summary reads whole days from their sums, and sums up the ledger for the partial days at both ends.
 func (s *Store) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
 	all, err := s.sums(ctx, sumDays, sumPart, tenant, since, before, dayView.Row)
 	if err != nil {

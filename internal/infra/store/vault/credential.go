@@ -19,7 +19,7 @@ func credentialPlace(id vault.CredentialID, part string) string {
 	return fmt.Sprintf("vault_credentials/%s/%s", part, id)
 }
 
-// credentialAbout is what is shown of a credential.
+// credentialAbout is the visible part of a credential.
 type credentialAbout struct {
 	About vault.About
 	Auth  vault.Auth

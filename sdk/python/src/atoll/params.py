@@ -610,7 +610,7 @@ class KeyChange(TypedDict):
 
 class LimitsChange(TypedDict):
     """
-    LimitsChange is what can be changed of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
+    LimitsChange is a change of limits. Omitted fields stay unchanged, or get the server's default in a new environment.
     """
 
     cpu: NotRequired[float | None]

@@ -2871,7 +2871,7 @@ class ResponseReasoning(Record):
 
 class ResponseRefusalDetail(Record):
     """
-    ResponseRefusalDetail says what was wrong.
+    ResponseRefusalDetail describes the error.
     """
 
     __slots__ = ()
