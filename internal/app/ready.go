@@ -26,7 +26,7 @@ type readiness struct {
 	installation *installationModule
 	engine       *engineModule
 
-	lacking atomic.Pointer[string] // what check last found
+	lacking atomic.Pointer[string] // unready parts in the last check, for the log
 }
 
 // check reports what keeps executions from running now. The error is for

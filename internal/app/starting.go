@@ -18,7 +18,7 @@ type starting struct {
 	ln   *handover
 	http *http.Server
 	done chan struct{}
-	step func() string // what the server is doing, "" before the first step
+	step func() string // returns the current step; "" before the first
 }
 
 // handover is a listener that a first server gives up without closing it.

@@ -130,5 +130,5 @@ func (s *Server) table() []module.Module {
 }
 
 // joined names the module that checks whether the servers of an installation fit. Modules that change
-// what other servers share need it.
+// shared data need it.
 const joined = "shared parts of the installation"

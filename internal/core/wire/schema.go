@@ -31,7 +31,7 @@ func NewSchemas(prefix string) *Schemas {
 // Of returns the schema of a type; for a struct it returns a reference.
 func (s *Schemas) Of(t reflect.Type) *huma.Schema {
 	made := s.registry.Schema(t, true, "")
-	s.mend(t)
+	s.fixNull(t)
 	mendArrays(made)
 	return made
 }
@@ -39,14 +39,14 @@ func (s *Schemas) Of(t reflect.Type) *huma.Schema {
 // Registry returns the registry of the referenced schemas.
 func (s *Schemas) Registry() huma.Registry { return s.registry }
 
-// mend corrects null in the schema of t and of everything that it references. Null is valid for an
+// fixNull corrects null in the schema of t and of everything that it references. Null is valid for an
 // optional field of a request (a pointer to anything) and for an answer's pointer field without
 // omitzero. A field with the tag required is not nullable unless it also has the tag nullable; an
 // array never is.
-func (s *Schemas) mend(t reflect.Type) {
+func (s *Schemas) fixNull(t reflect.Type) {
 	switch t = plain(t); t.Kind() {
 	case reflect.Slice, reflect.Map:
-		s.mend(t.Elem())
+		s.fixNull(t.Elem())
 		return
 	case reflect.Struct:
 	default:
@@ -58,7 +58,7 @@ func (s *Schemas) mend(t reflect.Type) {
 	s.mended[t] = true
 	made := s.registry.SchemaFromRef(s.registry.Schema(t, true, "").Ref)
 	for _, f := range fieldsOf(t) {
-		s.mend(f.Type)
+		s.fixNull(f.Type)
 		p := made.Properties[f.name]
 		if p == nil {
 			continue

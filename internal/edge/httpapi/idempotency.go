@@ -102,7 +102,7 @@ func (c *Call) once() error {
 	if earlier == nil {
 		return c.first(r)
 	}
-	c.Trail.Drop() // the row of the first request tells of it
+	c.Trail.Drop() // the first request has an audit row
 	return c.repeat(r, earlier)
 }
 

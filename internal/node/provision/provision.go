@@ -2,10 +2,9 @@
 // packages, in a sandbox, into a separate image. It also makes variants of the default image,
 // such as the one with a browser, when something needs them.
 //
-// A Provisioner makes what environments want and has not been made: Run looks at what they
-// want, builds one after the other, and collects images that nothing wants any more. So a
-// build that a crash has cut short starts again, and nothing else has to be remembered. What
-// a build leaves above the image is read as data, never run on the host.
+// Run compares the images that environments need with the images that exist. It builds missing images
+// one after the other, and deletes unused ones. A build that a crash interrupted therefore starts
+// again without stored progress. The host reads the files of a build as data and never runs them.
 package provision
 
 import (

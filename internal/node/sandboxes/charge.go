@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// charge reports the time that e's sandbox has run, up to now, to the ledger. One that is not
-// resident costs nothing. Use whose report fails is reported next time. e is locked.
+// charge reports the time that e's sandbox has run, up to now, to the ledger. Other
+// states cost nothing. If the report fails, the next one includes the same use. e is locked.
 func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	sb := m.current(e)
 	if !sb.Resident() {

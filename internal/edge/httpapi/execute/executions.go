@@ -26,8 +26,8 @@ const (
 	maxSeq         = math.MaxInt64 - 1
 )
 
-// traceIDOf returns the trace id in a request's path. One that no execution can have is
-// answered as one that none has.
+// traceIDOf returns the trace id in a request's path. An invalid id gets the
+// same answer as an unused one.
 func traceIDOf(c *httpapi.Call) (string, error) {
 	id := c.Path("trace_id")
 	if !traceIDPattern.MatchString(id) {

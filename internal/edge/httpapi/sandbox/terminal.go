@@ -73,7 +73,7 @@ func (h *Handlers) openTerminal(c *httpapi.Call) error {
 			return err
 		}
 		defer out.Close()
-		if err = attach(ctx, c, u, out); err != nil { // the client was not told of it
+		if err = attach(ctx, c, u, out); err != nil { // the client does not know the terminal
 			err = errors.Join(err, out.Abandon(ctx))
 		}
 		if errors.Is(err, errNotUpgraded) {

@@ -216,6 +216,6 @@ func (out *SessionEvent) note(e *session.Event) {
 	}
 }
 
-// read reads what a skill has noted. What a later version has written in another way is shown
+// read decodes the note of a skill. If a later version of Atoll wrote it in another format, into stays
 // empty.
 func read(e *session.Event, into any) { _ = stdjson.Unmarshal(e.Note.Data, into) }

@@ -355,7 +355,8 @@ func (s *Store) record(ctx context.Context, b *sqldb.Batch, a *approval.Approval
 	return nil
 }
 
-// Bounds of the age of the last decision in Undone. Whoever decides continues the response at first.
+// Bounds of the age of the last decision in Undone. The server that
+// records the decision continues the response first.
 const (
 	undoneAfter = 2 * time.Second
 	undoneFor   = 24 * time.Hour

@@ -17,7 +17,7 @@ var _ preview.Store = (*Store)(nil)
 // New returns the store in a database.
 func New(db *sqldb.DB) *Store { return &Store{db} }
 
-// previewTable is the table of previews. Nothing of one is ever changed.
+// previewTable is the table of previews. No column changes after the insert.
 var previewTable = sqldb.NewTable("previews",
 	sqldb.Col("sandbox", sqldb.Fixed, func(r *preview.Record) any { return &r.Sandbox }),
 	sqldb.Col("port", sqldb.Fixed, func(r *preview.Record) any { return &r.Port }),

@@ -36,7 +36,7 @@ type runRow struct {
 	due    time.Time
 }
 
-// runTable is the table of runs. Who drives them is changed piece by piece.
+// runTable is the table of runs. Separate statements update the lease.
 var runTable = sqldb.NewTable("runs",
 	sqldb.Col("holder", sqldb.Insert, func(r *runRow) any { return &r.holder }),
 	sqldb.Col("epoch", sqldb.Insert, func(r *runRow) any { return &r.epoch }),
@@ -353,7 +353,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (gone []run.ID, err error
 		if err != nil {
 			return err
 		}
-		// One that did work for another stays as long as that may ask what came of it.
+		// Keep the run of a hand-off while its top run may still read the result.
 		gone, err = removeRuns(ctx, b, `expires_at <= ? AND NOT EXISTS (SELECT 1 FROM runs t WHERE t.id = runs.top AND t.due_at IS NOT NULL) ORDER BY expires_at LIMIT ?`, sqldb.Micros(now), limit)
 		return err
 	}})
@@ -379,8 +379,7 @@ func (s *Store) HasSandbox(ctx context.Context, t tenant.ID, sandbox string) (ha
 	return has, s.db.Read.Wrap("look for runs with a sandbox", err)
 }
 
-// refusal says why a run was not changed: there is none, or it is at another point of
-// its life.
+// refusal returns the reason that a run was not changed: not found, or otherwise.
 func refusal(ctx context.Context, b *sqldb.Batch, t tenant.ID, id run.ID, otherwise error) (refused, err error) {
 	var one int
 	err = b.Row(ctx, `SELECT 1 FROM runs WHERE tenant = ? AND id = ?`, t, string(id)).Scan(&one)

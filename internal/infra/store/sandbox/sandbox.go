@@ -285,8 +285,8 @@ func (s *Store) save(ctx context.Context, q sqldb.Querier, sb *sandbox.Sandbox) 
 	if err != nil {
 		return err
 	}
-	// What the blob store has and no record refers to from now on is noted first, so
-	// that a kill in between leaves the note.
+	// Note the tenant before its copy in the blob store loses its record, so that a sweep finds the copy
+	// after a kill.
 	if _, err := q.Exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed')
 		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
 		return err

@@ -65,7 +65,7 @@ type keptRow struct {
 	Image      string `json:"image,omitzero"`
 }
 
-// keptOf reads a keptRow; none of "".
+// keptOf decodes a keptRow; nil for "".
 func keptOf(text string) (*sandbox.StoredCopy, error) {
 	if text == "" {
 		return nil, nil

@@ -151,8 +151,8 @@ func (s *Store) Update(ctx context.Context, id tenant.ID, of session.ID, a sessi
 	})
 }
 
-// change makes a change, with its events if there is one, and returns the session after
-// it. One that is refused is archived already, or cannot be.
+// change makes a change and records its events if a row changed. It returns the changed session. If no
+// row changed, it returns refused.
 func (s *Store) change(ctx context.Context, step string, id tenant.ID, of session.ID, refused error, events []tenant.PolicyEvent, do func(t *sqldb.Tx, now int64) (int64, error)) (out *session.Session, err error) {
 	err = s.db.Write.Transact(ctx, func(t *sqldb.Tx) error {
 		now, err := t.Clock(ctx)

@@ -109,7 +109,7 @@ type SealedTrace struct {
 	Session string
 	thread  string // "" for the session's own events
 	told    []sealedTold
-	kept    []byte // what the thread goes on with; nil for one that waits for nothing
+	kept    []byte // state from which the thread continues; nil if it does not wait
 }
 
 // SealTrace seals the part of a trace that belongs to a session. It returns nil if no part does.

@@ -22,7 +22,7 @@ type Table[R any] struct {
 
 	Selected string // columns that are read, for SELECT and RETURNING
 	Insert   string // INSERT INTO … VALUES (…)
-	Set      string // what follows SET in an UPDATE
+	Set      string // assignments of an UPDATE
 }
 
 // Column is a column of a Table and its field in a row.

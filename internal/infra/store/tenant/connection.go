@@ -142,7 +142,7 @@ func (s *Store) DeleteConnection(ctx context.Context, tenantID tenant.ID, id str
 	return s.db.Write.Wrap("delete a connection", err)
 }
 
-// grantTable is the table of grants. Nothing of one is ever changed.
+// grantTable is the table of grants. No column changes after the insert.
 var grantTable = sqldb.NewTable("grants",
 	sqldb.Col("id", sqldb.Fixed, func(g *storage.Grant) any { return &g.ID }),
 	sqldb.Col("tenant", sqldb.Fixed, func(g *storage.Grant) any { return &g.Tenant }),

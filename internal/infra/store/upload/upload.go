@@ -72,8 +72,7 @@ func (s *Store) transact(ctx context.Context, of tenant.ID, do func(t *sqldb.Tx,
 	})
 }
 
-// room refuses f beside the tenant's other files. Those that are deleted count until their bytes
-// are gone.
+// room rejects f if it exceeds the tenant's limits. Deleted files count until their bytes are deleted.
 func (s *Store) room(ctx context.Context, t *sqldb.Tx, f *upload.File, most upload.Limits) error {
 	var all int
 	var bytes int64

@@ -11,9 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store/sqldb"
 )
 
-// What ended executions keep is added up by the day they ended on, next to what they
-// used: the statement that adds a batch's use adds this too. It becomes less when
-// their records go.
+// The daily sums also count the stored bytes of ended executions, by the day of their end. The
+// statement that adds a batch's use adds these bytes. Deleting records subtracts them.
 
 // SumKept selects the bytes that a tenant's executions keep. Its arguments are the tenant and a
 // KeptWindow.

@@ -168,9 +168,8 @@ var dayView = sqldb.NewView(
 var (
 	sumDays = `SELECT ` + dayView.Selected + `
 		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? AND entries > 0 ORDER BY 1, 2`
-	// sumPart takes the sums of the whole day when the ledger does not have all of
-	// it any more. Nothing is before 1970, so that a remainder is what has passed
-	// of a day.
+	// sumPart uses the sum of the whole day if the ledger no longer has all of its entries. No time is
+	// before 1970, so the remainder is the time since the start of the day.
 	sumPart = `SELECT at - at % 86400000000, source, sum(calls), sum(sessions), sum(seconds), sum(seconds * cpu),
 			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
 		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND ` + dayIsThere + ` GROUP BY 1, 2
