@@ -300,7 +300,7 @@ new vm.Script('0', { importModuleDynamically: loader });
 // after SIGINT: it says so to this thread, and has what runs ended if that has not helped
 // either. Node.js takes note of callbacks that do not return, which is put right when one
 // was ended.
-const waiting = new Int32Array(new SharedArrayBuffer(12)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears; [2]: run
+const waiting = new Int32Array(new SharedArrayBuffer(20)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears; [2]: run; [3]: the last run settled; [4]: a run to interrupt once it waits
 let watcher;
 const watch = () => {
   if (watcher) return;
@@ -313,23 +313,30 @@ const watch = () => {
       const signal = new (internalBinding('signal_wrap').Signal)();
       signal.onsignal = () => {
         const run = Atomics.load(workerData, 2);
-        const unheard = (then) => () => {
-          if (Atomics.load(workerData, 0) === 1 && Atomics.load(workerData, 2) === run) then();
-        };
-        setTimeout(unheard(() => {
+        const unheard = () => Atomics.load(workerData, 0) === 1 && Atomics.load(workerData, 2) === run;
+        setTimeout(() => {
+          if (Atomics.load(workerData, 2) === run) Atomics.store(workerData, 4, run); // before it looks whether the run waits
+          if (!unheard()) return;
           parentPort.postMessage(run);
-          setTimeout(unheard(() => {
+          setTimeout(() => {
+            if (!unheard()) return;
             const session = new Session();
             session.connectToMainThread();
             session.post('Runtime.terminateExecution', () => session.disconnect());
-          }), 100);
-        }), 100);
+          }, 100);
+        }, 100);
       };
       signal.start(require('os').constants.signals.SIGURG);
+      parentPort.on('message', (run) => setImmediate(() => { // libuv handles signals before immediates
+        Atomics.store(workerData, 3, run);
+        Atomics.notify(workerData, 3);
+      }));
       Atomics.store(workerData, 1, 1);
       Atomics.notify(workerData, 1);
     `, { eval: true, env: {}, execArgv: ['--expose-internals'], workerData: waiting });
-    watcher.on('error', () => {}); // then it is as it was without one
+    watcher.on('error', () => { // then it is as it was without one
+      Atomics.store(waiting, 1, 0);
+    });
     watcher.on('message', (id) => {
       if (id === Atomics.load(waiting, 2)) interrupt();
     });
@@ -340,6 +347,15 @@ const watch = () => {
   }
 };
 
+// settle waits until the watcher has handled the signals that the host sent before it began a
+// run. Without it the watcher can attribute a signal for the last run to the next one.
+const settle = () => {
+  const before = Atomics.load(waiting, 3);
+  if (!watcher || Atomics.load(waiting, 1) !== 1) return;
+  watcher.postMessage(Atomics.load(waiting, 2));
+  Atomics.wait(waiting, 3, before, 200);
+};
+
 // within waits for a promise, or for an interrupt.
 const within = (promise) => new Promise((resolve, reject) => {
   Atomics.store(waiting, 0, 1);
@@ -348,6 +364,7 @@ const within = (promise) => new Promise((resolve, reject) => {
     clearAsyncIdStack();
     reject(interrupted());
   };
+  if (Atomics.load(waiting, 4) === Atomics.load(waiting, 2)) interrupt();
   Promise.resolve(promise).then(resolve, reject);
 }).finally(() => {
   Atomics.store(waiting, 0, 0);
@@ -374,6 +391,7 @@ const execute = async (code) => {
 };
 
 const serve = async (id, code) => {
+  settle();
   run = id;
   Atomics.store(waiting, 2, id); // its lower 32 bits
   let status = 'ok';
