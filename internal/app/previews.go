@@ -98,10 +98,10 @@ func (p *process) proxies() (*clientip.Proxies, error) {
 }
 
 // reached are the named sandboxes, as those find them who were given a preview.
-type reached struct{ node sandbox.Node }
+type reached struct{ directory sandbox.Directory }
 
 func (r reached) Reach(ctx context.Context, id runtime.ID) (previewproxy.Use, error) {
-	h, err := r.node.Reach(ctx, id)
+	h, err := r.directory.Reach(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/control/directory"
 	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -50,7 +51,7 @@ func (m *sandboxesModule) Start(_ context.Context, undo *module.Undo) error {
 	undo.Add(func(context.Context) error { retries.Close(); return nil })
 	m.Manager = sandboxes.New(sandboxes.Config{
 		Cleanup: retries,
-		Store:   m.records.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.records.db.Sandboxes(), Prices: m.prices()}, Snapshots: m.records.db.Snapshots(), Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: kept}, Callers: m.records.authority, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
+		Store:   m.records.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.records.db.Sandboxes(), Prices: m.prices()}, Snapshots: m.records.db.Snapshots(), Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: kept}, Grants: directory.Grants{Callers: m.records.authority}, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
 		Images: m.images.Aliases, Contexts: contexts.New(),
 		Rules: rules, AuthTTL: tenant.AuthTTL, Log: m.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",

@@ -22,7 +22,7 @@ import (
 
 // machine has the sandboxes and the one context of a test, which do as the test says.
 type machine struct {
-	sandbox.Node
+	sandbox.Directory
 
 	scopes  []tenant.Scope
 	sb      *sandbox.Sandbox // nil for none

@@ -35,7 +35,7 @@ const pythonContext = codecontext.ID(language.Python)
 
 // Sandboxes reaches named sandboxes on any machine; *directory.Directory implements it.
 type Sandboxes interface {
-	sandbox.Node
+	sandbox.Directory
 	// Record writes the audit row of a call and charges for it.
 	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
 }

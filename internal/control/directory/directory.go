@@ -51,7 +51,7 @@ type Refusals interface {
 // Directory manages the named sandboxes of all machines. It is safe for concurrent use.
 type Directory struct{ cfg Config }
 
-var _ sandbox.Node = (*Directory)(nil)
+var _ sandbox.Directory = (*Directory)(nil)
 
 // New returns a Directory.
 func New(cfg Config) *Directory {
@@ -62,7 +62,7 @@ func New(cfg Config) *Directory {
 }
 
 // recorded is call for what leaves a row of the audit trail and nothing else has bounds for.
-func recorded[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(sandbox.Node) (T, error)) (none T, err error) {
+func recorded[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(sandbox.Node, *sandbox.Grant) (T, error)) (none T, err error) {
 	if err := d.cfg.Recordable(ctx, p); err != nil {
 		return none, err
 	}
@@ -94,8 +94,12 @@ func (d *Directory) elsewhere(ctx context.Context, p *tenant.Principal, session,
 }
 
 // call makes a call about p's sandbox where that is.
-func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(n sandbox.Node) (T, error)) (T, error) {
-	out, err := do(d.cfg.Local)
+func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(sandbox.Node, *sandbox.Grant) (T, error)) (none T, err error) {
+	if err := sandbox.CheckCaller(p); err != nil {
+		return none, err
+	}
+	grant := sandbox.GrantOf(p)
+	out, err := do(d.cfg.Local, grant)
 	if err == nil || fault.KindOf(err) != fault.NotFound {
 		return out, err
 	}
@@ -106,15 +110,19 @@ func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session
 	case other == nil:
 		return out, err
 	}
-	return do(other)
+	return do(other, grant)
 }
 
-// Ensure implements sandbox.Node.
+// Ensure implements sandbox.Directory.
 func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, bool, error) {
 	if err := d.cfg.Recordable(ctx, p); err != nil {
 		return nil, false, err
 	}
-	sb, created, err := d.cfg.Local.Ensure(ctx, p, session, name, spec)
+	if err := sandbox.CheckCaller(p); err != nil {
+		return nil, false, err
+	}
+	grant := sandbox.GrantOf(p)
+	sb, created, err := d.cfg.Local.Ensure(ctx, grant, session, name, spec)
 	there, ok := errors.AsType[*sandbox.ElsewhereError](err)
 	if !ok {
 		return sb, created, err
@@ -126,15 +134,17 @@ func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, na
 	if err != nil {
 		return nil, false, err
 	}
-	return node.Ensure(ctx, p, session, name, spec)
+	return node.Ensure(ctx, grant, session, name, spec)
 }
 
-// Use implements sandbox.Node.
+// Use implements sandbox.Directory.
 func (d *Directory) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Handle, error) { return n.Use(ctx, p, session, nameOrID) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (sandbox.Handle, error) {
+		return n.Use(ctx, grant, session, nameOrID)
+	})
 }
 
-// Reach implements sandbox.Node.
+// Reach implements sandbox.Directory.
 func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	h, err := d.cfg.Local.Reach(ctx, id)
 	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil {
@@ -154,9 +164,12 @@ func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, e
 	return node.Reach(ctx, id)
 }
 
-// Get implements sandbox.Node. For a sandbox of another machine it returns the record.
+// Get implements sandbox.Directory. For a sandbox of another machine it returns the record.
 func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	sb, err := d.cfg.Local.Get(ctx, p, session, nameOrID)
+	if err := sandbox.CheckCaller(p); err != nil {
+		return nil, err
+	}
+	sb, err := d.cfg.Local.Get(ctx, sandbox.GrantOf(p), session, nameOrID)
 	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil || runtime.ID(nameOrID).Valid() {
 		return sb, err
 	}
@@ -167,9 +180,12 @@ func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameO
 	return there, failed
 }
 
-// List implements sandbox.Node. For sandboxes of other machines it returns the records.
+// List implements sandbox.Directory. For sandboxes of other machines it returns the records.
 func (d *Directory) List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
-	all, err := d.cfg.Local.List(ctx, p, session)
+	if err := sandbox.CheckCaller(p); err != nil {
+		return nil, err
+	}
+	all, err := d.cfg.Local.List(ctx, sandbox.GrantOf(p), session)
 	if err != nil || d.cfg.Peers == nil {
 		return all, err
 	}
@@ -202,46 +218,60 @@ func (d *Directory) LackNetwork(ctx context.Context, tenantID tenant.ID, environ
 	return n, err
 }
 
-// Usage implements sandbox.Node.
+// Usage implements sandbox.Directory.
 func (d *Directory) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Usage, error) { return n.Usage(ctx, p, session, nameOrID) })
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (sandbox.Usage, error) {
+		return n.Usage(ctx, grant, session, nameOrID)
+	})
 }
 
-// Update implements sandbox.Node.
+// Update implements sandbox.Directory.
 func (d *Directory) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Update(ctx, p, session, nameOrID, c) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
+		return n.Update(ctx, grant, session, nameOrID, c)
+	})
 }
 
-// Sleep implements sandbox.Node.
+// Sleep implements sandbox.Directory.
 func (d *Directory) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Sleep(ctx, p, session, nameOrID) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
+		return n.Sleep(ctx, grant, session, nameOrID)
+	})
 }
 
-// Restart implements sandbox.Node.
+// Restart implements sandbox.Directory.
 func (d *Directory) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Restart(ctx, p, session, nameOrID) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
+		return n.Restart(ctx, grant, session, nameOrID)
+	})
 }
 
-// Fork implements sandbox.Node.
+// Fork implements sandbox.Directory.
 func (d *Directory) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) ([]*sandbox.Sandbox, error) { return n.Fork(ctx, p, session, nameOrID, count) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) ([]*sandbox.Sandbox, error) {
+		return n.Fork(ctx, grant, session, nameOrID, count)
+	})
 }
 
-// Destroy implements sandbox.Node.
+// Destroy implements sandbox.Directory.
 func (d *Directory) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
-	_, err := call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (struct{}, error) { return struct{}{}, n.Destroy(ctx, p, session, nameOrID) })
+	_, err := call(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (struct{}, error) {
+		return struct{}{}, n.Destroy(ctx, grant, session, nameOrID)
+	})
 	return err
 }
 
-// Snapshot implements sandbox.Node.
+// Snapshot implements sandbox.Directory.
 func (d *Directory) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandbox.Snapshot, error) {
-	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Snapshot, error) { return n.Snapshot(ctx, p, session, nameOrID, keep) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (*sandbox.Snapshot, error) {
+		return n.Snapshot(ctx, grant, session, nameOrID, keep)
+	})
 }
 
-// Orphans implements sandbox.Node, for this machine.
+// Orphans lists sandboxes on this machine that have no record.
 func (d *Directory) Orphans(ctx context.Context) ([]runtime.ID, error) {
 	return d.cfg.Local.Orphans(ctx)
 }
 
-// Reap implements sandbox.Node, for this machine.
+// Reap deletes the orphans and returns them.
 func (d *Directory) Reap(ctx context.Context) ([]runtime.ID, error) { return d.cfg.Local.Reap(ctx) }

@@ -3,6 +3,7 @@ package directory_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,22 +18,22 @@ type machine struct{ sandbox.Node }
 
 var errNone = fault.New(fault.NotFound, "sandbox not found")
 
-func (machine) Use(context.Context, *tenant.Principal, string, string) (sandbox.Handle, error) {
+func (machine) Use(context.Context, *sandbox.Grant, string, string) (sandbox.Handle, error) {
 	return nil, errNone
 }
 
-func (machine) Get(context.Context, *tenant.Principal, string, string) (*sandbox.Sandbox, error) {
+func (machine) Get(context.Context, *sandbox.Grant, string, string) (*sandbox.Sandbox, error) {
 	return nil, errNone
 }
 
-func (machine) Destroy(context.Context, *tenant.Principal, string, string) error { return errNone }
+func (machine) Destroy(context.Context, *sandbox.Grant, string, string) error { return errNone }
 
 // TestRecordable has a caller whose calls the trail has no room for look at sandboxes and
 // end them, and nothing else.
 func TestRecordable(t *testing.T) {
 	full := fault.Limit("audit_rows", time.Time{}, "the audit trail is full")
 	d := directory.New(directory.Config{Local: machine{}, Recordable: func(context.Context, *tenant.Principal) error { return full }})
-	ctx, p := t.Context(), &tenant.Principal{}
+	ctx, p := t.Context(), &tenant.Principal{Environment: tenant.Environment{ID: "env_a"}}
 	refused := map[string]error{}
 	_, refused["use"] = d.Use(ctx, p, "s", "x")
 	_, _, refused["ensure"] = d.Ensure(ctx, p, "s", "x", nil)
@@ -53,5 +54,29 @@ func TestRecordable(t *testing.T) {
 	}
 	if _, err := directory.New(directory.Config{Local: machine{}}).Use(ctx, p, "s", "x"); !errors.Is(err, errNone) {
 		t.Errorf("without a bound: %v", err)
+	}
+}
+
+// TestCallersWithoutSandboxes checks that a disabled tenant and a key without an environment are
+// refused before any machine is asked.
+func TestCallersWithoutSandboxes(t *testing.T) {
+	d := directory.New(directory.Config{Local: machine{}})
+	ctx := t.Context()
+	env := tenant.Environment{ID: "env_a"}
+	for says, p := range map[string]*tenant.Principal{
+		"disabled":       {Environment: env, Tenant: tenant.Tenant{DisabledAt: new(time.Now())}},
+		"no environment": {},
+	} {
+		refused := map[string]error{}
+		_, refused["use"] = d.Use(ctx, p, "s", "x")
+		_, refused["get"] = d.Get(ctx, p, "s", "x")
+		_, refused["list"] = d.List(ctx, p, "s")
+		_, _, refused["ensure"] = d.Ensure(ctx, p, "s", "x", nil)
+		refused["destroy"] = d.Destroy(ctx, p, "s", "x")
+		for what, err := range refused {
+			if fault.KindOf(err) != fault.Forbidden || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want %q", what, err, says)
+			}
+		}
 	}
 }

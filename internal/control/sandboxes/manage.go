@@ -70,7 +70,7 @@ func (s *Service) Sleep(ctx context.Context, r Ref) (*sandbox.Sandbox, error) {
 	return s.cfg.Sandboxes.Sleep(ctx, r.Caller, r.Session, r.Name)
 }
 
-// Restart starts a sandbox again with the current settings of its environment; see sandbox.Node.
+// Restart starts a sandbox again with the current settings of its environment; see sandbox.Directory.
 func (s *Service) Restart(ctx context.Context, r Ref) (*sandbox.Sandbox, error) {
 	if err := s.draining(); err != nil {
 		return nil, err

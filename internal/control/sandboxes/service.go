@@ -17,7 +17,10 @@ import (
 
 // Sandboxes are the named sandboxes of all machines; *directory.Directory implements it.
 type Sandboxes interface {
-	sandbox.Node
+	sandbox.Directory
+	// Orphans lists the sandboxes on this machine that have no record. Reap deletes them.
+	Orphans(ctx context.Context) ([]runtime.ID, error)
+	Reap(ctx context.Context) ([]runtime.ID, error)
 	GetSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) (*sandbox.Snapshot, error)
 	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandbox.Snapshot, next string, err error)
 	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error

@@ -11,7 +11,7 @@ func CheckCaller(p *tenant.Principal) error {
 	case p.Tenant.DisabledAt != nil:
 		return fault.New(fault.Forbidden, "this tenant is disabled")
 	case p.Environment.ID == "":
-		return fault.New(fault.Forbidden, "this key has no environment, so it has no sandboxes")
+		return errNoEnvironment
 	}
 	return nil
 }

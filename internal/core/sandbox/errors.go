@@ -13,6 +13,11 @@ var ErrNotFound = fault.New(fault.NotFound, "sandbox not found")
 // Unknown is returned to callers for a sandbox that does not exist or is not theirs.
 func Unknown(name string) error { return fault.New(fault.NotFound, "there is no sandbox %q", name) }
 
+// ErrNoValidKey is returned for a sandbox without a valid key.
+var ErrNoValidKey = fault.New(fault.Unauthorized, "every key that has used this sandbox has been revoked or may no longer work in its environment")
+
+var errNoEnvironment = fault.New(fault.Forbidden, "this key has no environment, so it has no sandboxes")
+
 // TooMany rejects a sandbox if the tenant has n, the plan's limit.
 func TooMany(n, limit int) error {
 	return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that you do not need, or ask the operator to raise the plan's limit.", n, limit)

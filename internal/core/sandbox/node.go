@@ -9,10 +9,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Node manages the named sandboxes of one machine for callers on any machine. Methods return a
-// NotFound fault for a sandbox of another tenant or environment, and an *ElsewhereError for a
-// sandbox on another machine.
-type Node interface {
+// Directory manages the named sandboxes of all machines for authenticated callers. Methods return a
+// NotFound fault for a sandbox of another tenant or environment.
+type Directory interface {
 	// Ensure returns p's sandbox of a session and name, and creates it if it does not exist. A nil
 	// spec accepts any sandbox; otherwise a different image is a Conflict fault.
 	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (sb *Sandbox, created bool, err error)
@@ -41,6 +40,24 @@ type Node interface {
 	// Snapshot stores the state of p's sandbox in the blob store for keep; 0 uses the server's
 	// default.
 	Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*Snapshot, error)
+}
+
+// Node manages the named sandboxes of one machine for a Directory on any machine. Its methods do what
+// Directory's methods of the same names do, for the holder of a grant. They return an *ElsewhereError
+// for a sandbox on another machine.
+type Node interface {
+	Ensure(ctx context.Context, grant *Grant, session, name string, spec *Spec) (sb *Sandbox, created bool, err error)
+	Use(ctx context.Context, grant *Grant, session, nameOrID string) (Handle, error)
+	Reach(ctx context.Context, id runtime.ID) (Handle, error)
+	Get(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
+	List(ctx context.Context, grant *Grant, session string) ([]*Sandbox, error)
+	Usage(ctx context.Context, grant *Grant, session, nameOrID string) (Usage, error)
+	Update(ctx context.Context, grant *Grant, session, nameOrID string, c Change) (*Sandbox, error)
+	Sleep(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
+	Restart(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
+	Fork(ctx context.Context, grant *Grant, session, nameOrID string, count int) ([]*Sandbox, error)
+	Destroy(ctx context.Context, grant *Grant, session, nameOrID string) error
+	Snapshot(ctx context.Context, grant *Grant, session, nameOrID string, keep time.Duration) (*Snapshot, error)
 
 	// Orphans lists sandboxes on this machine that have no record. Reap deletes them.
 	Orphans(ctx context.Context) ([]runtime.ID, error)

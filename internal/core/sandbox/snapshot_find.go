@@ -12,10 +12,15 @@ func GetSnapshot(ctx context.Context, store SnapshotStore, p *tenant.Principal, 
 	if err := CheckCaller(p); err != nil {
 		return nil, err
 	}
+	return FindSnapshot(ctx, store, p.Tenant.ID, p.Environment.ID, id)
+}
+
+// FindSnapshot returns a snapshot of an environment.
+func FindSnapshot(ctx context.Context, store SnapshotStore, tenantID tenant.ID, environment string, id SnapshotID) (*Snapshot, error) {
 	if !id.Valid() {
 		return nil, fault.New(fault.NotFound, "snapshot %.80q not found", id)
 	}
-	sn, err := store.Get(ctx, p.Tenant.ID, p.Environment.ID, id)
+	sn, err := store.Get(ctx, tenantID, environment, id)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, fault.New(fault.NotFound, "snapshot %q not found", id)
 	}

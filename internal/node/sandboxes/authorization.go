@@ -46,16 +46,16 @@ const (
 	creatorInvalid
 )
 
-// usedBy notes that p uses e's sandbox. m.mu is held.
-func (e *entry) usedBy(p *tenant.Principal) {
+// usedBy notes that grant's key uses e's sandbox. m.mu is held.
+func (e *entry) usedBy(grant *sandbox.Grant) {
 	s := &e.authorization
 	s.valid.Confirm()
 	s.noValidKey, s.rootRefusal = false, nil
-	if len(s.keys) > 0 && s.keys[0] == p.KeyID() {
+	if len(s.keys) > 0 && s.keys[0] == grant.Key {
 		return
 	}
-	s.keys = slices.DeleteFunc(s.keys, func(id string) bool { return id == p.KeyID() })
-	s.keys = slices.Insert(s.keys, 0, p.KeyID())
+	s.keys = slices.DeleteFunc(s.keys, func(id string) bool { return id == grant.Key })
+	s.keys = slices.Insert(s.keys, 0, grant.Key)
 	s.keys = s.keys[:min(len(s.keys), maxKeys)]
 }
 
@@ -69,80 +69,66 @@ func (m *Manager) addSecrets(e *entry, secrets []string) []string {
 }
 
 // creatorSecrets are the secrets of the key that made e's sandbox, which the network puts
-// into requests, when p uses it. Those of other keys are not: all programs of a
+// into requests, when grant's key uses it. Those of other keys are not: all programs of a
 // sandbox share its network.
-func (m *Manager) creatorSecrets(e *entry, p *tenant.Principal) []execution.BoundSecret {
+func (m *Manager) creatorSecrets(e *entry, grant *sandbox.Grant) []execution.BoundSecret {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p.KeyID() == e.sb.Key {
-		e.authorization.boundSecrets, e.authorization.creatorAt = p.Key.BoundSecrets(), time.Now()
-		e.authorization.creator, e.authorization.creatorGrants = creatorValid, p.Storage
+	if grant.Key == e.sb.Key {
+		e.authorization.boundSecrets, e.authorization.creatorAt = grant.KeySecrets, time.Now()
+		e.authorization.creator, e.authorization.creatorGrants = creatorValid, grant.Storage
 	}
 	return e.authorization.boundSecrets
 }
 
-// refreshCreator asks who holds the key that made e's sandbox, unless that is p or is
+// refreshCreator asks who holds the key that made e's sandbox, unless that is grant's or is
 // known well enough.
-func (m *Manager) refreshCreator(ctx context.Context, e *entry, p *tenant.Principal) {
+func (m *Manager) refreshCreator(ctx context.Context, e *entry, grant *sandbox.Grant) {
 	m.mu.Lock()
 	sb, known := e.sb, time.Since(e.authorization.creatorAt) < m.cfg.AuthTTL
 	m.mu.Unlock()
-	if p.KeyID() == sb.Key || known {
+	if grant.Key == sb.Key || known {
 		return
 	}
-	maker, err := entrant(ctx, m.cfg.Callers, sb.Tenant, sb.Key, sb.Environment)
-	m.setCreator(e, &maker, err)
+	maker, err := m.cfg.Grants.Grant(ctx, sb.Tenant, sb.Key, sb.Environment)
+	m.setCreator(e, maker, err)
 }
 
 // setCreator notes what the key that made e's sandbox has now: nothing if err says
 // that it is not valid, or cannot be asked for.
-func (m *Manager) setCreator(e *entry, maker *tenant.Principal, err error) {
+func (m *Manager) setCreator(e *entry, maker *sandbox.Grant, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &e.authorization
 	s.boundSecrets, s.creatorAt = nil, time.Now()
 	switch {
 	case err == nil:
-		s.boundSecrets, s.secrets = maker.Key.BoundSecrets(), mergeSecrets(s.secrets, maker.Secrets())
+		s.boundSecrets, s.secrets = maker.KeySecrets, mergeSecrets(s.secrets, maker.Secrets)
 		s.creator, s.creatorGrants = creatorValid, maker.Storage
 	case fault.KindOf(err) == fault.Unauthorized:
 		s.creator, s.creatorGrants = creatorInvalid, nil
 	}
 }
 
-// entrant is the holder of a key in the environment of a sandbox, which need not be the key's
-// own: keys with the scope environments work in all of their tenant. err is Unauthorized if the
-// key is not valid or may not work there any more.
-func entrant(ctx context.Context, callers Callers, of tenant.ID, key, environment string) (tenant.Principal, error) {
-	p, err := callers.Entrant(ctx, of, key, environment)
-	switch kind := fault.KindOf(err); {
-	case err == nil && p.Environment.ID == environment:
-		return p, nil
-	case err == nil, kind == fault.Forbidden, kind == fault.NotFound:
-		return tenant.Principal{}, errNoValidKey
-	}
-	return p, err
-}
-
-// authorizedCaller is the last user of e's sandbox whose key is valid. err is Unauthorized if
+// validGrant is the grant of the last user of e's sandbox whose key is valid. err is Unauthorized if
 // no such key remains.
-func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *callerCache) (*tenant.Principal, error) {
+func (m *Manager) validGrant(ctx context.Context, e *entry, grants *grantCache) (*sandbox.Grant, error) {
 	m.mu.Lock()
 	sb, keys := e.sb, slices.Clone(e.authorization.keys)
 	m.mu.Unlock()
 	if !slices.Contains(keys, sb.Key) {
 		keys = append(keys, sb.Key)
 	}
-	var first *tenant.Principal
+	var first *sandbox.Grant
 	var unsure error
 	for _, key := range keys {
-		p, err := callers.entrant(ctx, sb.Tenant, key, sb.Environment)
+		p, err := grants.get(ctx, sb.Tenant, key, sb.Environment)
 		if key == sb.Key {
 			m.setCreator(e, p, err)
 		}
 		switch {
 		case err == nil:
-			m.addSecrets(e, p.Secrets())
+			m.addSecrets(e, p.Secrets)
 			if first == nil {
 				first = p
 			}
@@ -156,10 +142,8 @@ func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *calle
 	case unsure != nil:
 		return nil, unsure
 	}
-	return nil, errNoValidKey
+	return nil, sandbox.ErrNoValidKey
 }
-
-var errNoValidKey = fault.New(fault.Unauthorized, "every key that has used this sandbox has been revoked or may no longer work in its environment")
 
 // Reauthorize checks for every running sandbox whether a key that has used it is still
 // valid, and enforces what the key's environment and tenant allow now. A sandbox without a
@@ -177,9 +161,9 @@ func (m *Manager) Reauthorize(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	callers, began := &callerCache{callers: m.cfg.Callers}, time.Now()
+	grants, began := &grantCache{grants: m.cfg.Grants}, time.Now()
 	for _, e := range running {
-		p, err := m.authorizedCaller(ctx, e, callers)
+		p, err := m.validGrant(ctx, e, grants)
 		if ctx.Err() != nil && err != nil {
 			err = context.Cause(ctx)
 		}
@@ -189,7 +173,7 @@ func (m *Manager) Reauthorize(ctx context.Context) {
 
 // applyAuthorization enforces the answer about e's sandbox to a question asked at began. A
 // sandbox that is locked is left for the next time.
-func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Principal, failed error, began time.Time) {
+func (m *Manager) applyAuthorization(ctx context.Context, e *entry, grant *sandbox.Grant, failed error, began time.Time) {
 	if !e.tryLock() {
 		return
 	}
@@ -202,21 +186,21 @@ func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Pr
 		e.authorization.noValidKey = over
 	}
 	if failed == nil {
-		e.authorization.rootRefusal = checkRoot(p, sb)
+		e.authorization.rootRefusal = checkRoot(grant, sb)
 	}
 	m.mu.Unlock()
 	switch {
 	case live == nil, sb.State != sandbox.Running:
 		return
 	case failed == nil:
-		m.enforce(ctx, e, p)
+		m.enforce(ctx, e, grant)
 		return
 	case !over: // a key was used meanwhile, or could not be checked for a short time
 		return
 	}
 	if len(sb.Mounts) > 0 && fault.KindOf(failed) == fault.Unauthorized {
 		// Its programs must not change storage without a valid key.
-		if err := m.suspend(ctx, e, errNoValidKey, "every key that has used it has been revoked or may no longer work in its environment"); err != nil {
+		if err := m.suspend(ctx, e, sandbox.ErrNoValidKey, "every key that has used it has been revoked or may no longer work in its environment"); err != nil {
 			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox without a valid key", "sandbox_id", string(sb.ID), "error", err)
 		}
 		return
@@ -233,10 +217,10 @@ func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Pr
 	}
 }
 
-// enforce applies to e's sandbox what p, whose key is valid, and p's environment allow
+// enforce applies to e's sandbox what grant, whose key is valid, allows
 // now. e is locked.
-func (m *Manager) enforce(ctx context.Context, e *entry, p *tenant.Principal) {
-	if err := m.withdrawStorage(ctx, e, p); err != nil {
+func (m *Manager) enforce(ctx context.Context, e *entry, grant *sandbox.Grant) {
+	if err := m.withdrawStorage(ctx, e, grant); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot withdraw a sandbox's storage", "sandbox_id", string(e.id), "error", err)
 	}
 	m.mu.Lock()
@@ -245,7 +229,7 @@ func (m *Manager) enforce(ctx context.Context, e *entry, p *tenant.Principal) {
 	if live == nil {
 		return
 	}
-	if err := m.applyNetwork(p, e, live); err != nil {
+	if err := m.applyNetwork(grant, e, live); err != nil {
 		m.cfg.Log.WarnContext(ctx, "a sandbox has no network", "sandbox_id", string(e.id), "error", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // networkState is what of the network was put into force last.
@@ -36,13 +35,13 @@ func (c *networkState) reset() {
 	c.applied = false
 }
 
-// applyNetwork puts into force what p and the sandbox's own policy allow, unless it is.
+// applyNetwork puts into force what grant and the sandbox's own policy allow, unless it is.
 // e is locked.
-func (m *Manager) applyNetwork(p *tenant.Principal, e *entry, live Live) error {
+func (m *Manager) applyNetwork(grant *sandbox.Grant, e *entry, live Live) error {
 	m.mu.Lock()
 	sb := e.sb
 	m.mu.Unlock()
-	policy, secrets := allowedNetwork(p, sb, m.creatorSecrets(e, p))
+	policy, secrets := allowedNetwork(grant, sb, m.creatorSecrets(e, grant))
 	if e.net.is(policy, secrets) {
 		return nil
 	}
@@ -64,34 +63,34 @@ func (c *networkState) apply(live Live, policy runtime.NetworkPolicy, secrets []
 	return nil
 }
 
-// allowedNetwork is what a sandbox may connect to when p uses it: what both its own
-// policy and p's environment allow, if p's tenant has a network at all. Requests get
+// allowedNetwork is what a sandbox may connect to when grant's key uses it: what both its own
+// policy and grant's environment allow, if its tenant has a network at all. Requests get
 // the secrets of the environment, and own.
-func allowedNetwork(p *tenant.Principal, sb *sandbox.Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
-	if !p.Tenant.NetworkEnabled {
+func allowedNetwork(grant *sandbox.Grant, sb *sandbox.Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
+	if !grant.NetworkEnabled {
 		return runtime.NetworkPolicy{}, nil
 	}
-	policy := sb.Permissions.Network.And(p.Environment.Permissions.Network)
+	policy := sb.Permissions.Network.And(grant.Permissions.Network)
 	if policy.Blocked() {
 		return runtime.NetworkPolicy{}, nil
 	}
-	return policy, append(p.Environment.BoundSecrets(), own...)
+	return policy, slices.Concat(grant.EnvironmentSecrets, own)
 }
 
 // setNetwork gives a sandbox a policy of its own.
-func setNetwork(p *tenant.Principal, sb *sandbox.Sandbox, policy runtime.NetworkPolicy) error {
+func setNetwork(grant *sandbox.Grant, sb *sandbox.Sandbox, policy runtime.NetworkPolicy) error {
 	if err := (runtime.Permissions{Network: policy}).Validate(); err != nil {
 		return fault.New(fault.Invalid, "%v", err)
 	}
-	most := p.Environment.Permissions.Network
-	if !p.Tenant.NetworkEnabled {
+	most := grant.Permissions.Network
+	if !grant.NetworkEnabled {
 		most = runtime.NetworkPolicy{}
 	}
 	if !policy.Blocked() && !sb.Connected {
 		return runtime.ErrNoNetwork
 	}
 	if !policy.Within(most) {
-		return fault.New(fault.Forbidden, "the network policy allows more than the environment %s does; a sandbox can be given less, never more", p.Environment.Name)
+		return fault.New(fault.Forbidden, "the network policy allows more than the environment %s does; a sandbox can be given less, never more", grant.EnvironmentName)
 	}
 	sb.Permissions.Network = policy
 	return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
 )
 
@@ -16,8 +15,8 @@ import (
 const endTime = time.Minute
 
 // Destroy implements sandbox.Node.
-func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
-	e, err := m.find(p, session, nameOrID)
+func (m *Manager) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) error {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return err
 	}

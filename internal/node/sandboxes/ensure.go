@@ -13,27 +13,26 @@ import (
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
 // makeTime bounds making a sandbox.
 const makeTime = 2 * time.Minute
 
-// Ensure returns p's sandbox of a session and name, and makes it if there is none.
+// Ensure returns grant's sandbox of a session and name, and makes it if there is none.
 // A nil spec means that any will do. Otherwise it is a Conflict if there is one
 // of another image, and a new one takes the place of one that is lost.
-func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, created bool, err error) {
-	if err := sandbox.CheckCaller(p); err != nil {
+func (m *Manager) Ensure(ctx context.Context, grant *sandbox.Grant, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, created bool, err error) {
+	if err := grant.Check(); err != nil {
 		return nil, false, err
 	}
 	if err := errors.Join(sandbox.CheckSession(session), sandbox.CheckName(name)); err != nil {
 		return nil, false, err
 	}
 	for {
-		e, err := m.find(p, session, name)
+		e, err := m.find(grant, session, name)
 		if fault.KindOf(err) == fault.NotFound {
-			sb, made, err := m.create(ctx, p, session, name, spec)
+			sb, made, err := m.create(ctx, grant, session, name, spec)
 			if err != nil || made {
 				return sb, made, err
 			}
@@ -42,14 +41,14 @@ func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name
 		if err != nil {
 			return nil, false, err
 		}
-		if sb, over, err := m.existing(ctx, p, e, spec); err != nil || !over {
+		if sb, over, err := m.existing(ctx, grant, e, spec); err != nil || !over {
 			return sb, false, err
 		}
 	}
 }
 
 // existing is Ensure for a sandbox that there is, unless it turns out to be over.
-func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, spec *sandbox.Spec) (sb *sandbox.Sandbox, over bool, err error) {
+func (m *Manager) existing(ctx context.Context, grant *sandbox.Grant, e *entry, spec *sandbox.Spec) (sb *sandbox.Sandbox, over bool, err error) {
 	if err := e.lock(ctx); err != nil { // it may just be made
 		return nil, false, err
 	}
@@ -71,7 +70,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 		return nil, false, err
 	}
 	if spec.SubPaths != nil {
-		mounts, err := mountsOf(p, spec.SubPaths)
+		mounts, err := mountsOf(grant, spec.SubPaths)
 		if err != nil {
 			return nil, false, err
 		}
@@ -85,7 +84,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 		if err != nil {
 			return nil, false, err
 		}
-		if image != sb.Image && !(strings.HasPrefix(sb.Image, requirement.ImagePrefix) && m.isEnvironments(p, spec.Image)) {
+		if image != sb.Image && !(strings.HasPrefix(sb.Image, requirement.ImagePrefix) && m.isEnvironments(grant, spec.Image)) {
 			asked := sb.ImageAlias
 			if asked == "" {
 				asked = sb.Image
@@ -99,20 +98,20 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 }
 
 // create makes a sandbox; made is false if another call has just begun to.
-func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, made bool, err error) {
+func (m *Manager) create(ctx context.Context, grant *sandbox.Grant, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, made bool, err error) {
 	if spec == nil {
 		spec = &sandbox.Spec{}
 	}
-	from, err := m.findSnapshot(ctx, p, spec)
+	from, err := m.findSnapshot(ctx, grant, spec)
 	if err != nil {
 		return nil, false, err
 	}
-	sb, err := m.draft(ctx, p, session, name, spec)
+	sb, err := m.draft(ctx, grant, session, name, spec)
 	if err != nil {
 		return nil, false, err
 	}
 	if from != nil {
-		if err := m.applySnapshot(p, sb, from, spec); err != nil {
+		if err := m.applySnapshot(grant, sb, from, spec); err != nil {
 			return nil, false, err
 		}
 	}
@@ -136,7 +135,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer span.End()
 	recorded := sb.Clone()
-	there, err := m.cfg.Store.Create(ctx, recorded, quotaOf(p))
+	there, err := m.cfg.Store.Create(ctx, recorded, grant.Quota())
 	if err != nil {
 		return nil, false, err
 	}
@@ -147,7 +146,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	// From here on the caller's going away changes nothing.
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
-	if err := m.start(work, p, e, func(r Recipe) (Live, error) {
+	if err := m.start(work, grant, e, func(r Recipe) (Live, error) {
 		if from != nil {
 			return m.startFrom(work, from, r, spec.FilesOnly)
 		}
@@ -164,12 +163,12 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	return e.sb.Clone(), true, nil
 }
 
-// draft is the sandbox that a spec asks for, if p may have it.
-func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, error) {
-	if err := p.Plan.Allows(&p.Environment); err != nil {
+// draft is the sandbox that a spec asks for, if grant allows it.
+func (m *Manager) draft(ctx context.Context, grant *sandbox.Grant, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, error) {
+	if err := grant.Allows(grant.Limits); err != nil {
 		return nil, err
 	}
-	if err := redact.Validate(p.Secrets()); err != nil {
+	if err := redact.Validate(grant.Secrets); err != nil {
 		return nil, err
 	}
 	if err := m.cfg.AdmitDisk(); err != nil {
@@ -177,23 +176,23 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	}
 	var image string
 	var err error
-	if spec.Image != "" && !spec.ImageAssumed && !m.isEnvironments(p, spec.Image) {
+	if spec.Image != "" && !spec.ImageAssumed && !m.isEnvironments(grant, spec.Image) {
 		image, err = m.cfg.Images.Provide(ctx, spec.Image)
 	} else {
-		image, err = m.cfg.Images.Named(ctx, p.Environment.RunImage())
+		image, err = m.cfg.Images.Named(ctx, grant.Image)
 	}
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := mountsOf(p, spec.SubPaths)
+	mounts, err := mountsOf(grant, spec.SubPaths)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
 	sb := &sandbox.Sandbox{
-		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.KeyID(), Executor: m.cfg.Executor,
-		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Own: spec.Size, Disk: minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
-		Permissions: p.Tenant.Permitted(p.Environment.Permissions), Mounts: mounts, Env: maps.Clone(spec.Env),
+		ID: runtime.NewID(), Tenant: grant.Tenant, Environment: grant.Environment, Session: session, Name: name, Key: grant.Key, Executor: m.cfg.Executor,
+		Image: image, ImageAlias: spec.Image, Limits: grant.Limits, Own: spec.Size, Disk: minBound(m.cfg.DiskLimit, grant.Plan.MaxSandboxDisk),
+		Permissions: grant.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
 	if err := setSize(sb, spec.Size); err != nil {
@@ -203,11 +202,11 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	if spec.SleepAfter == 0 {
 		sb.SleepAfter = m.cfg.SleepAfter
 	}
-	if err := setTimeout(p, sb, spec.Timeout, now); err != nil {
+	if err := setTimeout(grant, sb, spec.Timeout, now); err != nil {
 		return nil, err
 	}
 	if spec.Network != nil {
-		if err := setNetwork(p, sb, *spec.Network); err != nil {
+		if err := setNetwork(grant, sb, *spec.Network); err != nil {
 			return nil, err
 		}
 	}
@@ -227,17 +226,17 @@ func (m *Manager) compareImage(sb *sandbox.Sandbox, spec *sandbox.Spec) error {
 	return nil
 }
 
-// isEnvironments reports whether what was asked for is the image of p's environment, which
+// isEnvironments reports whether what was asked for is the image of grant's environment, which
 // then has its packages.
-func (m *Manager) isEnvironments(p *tenant.Principal, asked string) bool {
-	if p.Environment.Packages.Empty() {
+func (m *Manager) isEnvironments(grant *sandbox.Grant, asked string) bool {
+	if grant.PackagedImage == "" {
 		return false
 	}
-	if asked == p.Environment.Image {
+	if asked == grant.PackagedImage {
 		return true // also one that is not there yet
 	}
 	name, err := m.cfg.Images.Resolve(asked)
-	return err == nil && name == p.Environment.Image
+	return err == nil && name == grant.PackagedImage
 }
 
 // minBound is the smaller of two bounds of which 0 is none.
@@ -250,10 +249,6 @@ func minBound(a, b int64) int64 {
 
 func recipeOf(s *sandbox.Sandbox) Recipe {
 	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Disk: s.Disk, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
-}
-
-func quotaOf(p *tenant.Principal) sandbox.Quota {
-	return sandbox.Quota{Sandboxes: p.Plan.MaxSandboxes, Memory: p.Plan.MaxSandboxMemory, Credits: p.Tenant.MonthlyCredits}
 }
 
 // reserve makes e's name known, unless it is.
@@ -275,12 +270,12 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started. Retry in a few seconds")
 
 // start has what e's sandbox is recorded as made.
-func (m *Manager) start(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
+func (m *Manager) start(ctx context.Context, grant *sandbox.Grant, e *entry, made func(Recipe) (Live, error)) error {
 	live, err := made(recipeOf(m.current(e)))
 	if err != nil {
 		return err
 	}
-	if err := m.applyNetwork(p, e, live); err != nil {
+	if err := m.applyNetwork(grant, e, live); err != nil {
 		return errors.Join(err, live.Destroy(ctx))
 	}
 	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") }); err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // renewPause is how long a sandbox keeps a file server before it may get another one.
@@ -31,9 +30,9 @@ func (m *Manager) renewDue(e *entry, now time.Time) bool {
 		e.sb.State == sandbox.Running && now.Sub(e.renewedAt) >= renewPause
 }
 
-// renewFileServer puts e's sandbox to sleep and wakes it, on behalf of p, so that another
+// renewFileServer puts e's sandbox to sleep and wakes it, on behalf of grant, so that another
 // process serves its files. e is locked.
-func (m *Manager) renewFileServer(ctx context.Context, e *entry, p *tenant.Principal) error {
+func (m *Manager) renewFileServer(ctx context.Context, e *entry, grant *sandbox.Grant) error {
 	m.mu.Lock()
 	e.filesShort, e.renewedAt = false, time.Now()
 	m.mu.Unlock()
@@ -45,7 +44,7 @@ func (m *Manager) renewFileServer(ctx context.Context, e *entry, p *tenant.Princ
 	if err := m.checkpoint(work, e, ""); err != nil {
 		return err
 	}
-	if err := m.wakeFor(ctx, e, p); err != nil {
+	if err := m.wakeFor(ctx, e, grant); err != nil {
 		return fmt.Errorf("wake the sandbox with another file server: %w", err)
 	}
 	return nil

@@ -13,20 +13,19 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
-// Fork makes copies of p's sandbox, with its files, processes and memory as they
+// Fork makes copies of grant's sandbox, with its files, processes and memory as they
 // are at one moment, and returns them; either all are made or none. They are
 // called after it, with a number. The sandbox itself goes on; while it is copied
 // it stands still, and connections to its guest daemon end, which can be followed on by
 // their cursors. Connections through the network are its own alone.
-func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
+func (m *Manager) Fork(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
 	if count < 1 || count > sandbox.MaxForks {
 		return nil, fault.New(fault.Invalid, "count: want 1 to %d copies", sandbox.MaxForks)
 	}
-	e, err := m.find(p, session, nameOrID)
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
-	parent, err := m.forkable(ctx, e, p)
+	parent, err := m.forkable(ctx, e, grant)
 	if err == nil && !m.hasCheckpoint(parent) {
 		err = fault.New(fault.Conflict, "cannot fork %q: it is asleep with no saved processes (%s). Wake it first, then fork", parent.Name, parent.Detail)
 	}
@@ -56,7 +55,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		}
 		parent.Stored = nil
 	}
-	forks, err := m.reserveForks(work, p, parent, count)
+	forks, err := m.reserveForks(work, grant, parent, count)
 	if err == nil {
 		begun := m.prepareForks(work, parent, forks) // while the memory is written
 		err = m.withCheckpoint(work, e, func() error {
@@ -71,7 +70,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	}
 	e.unlock()
 	if err == nil {
-		err = m.startForks(work, p, forks)
+		err = m.startForks(work, grant, forks)
 	}
 	if err != nil {
 		span.Fail(err)
@@ -100,8 +99,8 @@ func (m *Manager) hasCheckpoint(sb *sandbox.Sandbox) bool {
 	return true
 }
 
-// forkable is e's sandbox, if p can have others like it. e is locked.
-func (m *Manager) forkable(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
+// forkable is e's sandbox, if grant can have others like it. e is locked.
+func (m *Manager) forkable(ctx context.Context, e *entry, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
 	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
 	}
@@ -114,23 +113,23 @@ func (m *Manager) forkable(ctx context.Context, e *entry, p *tenant.Principal) (
 	case live != nil && hasEnded(live):
 		return nil, m.exitError(ctx, e)
 	}
-	if err := m.limitStorage(ctx, e, p); err != nil {
+	if err := m.limitStorage(ctx, e, grant); err != nil {
 		return nil, err
 	}
-	return m.current(e), checkRoot(p, m.current(e))
+	return m.current(e), checkRoot(grant, m.current(e))
 }
 
 // reserveForks records count copies of a sandbox, which are yet to be made; the
 // turn at each is held. Those recorded are returned with an error, too.
-func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *sandbox.Sandbox, count int) (forks []*entry, err error) {
+func (m *Manager) reserveForks(ctx context.Context, grant *sandbox.Grant, parent *sandbox.Sandbox, count int) (forks []*entry, err error) {
 	base := parent.Name[:min(len(parent.Name), 56)]
 	for number := 1; len(forks) < count; number++ {
 		now := time.Now().UTC()
 		sb := parent.Clone()
-		sb.ID, sb.Name, sb.Key = runtime.NewID(), fmt.Sprintf("%s-%d", base, number), p.KeyID()
+		sb.ID, sb.Name, sb.Key = runtime.NewID(), fmt.Sprintf("%s-%d", base, number), grant.Key
 		sb.State, sb.Sleep, sb.Detail = sandbox.Creating, "", ""
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
-		if err := setTimeout(p, sb, 0, now); err != nil {
+		if err := setTimeout(grant, sb, 0, now); err != nil {
 			return forks, err
 		}
 		e := newEntry(sb)
@@ -143,7 +142,7 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 			continue
 		}
 		recorded := sb.Clone() // others see sb by now
-		elsewhere, err := m.cfg.Store.Create(ctx, recorded, quotaOf(p))
+		elsewhere, err := m.cfg.Store.Create(ctx, recorded, grant.Quota())
 		if err != nil || elsewhere != nil {
 			m.unregister(e)
 			if err != nil {
@@ -216,7 +215,7 @@ func (m *Manager) forkAll(ctx context.Context, e *entry, forks []*entry) error {
 }
 
 // startForks has new sandboxes run for the first time.
-func (m *Manager) startForks(ctx context.Context, p *tenant.Principal, forks []*entry) error {
+func (m *Manager) startForks(ctx context.Context, grant *sandbox.Grant, forks []*entry) error {
 	var g errgroup.Group
 	g.SetLimit(2 * goruntime.GOMAXPROCS(0)) // each waits half of the time
 	for _, fork := range forks {
@@ -231,7 +230,7 @@ func (m *Manager) startForks(ctx context.Context, p *tenant.Principal, forks []*
 			m.mu.Lock()
 			fork.live, fork.usedAt = live, time.Now()
 			m.mu.Unlock()
-			if err := m.applyNetwork(p, fork, live); err != nil {
+			if err := m.applyNetwork(grant, fork, live); err != nil {
 				return err
 			}
 			return m.save(ctx, fork, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") })

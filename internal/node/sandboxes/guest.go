@@ -31,9 +31,9 @@ func (g guest) Run(ctx context.Context, spec process.Spec) (process.Output, erro
 // those before it; and the limits.
 func (h *Handle) complete(spec process.Spec) process.Spec {
 	all := map[string]string{}
-	if h.caller != nil {
-		h.m.addSecrets(h.e, h.caller.Secrets())
-		maps.Copy(all, h.caller.Variables())
+	if h.grant != nil {
+		h.m.addSecrets(h.e, h.grant.Secrets)
+		maps.Copy(all, h.grant.Variables)
 	}
 	maps.Copy(all, h.sb.Env)
 	keep := spec.Keep

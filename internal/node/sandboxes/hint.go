@@ -19,15 +19,12 @@ func (c *networkState) inForce() runtime.NetworkPolicy {
 
 // NetworkHint implements sandbox.Handle.
 func (h *Handle) NetworkHint(since time.Time, tails [][]byte) string {
-	if h.caller == nil {
+	if h.grant == nil {
 		return ""
 	}
-	had := execution.Network{Policy: h.e.net.inForce(), Refused: h.live.Refusals(since), Restart: h.sb.RestartCommand()}
+	had := execution.Network{Policy: h.e.net.inForce(), Refused: h.live.Refusals(since), Environment: h.grant.Permissions.Network, Restart: h.sb.RestartCommand()}
 	if len(had.Refused) == 0 && execution.LacksNetwork(tails...) {
 		had.Refused = h.live.Refusals(since.Add(-execution.RefusalAgain)) // the network does not repeat a recent refusal
-	}
-	if h.caller.Tenant.NetworkEnabled {
-		had.Environment = h.caller.Environment.Permissions.Network
 	}
 	return had.Hint(tails...)
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// List returns p's sandboxes of a session, or of all sessions if that is "", by
+// List returns grant's sandboxes of a session, or of all sessions if that is "", by
 // session and name. Those that are destroyed are not among them.
-func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
-	if err := sandbox.CheckCaller(p); err != nil {
+func (m *Manager) List(_ context.Context, grant *sandbox.Grant, session string) ([]*sandbox.Sandbox, error) {
+	if err := grant.Check(); err != nil {
 		return nil, err
 	}
 	if session != "" {
@@ -25,7 +24,7 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 	var out []*sandbox.Sandbox
 	m.mu.Lock()
 	for _, e := range m.byID {
-		if e.sb.Tenant == p.Tenant.ID && e.sb.Environment == p.Environment.ID && (session == "" || e.sb.Session == session) {
+		if e.sb.Tenant == grant.Tenant && e.sb.Environment == grant.Environment && (session == "" || e.sb.Session == session) {
 			out = append(out, m.publicCopy(e))
 		}
 	}
@@ -39,24 +38,24 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 	return out, nil
 }
 
-// Get returns p's sandbox of a session and name, or of an id: of an id also one
+// Get returns grant's sandbox of a session and name, or of an id: of an id also one
 // that is destroyed, as long as that is on record.
-func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	e, err := m.find(p, session, nameOrID)
+func (m *Manager) Get(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (*sandbox.Sandbox, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.publicCopy(e), nil
 	}
 	id := runtime.ID(nameOrID)
-	if !id.Valid() || p.Environment.ID == "" {
+	if !id.Valid() || grant.Environment == "" {
 		return nil, err
 	}
-	sb, recorded := m.cfg.Store.Get(ctx, p.Tenant.ID, id)
+	sb, recorded := m.cfg.Store.Get(ctx, grant.Tenant, id)
 	switch {
 	case recorded != nil && fault.KindOf(recorded) != fault.NotFound:
 		return nil, recorded
-	case recorded != nil, sb.Environment != p.Environment.ID:
+	case recorded != nil, sb.Environment != grant.Environment:
 		return nil, err
 	}
 	return sb, nil
@@ -74,9 +73,9 @@ func (m *Manager) publicCopy(e *entry) *sandbox.Sandbox {
 	return sb
 }
 
-// Usage returns what p's sandbox uses.
-func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
-	e, err := m.find(p, session, nameOrID)
+// Usage returns what grant's sandbox uses.
+func (m *Manager) Usage(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sandbox.Usage, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return sandbox.Usage{}, err
 	}

@@ -156,7 +156,7 @@ func (m *machine) open() {
 	}
 	cfg := sandboxes.Config{
 		Contexts: contexts.New(),
-		Store:    m.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.db.Sandboxes(), Prices: usage.DefaultPrices()}, Snapshots: m.db.Snapshots(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Sandboxes(), Callers: m.callers, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
+		Store:    m.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.db.Sandboxes(), Prices: usage.DefaultPrices()}, Snapshots: m.db.Snapshots(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Sandboxes(), Grants: directory.Grants{Callers: m.callers}, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Rules: []string{"jwt"},
 		SleepAfter: time.Hour, AuthTTL: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -234,6 +234,52 @@ func (m *machine) caller(name string, change ...func(*tenant.Principal)) *tenant
 	}
 	m.callers[p.Key.ID] = p
 	return p
+}
+
+// The methods below are the Manager's, for the grants of principals.
+
+func (m *machine) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, bool, error) {
+	return m.Manager.Ensure(ctx, sandbox.GrantOf(p), session, name, spec)
+}
+
+func (m *machine) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
+	return m.Manager.Use(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	return m.Manager.Get(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
+	return m.Manager.List(ctx, sandbox.GrantOf(p), session)
+}
+
+func (m *machine) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
+	return m.Manager.Usage(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
+	return m.Manager.Update(ctx, sandbox.GrantOf(p), session, nameOrID, c)
+}
+
+func (m *machine) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	return m.Manager.Sleep(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	return m.Manager.Restart(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
+	return m.Manager.Fork(ctx, sandbox.GrantOf(p), session, nameOrID, count)
+}
+
+func (m *machine) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
+	return m.Manager.Destroy(ctx, sandbox.GrantOf(p), session, nameOrID)
+}
+
+func (m *machine) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandbox.Snapshot, error) {
+	return m.Manager.Snapshot(ctx, sandbox.GrantOf(p), session, nameOrID, keep)
 }
 
 func (m *machine) ensure(p *tenant.Principal, session, name string, spec *sandbox.Spec) *sandbox.Sandbox {

@@ -50,11 +50,6 @@ type Images interface {
 	Exact(asked, name string) error
 }
 
-// Callers finds the holder of a key, working in an environment; a *tenant.Authority does.
-type Callers interface {
-	Entrant(ctx context.Context, tenantID tenant.ID, keyID, environment string) (tenant.Principal, error)
-}
-
 // Config is what a Manager is made of. All of it is required.
 type Config struct {
 	Store         Store
@@ -64,7 +59,7 @@ type Config struct {
 	SnapshotFiles SnapshotFiles
 	Images        Images
 	Contexts      *contexts.Contexts
-	Callers       Callers
+	Grants        sandbox.Grants
 	Executor      string                  // name of this installation
 	AdmitDisk     func() error            // refuses new sandboxes while the disk is full
 	AdmitBytes    func(bytes int64) error // refuses a checkpoint of that size, likewise
@@ -187,9 +182,9 @@ func (e *entry) tryLock() bool {
 
 func (e *entry) unlock() { <-e.sem }
 
-// addressOf is where p's sandbox of a name is.
-func addressOf(p *tenant.Principal, session, name string) address {
-	return address{p.Tenant.ID, p.Environment.ID, session, name}
+// addressOf is where grant's sandbox of a name is.
+func addressOf(grant *sandbox.Grant, session, name string) address {
+	return address{grant.Tenant, grant.Environment, session, name}
 }
 
 func addressOfSandbox(s *sandbox.Sandbox) address {
@@ -212,10 +207,10 @@ func (m *Manager) unregister(e *entry) {
 	}
 }
 
-// find returns p's sandbox, by its name in a session or by its id: then the
+// find returns grant's sandbox, by its name in a session or by its id: then the
 // session does not matter. Another's is as unknown as one that never was.
-func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, error) {
-	if err := sandbox.CheckCaller(p); err != nil {
+func (m *Manager) find(grant *sandbox.Grant, session, nameOrID string) (*entry, error) {
+	if err := grant.Check(); err != nil {
 		return nil, err
 	}
 	byID := runtime.ID(nameOrID).Valid()
@@ -229,11 +224,11 @@ func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.byName[addressOf(p, session, nameOrID)]
+	e := m.byName[addressOf(grant, session, nameOrID)]
 	if byID {
 		e = m.byID[runtime.ID(nameOrID)]
 	}
-	if e == nil || e.sb.Tenant != p.Tenant.ID || e.sb.Environment != p.Environment.ID {
+	if e == nil || e.sb.Tenant != grant.Tenant || e.sb.Environment != grant.Environment {
 		return nil, sandbox.Unknown(nameOrID)
 	}
 	return e, nil

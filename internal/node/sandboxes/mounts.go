@@ -10,13 +10,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// mountsOf is what a new sandbox of p's has mounted. It holds no credentials, as it
+// mountsOf is what a new sandbox of grant's has mounted. It holds no credentials, as it
 // is recorded.
-func mountsOf(p *tenant.Principal, sub []storage.SubPath) ([]storage.Mount, error) {
-	mounts, err := storage.Resolve(p.Storage, sub)
+func mountsOf(grant *sandbox.Grant, sub []storage.SubPath) ([]storage.Mount, error) {
+	mounts, err := storage.Resolve(grant.Storage, sub)
 	for i := range mounts {
 		mounts[i].Target = storage.Target{}
 	}
@@ -52,28 +51,28 @@ func describeMounts(mounts []storage.Mount) string {
 	return strings.Join(storage.Labels(mounts), ", ")
 }
 
-// checkMounts says why p cannot use a sandbox: every user sees what it has mounted,
+// checkMounts says why grant's key cannot use a sandbox: every user sees what it has mounted,
 // which another key may have been granted.
-func checkMounts(p *tenant.Principal, sb *sandbox.Sandbox) error {
-	if covers(p.Storage, sb.Mounts) {
+func checkMounts(grant *sandbox.Grant, sb *sandbox.Sandbox) error {
+	if covers(grant.Storage, sb.Mounts) {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "the sandbox %q has storage mounted (%s) that this key is not granted as far; use a key that is, or another sandbox", sb.Name, describeMounts(sb.Mounts))
 }
 
 // grants are those that hold for e's sandbox now, as far as is known: those of the
-// key that made it or, once that is not valid any more, of its environment. p is
+// key that made it or, once that is not valid any more, of its environment. grant is that of
 // a caller that uses it.
-func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Granted, known bool) {
+func (m *Manager) grants(e *entry, grant *sandbox.Grant) (grants []storage.Granted, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s := &e.authorization; {
-	case p.KeyID() == e.sb.Key:
-		return p.Storage, true
+	case grant.Key == e.sb.Key:
+		return grant.Storage, true
 	case s.creator == creatorValid:
 		return s.creatorGrants, true
 	case s.creator == creatorInvalid:
-		return slices.DeleteFunc(slices.Clone(p.Storage), func(g storage.Granted) bool { return g.Grant.Key != "" }), true
+		return slices.DeleteFunc(slices.Clone(grant.Storage), func(g storage.Granted) bool { return g.Grant.Key != "" }), true
 	}
 	return nil, false
 }
@@ -83,27 +82,27 @@ func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Grante
 const detailWithdrawn = "storage that it had mounted was taken back or changed"
 
 // limitStorage has e's sandbox have no more of its tenant's storage mounted than holds now,
-// and says why p cannot use it. What is mounted cannot be taken from programs that
+// and says why grant's key cannot use it. What is mounted cannot be taken from programs that
 // have it open: if it is too much they end, and its files stay. e is locked.
-func (m *Manager) limitStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
+func (m *Manager) limitStorage(ctx context.Context, e *entry, grant *sandbox.Grant) error {
 	m.mu.Lock()
 	none := len(e.sb.Mounts) == 0
 	m.mu.Unlock()
 	if none {
 		return nil
 	}
-	m.refreshCreator(ctx, e, p)
-	if err := m.withdrawStorage(ctx, e, p); err != nil {
+	m.refreshCreator(ctx, e, grant)
+	if err := m.withdrawStorage(ctx, e, grant); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return checkMounts(p, e.sb)
+	return checkMounts(grant, e.sb)
 }
 
-// withdrawStorage is limitStorage for a sandbox that p does not use.
-func (m *Manager) withdrawStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
-	grants, known := m.grants(e, p)
+// withdrawStorage is limitStorage for a sandbox that grant's key does not use.
+func (m *Manager) withdrawStorage(ctx context.Context, e *entry, grant *sandbox.Grant) error {
+	grants, known := m.grants(e, grant)
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()

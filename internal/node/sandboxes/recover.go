@@ -86,7 +86,7 @@ func (m *Manager) Recovering() int {
 // finishRecovery takes over sandboxes and unlocks each. A sandbox that cannot be taken over does not
 // keep the others, and the server, from their work. Once ctx ends the rest is left as it is.
 func (m *Manager) finishRecovery(ctx context.Context, entries []*entry) error {
-	callers := &callerCache{callers: m.cfg.Callers}
+	grants := &grantCache{grants: m.cfg.Grants}
 	var g errgroup.Group
 	g.SetLimit(maxOpens)
 	for _, e := range entries {
@@ -95,7 +95,7 @@ func (m *Manager) finishRecovery(ctx context.Context, entries []*entry) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			err := m.recoverOne(ctx, e, callers)
+			err := m.recoverOne(ctx, e, grants)
 			if err == nil {
 				return nil
 			}
@@ -130,7 +130,7 @@ func (m *Manager) recovered(e *entry) {
 }
 
 // recoverOne takes over one recorded sandbox. e is locked.
-func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache) error {
+func (m *Manager) recoverOne(ctx context.Context, e *entry, grants *grantCache) error {
 	sb := m.current(e)
 	switch {
 	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.OnDisk:
@@ -164,7 +164,7 @@ func (m *Manager) recoverOne(ctx context.Context, e *entry, callers *callerCache
 	}
 	// Its connections go on and its previews are served only if a key that used it is still
 	// valid. Otherwise it has neither until a valid key uses it.
-	p, err := m.authorizedCaller(ctx, e, callers)
+	p, err := m.validGrant(ctx, e, grants)
 	m.mu.Lock()
 	e.authorization.valid.Confirm()
 	e.authorization.noValidKey = err != nil
@@ -210,32 +210,32 @@ func (m *Manager) endProcesses(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// callerCache finds callers, each once.
-type callerCache struct {
-	callers Callers
-	mu      sync.Mutex
-	known   map[keyIn]*tenant.Principal // guarded by mu
+// grantCache asks for each grant once.
+type grantCache struct {
+	grants sandbox.Grants
+	mu     sync.Mutex
+	known  map[keyIn]*sandbox.Grant // guarded by mu
 }
 
 // keyIn is a key in an environment.
 type keyIn struct{ key, environment string }
 
-func (h *callerCache) entrant(ctx context.Context, tenantID tenant.ID, key, environment string) (*tenant.Principal, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (c *grantCache) get(ctx context.Context, tenantID tenant.ID, key, environment string) (*sandbox.Grant, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	in := keyIn{key, environment}
-	if p := h.known[in]; p != nil {
-		return p, nil
+	if g := c.known[in]; g != nil {
+		return g, nil
 	}
-	p, err := entrant(ctx, h.callers, tenantID, key, environment)
+	g, err := c.grants.Grant(ctx, tenantID, key, environment)
 	if err != nil {
 		return nil, err
 	}
-	if h.known == nil {
-		h.known = map[keyIn]*tenant.Principal{}
+	if c.known == nil {
+		c.known = map[keyIn]*sandbox.Grant{}
 	}
-	h.known[in] = &p
-	return &p, nil
+	c.known[in] = g
+	return g, nil
 }
 
 // closeTime bounds Close, whatever is left of the time that running executions

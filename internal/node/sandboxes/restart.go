@@ -7,7 +7,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
@@ -17,22 +16,22 @@ const detailRestarted = "it was restarted"
 // Restart implements sandbox.Node. It checks every reason to refuse while the sandbox is still
 // running, except the memory quota. If the quota is exhausted, the sandbox sleeps and its next use
 // starts it.
-func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	e, err := m.find(p, session, nameOrID)
+func (m *Manager) Restart(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (*sandbox.Sandbox, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
 	if err := m.cfg.AdmitDisk(); err != nil {
 		return nil, err
 	}
-	if err := m.checkBudget(ctx, p.Tenant.ID); err != nil {
+	if err := m.checkBudget(ctx, grant.Tenant); err != nil {
 		return nil, err
 	}
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer e.unlock()
-	sb, err := m.restarted(ctx, e, p)
+	sb, err := m.restarted(ctx, e, grant)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nam
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // a caller that disconnects must not leave a partial restart
 	defer cancel()
 	if err = m.endForRestart(work, e, sb); err == nil {
-		err = m.wake(work, e, p)
+		err = m.wake(work, e, grant)
 	}
 	if err != nil {
 		span.Fail(err)
@@ -53,9 +52,9 @@ func (m *Manager) Restart(ctx context.Context, p *tenant.Principal, session, nam
 	return m.publicCopy(e), nil
 }
 
-// restarted returns the record of e's sandbox after a restart by p. It fails if the sandbox cannot
+// restarted returns the record of e's sandbox after a restart by grant. It fails if the sandbox cannot
 // be restarted. The caller must hold e's lock.
-func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
+func (m *Manager) restarted(ctx context.Context, e *entry, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
 	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
 	}
@@ -63,14 +62,14 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 	if sb.State == sandbox.Lost {
 		return nil, m.lostError(e)
 	}
-	if err := m.limitStorage(ctx, e, p); err != nil {
+	if err := m.limitStorage(ctx, e, grant); err != nil {
 		return nil, err
 	}
 	sb = m.current(e)
-	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter, Size: m.ownSize(p, sb)}
+	spec := &sandbox.Spec{Image: sb.ImageAlias, SleepAfter: sb.SleepAfter, Size: m.ownSize(grant, sb)}
 	// A sandbox without a warning was created without an explicit version.
 	spec.ImageAssumed = sb.ImageAlias != "" && sb.ImageWarning == "" && m.cfg.Images.Warning(sb.ImageAlias, sb.Image) != ""
-	now, err := m.draft(ctx, p, sb.Session, sb.Name, spec)
+	now, err := m.draft(ctx, grant, sb.Session, sb.Name, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +82,15 @@ func (m *Manager) restarted(ctx context.Context, e *entry, p *tenant.Principal) 
 
 // ownSize returns the requested size of a sandbox without the values that exceed the current
 // environment or plan.
-func (m *Manager) ownSize(p *tenant.Principal, sb *sandbox.Sandbox) sandbox.Size {
-	size, most := sb.Own, p.Environment.Limits
+func (m *Manager) ownSize(grant *sandbox.Grant, sb *sandbox.Sandbox) sandbox.Size {
+	size, most := sb.Own, grant.Limits
 	if size.CPU > most.CPU {
 		size.CPU = 0
 	}
 	if size.Memory > most.Memory {
 		size.Memory = 0
 	}
-	if disk := minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk); disk > 0 && size.Disk > disk {
+	if disk := minBound(m.cfg.DiskLimit, grant.Plan.MaxSandboxDisk); disk > 0 && size.Disk > disk {
 		size.Disk = 0
 	}
 	return size

@@ -11,17 +11,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
 // checkpointTime bounds writing a sandbox's checkpoint to disk.
 const checkpointTime = 2 * time.Minute
 
-// Sleep has p's sandbox sleep at once, with a checkpoint on disk. Where that cannot be it
+// Sleep has grant's sandbox sleep at once, with a checkpoint on disk. Where that cannot be it
 // is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
-func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	e, err := m.find(p, session, nameOrID)
+func (m *Manager) Sleep(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (*sandbox.Sandbox, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
@@ -217,15 +216,15 @@ func (m *Manager) checkpointsSize() (bytes int64) {
 	return bytes
 }
 
-// wake has a sleeping sandbox run again, on behalf of p. e is locked.
-func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) (err error) {
+// wake has a sleeping sandbox run again, on behalf of grant. e is locked.
+func (m *Manager) wake(ctx context.Context, e *entry, grant *sandbox.Grant) (err error) {
 	sb := m.current(e)
 	ctx, span := trace.Start(ctx, "sandbox.wake", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer func() {
 		span.Fail(err)
 		span.End()
 	}()
-	m.refreshCreator(ctx, e, p)
+	m.refreshCreator(ctx, e, grant)
 	how, was := sb.Sleep, sb.Detail
 	if err := sb.Move(sandbox.Running, ""); err != nil {
 		return err
@@ -233,7 +232,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) (err 
 	if how != sandbox.Frozen {
 		sb.MeteredAt = time.Now().UTC()
 	}
-	if err := m.cfg.Store.Wake(ctx, sb, quotaOf(p)); err != nil {
+	if err := m.cfg.Store.Wake(ctx, sb, grant.Quota()); err != nil {
 		return err
 	}
 	m.publish(e, sb)
@@ -259,7 +258,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) (err 
 	if err := m.clearStored(work, e); err != nil {
 		return err
 	}
-	return m.applyNetwork(p, e, live)
+	return m.applyNetwork(grant, e, live)
 }
 
 // restore makes e's sandbox from its checkpoint; where that can never be, anew from its

@@ -384,7 +384,7 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 	full.Store(true)
 	frozen := func(want string) {
 		t.Helper()
-		sb, err := m.Manager.Sleep(t.Context(), p, "s", "one")
+		sb, err := m.Sleep(t.Context(), p, "s", "one")
 		if err != nil || sb.State != sandbox.Sleeping || sb.Sleep != sandbox.Frozen || !strings.Contains(sb.Detail, want) {
 			t.Fatalf("without room on disk: %+v, %v", sb, err)
 		}
@@ -410,7 +410,7 @@ func TestMemoriesOnDiskAreBounded(t *testing.T) {
 	}
 	kept := map[sandbox.Sleep]int{}
 	for _, name := range []string{"one", "two", "three"} {
-		sb, err := m.Manager.Sleep(t.Context(), p, "s", name)
+		sb, err := m.Sleep(t.Context(), p, "s", name)
 		if err != nil {
 			t.Fatal(err)
 		}

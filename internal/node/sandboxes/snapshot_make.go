@@ -9,21 +9,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
-// Snapshot keeps p's sandbox in the blob store as it is at one moment, with its
+// Snapshot keeps grant's sandbox in the blob store as it is at one moment, with its
 // processes and memory, or with its files alone where those cannot be written:
 // Detail then says why. It is kept for a time; for 0, as long as the server's rule
 // says. The sandbox goes on as it was: it stands still while it is written to
 // disk, not while that is stored, and connections to its guest daemon end as by Fork.
-func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (_ *sandbox.Snapshot, err error) {
+func (m *Manager) Snapshot(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, keep time.Duration) (_ *sandbox.Snapshot, err error) {
 	if keep < 0 {
 		return nil, fault.New(fault.Invalid, "keep: want a time from now on, or 0 for as long as the server's rule says")
 	}
-	e, err := m.find(p, session, nameOrID)
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
-	sn, stage, err := m.stage(ctx, p, e)
+	sn, stage, err := m.stage(ctx, grant, e)
 	e.unlock()
 	if sn == nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 		keep = m.cfg.KeepSnapshots
 	}
 	if err == nil {
-		err = m.cfg.Snapshots.Finish(undo, sn, keep, snapshotQuotaOf(p))
+		err = m.cfg.Snapshots.Finish(undo, sn, keep, grant.SnapshotQuota())
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.cfg.Snapshots.Abandon(undo, sn.ID))
@@ -61,21 +60,17 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	return sn, nil
 }
 
-func snapshotQuotaOf(p *tenant.Principal) sandbox.SnapshotQuota {
-	return sandbox.SnapshotQuota{Snapshots: p.Plan.MaxSnapshots, Bytes: p.Plan.MaxSnapshotSize}
-}
-
 // stage records a snapshot of e's sandbox, and copies that to a sandbox of this
 // machine that cannot be found. There is no copy of one that is in the blob store
 // already. A snapshot is returned with an error if it was recorded. e is
 // locked.
-func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sandbox.Snapshot, runtime.ID, error) {
-	sb, err := m.forkable(ctx, e, p)
+func (m *Manager) stage(ctx context.Context, grant *sandbox.Grant, e *entry) (*sandbox.Snapshot, runtime.ID, error) {
+	sb, err := m.forkable(ctx, e, grant)
 	if err != nil {
 		return nil, "", err
 	}
 	sn := sandbox.SnapshotOf(sb)
-	sn.Key, sn.Executor = p.KeyID(), m.cfg.Executor
+	sn.Key, sn.Executor = grant.Key, m.cfg.Executor
 	if !m.hasCheckpoint(sb) {
 		sn.Detail = "its files alone: it sleeps without processes"
 	}
@@ -84,7 +79,7 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 	} else if sn.Stored.Bytes, err = m.snapshotSize(ctx, e); err != nil {
 		return nil, "", err
 	}
-	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotQuotaOf(p)); err != nil || sb.Sleep == sandbox.Stored {
+	if err := m.cfg.Snapshots.Begin(ctx, sn, grant.SnapshotQuota()); err != nil || sb.Sleep == sandbox.Stored {
 		if err != nil {
 			sn = nil
 		}

@@ -11,26 +11,25 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // fetchTime bounds bringing a sandbox back from the blob store.
 const fetchTime = 30 * time.Minute
 
-// findSnapshot is the snapshot that a spec asks for, if there is one that p can use so.
-func (m *Manager) findSnapshot(ctx context.Context, p *tenant.Principal, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
+// findSnapshot is the snapshot that a spec asks for, if there is one that grant can use so.
+func (m *Manager) findSnapshot(ctx context.Context, grant *sandbox.Grant, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
 	if spec.Snapshot == "" {
 		if spec.FilesOnly {
 			return nil, fault.New(fault.Invalid, "files_only says how to use a snapshot, and none is named")
 		}
 		return nil, nil
 	}
-	return sandbox.GetSnapshot(ctx, m.cfg.Snapshots, p, spec.Snapshot)
+	return sandbox.FindSnapshot(ctx, m.cfg.Snapshots, grant.Tenant, grant.Environment, spec.Snapshot)
 }
 
-// applySnapshot makes sb, which was drafted for p, one that begins with a snapshot. With
+// applySnapshot makes sb, which was drafted for grant, one that begins with a snapshot. With
 // its memory it is what the snapshot is of; with its files alone it is a new one.
-func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Snapshot, spec *sandbox.Spec) error {
+func (m *Manager) applySnapshot(grant *sandbox.Grant, sb *sandbox.Sandbox, sn *sandbox.Snapshot, spec *sandbox.Spec) error {
 	env := maps.Clone(sn.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -53,35 +52,33 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 		return nil
 	}
 	const instead = "; files_only makes a new sandbox with its files"
-	was, now := sn.Permissions, p.Tenant.Permitted(p.Environment.Permissions)
+	was, now := sn.Permissions, grant.Permissions
 	was.Network, now.Network = runtime.NetworkPolicy{}, runtime.NetworkPolicy{}
-	within := p.Environment
-	within.Limits = sn.Limits
 	switch {
 	case !sn.Stored.Checkpoint:
 		return fault.New(fault.Conflict, "the snapshot %s has files alone%s", sn.ID, instead)
 	case spec.Image != "" && sb.Image != sn.Image:
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with another image than %q%s", sn.ID, spec.Image, instead)
 	case !was.Equal(now):
-		return fault.New(fault.Conflict, "the permissions of the environment %s are not those that the snapshot %s was made with%s", p.Environment.Name, sn.ID, instead)
+		return fault.New(fault.Conflict, "the permissions of the environment %s are not those that the snapshot %s was made with%s", grant.EnvironmentName, sn.ID, instead)
 	}
 	if err := checkSnapshotSize(sn, spec.Size); err != nil {
 		return err
 	}
-	if err := p.Plan.Allows(&within); err != nil {
+	if err := grant.Allows(sn.Limits); err != nil {
 		return err
 	}
-	if spec.SubPaths != nil && !slices.Equal(sb.Mounts, sn.Mounts) || !covers(p.Storage, sn.Mounts) {
+	if spec.SubPaths != nil && !slices.Equal(sb.Mounts, sn.Mounts) || !covers(grant.Storage, sn.Mounts) {
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, describeMounts(sn.Mounts), instead)
 	}
 	sb.Mounts = slices.Clone(sn.Mounts)
 	sb.Image, sb.ImageAlias, sb.Limits, sb.Own, sb.Connected = sn.Image, sn.ImageAlias, sn.Limits, sn.Own, sn.Connected
 	if spec.Network == nil {
 		sb.Permissions.Network = sn.Permissions.Network
-		if !p.Tenant.NetworkEnabled {
+		if !grant.NetworkEnabled {
 			sb.Permissions.Network = runtime.NetworkPolicy{}
 		}
-	} else if err := setNetwork(p, sb, *spec.Network); err != nil {
+	} else if err := setNetwork(grant, sb, *spec.Network); err != nil {
 		return err
 	}
 	if err := m.cfg.SnapshotFiles.Usable(sn.Stored, recipeOf(sb)); err != nil {

@@ -6,12 +6,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Update changes p's sandbox, whether it runs or sleeps.
-func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
-	e, err := m.find(p, session, nameOrID)
+// Update changes grant's sandbox, whether it runs or sleeps.
+func (m *Manager) Update(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +29,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	}
 	err = m.save(ctx, e, func(sb *sandbox.Sandbox) error {
 		if c.Timeout != nil {
-			if err := setTimeout(p, sb, *c.Timeout, time.Now().UTC()); err != nil {
+			if err := setTimeout(grant, sb, *c.Timeout, time.Now().UTC()); err != nil {
 				return err
 			}
 		}
@@ -40,7 +39,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 			}
 		}
 		if c.Network != nil {
-			return setNetwork(p, sb, *c.Network)
+			return setNetwork(grant, sb, *c.Network)
 		}
 		return nil
 	})
@@ -48,7 +47,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 		return nil, err
 	}
 	if c.Network != nil && live != nil {
-		if err := m.applyNetwork(p, e, live); err != nil {
+		if err := m.applyNetwork(grant, e, live); err != nil {
 			return nil, err
 		}
 	}
@@ -57,13 +56,13 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	return m.publicCopy(e), nil
 }
 
-// setTimeout has a sandbox destroyed so long after now, or as late as p's plan
+// setTimeout has a sandbox destroyed so long after now, or as late as grant's plan
 // allows.
-func setTimeout(p *tenant.Principal, sb *sandbox.Sandbox, timeout time.Duration, now time.Time) error {
+func setTimeout(grant *sandbox.Grant, sb *sandbox.Sandbox, timeout time.Duration, now time.Time) error {
 	if timeout < 0 {
 		return fault.New(fault.Invalid, "timeout: want a time from now on, or 0 for the longest there is")
 	}
-	most := p.Plan.MaxSandboxLife
+	most := grant.Plan.MaxSandboxLife
 	end := now.Add(timeout)
 	last := sb.CreatedAt.Add(most)
 	switch {
@@ -74,7 +73,7 @@ func setTimeout(p *tenant.Principal, sb *sandbox.Sandbox, timeout time.Duration,
 		end = last
 	case most > 0 && end.After(last):
 		return fault.Limit("sandbox_life", time.Time{}, "sandbox %q: its time would be over %s after it was made; with the plan %s a sandbox lives %s at most",
-			sb.Name, end.Sub(sb.CreatedAt).Round(time.Second), p.Plan.Name, most)
+			sb.Name, end.Sub(sb.CreatedAt).Round(time.Second), grant.Plan.Name, most)
 	}
 	sb.ExpiresAt = &end
 	return nil

@@ -11,21 +11,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/guest/daemonclient"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
 // Handle is a sandbox.Handle of this machine.
 type Handle struct {
-	sb     *sandbox.Sandbox // as it was when the use began
-	m      *Manager
-	e      *entry
-	live   Live
-	guest  *daemonclient.Client
-	caller *tenant.Principal // nil for Reach
-	stops  int               // of the entry, when the use began
-	once   sync.Once
+	sb    *sandbox.Sandbox // as it was when the use began
+	m     *Manager
+	e     *entry
+	live  Live
+	guest *daemonclient.Client
+	grant *sandbox.Grant // nil for Reach
+	stops int            // of the entry, when the use began
+	once  sync.Once
 }
 
 var _ sandbox.Handle = (*Handle)(nil)
@@ -50,10 +49,10 @@ func (h *Handle) Contexts() (codecontext.Contexts, error) {
 func (h *Handle) Redactor(context.Context) (*redact.Set, error) { return h.redactor() }
 
 func (h *Handle) redactor() (*redact.Set, error) {
-	if h.caller == nil {
+	if h.grant == nil {
 		return nil, fmt.Errorf("sandbox %s is used without a key, so its secrets are not known", h.sb.ID)
 	}
-	return h.m.redactors.get(h.m.addSecrets(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
+	return h.m.redactors.get(h.m.addSecrets(h.e, h.grant.Secrets), h.m.cfg.Rules, h.grant.RedactionOff)
 }
 
 // CountBytes implements sandbox.Handle.
@@ -77,12 +76,12 @@ func (h *Handle) Close() {
 }
 
 // Use implements sandbox.Node.
-func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
-	e, err := m.find(p, session, nameOrID)
+func (m *Manager) Use(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sandbox.Handle, error) {
+	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
-	return handle(m.use(ctx, e, p))
+	return handle(m.use(ctx, e, grant))
 }
 
 // handle returns no nil of a type as an interface.
@@ -112,7 +111,7 @@ func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, err
 		refusal = sandbox.Unknown(string(id))
 	case e.sb.State != sandbox.Running: // waking it checks keys and policy
 	case e.authorization.noValidKey:
-		refusal = errNoValidKey
+		refusal = sandbox.ErrNoValidKey
 	default:
 		refusal = e.authorization.rootRefusal
 	}
@@ -123,27 +122,27 @@ func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, err
 	return handle(m.use(ctx, e, nil))
 }
 
-func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+func (m *Manager) use(ctx context.Context, e *entry, grant *sandbox.Grant) (*Handle, error) {
 	m.mu.Lock()
 	sb := e.sb
 	m.mu.Unlock()
 	if err := m.checkBudget(ctx, sb.Tenant); err != nil {
 		return nil, err
 	}
-	if err := checkRoot(p, sb); err != nil {
+	if err := checkRoot(grant, sb); err != nil {
 		return nil, err
 	}
 	var h *Handle
-	if p == nil || checkMounts(p, sb) == nil {
-		h = m.open(e, p)
+	if grant == nil || checkMounts(grant, sb) == nil {
+		h = m.open(e, grant)
 	}
-	if h != nil && p != nil && !e.net.is(allowedNetwork(p, h.sb, m.creatorSecrets(e, p))) {
+	if h != nil && grant != nil && !e.net.is(allowedNetwork(grant, h.sb, m.creatorSecrets(e, grant))) {
 		h.Close()
 		h = nil
 	}
 	if h == nil {
 		var err error
-		if h, err = m.prepare(ctx, e, p); err != nil {
+		if h, err = m.prepare(ctx, e, grant); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +150,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 	// It has just ended, or its file server has. Try to start it again.
 	if err != nil && (hasEnded(h.live) || m.checkFileServer(e, h.live)) {
 		h.Close()
-		if h, err = m.prepare(ctx, e, p); err != nil {
+		if h, err = m.prepare(ctx, e, grant); err != nil {
 			return nil, err
 		}
 		guest, err = h.live.Guest(ctx)
@@ -165,7 +164,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 }
 
 // open begins a use of a sandbox that runs; nil if it does not.
-func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
+func (m *Manager) open(e *entry, grant *sandbox.Grant) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.removed || e.exclusive || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || hasEnded(e.live) || m.renewDue(e, time.Now()) {
@@ -174,15 +173,15 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	e.users++
 	e.opens++
 	e.usedAt, e.cannotSleep = time.Now(), false
-	if p != nil {
-		e.usedBy(p)
+	if grant != nil {
+		e.usedBy(grant)
 	}
-	return &Handle{sb: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
+	return &Handle{sb: e.sb, m: m, e: e, live: e.live, grant: grant, stops: e.stops}
 }
 
 // prepare is use for a sandbox that is being made or changed, sleeps, or is lost,
 // or whose network or storage is not as its caller's environment has it now.
-func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+func (m *Manager) prepare(ctx context.Context, e *entry, grant *sandbox.Grant) (*Handle, error) {
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -208,26 +207,26 @@ func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*
 	renew := m.renewDue(e, time.Now())
 	m.mu.Unlock()
 	if renew {
-		if err := m.renewFileServer(ctx, e, p); err != nil {
+		if err := m.renewFileServer(ctx, e, grant); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.wakeFor(ctx, e, p); err != nil {
+	if err := m.wakeFor(ctx, e, grant); err != nil {
 		return nil, err
 	}
 	if err := m.clearStored(ctx, e); err != nil {
 		return nil, err
 	}
-	if p != nil {
+	if grant != nil {
 		m.mu.Lock()
 		live = e.live
 		m.mu.Unlock()
-		m.refreshCreator(ctx, e, p)
-		if err := m.applyNetwork(p, e, live); err != nil {
+		m.refreshCreator(ctx, e, grant)
+		if err := m.applyNetwork(grant, e, live); err != nil {
 			return nil, err
 		}
 	}
-	h := m.open(e, p)
+	h := m.open(e, grant)
 	if h == nil {
 		return nil, m.lostError(e)
 	}
@@ -235,10 +234,10 @@ func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*
 }
 
 // wakeFor has e's sandbox run, with no more of its tenant's storage than it may have
-// now, unless p must not see that; a nil p is a preview. e is locked.
-func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) error {
-	if p != nil {
-		if err := m.limitStorage(ctx, e, p); err != nil {
+// now, unless grant's key must not see that; a nil grant is a preview. e is locked.
+func (m *Manager) wakeFor(ctx context.Context, e *entry, grant *sandbox.Grant) error {
+	if grant != nil {
+		if err := m.limitStorage(ctx, e, grant); err != nil {
 			return err
 		}
 	}
@@ -248,23 +247,23 @@ func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) er
 	if !asleep {
 		return nil
 	}
-	if p == nil {
+	if grant == nil {
 		var err error
-		if p, err = m.authorizedCaller(ctx, e, &callerCache{callers: m.cfg.Callers}); err != nil {
+		if grant, err = m.validGrant(ctx, e, &grantCache{grants: m.cfg.Grants}); err != nil {
 			return err
 		}
-		if err := checkRoot(p, m.current(e)); err != nil {
+		if err := checkRoot(grant, m.current(e)); err != nil {
 			return err
 		}
 		m.mu.Lock()
 		e.authorization.valid.Confirm()
 		e.authorization.noValidKey = false
 		m.mu.Unlock()
-		if err := m.withdrawStorage(ctx, e, p); err != nil {
+		if err := m.withdrawStorage(ctx, e, grant); err != nil {
 			return err
 		}
 	}
-	return m.wake(ctx, e, p)
+	return m.wake(ctx, e, grant)
 }
 
 // hasEnded reports whether a sandbox has.
@@ -300,10 +299,10 @@ func (m *Manager) guestError(h *Handle, err error) error {
 }
 
 // checkRoot refuses a sandbox whose programs run as root, when the policy of its tenant
-// does not allow that any more. p is nil where no key is used.
-func checkRoot(p *tenant.Principal, sb *sandbox.Sandbox) error {
-	if p == nil || p.Tenant.RootEnabled || !sb.Permissions.Process.Root {
+// does not allow that any more. grant is nil where no key is used.
+func checkRoot(grant *sandbox.Grant, sb *sandbox.Sandbox) error {
+	if grant == nil || grant.RootEnabled || !sb.Permissions.Process.Root {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which this tenant's policy no longer allows: delete it and create another one, or ask the operator to allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
+	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which this tenant's policy no longer allows: delete it and create another one, or ask the operator to allow it (atoll tenant set %s --root)", sb.Name, grant.TenantName)
 }

@@ -63,28 +63,28 @@ type groupTest struct {
 	run  func(*use)
 }
 
-// caller is Rig.Caller with names of this part's own.
-func (s *suite) caller(name string, change ...func(*tenant.Principal)) *tenant.Principal {
-	return s.Caller("contract-"+name, change...)
+// caller is the grant of Rig.Caller, with names of this part's own.
+func (s *suite) caller(name string, change ...func(*tenant.Principal)) *sandbox.Grant {
+	return sandbox.GrantOf(s.Caller("contract-"+name, change...))
 }
 
-// make returns a sandbox of p's session "s" that was not there before.
-func (s *suite) make(p *tenant.Principal, name string, spec *sandbox.Spec) *sandbox.Sandbox {
+// make returns a sandbox of grant's session "s" that was not there before.
+func (s *suite) make(grant *sandbox.Grant, name string, spec *sandbox.Spec) *sandbox.Sandbox {
 	s.Helper()
 	if spec == nil {
 		spec = &sandbox.Spec{}
 	}
-	sb, created, err := s.Node.Ensure(s.Context(), p, "s", name, spec)
+	sb, created, err := s.Node.Ensure(s.Context(), grant, "s", name, spec)
 	if err != nil || !created {
 		s.Fatalf("create %s: %v, created %v", name, err, created)
 	}
 	return sb
 }
 
-// open begins a use of p's sandbox that ends with the test.
-func (s *suite) open(p *tenant.Principal, name string) sandbox.Handle {
+// open begins a use of grant's sandbox that ends with the test.
+func (s *suite) open(grant *sandbox.Grant, name string) sandbox.Handle {
 	s.Helper()
-	h, err := s.Node.Use(s.Context(), p, "s", name)
+	h, err := s.Node.Use(s.Context(), grant, "s", name)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func (s *suite) open(p *tenant.Principal, name string) sandbox.Handle {
 	return h
 }
 
-// shell runs a command in p's sandbox and returns what it wrote.
-func (s *suite) shell(p *tenant.Principal, name, command string) string {
+// shell runs a command in grant's sandbox and returns what it wrote.
+func (s *suite) shell(grant *sandbox.Grant, name, command string) string {
 	s.Helper()
-	h, err := s.Node.Use(s.Context(), p, "s", name)
+	h, err := s.Node.Use(s.Context(), grant, "s", name)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -103,16 +103,16 @@ func (s *suite) shell(p *tenant.Principal, name, command string) string {
 	return (&use{s.T, h.Guest(), h}).shell(command)
 }
 
-// destroy ends p's sandboxes at the end of a part, so that parts do not add up.
-func (s *suite) destroy(p *tenant.Principal) {
+// destroy ends grant's sandboxes at the end of a part, so that parts do not add up.
+func (s *suite) destroy(grant *sandbox.Grant) {
 	s.Cleanup(func() {
 		ctx := context.WithoutCancel(s.Context())
-		all, err := s.Node.List(ctx, p, "")
+		all, err := s.Node.List(ctx, grant, "")
 		if err != nil {
 			s.Error(err)
 		}
 		for _, sb := range all {
-			if err := s.Node.Destroy(ctx, p, sb.Session, sb.Name); err != nil {
+			if err := s.Node.Destroy(ctx, grant, sb.Session, sb.Name); err != nil {
 				s.Error(err)
 			}
 		}

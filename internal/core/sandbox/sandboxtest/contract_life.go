@@ -39,8 +39,8 @@ func testEnsure(s *suite) {
 	s.destroy(p)
 	ctx := s.Context()
 	sb := s.make(p, "builder", &sandbox.Spec{Image: s.Image, Env: map[string]string{"A": "ü"}})
-	if sb.State != sandbox.Running || sb.Session != "s" || sb.Name != "builder" || sb.ImageAlias != s.Image || sb.Image != p.Environment.Image ||
-		sb.Tenant != p.Tenant.ID || sb.Environment != p.Environment.ID || sb.Key != p.Key.ID || !maps.Equal(sb.Env, map[string]string{"A": "ü"}) || time.Since(sb.CreatedAt) > time.Minute {
+	if sb.State != sandbox.Running || sb.Session != "s" || sb.Name != "builder" || sb.ImageAlias != s.Image || sb.Image != p.Image ||
+		sb.Tenant != p.Tenant || sb.Environment != p.Environment || sb.Key != p.Key || !maps.Equal(sb.Env, map[string]string{"A": "ü"}) || time.Since(sb.CreatedAt) > time.Minute {
 		s.Errorf("it is %+v", sb)
 	}
 	for what, spec := range map[string]*sandbox.Spec{"the same": {Image: s.Image}, "any image": {}, "any": nil} {
@@ -116,12 +116,8 @@ func testNamesRefused(s *suite) {
 		_, _, err := s.Node.Ensure(s.Context(), p, bad, "x", nil)
 		refused(s.T, "the session "+bad, err, fault.Invalid, "session")
 	}
-	_, err := s.Node.List(s.Context(), &tenant.Principal{}, "")
+	_, err := s.Node.List(s.Context(), &sandbox.Grant{}, "")
 	refused(s.T, "a key without environment", err, fault.Forbidden, "no environment")
-	disabled := *p
-	disabled.Tenant.DisabledAt = new(time.Now())
-	_, _, err = s.Node.Ensure(s.Context(), &disabled, "s", "x", nil)
-	refused(s.T, "a disabled tenant", err, fault.Forbidden, "disabled")
 }
 
 func testUnknown(s *suite) {
@@ -132,9 +128,9 @@ func testUnknown(s *suite) {
 	if _, _, err := s.Node.Ensure(ctx, p, "s2", "two", nil); err != nil {
 		s.Fatal(err)
 	}
-	for who, q := range map[string]*tenant.Principal{
+	for who, q := range map[string]*sandbox.Grant{
 		"another tenant":      s.caller("stranger"),
-		"another environment": s.caller("neighbour", func(q *tenant.Principal) { q.Tenant.ID = p.Tenant.ID }),
+		"another environment": s.caller("neighbour", func(q *tenant.Principal) { q.Tenant.ID = p.Tenant }),
 	} {
 		for _, name := range []string{"one", string(sb.ID), string(runtime.NewID())} {
 			want := fmt.Sprintf("there is no sandbox %q", name) // the same for what there is and what there is not
@@ -180,8 +176,8 @@ func testUnknown(s *suite) {
 func testOnAnotherMachine(s *suite) {
 	p := s.caller("elsewhere")
 	sb := &sandbox.Sandbox{
-		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: "s", Name: "far", Key: p.Key.ID,
-		Executor: "exe_far", Image: p.Environment.Image, Limits: p.Environment.Limits, State: sandbox.Running,
+		ID: runtime.NewID(), Tenant: p.Tenant, Environment: p.Environment, Session: "s", Name: "far", Key: p.Key,
+		Executor: "exe_far", Image: p.Image, Limits: p.Limits, State: sandbox.Running,
 	}
 	s.Elsewhere(s.T, sb, "exe_far")
 	_, _, err := s.Node.Ensure(s.Context(), p, "s", "far", nil)

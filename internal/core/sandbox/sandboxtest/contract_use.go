@@ -301,7 +301,9 @@ func testContextLife(t *testing.T, all codecontext.Contexts) {
 
 // testUse: what a Handle knows of its sandbox's use.
 func testUse(s *suite) {
+	var first *tenant.Principal
 	p := s.caller("use", func(p *tenant.Principal) {
+		first = p
 		p.Plan.MaxSandboxDisk = 32 << 20
 		p.Environment.Secrets = map[string]string{"SHARED": "of-the-environment"}
 		p.Key.Secrets = map[string]string{"OWN": "of-the-first-key"}
@@ -313,7 +315,7 @@ func testUse(s *suite) {
 	equal(s.T, "before", u.shell("echo $OWN"), "of-the-first-key")
 
 	second := s.caller("use-2", func(q *tenant.Principal) {
-		q.Tenant, q.Environment, q.Plan = p.Tenant, p.Environment, p.Plan
+		q.Tenant, q.Environment, q.Plan = first.Tenant, first.Environment, first.Plan
 		q.Key.Secrets = map[string]string{"OWN": "of-the-second-key"}
 	})
 	other := s.open(second, "x")

@@ -14,7 +14,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // Remote returns a Node that uses n as a caller on another machine has to: through
@@ -138,13 +137,13 @@ type remoteNode struct{ r *remote }
 
 var node = part{Kind: "node"}
 
-func (n remoteNode) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (sb *sandbox.Sandbox, created bool, err error) {
-	err = n.r.call(ctx, node, "Ensure", args{p, session, name, spec}, &sb, &created)
+func (n remoteNode) Ensure(ctx context.Context, grant *sandbox.Grant, session, name string, spec *sandbox.Spec) (sb *sandbox.Sandbox, created bool, err error) {
+	err = n.r.call(ctx, node, "Ensure", args{grant, session, name, spec}, &sb, &created)
 	return sb, created, err
 }
 
-func (n remoteNode) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
-	return n.use(ctx, "Use", args{p, session, nameOrID})
+func (n remoteNode) Use(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sandbox.Handle, error) {
+	return n.use(ctx, "Use", args{grant, session, nameOrID})
 }
 
 func (n remoteNode) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
@@ -166,47 +165,47 @@ func (n remoteNode) use(ctx context.Context, method string, in args) (sandbox.Ha
 	return h, nil
 }
 
-func (n remoteNode) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "Get", args{p, session, nameOrID}, &sb)
+func (n remoteNode) Get(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Get", args{grant, session, nameOrID}, &sb)
 	return sb, err
 }
 
-func (n remoteNode) List(ctx context.Context, p *tenant.Principal, session string) (all []*sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "List", args{p, session}, &all)
+func (n remoteNode) List(ctx context.Context, grant *sandbox.Grant, session string) (all []*sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "List", args{grant, session}, &all)
 	return all, err
 }
 
-func (n remoteNode) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (u sandbox.Usage, err error) {
-	err = n.r.call(ctx, node, "Usage", args{p, session, nameOrID}, &u)
+func (n remoteNode) Usage(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (u sandbox.Usage, err error) {
+	err = n.r.call(ctx, node, "Usage", args{grant, session, nameOrID}, &u)
 	return u, err
 }
 
-func (n remoteNode) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (sb *sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "Update", args{p, session, nameOrID, c}, &sb)
+func (n remoteNode) Update(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, c sandbox.Change) (sb *sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Update", args{grant, session, nameOrID, c}, &sb)
 	return sb, err
 }
 
-func (n remoteNode) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "Sleep", args{p, session, nameOrID}, &sb)
+func (n remoteNode) Sleep(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Sleep", args{grant, session, nameOrID}, &sb)
 	return sb, err
 }
 
-func (n remoteNode) Restart(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "Restart", args{p, session, nameOrID}, &sb)
+func (n remoteNode) Restart(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Restart", args{grant, session, nameOrID}, &sb)
 	return sb, err
 }
 
-func (n remoteNode) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) (forks []*sandbox.Sandbox, err error) {
-	err = n.r.call(ctx, node, "Fork", args{p, session, nameOrID, count}, &forks)
+func (n remoteNode) Fork(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, count int) (forks []*sandbox.Sandbox, err error) {
+	err = n.r.call(ctx, node, "Fork", args{grant, session, nameOrID, count}, &forks)
 	return forks, err
 }
 
-func (n remoteNode) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
-	return n.r.call(ctx, node, "Destroy", args{p, session, nameOrID})
+func (n remoteNode) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) error {
+	return n.r.call(ctx, node, "Destroy", args{grant, session, nameOrID})
 }
 
-func (n remoteNode) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (sn *sandbox.Snapshot, err error) {
-	err = n.r.call(ctx, node, "Snapshot", args{p, session, nameOrID, keep}, &sn)
+func (n remoteNode) Snapshot(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, keep time.Duration) (sn *sandbox.Snapshot, err error) {
+	err = n.r.call(ctx, node, "Snapshot", args{grant, session, nameOrID, keep}, &sn)
 	return sn, err
 }
 
