@@ -78,7 +78,7 @@ type httpModule struct {
 }
 
 // Start implements module.Part.
-func (m *httpModule) Start(_ context.Context, undo *module.Undo) error {
+func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	cfg, db, authority, box := m.cfg.Settings, m.records.db, m.records.authority, m.records.box
 	directory, gateway, conversations := m.directory.Directory, m.gateway.Gateway, m.runs.conversations
 	proxies, err := m.proxies()
@@ -90,8 +90,12 @@ func (m *httpModule) Start(_ context.Context, undo *module.Undo) error {
 		return err
 	}
 	envs := &environments.Service{Tenants: m.tenants.Admin, Sandboxes: directory}
+	tickets, err := m.bus.OpenTickets(ctx, sandboxes.TicketLife)
+	if err != nil {
+		return err
+	}
 	named := sandboxes.New(sandboxes.Config{
-		Sandboxes: directory, Previews: m.previews.Previews, Policies: gateway, Keys: authority, EnterPool: conversations.EnterPool, Draining: m.draining,
+		Sandboxes: directory, Previews: m.previews.Previews, Policies: gateway, Keys: authority, Tickets: tickets, EnterPool: conversations.EnterPool, Draining: m.draining,
 	})
 	streams := &sessionstream.Streams{Service: conversations, News: m.bus.News()}
 	agentService := &agents.Service{Store: db.Agents(), Models: m.models.Catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: m.web.off}

@@ -49,6 +49,7 @@ type Config struct {
 	Previews  Previews
 	Policies  Policies
 	Keys      Keys
+	Tickets   Tickets
 	// EnterPool returns a principal in the environment of the agent session that owns a pool of
 	// sandboxes; p for any other pool. nil means that no agent sessions exist.
 	EnterPool func(ctx context.Context, p *tenant.Principal, pool string) (*tenant.Principal, error)
@@ -59,7 +60,7 @@ type Config struct {
 // Service implements the operations on named sandboxes. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
-	tickets tickets
+	tickets issued
 }
 
 // New returns a Service.

@@ -23,7 +23,7 @@ type names struct {
 	threadDeleted, tenantDeleted string // to all processes
 
 	results, outputs, startsStream string // streams
-	turns                          string // a key-value bucket
+	turns, nodes, tickets          string // key-value buckets
 }
 
 // namesOf returns the names of an installation. The embedded server has one installation, so
@@ -38,6 +38,6 @@ func namesOf(installation string) names {
 		start: subject + "start", exec: subject + "exec.", run: subject + "run.", turn: subject + "turn.",
 		result: subject + "result.", log: subject + "log.", news: subject + "news.", starts: subject + "starts.", web: subject + "web", webEnd: subject + "web.end.",
 		threadDeleted: subject + "thread.deleted", tenantDeleted: subject + "tenant.deleted",
-		results: stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS",
+		results: stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS", nodes: stream + "NODES", tickets: stream + "TICKETS",
 	}
 }

@@ -60,7 +60,9 @@ func (b *Bus) ensure(ctx context.Context) (turns jetstream.KeyValue, err error) 
 			return nil, fmt.Errorf("make stream %s: %w", s.Name, err)
 		}
 	}
-	turns, err = b.ensureTurns(ctx)
+	turns, err = b.ensureBucket(ctx, jetstream.KeyValueConfig{
+		Bucket: b.names.turns, Description: "which executor has a turn's sandbox", TTL: turnLease, MaxBytes: turnsBytes,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make bucket %s: %w", b.names.turns, err)
 	}
@@ -99,15 +101,9 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig) err
 	return err
 }
 
-// ensureTurns makes the bucket of the turns, as ensureStream does.
-func (b *Bus) ensureTurns(ctx context.Context) (jetstream.KeyValue, error) {
-	c := jetstream.KeyValueConfig{
-		Bucket:      b.names.turns,
-		Description: "which executor has a turn's sandbox",
-		TTL:         turnLease,
-		MaxBytes:    turnsBytes,
-		Replicas:    max(1, b.cfg.Replicas),
-	}
+// ensureBucket makes a key-value bucket, as ensureStream makes a stream.
+func (b *Bus) ensureBucket(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	c.Replicas = max(1, b.cfg.Replicas)
 	stream, err := b.js.Stream(ctx, "KV_"+c.Bucket)
 	if err == nil {
 		have := stream.CachedInfo().Config

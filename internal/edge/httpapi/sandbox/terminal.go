@@ -91,7 +91,7 @@ func (h *Handlers) authorizeTerminal(c *httpapi.Call) (r sandboxes.Ref, err erro
 		}
 		return h.ref(c)
 	}
-	t, err := h.Service.RedeemTicket(c.Text(ticketParam))
+	t, err := h.Service.RedeemTicket(c.Context(), c.Text(ticketParam))
 	if err != nil {
 		return r, err
 	}

@@ -1,0 +1,54 @@
+package bus
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// TestNodes checks that servers find each other's addresses while they announce themselves, and that
+// an announcement ends with the server.
+func TestNodes(t *testing.T) {
+	url := startServer(t).url()
+	one, two := open(t, Config{URL: url, Name: "exe_1"}), open(t, Config{URL: url, Name: "exe_2"})
+	here, err := one.OpenNodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := two.OpenNodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		here.Announce(ctx, "10.0.0.1:8443")
+	}()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		address, err := there.Address(t.Context(), "exe_1")
+		if err == nil {
+			if address != "10.0.0.1:8443" {
+				t.Errorf("got %q", address)
+			}
+			break
+		}
+		if fault.KindOf(err) != fault.NotFound || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, name := range []string{"exe_2", "", "exe_1.x", "*"} {
+		if _, err := there.Address(t.Context(), name); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	stop()
+	<-done
+	if _, err := there.Address(t.Context(), "exe_1"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("after its end: %v", err)
+	}
+}
