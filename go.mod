@@ -58,6 +58,8 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
+require github.com/hashicorp/yamux v0.1.2
+
 require (
 	github.com/andybalholm/cascadia v1.3.3 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect

@@ -6,14 +6,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/noderpc/noderpctest"
 )
 
-// TestContract: the manager of this machine, as its callers on this and on other machines
-// see it.
+// TestContract tests the manager of this machine for callers on this machine and on others.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	m := start(t, nil)
-	for name, node := range map[string]sandbox.Node{"local": m.Manager, "remote": sandboxtest.Remote(m.Manager)} {
+	for name, node := range map[string]sandbox.Node{"local": m.Manager, "remote": noderpctest.Remote(t, m.Manager)} {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.Contract(t, sandboxtest.Rig{
 				Node: node,

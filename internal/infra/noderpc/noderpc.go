@@ -1,0 +1,113 @@
+// Package noderpc serves the sandboxes of a machine to clients on other machines. Server serves a
+// sandbox.Node. Client is a sandbox.Node that calls a Server.
+//
+// # Connections
+//
+// A client keeps one connection; the caller's Dial and Listener authenticate it. The client sends a
+// hello of fixed size, and the server answers with a welcome:
+//
+//	hello:   "ATOLNODE" version(2) client(16) acknowledged(8)
+//	welcome: "ATOLNODE" version(2) status(1) known(1) processed(8)
+//
+// Then both speak yamux. The client opens one control stream, and one stream for each call. Every
+// stream carries frames: a kind (1 byte), a length (3 bytes, at most 4 MiB) and a body. A message is
+// CBOR in one or more frames. Data frames carry bytes of files and connections.
+//
+// # Calls
+//
+// A call begins with a request: target, method, arguments, remaining time. The server ends it with an
+// answer: results or an error. Before the answer, the server may grant credit for an upload, whose
+// data frames follow, and send events for a sink, which the client acknowledges. After the answer, a
+// stream may carry output, a download, file events or a connection. Closing the stream cancels the
+// call.
+//
+// # Clients and handles
+//
+// Handles belong to a client: a random number from its hello, and its TLS identity. A new connection
+// of a client replaces the old one. The server closes a client's handles when the client says
+// goodbye, or after grace without a connection. The client chooses the numbers of handles, so it can
+// repeat Use after a cut.
+//
+// The control stream carries notices to the server (close a handle, count bytes, goodbye), each with
+// a sequence number. The client resends notices that the server has not acknowledged. A request names
+// the last notice before it, and the server handles that notice first. The server reports ended
+// sandboxes on the control stream.
+//
+// # Output
+//
+// The server numbers the pieces of a process's output and keeps each until the client acknowledges
+// it. After a cut, the client asks for the pieces after the last one that it has received.
+package noderpc
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// version changes with every incompatible change of the protocol.
+const version = 1
+
+const magic = "ATOLNODE"
+
+const (
+	maxFrame   = 4 << 20
+	fragment   = 1 << 20  // largest frame that this package sends
+	maxRequest = 16 << 20 // one message to a server
+	maxAnswer  = 64 << 20 // one message to a client
+	piece      = 64 << 10 // largest data frame that this package sends
+
+	maxUpload = 512 << 10 // bytes of an upload that a client may send before the server consumes them
+	frameCost = 16        // added to the size of each data frame of an upload
+	maxEvents = 256 << 10 // bytes of events that a client has not acknowledged
+	maxOutput = 256 << 10 // bytes of output that a client has not acknowledged
+	ackOutput = 64 << 10  // a client acknowledges output after this many bytes
+
+	maxCalls    = 4096      // of a connection
+	maxHandles  = 4096      // of a client
+	maxClients  = 1024      // of a server
+	maxStrange  = 256       // connections during the handshake
+	maxReceived = 256 << 20 // bytes of large messages that a server holds for one connection
+
+	handshakeTimeout = 10 * time.Second
+	requestTimeout   = time.Minute // from the start of a stream to the end of its request
+	writeTimeout     = 10 * time.Second
+	keepAlive        = 15 * time.Second
+	closeTimeout     = 30 * time.Second // a stream after one side closed it
+	probeAfter       = 30 * time.Second // a program does not read what its connection carries
+)
+
+// grace is how long handles and outputs outlive the last connection of their client.
+const grace = 30 * time.Second
+
+// streams returns the settings of a connection.
+func streams(log *slog.Logger) *yamux.Config {
+	return &yamux.Config{
+		AcceptBacklog: 1024, EnableKeepAlive: true, KeepAliveInterval: keepAlive, ConnectionWriteTimeout: writeTimeout,
+		MaxStreamWindowSize: 1 << 20, StreamOpenTimeout: 20 * time.Second, StreamCloseTimeout: closeTimeout, LogOutput: logWriter{log},
+	}
+}
+
+// logWriter passes yamux's messages to a log. Most of them report ordinary cuts.
+type logWriter struct{ log *slog.Logger }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.log.Debug("connection between machines", "detail", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+var _ io.Writer = logWriter{}
+
+// timedConn limits how long a peer can delay a write.
+type timedConn struct{ net.Conn }
+
+func (c timedConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
