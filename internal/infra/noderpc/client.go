@@ -28,9 +28,9 @@ type Config struct {
 // Client calls the Server of one machine. It connects on first use and reconnects after a cut. Handles
 // and outputs continue after a cut.
 type Client struct {
-	cfg   Config
-	grace time.Duration
-	id    [16]byte
+	cfg Config
+	timeouts
+	id [16]byte
 
 	life    context.Context // ends with Close
 	end     context.CancelFunc
@@ -60,7 +60,7 @@ type attempt struct {
 
 // New returns a Client. Close it.
 func New(cfg Config) *Client {
-	c := &Client{cfg: cfg, grace: grace, calls: make(chan struct{}, maxCalls), handles: map[uint64]*handle{}}
+	c := &Client{cfg: cfg, timeouts: defaults, calls: make(chan struct{}, maxCalls), handles: map[uint64]*handle{}}
 	rand.Read(c.id[:])
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
@@ -159,7 +159,7 @@ func (c *Client) connect(a *attempt) {
 
 // dial connects and makes the handshake.
 func (c *Client) dial() (*clientConn, welcome, error) {
-	ctx, cancel := context.WithTimeout(c.life, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(c.life, c.handshake)
 	defer cancel()
 	raw, err := c.cfg.Dial(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Client) dial() (*clientConn, welcome, error) {
 }
 
 func (c *Client) shake(raw net.Conn) (*clientConn, welcome, error) {
-	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+	if err := raw.SetDeadline(time.Now().Add(c.handshake)); err != nil {
 		return nil, welcome{}, err
 	}
 	c.mu.Lock()
@@ -198,7 +198,7 @@ func (c *Client) shake(raw net.Conn) (*clientConn, welcome, error) {
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, w, err
 	}
-	mux, err := yamux.Client(timedConn{raw}, streams(c.cfg.Log))
+	mux, err := yamux.Client(timedConn{raw, c.write}, streams(c.cfg.Log, c.write))
 	if err != nil {
 		return nil, w, err
 	}

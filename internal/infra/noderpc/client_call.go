@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
-	"github.com/hashicorp/yamux"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -140,12 +140,12 @@ func (c *Client) begin(ctx context.Context, conn *clientConn, m method, in args)
 }
 
 // stream returns a stream that ends with ctx.
-func (c *Client) stream(ctx context.Context, y *yamux.Stream) *stream {
-	s := &stream{link: newLink(y, maxAnswer, maxRequest, nil), ctx: ctx}
+func (c *Client) stream(ctx context.Context, conn net.Conn) *stream {
+	s := &stream{link: newLink(conn, maxAnswer, maxRequest, nil), ctx: ctx}
 	s.free = sync.OnceFunc(func() { <-c.calls })
 	s.forget = context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), codecontext.ErrDetached) {
-			_ = y.SetWriteDeadline(time.Now().Add(time.Second))
+			_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 			_ = s.send(message{Cancel: encodeError(codecontext.ErrDetached)})
 		}
 		s.link.close()

@@ -25,7 +25,7 @@
 //
 // Handles belong to a client: a random number from its hello, and its TLS identity. A new connection
 // of a client replaces the old one. The server closes a client's handles when the client says
-// goodbye, or after grace without a connection. The client chooses the numbers of handles, so it can
+// goodbye, or after 30 s without a connection. The client chooses the numbers of handles, so it can
 // repeat Use after a cut.
 //
 // The control stream carries notices to the server (close a handle, count bytes, goodbye), each with
@@ -73,21 +73,25 @@ const (
 	maxStrange  = 256       // connections during the handshake
 	maxReceived = 256 << 20 // bytes of large messages that a server holds for one connection
 
-	handshakeTimeout = 10 * time.Second
-	requestTimeout   = time.Minute // from the start of a stream to the end of its request
-	writeTimeout     = 10 * time.Second
-	keepAlive        = 15 * time.Second
-	closeTimeout     = 30 * time.Second // a stream after one side closed it
-	probeAfter       = 30 * time.Second // a program does not read what its connection carries
+	requestTimeout = time.Minute // from the start of a stream to the end of its request
+	keepAlive      = 15 * time.Second
+	closeTimeout   = 30 * time.Second // a stream after one side closed it
+	probeAfter     = 30 * time.Second // a program does not read what its connection carries
 )
 
-// grace is how long handles and outputs outlive the last connection of their client.
-const grace = 30 * time.Second
+// timeouts are the times that tests change.
+type timeouts struct {
+	grace     time.Duration // how long handles and outputs outlive the last connection of their client
+	handshake time.Duration
+	write     time.Duration // how long a peer may not read from its connection
+}
+
+var defaults = timeouts{grace: 30 * time.Second, handshake: 10 * time.Second, write: 10 * time.Second}
 
 // streams returns the settings of a connection.
-func streams(log *slog.Logger) *yamux.Config {
+func streams(log *slog.Logger, write time.Duration) *yamux.Config {
 	return &yamux.Config{
-		AcceptBacklog: 1024, EnableKeepAlive: true, KeepAliveInterval: keepAlive, ConnectionWriteTimeout: writeTimeout,
+		AcceptBacklog: 1024, EnableKeepAlive: true, KeepAliveInterval: keepAlive, ConnectionWriteTimeout: write,
 		MaxStreamWindowSize: 1 << 20, StreamOpenTimeout: 20 * time.Second, StreamCloseTimeout: closeTimeout, LogOutput: logWriter{log},
 	}
 }
@@ -103,10 +107,13 @@ func (w logWriter) Write(p []byte) (int, error) {
 var _ io.Writer = logWriter{}
 
 // timedConn limits how long a peer can delay a write.
-type timedConn struct{ net.Conn }
+type timedConn struct {
+	net.Conn
+	timeout time.Duration
+}
 
 func (c timedConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

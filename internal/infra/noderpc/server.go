@@ -23,9 +23,9 @@ import (
 
 // Server serves the sandboxes of a machine.
 type Server struct {
-	node  sandbox.Node
-	log   *slog.Logger
-	grace time.Duration
+	node sandbox.Node
+	log  *slog.Logger
+	timeouts
 
 	strange chan struct{} // holds an element for each connection during its handshake
 	running sync.WaitGroup
@@ -36,7 +36,7 @@ type Server struct {
 
 // NewServer returns a Server of n's sandboxes.
 func NewServer(n sandbox.Node, log *slog.Logger) *Server {
-	return &Server{node: n, log: log, grace: grace, strange: make(chan struct{}, maxStrange), clients: map[clientKey]*clientState{}}
+	return &Server{node: n, log: log, timeouts: defaults, strange: make(chan struct{}, maxStrange), clients: map[clientKey]*clientState{}}
 }
 
 // clientKey identifies a client. A peer cannot use the handles of a client with another identity.
@@ -135,7 +135,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 
 // welcome makes the handshake with a client and returns its connection and control stream.
 func (s *Server) welcome(ctx context.Context, conn net.Conn) (*serverConn, net.Conn, error) {
-	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(s.handshake)); err != nil {
 		return nil, nil, err
 	}
 	key := clientKey{}
@@ -193,11 +193,11 @@ func (k *serverConn) begin() (net.Conn, error) {
 	if err := k.conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	mux, err := yamux.Server(timedConn{k.conn}, streams(k.s.log))
+	mux, err := yamux.Server(timedConn{k.conn, k.s.write}, streams(k.s.log, k.s.write))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(k.ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(k.ctx, k.s.handshake)
 	defer cancel()
 	control, err := mux.AcceptStreamWithContext(ctx)
 	if err != nil {
@@ -275,7 +275,7 @@ func (k *serverConn) tell(m message) {
 	if control == nil {
 		return // tellEnded follows
 	}
-	_ = control.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = control.conn.SetWriteDeadline(time.Now().Add(k.s.write))
 	if control.send(m) != nil {
 		k.conn.Close()
 	}

@@ -137,9 +137,6 @@ func (c *call) callNode(n sandbox.Node) error {
 		if err != nil {
 			return err
 		}
-		if count < 0 || count > sandbox.MaxForks {
-			return badRequest("%d forks", count)
-		}
 		forks, err := n.Fork(ctx, grant, session, name, count)
 		return answered(c, forks, err)
 	case "Destroy":

@@ -16,7 +16,7 @@ func TestContract(t *testing.T) {
 	for name, node := range map[string]sandbox.Node{"local": m.Manager, "remote": noderpctest.Remote(t, m.Manager)} {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.Contract(t, sandboxtest.Rig{
-				Node: node,
+				Node: node, Machine: m.Manager,
 				Caller: func(as string, change ...func(*tenant.Principal)) *tenant.Principal {
 					return m.caller(as+"-"+name, change...)
 				},

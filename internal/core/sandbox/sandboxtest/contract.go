@@ -18,6 +18,8 @@ import (
 // Rig is an implementation of sandbox.Node that Contract tests.
 type Rig struct {
 	Node sandbox.Node
+	// Machine is the implementation on the machine itself, which alone lists and deletes orphans.
+	Machine sandbox.Node
 	// Caller returns a caller with a tenant, an environment and a valid key of its own, as
 	// change has made them. Its sandboxes have the tests' image and no network. Of one name
 	// there is one caller at a time: a second one takes the place of the first.

@@ -67,10 +67,10 @@ func testEnsure(s *suite) {
 	if got, err := s.Node.Get(ctx, p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed {
 		s.Errorf("on record: %+v, %v", got, err)
 	}
-	if orphans, err := s.Node.Orphans(ctx); err != nil || len(orphans) > 0 {
+	if orphans, err := s.Machine.Orphans(ctx); err != nil || len(orphans) > 0 {
 		s.Errorf("orphans: %v, %v", orphans, err)
 	}
-	if reaped, err := s.Node.Reap(ctx); err != nil || len(reaped) > 0 {
+	if reaped, err := s.Machine.Reap(ctx); err != nil || len(reaped) > 0 {
 		s.Errorf("reaped: %v, %v", reaped, err)
 	}
 	if anew := s.make(p, "builder", nil); anew.ID == sb.ID {
