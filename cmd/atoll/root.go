@@ -42,7 +42,7 @@ Tab completes commands and the names of sandboxes, tenants and other objects aft
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetVersionTemplate("atoll {{.Version}}\n")
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.chatCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.chatCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.nodeCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
 	root.AddCommand(a.sandboxShortcuts()...)
 	a.completeFlags(root)

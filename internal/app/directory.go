@@ -5,8 +5,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/directory"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // directoryModule finds named sandboxes, of this machine and of others.
@@ -16,6 +14,7 @@ type directoryModule struct {
 	records   *recordsModule
 	sandboxes *sandboxesModule
 	gateway   *gatewayModule
+	nodes     *nodesModule
 
 	*directory.Directory
 }
@@ -34,13 +33,5 @@ func (m *directoryModule) peers() directory.Peers {
 	if m.cfg.Settings.OwnRecords() {
 		return nil
 	}
-	return unreachable{}
-}
-
-// unreachable rejects calls to sandboxes of other machines, which this server knows from records only.
-type unreachable struct{}
-
-// Node implements directory.Peers.
-func (unreachable) Node(_ context.Context, executor string) (sandbox.Node, error) {
-	return nil, fault.New(fault.Unavailable, "the sandbox is on another machine (executor %s); send the request to that machine's server", executor)
+	return m.nodes
 }

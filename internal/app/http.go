@@ -53,25 +53,26 @@ import (
 // httpModule serves the APIs, and the calls that programs in sandboxes make.
 type httpModule struct {
 	*process
-	disk      *diskModule
-	records   *recordsModule
-	bus       *busModule
-	blobs     *blobsModule
-	storage   *storageModule
-	threads   *threadsModule
-	executor  *executorModule
-	webhooks  *webhooksModule
-	gateway   *gatewayModule
-	directory *directoryModule
-	previews  *previewsModule
-	tenants   *tenantsModule
-	models    *modelsModule
-	web       *webModule
-	remotes   *remotesModule
-	tools     *toolsModule
-	runs      *runsModule
-	jobs      *jobsModule
-	readiness *readiness
+	installation *installationModule
+	disk         *diskModule
+	records      *recordsModule
+	bus          *busModule
+	blobs        *blobsModule
+	storage      *storageModule
+	threads      *threadsModule
+	executor     *executorModule
+	webhooks     *webhooksModule
+	gateway      *gatewayModule
+	directory    *directoryModule
+	previews     *previewsModule
+	tenants      *tenantsModule
+	models       *modelsModule
+	web          *webModule
+	remotes      *remotesModule
+	tools        *toolsModule
+	runs         *runsModule
+	jobs         *jobsModule
+	readiness    *readiness
 
 	*httpapi.Server
 	e2b atomic.Pointer[e2b.Handlers] // nil where it is off
@@ -136,7 +137,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	m.Server, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), CompatPath: anthropic.Path, Previews: m.previews.proxy, Services: services,
 		Auth: authority, Tokens: authority, CORS: cfg.CORSOrigins, Repeats: db.Idempotency(), Record: directory.Record, Metrics: m.cfg.Registry, Log: m.log, Grace: cfg.ShutdownGrace,
-		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Streams: httpapi.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.executor.expire,
+		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Servers: m.installation.servers, Streams: httpapi.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.executor.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	if err != nil {

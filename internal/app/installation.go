@@ -23,6 +23,7 @@ type installationModule struct {
 	member installation.Member // this server, as the others know it
 	misfit atomic.Pointer[error]
 	beaten atomic.Pointer[error] // of the last renewal of this server's entry
+	others atomic.Int32          // servers that also run
 }
 
 // Start implements module.Part.
@@ -94,10 +95,25 @@ func (m *installationModule) beatOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.count(others)
 	misfit := installation.Conflict(m.member, others)
 	m.misfit.Store(&misfit)
 	return nil
 }
+
+// count notes how many other servers run.
+func (m *installationModule) count(others []installation.Seen) {
+	n := int32(0)
+	for _, o := range others {
+		if o.Age < installation.DeadAfter {
+			n++
+		}
+	}
+	m.others.Store(n)
+}
+
+// servers returns how many servers of the installation run, this one included.
+func (m *installationModule) servers() int { return 1 + int(m.others.Load()) }
 
 // fits reports why this server must not go on beside the others.
 func (m *installationModule) fits() error {

@@ -30,18 +30,19 @@ import (
 // runsModule makes what drives runs, and the services of sessions, responses and approvals.
 type runsModule struct {
 	*process
-	identity  *identityModule
-	records   *recordsModule
-	bus       *busModule
-	blobs     *blobsModule
-	packages  *packagesModule
-	webhooks  *webhooksModule
-	gateway   *gatewayModule
-	directory *directoryModule
-	models    *modelsModule
-	web       *webModule
-	remotes   *remotesModule
-	tools     *toolsModule
+	installation *installationModule
+	identity     *identityModule
+	records      *recordsModule
+	bus          *busModule
+	blobs        *blobsModule
+	packages     *packagesModule
+	webhooks     *webhooksModule
+	gateway      *gatewayModule
+	directory    *directoryModule
+	models       *modelsModule
+	web          *webModule
+	remotes      *remotesModule
+	tools        *toolsModule
 
 	*loop.Loop
 	conversations *conversation.Service
@@ -57,7 +58,7 @@ type runsModule struct {
 // Start implements module.Part.
 func (m *runsModule) Start(context.Context, *module.Undo) error {
 	db, authority := m.records.db, m.records.authority
-	rates := ratelimit.NewModels(time.Now)
+	rates := ratelimit.NewModels(time.Now, m.installation.servers)
 	db.OnChange(m.bus.News().Changed)
 	budget := usage.NewBudget(db.Usage().CheckCost)
 	m.programs = &usage.Programs{Budget: budget, Prices: m.runPrices().Tools, Calls: func(ctx context.Context, tenant, traceID string) (map[string]int, error) {

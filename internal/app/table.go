@@ -37,7 +37,8 @@ func (s *Server) table() []module.Module {
 
 	webhooks := &webhooksModule{process: p, blobs: blobs}
 	gateway := &gatewayModule{process: p, disk: disk, records: records, bus: bus, blobs: blobs}
-	directory := &directoryModule{process: p, identity: identity, records: records, sandboxes: sandboxes, gateway: gateway}
+	nodes := &nodesModule{process: p, bus: bus}
+	directory := &directoryModule{process: p, identity: identity, records: records, sandboxes: sandboxes, gateway: gateway, nodes: nodes}
 	previews := &previewsModule{process: p, tls: tls, records: records, directory: directory}
 	tenants := &tenantsModule{process: p, records: records, storage: storage, packages: packages, images: images, webhooks: webhooks}
 	models := &modelsModule{process: p, records: records, tenants: tenants}
@@ -46,18 +47,19 @@ func (s *Server) table() []module.Module {
 	dev := &devModule{process: p, records: records, webhooks: webhooks, models: models, remotes: remotes}
 	tools := &toolsModule{process: p, records: records, bus: bus, blobs: blobs, images: images, gateway: gateway, directory: directory, previews: previews, remotes: remotes}
 	runs := &runsModule{
-		process: p, identity: identity, records: records, bus: bus, blobs: blobs, packages: packages, webhooks: webhooks, gateway: gateway,
+		process: p, installation: installation, identity: identity, records: records, bus: bus, blobs: blobs, packages: packages, webhooks: webhooks, gateway: gateway,
 		directory: directory, models: models, web: web, remotes: remotes, tools: tools,
 	}
 	erasure := &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, gateway: gateway, runs: runs}
 	jobs := &jobsModule{process: p, identity: identity, records: records, blobs: blobs, threads: threads, sandboxes: sandboxes, webhooks: webhooks, gateway: gateway, runs: runs}
 	ready := &readiness{log: p.log, disk: disk, records: records, bus: bus, installation: installation, engine: engine}
 	http := &httpModule{
-		process: p, disk: disk, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, executor: executor, webhooks: webhooks, gateway: gateway,
+		process: p, installation: installation, disk: disk, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, executor: executor, webhooks: webhooks, gateway: gateway,
 		directory: directory, previews: previews, tenants: tenants, models: models, web: web, remotes: remotes, tools: tools, runs: runs, jobs: jobs, readiness: ready,
 	}
 	settings := &settingsModule{process: p, records: records, engine: engine, webhooks: webhooks, models: models, remotes: remotes, http: http}
 	recovery := &recoveryModule{process: p, records: records, homes: homes, engine: engine, packages: packages, executor: executor, sandboxes: sandboxes, gateway: gateway}
+	nodeServer := &nodeServerModule{process: p, nodes: nodes, sandboxes: sandboxes}
 	results := &resultsModule{process: p, bus: bus, executor: executor, gateway: gateway, erasure: erasure}
 	resume := &resumeModule{process: p, runs: runs}
 	adminKey := &adminKeyModule{process: p, records: records}
@@ -103,7 +105,8 @@ func (s *Server) table() []module.Module {
 
 		{Name: "webhooks", Part: webhooks, Needs: []string{"blob store"}},
 		{Name: "gateway", Part: gateway, Needs: []string{joined, "disk", "records", "bus", "blob store"}},
-		{Name: "directory", Part: directory, Needs: []string{"name of this server", "records", "named sandboxes", "gateway"}},
+		{Name: "other servers", Part: nodes, Needs: []string{"bus"}},
+		{Name: "directory", Part: directory, Needs: []string{"name of this server", "records", "named sandboxes", "gateway", "other servers"}},
 		{Name: "previews", Part: previews, Needs: []string{"TLS", "records", "directory"}},
 		{Name: "tenants", Part: tenants, Needs: []string{"records", "storage", "packages", "images", "webhooks"}},
 		{Name: "models", Part: models, Needs: []string{"records", "tenants"}},
@@ -111,7 +114,7 @@ func (s *Server) table() []module.Module {
 		{Name: "MCP servers of callers", Part: remotes, Needs: []string{"records", "gateway", "directory"}},
 		{Name: "development mode", Part: dev, Needs: []string{"records", "webhooks", "models", "MCP servers of callers"}},
 		{Name: "tools", Part: tools, Needs: []string{"records", "bus", "blob store", "images", "gateway", "directory", "previews", "MCP servers of callers"}},
-		{Name: "runs", Part: runs, Needs: []string{"name of this server", "records", "bus", "blob store", "packages", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}},
+		{Name: "runs", Part: runs, Needs: []string{joined, "name of this server", "records", "bus", "blob store", "packages", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}},
 		{Name: "deletion of tenants", Part: erasure, Needs: []string{"records", "bus", "blob store", "storage", "threads", "gateway", "runs"}},
 		{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "blob store", "threads", "named sandboxes", "webhooks", "gateway", "runs"}},
 		{Name: "HTTP interface", Part: http, Needs: []string{
@@ -122,6 +125,7 @@ func (s *Server) table() []module.Module {
 
 		// Work starts after everything that it may call.
 		{Name: "executions of an earlier process", Part: recovery, Needs: []string{"records", "homes of threads", "engine", "packages", "executor", "named sandboxes", "gateway", "jobs", "stored settings"}},
+		{Name: "connections of other servers", Part: nodeServer, Needs: []string{"named sandboxes", "other servers", "executions of an earlier process"}},
 		{Name: "results of executions", Part: results, Needs: []string{"bus", "executor", "gateway", "deletion of tenants", "jobs", "executions of an earlier process"}},
 		{Name: "runs of an earlier process", Part: resume, Needs: []string{"runs", "results of executions"}},
 		// Last: a start that fails must not use up the key that is shown once.

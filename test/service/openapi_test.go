@@ -67,17 +67,47 @@ type step struct {
 	save         string // a member of the answer, or of its first item, by which later steps have it
 }
 
+// members is a JSON object of names and values.
+func members(pairs ...any) map[string]any {
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	return m
+}
+
+// sandboxSteps call every operation on the sandbox dev once.
+func sandboxSteps(t *testing.T) []step {
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	const one = "/v1/sandboxes/dev"
+	o, archive := members, tarOf(t, "file", "text")
+	return []step{
+		{get, "/v1/sandboxes", nil, 200, ""}, {get, one, nil, 200, ""},
+		{put, one + "/timeout", o("timeout_ms", 3_600_000), 200, ""}, {put, one + "/network", o("enabled", false), 200, ""},
+		{put, one + "/files?path=f", []byte("text"), 200, ""}, {get, one + "/files?path=f", nil, 200, ""}, {get, one + "/files/stat?path=f", nil, 200, ""},
+		{get, one + "/files/list", nil, 200, ""}, {post, one + "/files/directories?path=d", nil, 200, ""}, {post, one + "/files/move?from=f&to=d/f", nil, 200, ""},
+		{get, one + "/archive?path=d", nil, 200, ""}, {put, one + "/archive?path=d", archive, 200, ""}, {del, one + "/files?path=d&recursive=true", nil, 204, ""},
+		{get, one + "/files/watch", nil, 200, ""},
+		{post, one + "/processes", o("command", "cat", "stdin", true), 201, "process_id"}, {get, one + "/processes", nil, 200, ""},
+		{get, one + "/processes/{process_id}", nil, 200, ""}, {post, one + "/processes/{process_id}/stdin", []byte("text\n"), 200, ""},
+		{post, one + "/processes/{process_id}/signal", o("signal", "TERM"), 200, ""}, {get, one + "/processes/{process_id}/wait", nil, 200, ""},
+		{get, one + "/processes/{process_id}/output", nil, 200, ""}, {del, one + "/processes/{process_id}", nil, 204, ""}, {post, one + "/processes:killall", nil, 204, ""},
+		{post, one + "/contexts", o("language", "bash"), 201, "context_id"}, {get, one + "/contexts", nil, 200, ""}, {get, one + "/contexts/{context_id}", nil, 200, ""},
+		{post, one + "/contexts/{context_id}/run", o("code", "echo text"), 200, ""}, {post, one + "/contexts/{context_id}/interrupt", nil, 204, ""},
+		{post, one + "/contexts/{context_id}/restart", nil, 200, ""}, {del, one + "/contexts/{context_id}", nil, 204, ""},
+		{put, one + "/previews/8000", nil, 200, ""}, {get, one + "/previews", nil, 200, ""}, {del, one + "/previews/8000", nil, 204, ""},
+		{get, one + "/metrics", nil, 200, ""}, {get, one + "/ports", nil, 200, ""},
+		{post, one + "/terminal/ticket", nil, 201, "ticket"}, {get, one + "/terminal?command=true&ticket={ticket}", nil, 101, ""},
+		{post, one + "/snapshots", nil, 201, "snapshot_id"}, {get, "/v1/snapshots", nil, 200, ""}, {get, "/v1/snapshots/{snapshot_id}", nil, 200, ""}, {del, "/v1/snapshots/{snapshot_id}", nil, 204, ""},
+		{post, one + "/fork", nil, 201, ""}, {post, one + "/sleep", nil, 200, ""}, {post, one + "/restart", nil, 200, ""},
+	}
+}
+
 // everyOperation calls all of them once, as one customer might. Each answer is as the
 // document has it, and no operation is left out.
 func (d *described) everyOperation(t *testing.T) {
 	const get, post, put, patch, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
-	o := func(pairs ...any) map[string]any {
-		m := map[string]any{}
-		for i := 0; i < len(pairs); i += 2 {
-			m[pairs[i].(string)] = pairs[i+1]
-		}
-		return m
-	}
+	o := members
 	const (
 		one    = "/v1/sandboxes/dev"
 		tools  = "/v1/sessions/default/tools/"
@@ -109,25 +139,10 @@ func (d *described) everyOperation(t *testing.T) {
 		{get, "/v1/threads/talk/archive", nil, 200, ""}, {put, "/v1/threads/talk/archive", archive, 200, ""},
 		{del, "/v1/threads/talk/files/file", nil, 204, ""}, {del, "/v1/threads/talk", nil, 204, ""},
 
-		{post, "/v1/sandboxes", o("name", "dev"), 201, "sandbox_id"}, {get, "/v1/sandboxes", nil, 200, ""}, {get, one, nil, 200, ""},
-		{put, one + "/timeout", o("timeout_ms", 3_600_000), 200, ""}, {put, one + "/network", o("enabled", false), 200, ""},
-		{put, one + "/files?path=f", []byte("text"), 200, ""}, {get, one + "/files?path=f", nil, 200, ""}, {get, one + "/files/stat?path=f", nil, 200, ""},
-		{get, one + "/files/list", nil, 200, ""}, {post, one + "/files/directories?path=d", nil, 200, ""}, {post, one + "/files/move?from=f&to=d/f", nil, 200, ""},
-		{get, one + "/archive?path=d", nil, 200, ""}, {put, one + "/archive?path=d", archive, 200, ""}, {del, one + "/files?path=d&recursive=true", nil, 204, ""},
-		{get, one + "/files/watch", nil, 200, ""},
-		{post, one + "/processes", o("command", "cat", "stdin", true), 201, "process_id"}, {get, one + "/processes", nil, 200, ""},
-		{get, one + "/processes/{process_id}", nil, 200, ""}, {post, one + "/processes/{process_id}/stdin", []byte("text\n"), 200, ""},
-		{post, one + "/processes/{process_id}/signal", o("signal", "TERM"), 200, ""}, {get, one + "/processes/{process_id}/wait", nil, 200, ""},
-		{get, one + "/processes/{process_id}/output", nil, 200, ""}, {del, one + "/processes/{process_id}", nil, 204, ""}, {post, one + "/processes:killall", nil, 204, ""},
-		{post, one + "/contexts", o("language", "bash"), 201, "context_id"}, {get, one + "/contexts", nil, 200, ""}, {get, one + "/contexts/{context_id}", nil, 200, ""},
-		{post, one + "/contexts/{context_id}/run", o("code", "echo text"), 200, ""}, {post, one + "/contexts/{context_id}/interrupt", nil, 204, ""},
-		{post, one + "/contexts/{context_id}/restart", nil, 200, ""}, {del, one + "/contexts/{context_id}", nil, 204, ""},
-		{put, one + "/previews/8000", nil, 200, ""}, {get, one + "/previews", nil, 200, ""}, {del, one + "/previews/8000", nil, 204, ""},
-		{get, one + "/metrics", nil, 200, ""}, {get, one + "/ports", nil, 200, ""},
-		{post, one + "/terminal/ticket", nil, 201, "ticket"}, {get, one + "/terminal?command=true&ticket={ticket}", nil, 101, ""},
-		{post, one + "/snapshots", nil, 201, "snapshot_id"}, {get, "/v1/snapshots", nil, 200, ""}, {get, "/v1/snapshots/{snapshot_id}", nil, 200, ""}, {del, "/v1/snapshots/{snapshot_id}", nil, 204, ""},
-		{post, one + "/fork", nil, 201, ""}, {post, one + "/sleep", nil, 200, ""}, {post, one + "/restart", nil, 200, ""},
-
+		{post, "/v1/sandboxes", o("name", "dev"), 201, "sandbox_id"},
+	}
+	steps = append(steps, sandboxSteps(t)...)
+	steps = append(steps, []step{
 		{get, "/v1/tools", nil, 200, ""}, {put, "/v1/admin/tenants/described/templates/support", o("sandbox", o("environment", "internal-only")), 200, ""},
 		{post, "/v1/tools/execute_code", o("code", "print(1)", "agent", "a", "turn", "t", "template", "support"), 200, ""}, {del, "/v1/tools/turns/t?agent=a", nil, 204, ""},
 		{post, tools + "shell", o("command", "echo text", "sandbox", "dev"), 200, ""}, {post, tools + "write_file", o("path", "f", "content", "text", "sandbox", "dev"), 200, ""},
@@ -139,7 +154,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{post, "/v1/search", o("query", "atolls"), 200, ""}, {post, "/search", o("query", []string{"atolls", "reefs"}, "search_type", "people"), 200, ""},
 		{post, "/v1/fetch", o("url", searches.URL+"/page"), 200, ""},
 		{del, one, nil, 204, ""},
-	}
+	}...)
 	offline := o("permissions", o("network", o("enabled", false)))
 	for _, base := range []string{"/v1/environments", "/default/v1/environments"} {
 		steps = append(steps, step{post, base, o("name", "own", "config", offline), 201, ""}, step{get, base, nil, 200, ""}, step{get, base + "/own", nil, 200, ""},

@@ -13,7 +13,7 @@ import (
 // TestOnce checks that several tries of one run count once against the caller's rates.
 func TestOnce(t *testing.T) {
 	now := time.Now()
-	g := &admission.Gate{Rates: ratelimit.NewModels(func() time.Time { return now })}
+	g := &admission.Gate{Rates: ratelimit.NewModels(func() time.Time { return now }, nil)}
 	p := &tenant.Principal{Tenant: tenant.Tenant{ID: "ten_1"}, Key: tenant.Key{ID: "key_1"}, Plan: tenant.Plan{Name: "slow", MaxResponseRate: 2}}
 	one := (&admission.Caller{Principal: p}).Once()
 	for range 3 {

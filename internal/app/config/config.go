@@ -43,6 +43,12 @@ type Config struct {
 	StreamsPerKey    int `group:"Server" name:"streams_per_key" default:"500" help:"Streams that one key may have open on a server at a time, those of its tokens included; above it the answer is 429. 0 for any number."`
 	StreamsPerTenant int `group:"Server" name:"streams_per_tenant" default:"1000" help:"Streams that one tenant may have open on a server at a time; above it the answer is 429. 0 for the tenant's share of the server's connections."`
 
+	NodeListen  string `group:"Connections between servers" name:"node_listen" default:"" shown:"none: only this server uses its named sandboxes" help:"Address and port where other servers of the installation reach this server's named sandboxes, such as 10.0.0.1:8443. Needs nats, node_cert, node_key and node_ca."`
+	NodeAddress string `group:"Connections between servers" name:"node_address" default:"" shown:"node_listen" help:"Host and port that other servers connect to, where it is not node_listen. node_cert must be for this host."`
+	NodeCert    string `group:"Connections between servers" name:"node_cert" default:"" shown:"none" help:"PEM file with this server's certificate, such as 'atoll node cert' writes; read for each connection."`
+	NodeKey     string `group:"Connections between servers" name:"node_key" default:"" shown:"none" help:"PEM file with the private key of node_cert."`
+	NodeCA      string `group:"Connections between servers" name:"node_ca" default:"" shown:"none" help:"PEM file with the certificate authority of the installation. Whoever has a certificate of it can use every sandbox of this server, so do not use an authority that serves other purposes."`
+
 	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite. Servers that share a database must share nats, blobs and volumes too; a server that does not refuses to start."`
 	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222, of version 2.11 or later, whose max_payload is at least 6 MiB; nothing for one in this process."`
 	NATSCreds   string        `group:"Records" name:"nats_creds" default:"" shown:"none" help:"File with NATS credentials."`

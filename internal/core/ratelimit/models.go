@@ -18,12 +18,13 @@ const (
 )
 
 // Models enforces a plan's responses and tokens per minute, per model, for keys and tenants. Like a
-// Limiter it counts only within one process.
+// Limiter it counts within one process, whose share of a rate is even.
 //
 // The token count of an answer is known only at its end. A response may therefore begin while any
 // tokens are left; overuse delays the next ones.
 type Models struct {
-	now func() time.Time
+	now     func() time.Time
+	servers Servers
 
 	mu      sync.Mutex
 	callers map[string]*modelCaller // guarded by mu: by id of a key or a tenant
@@ -31,13 +32,13 @@ type Models struct {
 }
 
 // NewModels returns a Models that uses a clock.
-func NewModels(now func() time.Time) *Models {
-	return &Models{now: now, callers: map[string]*modelCaller{}}
+func NewModels(now func() time.Time, servers Servers) *Models {
+	return &Models{now: now, servers: servers, callers: map[string]*modelCaller{}}
 }
 
 // modelCaller is a key or a tenant that recently used a model. Models.mu guards its fields.
 type modelCaller struct {
-	responses, tokens int64 // a minute, by its plan; 0 for no bound
+	responses, tokens int64 // a minute, this server's share; 0 for no bound
 	of                map[string]*[2]bucket
 	used              time.Time
 }
@@ -71,7 +72,7 @@ func (b *bucket) until(amount float64, perMinute int64) time.Duration {
 	return time.Duration(math.Ceil(min(minutes, 1<<20) * float64(time.Minute)))
 }
 
-// Rate is a limit and its remainder.
+// Rate is this server's share of a limit, and its remainder.
 type Rate struct {
 	Limit     int64 // per minute; 0 for unlimited
 	Remaining int64
@@ -85,17 +86,22 @@ type Rates struct{ Responses, Tokens Rate }
 // rated is one limit of a caller.
 type rated struct {
 	id                           string
-	responses, tokens            int64
+	responses, tokens            int64  // on all servers
 	responseLimits, tokensLimits string // dimensions
 	whose                        string
+	own                          [2]int64 // this server's shares of responses and tokens
 }
 
-func ratedOf(p *tenant.Principal) [2]rated {
+func (m *Models) ratedOf(p *tenant.Principal) [2]rated {
 	plan := &p.Plan
-	return [2]rated{
-		{p.KeyID(), plan.MaxKeyResponseRate, plan.MaxKeyTokenRate, KeyResponses, KeyTokens, "this key"},
-		{p.Tenant.ID, plan.MaxResponseRate, plan.MaxTokenRate, TenantResponses, TenantTokens, "this tenant"},
+	all := [2]rated{
+		{id: p.KeyID(), responses: plan.MaxKeyResponseRate, tokens: plan.MaxKeyTokenRate, responseLimits: KeyResponses, tokensLimits: KeyTokens, whose: "this key"},
+		{id: p.Tenant.ID, responses: plan.MaxResponseRate, tokens: plan.MaxTokenRate, responseLimits: TenantResponses, tokensLimits: TenantTokens, whose: "this tenant"},
 	}
+	for i := range all {
+		all[i].own = [2]int64{m.servers.share(all[i].responses), m.servers.share(all[i].tokens)}
+	}
+	return all
 }
 
 // Begin counts a response of p for a model. It returns an Exhausted fault if a rate is used up.
@@ -104,18 +110,18 @@ func (m *Models) Begin(p *tenant.Principal, model string) error {
 	defer m.mu.Unlock()
 	now := m.now()
 	m.sweep(now)
-	callers := ratedOf(p)
+	callers := m.ratedOf(p)
 	for _, c := range callers {
 		b := m.buckets(c, model, now)
 		if b == nil {
 			continue
 		}
 		if c.responses > 0 && b[responsesKind].left < 1 {
-			return fault.Limit(c.responseLimits, now.Add(b[responsesKind].until(1, c.responses)),
+			return fault.Limit(c.responseLimits, now.Add(b[responsesKind].until(1, c.own[responsesKind])),
 				"rate limit reached: the plan %s allows %s %d responses per minute of the model %s. Send fewer requests, or ask the operator to raise the limit.", p.Plan.Name, c.whose, c.responses, model)
 		}
 		if c.tokens > 0 && b[tokensKind].left < 1 {
-			return fault.Limit(c.tokensLimits, now.Add(b[tokensKind].until(1, c.tokens)),
+			return fault.Limit(c.tokensLimits, now.Add(b[tokensKind].until(1, c.own[tokensKind])),
 				"rate limit reached: the plan %s allows %s %d tokens per minute of the model %s. Send less text, or ask the operator to raise the limit.", p.Plan.Name, c.whose, c.tokens, model)
 		}
 	}
@@ -149,13 +155,13 @@ func (m *Models) Left(p *tenant.Principal, model string) Rates {
 	defer m.mu.Unlock()
 	now := m.now()
 	var out Rates
-	for _, c := range ratedOf(p) {
+	for _, c := range m.ratedOf(p) {
 		b := m.buckets(c, model, now)
 		if b == nil {
 			continue
 		}
-		out.Responses.narrow(&b[responsesKind], c.responses)
-		out.Tokens.narrow(&b[tokensKind], c.tokens)
+		out.Responses.narrow(&b[responsesKind], c.own[responsesKind])
+		out.Tokens.narrow(&b[tokensKind], c.own[tokensKind])
 	}
 	return out
 }
@@ -177,8 +183,8 @@ func (m *Models) buckets(r rated, model string, now time.Time) *[2]bucket {
 		return nil
 	}
 	c := m.callers[r.id]
-	if c == nil || c.responses != r.responses || c.tokens != r.tokens { // the first, or the plan was changed
-		c = &modelCaller{responses: r.responses, tokens: r.tokens, of: map[string]*[2]bucket{}}
+	if own := r.own; c == nil || c.responses != own[responsesKind] || c.tokens != own[tokensKind] { // the first, or the plan or the number of servers has changed
+		c = &modelCaller{responses: own[responsesKind], tokens: own[tokensKind], of: map[string]*[2]bucket{}}
 		m.callers[r.id] = c
 	}
 	return c.bucketsOf(model, now)

@@ -12,7 +12,7 @@ import (
 
 func TestModels(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	m := NewModels(func() time.Time { return now })
+	m := NewModels(func() time.Time { return now }, nil)
 	p := &tenant.Principal{
 		Key: tenant.Key{ID: "key_1"}, Tenant: tenant.Tenant{ID: "ten_1"},
 		Plan: tenant.Plan{Name: "small", MaxResponseRate: 6, MaxKeyResponseRate: 2, MaxTokenRate: 600, MaxKeyTokenRate: 0},
@@ -69,5 +69,23 @@ func TestModels(t *testing.T) {
 	m.sweep(now)
 	if len(m.callers) != 0 {
 		t.Errorf("%d callers are remembered", len(m.callers))
+	}
+}
+
+func TestServersDivideModelRates(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	m := NewModels(func() time.Time { return now }, func() int { return 2 })
+	p := &tenant.Principal{Key: tenant.Key{ID: "key_1"}, Tenant: tenant.Tenant{ID: "ten_1"}, Plan: tenant.Plan{Name: "small", MaxResponseRate: 6, MaxTokenRate: 600}}
+	for range 3 {
+		if err := m.Begin(p, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, ok := errors.AsType[*fault.Error](m.Begin(p, "a"))
+	if !ok || f.Dimension != TenantResponses || f.ResetsAt.Sub(now) != 20*time.Second || !strings.Contains(f.Msg, "6 responses per minute") {
+		t.Errorf("got %+v", f)
+	}
+	if got := m.Left(p, "a"); got != (Rates{Rate{3, 0, time.Minute}, Rate{300, 300, 0}}) {
+		t.Errorf("got %+v", got)
 	}
 }

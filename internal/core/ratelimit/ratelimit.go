@@ -1,9 +1,8 @@
 // Package ratelimit holds keys and tenants to the rates of their plan: requests,
 // and bytes of request bodies.
 //
-// A Limiter is one process's. Where several servers share an installation each
-// counts what it answers itself, so that a caller of all of them has the rate of
-// each.
+// A Limiter counts within one process. The servers of an installation divide each rate evenly, so a
+// caller whose requests reach all of them has the whole rate.
 package ratelimit
 
 import (
@@ -47,9 +46,22 @@ func Dimensions() []string {
 	return []string{TenantRequests, KeyRequests, TenantUploadBytes, KeyUploadBytes, TenantResponses, KeyResponses, TenantTokens, KeyTokens}
 }
 
+// Servers returns how many servers divide the rates; nil means one.
+type Servers func() int
+
+// share returns this server's part of a rate. It is at least 1.
+func (s Servers) share(rate int64) int64 {
+	if s == nil {
+		return rate
+	}
+	n := int64(max(1, s()))
+	return (rate + n - 1) / n
+}
+
 // Limiter counts requests and bytes.
 type Limiter struct {
-	now func() time.Time
+	now     func() time.Time
+	servers Servers
 
 	mu      sync.Mutex
 	callers map[string]*caller // guarded by mu: by id of a key or a tenant
@@ -57,7 +69,9 @@ type Limiter struct {
 }
 
 // New returns a Limiter.
-func New() *Limiter { return &Limiter{now: time.Now, callers: map[string]*caller{}} }
+func New(servers Servers) *Limiter {
+	return &Limiter{now: time.Now, servers: servers, callers: map[string]*caller{}}
+}
 
 // caller is a key or a tenant that has sent something lately.
 type caller struct {
@@ -69,7 +83,7 @@ type caller struct {
 type bound struct {
 	limiter   *rate.Limiter
 	dimension string
-	perSecond int64
+	perSecond int64 // on all servers
 }
 
 // bounds returns the rates of p, the key's before the tenant's; those without a
@@ -100,8 +114,13 @@ func (l *Limiter) bounds(p *tenant.Principal, now time.Time, bytes bool) []bound
 		if bytes {
 			limiter = &c.bytes
 		}
-		if *limiter == nil || (*limiter).Limit() != rate.Limit(perSecond) { // the first, or the plan was changed
-			*limiter = rate.NewLimiter(rate.Limit(perSecond), int(perSecond*int64(burst/time.Second)))
+		own := l.servers.share(perSecond)
+		if *limiter == nil || (*limiter).Limit() != rate.Limit(own) { // the first, or the plan or the number of servers has changed
+			ahead := own * int64(burst/time.Second)
+			if bytes {
+				ahead = max(ahead, maxPiece)
+			}
+			*limiter = rate.NewLimiter(rate.Limit(own), int(ahead))
 		}
 		all = append(all, bound{*limiter, dimension, perSecond})
 	}

@@ -43,7 +43,7 @@ func accepted(l *Limiter, p *tenant.Principal) (n int, err error) {
 
 func TestRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New()
+		l := New(nil)
 		a, b, c := callerOf("ten_1", "key_a"), callerOf("ten_1", "key_b"), callerOf("ten_1", "key_c")
 		n, err := accepted(l, a)
 		if f := refused(t, err, KeyRequests); n != 100 || time.Until(f.ResetsAt) != 100*time.Millisecond {
@@ -75,7 +75,7 @@ func TestRequests(t *testing.T) {
 // What is refused for the tenant's rate is not counted for the key's.
 func TestRefusalTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New()
+		l := New(nil)
 		a := callerOf("ten_1", "key_a")
 		a.Plan.MaxRequestRate = 1
 		for range 50 {
@@ -90,7 +90,7 @@ func TestRefusalTakesNothing(t *testing.T) {
 
 func TestIdleCallersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New()
+		l := New(nil)
 		for i := range 1000 {
 			if err := l.Request(callerOf(fmt.Sprint("ten_", i), fmt.Sprint("key_", i))); err != nil {
 				t.Fatal(err)
@@ -108,7 +108,7 @@ func TestIdleCallersAreForgotten(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New()
+		l := New(nil)
 		a := callerOf("ten_1", "key_a")
 		body := func(size int, announced int64) (took time.Duration, err error) {
 			from := time.Now()
@@ -144,6 +144,39 @@ func TestBodies(t *testing.T) {
 		refused(t, err, KeyUploadBytes)
 		if _, err := body(0, 0); err != nil {
 			t.Errorf("no body: %v", err)
+		}
+	})
+}
+
+// TestServersDivideRates checks that the servers of an installation together give a caller the rates
+// of its plan, also after one has joined.
+func TestServersDivideRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := 1
+		count := func() int { return servers }
+		p := callerOf("ten_1", "key_a")
+		l := New(count)
+		if n, err := accepted(l, p); n != 100 || refused(t, err, KeyRequests) == nil {
+			t.Errorf("%d requests on one server", n)
+		}
+		servers = 3
+		time.Sleep(time.Minute)
+		all := 0
+		for range servers {
+			n, _ := accepted(New(count), p)
+			all += n
+		}
+		if all < 100 || all > 120 { // each share is rounded up
+			t.Errorf("%d requests on three servers", all)
+		}
+		time.Sleep(time.Second)
+		if n, _ := accepted(l, p); n != 40 { // a third of 10 a second, rounded up, for 10 seconds
+			t.Errorf("%d requests on a server that shares", n)
+		}
+		// A body larger than the share's burst is not refused for ever.
+		servers = 100
+		if _, err := l.Body(t.Context(), p, 4<<20, io.NopCloser(bytes.NewReader(nil))); err != nil {
+			t.Errorf("a body on one of 100 servers: %v", err)
 		}
 	})
 }

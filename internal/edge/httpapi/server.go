@@ -73,6 +73,8 @@ type Config struct {
 	// MaxConnections is how many connections may be open at a time; 0 for any number. Above
 	// it one without a key is closed for each new one.
 	MaxConnections int
+	// Servers returns how many servers of the installation divide the rates of plans; nil means one.
+	Servers func() int
 	// Streams are the limits of open streams.
 	Streams StreamLimits
 	// Drain is called when a shutdown begins.
@@ -126,7 +128,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, tokens: cfg.Tokens, repeats: cfg.Repeats, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(debug.SetMemoryLimit(-1)), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(debug.SetMemoryLimit(-1)), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

@@ -135,7 +135,7 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
 	}
 	begun := time.Now()
-	rates := ratelimit.NewModels(func() time.Time { return begun }) // nothing comes back while a test continues
+	rates := ratelimit.NewModels(func() time.Time { return begun }, nil) // nothing comes back while a test continues
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
 		cfg := loop.Config{
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",

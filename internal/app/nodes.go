@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/infra/bus"
+	"github.com/atoll-run/atoll/internal/infra/nodecert"
+	"github.com/atoll-run/atoll/internal/infra/noderpc"
+)
+
+// nodesModule connects to other servers for their named sandboxes.
+type nodesModule struct {
+	*process
+	bus *busModule
+
+	registry *bus.Nodes // nil if node_listen is not set
+	files    nodecert.Files
+
+	mu      sync.Mutex
+	clients map[string]*nodeClient // guarded by mu; by executor
+	closed  bool                   // guarded by mu
+}
+
+// nodeClient is the connection to one server.
+type nodeClient struct {
+	*noderpc.Client
+	address string
+}
+
+// Start implements module.Part.
+func (m *nodesModule) Start(ctx context.Context, undo *module.Undo) (err error) {
+	cfg := m.cfg.Settings
+	if cfg.NodeListen == "" {
+		return nil
+	}
+	m.files, m.clients = nodecert.Files{Cert: cfg.NodeCert, Key: cfg.NodeKey, CA: cfg.NodeCA}, map[string]*nodeClient{}
+	if m.registry, err = m.bus.OpenNodes(ctx); err != nil {
+		return err
+	}
+	undo.Add(func(context.Context) error { return m.close() })
+	return nil
+}
+
+// close ends all connections.
+func (m *nodesModule) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	var errs []error
+	for _, c := range m.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Node implements directory.Peers.
+func (m *nodesModule) Node(ctx context.Context, executor string) (sandbox.Node, error) {
+	if m.registry == nil {
+		return nil, fault.New(fault.Unavailable, "the sandbox is on another machine (executor %s); send the request to that machine's server, or set node_listen on all servers", executor)
+	}
+	address, err := m.registry.Address(ctx, executor)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.Unavailable, "the machine of the sandbox (executor %s) cannot be reached; retry when it is back", executor)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, fault.New(fault.Unavailable, "the server is shutting down; nothing was started. Retry in a few seconds")
+	}
+	c := m.clients[executor]
+	if c != nil && c.address == address {
+		return c, nil
+	}
+	if c != nil { // it has moved, so what the old connection was for is gone
+		if err := c.Close(); err != nil {
+			m.log.Debug("cannot close the connection to a server that has moved", "executor", executor, "error", err)
+		}
+	}
+	c = &nodeClient{noderpc.New(noderpc.Config{Dial: m.dial(address), Log: m.log}), address}
+	m.clients[executor] = c
+	return c, nil
+}
+
+// dial returns a function that connects to a server.
+func (m *nodesModule) dial(address string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := m.files.Client(host)
+		if err != nil {
+			return nil, err
+		}
+		return (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", address)
+	}
+}
+
+// nodeServerModule lets other servers use this one's named sandboxes.
+type nodeServerModule struct {
+	*process
+	nodes     *nodesModule
+	sandboxes *sandboxesModule
+}
+
+// Start implements module.Part.
+func (m *nodeServerModule) Start(ctx context.Context, undo *module.Undo) error {
+	cfg := m.cfg.Settings
+	if cfg.NodeListen == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(cfg.NodeAddress)
+	if err != nil {
+		return err
+	}
+	secure, err := m.nodes.files.Server(host)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.NodeListen)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	work.Go(func() {
+		if err := noderpc.NewServer(m.sandboxes.Manager, m.log).Serve(serving, tls.NewListener(l, secure)); err != nil && serving.Err() == nil {
+			m.log.Error("other servers cannot reach this one", "error", err)
+		}
+	})
+	work.Go(func() { m.nodes.registry.Announce(serving, cfg.NodeAddress) })
+	undo.Add(func(context.Context) error {
+		stop()
+		work.Wait()
+		return nil
+	})
+	m.log.Info("other servers can use this one's named sandboxes", "address", cfg.NodeAddress)
+	return nil
+}
