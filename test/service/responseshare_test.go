@@ -15,12 +15,11 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestKilledServerBesideAnother kills one of two servers on the same records and bus while
+// killedBesideAnother kills one of two servers on the same records and bus while
 // it drives responses in model calls and sandbox calls, and a session's turn with three agents at
 // work for it. The other one takes them on when
 // their leases end, and those who read their streams through it notice nothing but a pause.
-func TestKilledServerBesideAnother(t *testing.T) {
-	t.Parallel() // it waits for a minute until the calls of a lost machine are given up
+func killedBesideAnother(t *testing.T) {
 	env := append(sharing(t), "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_ON_EXIT=detach", noPool)
 	survivor := atolltest.Start(t, atolltest.Options{Env: append(env, "ATOLL_ON_EXIT=destroy")})
 	victim, err := atolltest.Launch(t.Context(), atolltest.Options{Env: env})

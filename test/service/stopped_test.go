@@ -10,10 +10,19 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestAStoppedServerStartsNothingLate stops one of three servers until every caller has an
-// answer. When it goes on, it must not run what callers were told is lost.
-func TestAStoppedServerStartsNothingLate(t *testing.T) {
+// TestLostServers waits for a minute, until the other servers give up a lost one, once for both ways to
+// lose it. Each subtest has its own servers.
+func TestLostServers(t *testing.T) {
 	t.Parallel()
+	var tests sync.WaitGroup
+	tests.Go(func() { t.Run("stopped", stoppedServer) })
+	tests.Go(func() { t.Run("killed", killedBesideAnother) })
+	tests.Wait()
+}
+
+// stoppedServer stops one of three servers until every caller has an answer. When the server continues,
+// it must not run the executions that it has reported as lost.
+func stoppedServer(t *testing.T) {
 	servers := together(t, 3, sharing(t))
 	stopped := servers[2]
 	for _, s := range servers {
