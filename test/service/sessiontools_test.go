@@ -25,10 +25,10 @@ func (k *talker) asleep(count int) {
 	})
 }
 
-// TestNamedTools: an agent with named sandboxes edits, searches, patches and shares files in them
+// namedTools: an agent with named sandboxes edits, searches, patches and shares files in them
 // as one with the other sandbox does, before and after they slept and after the server was
 // killed.
-func TestNamedTools(t *testing.T) {
+func namedTools(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
 	k := &talker{t, line, line.now().Tenant(t, "named-tools", "enterprise"), ""}
 	addModel(t, line.now(), "scripted", planner(t).URL, "tools")
@@ -118,10 +118,10 @@ func (k *talker) pushSkill(files map[string]string) {
 	}
 }
 
-// TestNamedSkills: the folders of an agent's skills are in each of its named sandboxes, for
+// namedSkills: the folders of an agent's skills are in each of its named sandboxes, for
 // programs to read and run; also in one whose environment has most of it read-only, and after
 // sleep.
-func TestNamedSkills(t *testing.T) {
+func namedSkills(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
 	k := &talker{t, line, line.now().Tenant(t, "named-skills", "enterprise"), ""}
 	addModel(t, line.now(), "scripted", planner(t).URL, "tools")
@@ -158,10 +158,10 @@ rm -f SKILL.md 2>/dev/null || echo kept; mv /skills/report /skills/other 2>/dev/
 	t.Run("read-only", func(t *testing.T) { check(t, k.on(t).begin(agent)) })
 }
 
-// TestNamedWeb: commands of an agent in named sandboxes call the services of the web without a
+// namedWeb: commands of an agent in named sandboxes call the services of the web without a
 // network, as code of the other sandbox does, and each call is counted. One that goes on when the
 // server is killed reaches the next server.
-func TestNamedWeb(t *testing.T) {
+func namedWeb(t *testing.T) {
 	url, asked := slowSearch(t)
 	line := newSuccession(t, "ATOLL_SEARCH_PROVIDER=searxng", "ATOLL_SEARCH_URL="+url, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_SANDBOX_SLEEP_AFTER=2s", "ATOLL_SANDBOX_FROZEN=1s")
 	s := line.now()

