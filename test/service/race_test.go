@@ -22,7 +22,7 @@ import (
 func TestOneOutcome(t *testing.T) {
 	s := shared(t)
 	key, admin := s.Tenant(t, "racers", "enterprise"), s.AdminKey(t)
-	races := atolltest.Count(100, 1000)
+	races := atolltest.Count(64, 1000)
 	at := marks{end: time.Second, cancel: time.Second}
 	statuses := map[string]string{} // of each execution
 	var mu sync.Mutex
