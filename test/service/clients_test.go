@@ -19,9 +19,11 @@ import (
 	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 
-// responseClients are what is installed from npm to call responses, and sessions. Those for Python are
-// among pythonPackages.
-var responseClients = []string{"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.38.5", "ai@7.0.173", "@ai-sdk/openai@4.0.118", "zod@4.6.7", anthropicClient}
+// nodePackages are other people's clients on npm. Those for Python are among pythonPackages.
+var nodePackages = []string{
+	"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.38.5", "ai@7.0.173", "@ai-sdk/openai@4.0.118", "zod@4.6.7",
+	anthropicClient, mcpClient, e2bPackage,
+}
 
 // TestPublishedClientsOnResponses drives each client as it is published through all that it
 // knows of responses. What is sent and answered is held against the open specification.
@@ -87,7 +89,7 @@ func endContainers(t *testing.T, s *atolltest.Server, key string) {
 	}
 }
 
-// program runs a program of testdata under Node.js with responseClients.
+// program runs a program of testdata under Node.js with nodePackages.
 func program(t *testing.T, name string, env ...string) string {
 	t.Helper()
 	packages, err := nodeFolder()
@@ -111,12 +113,17 @@ func program(t *testing.T, name string, env ...string) string {
 	return said(t, cmd)
 }
 
-// nodeFolder returns the folder that responseClients are in, installed once for all tests.
-var nodeFolder = installed("node", responseClients, func(dir string) *exec.Cmd {
-	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", dir}, responseClients...)...)
-	cmd.Dir = dir
-	return cmd
-})
+// nodeFolder returns the folder that nodePackages are in, installed once for all tests.
+var nodeFolder = installed("node", nodePackages, npmInstall(nodePackages))
+
+// npmInstall returns a function that returns the command that installs packages of npm in a folder.
+func npmInstall(packages []string) func(dir string) *exec.Cmd {
+	return func(dir string) *exec.Cmd {
+		cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", dir}, packages...)...)
+		cmd.Dir = dir
+		return cmd
+	}
+}
 
 // clever is a provider whose model does more than an obedient one. It gives an answer in
 // JSON after "json", makes and shares a file after "share", calls get_weather for two cities after "both", tells what it sees

@@ -20,6 +20,12 @@ const (
 	nodeForIt      = "@22.23.3"
 )
 
+var (
+	conformanceNode   = "node-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	conformanceSuite  = []string{mcpConformance, conformanceNode + nodeForIt}
+	conformanceFolder = installed("conformance", conformanceSuite, npmInstall(conformanceSuite))
+)
+
 // TestMCPConformance runs those scenarios of the protocol's conformance suite that
 // any server with tools has to pass. The others call tools, prompts and resources of
 // the suite's own example server.
@@ -42,14 +48,16 @@ func TestMCPConformance(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	defer front.Close()
-	node := "node-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	dir := install(t, mcpConformance, node+nodeForIt)
+	dir, err := conformanceFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, scenario := range []string{
 		"server-initialize", "logging-set-level", "ping", "tools-list", "resources-list", "prompts-list",
 		"server-sse-multiple-streams", "dns-rebinding-protection",
 	} {
 		t.Run(scenario, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", node, "bin/node"),
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", conformanceNode, "bin/node"),
 				filepath.Join(dir, "node_modules/@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", front.URL+"/mcp", "--scenario", scenario)
 			cmd.Dir = dir
 			if out, err := atolltest.Output(cmd); err != nil {

@@ -22,7 +22,7 @@ func TestE2BClients(t *testing.T) {
 	t.Run("JavaScript", func(t *testing.T) {
 		t.Parallel()
 		const want = "commands\nterminal\nfiles\nhosts\ncode\nlife\n"
-		if out := script(t, "e2b.mjs", e2bPackage, append(slices.Clone(env), "E2B_API_KEY="+s.Tenant(t, "e2b-javascript", "pro"))...); out != want {
+		if out := program(t, "e2b.mjs", append(slices.Clone(env), "E2B_API_KEY="+s.Tenant(t, "e2b-javascript", "pro"))...); out != want {
 			t.Errorf("got %s", out)
 		}
 	})

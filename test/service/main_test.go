@@ -1,6 +1,7 @@
 package service
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -13,4 +14,18 @@ func shared(t testing.TB) *atolltest.Server {
 	return server.Get(t)
 }
 
-func TestMain(m *testing.M) { server.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.run").Value.String() == "" { // all tests
+		go installAhead()
+	}
+	server.Main(m)
+}
+
+// installAhead installs the packages that tests share, while the tests before them wait for servers. A
+// test that needs a folder reports why it is missing.
+func installAhead() {
+	for _, folder := range []func() (string, error){pythonFolder, nodeFolder, conformanceFolder, pythonMCPFolder, crewFolder, llamaFolder, pydanticFolder} {
+		_, _ = folder()
+	}
+}

@@ -31,6 +31,12 @@ const (
 // and the other one that is used much.
 var pythonMCPClients = []string{"mcp==2.3.0", "fastmcp-slim[client]==4.1.2"}
 
+// pythonMCPFolder returns the folder that pythonMCPClients are in, which ask for other versions than
+// pythonPackages have.
+var pythonMCPFolder = installed("python-mcp", pythonMCPClients, func(dir string) *exec.Cmd {
+	return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonMCPClients...)...)
+})
+
 // install brings packages from npm, and returns the folder that they are in.
 func install(t *testing.T, packages ...string) string {
 	t.Helper()
@@ -44,23 +50,6 @@ func install(t *testing.T, packages ...string) string {
 	return dir
 }
 
-// script runs a program of testdata under Node.js with a package from npm, which
-// comes from where this machine is configured to install from.
-func script(t *testing.T, name, pkg string, env ...string) string {
-	t.Helper()
-	dir := install(t, pkg)
-	source, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), source, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "node", name)
-	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
-	return said(t, cmd)
-}
-
 // TestMCPWithAnIndependentClient has a whole conversation over HTTP, on stdin and
 // stdout with a server, and without one beside it.
 func TestMCPWithAnIndependentClient(t *testing.T) {
@@ -69,7 +58,7 @@ func TestMCPWithAnIndependentClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := script(t, "mcp.mjs", mcpClient, "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ATOLL_BINARY="+binary, "ATOLL_DATA_DIR="+s.Data, "ATOLL_IMAGE="+atolltest.Image)
+	out := program(t, "mcp.mjs", "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ATOLL_BINARY="+binary, "ATOLL_DATA_DIR="+s.Data, "ATOLL_IMAGE="+atolltest.Image)
 	if out != "http\nstdio, on a server\nstdio, by itself\n" {
 		t.Errorf("got %s", out)
 	}
@@ -82,9 +71,12 @@ func TestMCPWithAnIndependentClient(t *testing.T) {
 // that are larger than these clients read at once.
 func TestMCPWithPythonClients(t *testing.T) {
 	s := shared(t)
-	python := filepath.Join(environmentOf(t, pythonMCPClients...), "python")
-	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "mcp_clients.py"))
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	packages, err := pythonMCPFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join("testdata", "mcp_clients.py"))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONPATH=" + packages, "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
 	const want = "mcp legacy 2025-11-25\nmcp auto 2026-07-28\nfastmcp legacy 2025-11-25\nfastmcp auto 2026-07-28\n"
 	if out, err := atolltest.Output(cmd); err != nil || string(out) != want {
 		t.Errorf("%v: got %s", err, out)
@@ -220,7 +212,7 @@ func TestAgentLoop(t *testing.T) {
 		_, _ = w.Write(out.Bytes())
 	}))
 	defer model.Close()
-	if out := script(t, "agent.mjs", anthropicClient, "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ANTHROPIC_BASE_URL="+model.URL); out != "It is built.\n" {
+	if out := program(t, "agent.mjs", "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ANTHROPIC_BASE_URL="+model.URL); out != "It is built.\n" {
 		t.Errorf("the loop ended with %q", out)
 	}
 }
