@@ -109,6 +109,7 @@ func outbound(t *testing.T, s *atolltest.Server, name string, r *atolltest.Resul
 // TestInstallThroughRules installs real packages through rules that allow their
 // registries and nothing else.
 func TestInstallThroughRules(t *testing.T) {
+	t.Parallel() // it waits for a network
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_SANDBOX_CA_BUNDLE=" + machineCA(t)}})
 	hosts := append(pipHosts(t), host(t, npmRegistry(t)))
 	key := networked(t, s, "builders", map[string]any{"enabled": true, "allowed_hosts": hosts, "blocked_ports": []int{8443}})
@@ -167,6 +168,7 @@ func TestInstallThroughRules(t *testing.T) {
 // TestInstallFromMirrors installs packages with no host allowed, from mirrors
 // that the operator names, and only what the operator allows.
 func TestInstallFromMirrors(t *testing.T) {
+	t.Parallel() // it waits for a network
 	s := atolltest.Start(t, atolltest.Options{Env: []string{
 		"ATOLL_PIP_INDEX=" + pipIndex(t), "ATOLL_NPM_REGISTRY=" + npmRegistry(t), "ATOLL_PACKAGES=pip:six,npm:is-odd,npm:is-number",
 	}})

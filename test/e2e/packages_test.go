@@ -81,6 +81,7 @@ func unusedImage(t *testing.T, folder string) {
 // TestPackages installs packages of all three kinds into an environment's image, and runs
 // programs in it: without a network, in executions and in named sandboxes.
 func TestPackages(t *testing.T) {
+	t.Parallel() // it waits for a network
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_PIP_INDEX=" + pipIndex(t), "ATOLL_NPM_REGISTRY=" + npmRegistry(t), "ATOLL_APT_ARCHIVE=http://" + tenant.PresetHosts("debian")[0] + "/debian"}})
 	key, admin := s.Tenant(t, "packers", "enterprise"), s.AdminKey(t)
 	const environment = "/v1/admin/tenants/packers/environments/main"
@@ -151,6 +152,7 @@ func TestPackages(t *testing.T) {
 // TestPackagesAfterAKill kills the server while it installs: the next one begins anew, and
 // nothing is left of the first try.
 func TestPackagesAfterAKill(t *testing.T) {
+	t.Parallel() // it waits for a network
 	env := []string{"ATOLL_PIP_INDEX=" + pipIndex(t)}
 	s := atolltest.Start(t, atolltest.Options{Env: env})
 	key, admin := s.Tenant(t, "packers", "enterprise"), s.AdminKey(t)

@@ -325,6 +325,7 @@ func TestPreviewWakes(t *testing.T) {
 // TestPreviewOfWhatStarts: a request waits for a server that was just started, and one
 // for a port that is not listened on is told which there are.
 func TestPreviewOfWhatStarts(t *testing.T) {
+	t.Parallel() // a preview waits 10 seconds for a program to listen
 	s := newSession(t, shared(t), atolltest.Key, t.Name())
 	expose := func(port int) visitor {
 		return previewed(t, s.tool("browse", object{"sandbox": "default", "port": port}, http.StatusOK)["url"].(string))

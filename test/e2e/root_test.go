@@ -108,6 +108,7 @@ for kind in (socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_PACKET, socket.SOCK
 // TestApt installs a package of the system in a named sandbox that may reach no host:
 // the server passes on what apt asks of the archive that the default image names.
 func TestApt(t *testing.T) {
+	t.Parallel() // it waits for a network
 	s := shared(t)
 	key, admin := s.Tenant(t, "apt", "enterprise"), s.AdminKey(t)
 	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/apt", object{"network_enabled": true, "root_enabled": true}).Into(t, http.StatusOK, nil)

@@ -167,6 +167,7 @@ func TestThreadQuota(t *testing.T) {
 // TestThreadSurvivesItsServer kills a server under a program with a thread: the
 // next one takes it over, and saves.
 func TestThreadSurvivesItsServer(t *testing.T) {
+	t.Parallel() // the program sleeps
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_ON_EXIT=detach"}})
 	a, err := s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
 		map[string]any{"language": "bash", "code": "echo before > f; echo begun; sleep 5; echo after >> f", "thread_id": "t", "timeout": 60}, http.Header{"Prefer": {"respond-async"}})
@@ -237,6 +238,7 @@ func TestThreadOverHTTP(t *testing.T) {
 // TestThreadPackages installs real packages into a thread, and uses them in its
 // next executions.
 func TestThreadPackages(t *testing.T) {
+	t.Parallel() // it waits for a network
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_SANDBOX_CA_BUNDLE=" + machineCA(t)}})
 	hosts := append(pipHosts(t), host(t, npmRegistry(t)))
 	key := networked(t, s, "builders", map[string]any{"enabled": true, "allowed_hosts": hosts})

@@ -154,6 +154,7 @@ func TestWhatIsDoneWithSandboxesIsOnRecord(t *testing.T) {
 
 // TestARevokedKeyFollowsNothing: what lasts ends with the key that began it.
 func TestARevokedKeyFollowsNothing(t *testing.T) {
+	t.Parallel() // the server validates keys every 10 seconds
 	s := shared(t)
 	r := newResource(t, s, s.Tenant(t, "leaver", "enterprise"), "leaver")
 	base := "/v1/admin/tenants/leaver/keys"
