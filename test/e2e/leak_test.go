@@ -172,7 +172,7 @@ func TestNothingIsLeaked(t *testing.T) {
 	if len(earlier.Processes) == 0 || len(earlier.Cgroups) == 0 {
 		t.Fatalf("the test does not see the pool's own sandboxes: %v", earlier)
 	}
-	run(atolltest.Count(50, 500))
+	run(atolltest.Count(2*len(mixed), 500))
 
 	var after figures
 	var later atolltest.Left

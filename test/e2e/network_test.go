@@ -201,7 +201,7 @@ func TestNetworksAreNotLeaked(t *testing.T) {
 	}
 	run(3)
 	before := rest(t, s)
-	run(atolltest.Count(10, 200))
+	run(atolltest.Count(6, 200))
 	after, left := idle(t, s)
 	for deadline := time.Now().Add(30 * time.Second); after != before && time.Now().Before(deadline); {
 		after, left = idle(t, s) // what the last request needed ends soon

@@ -32,7 +32,7 @@ func TestTimeout(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			var r *atolltest.Result
-			timeout := 2
+			timeout := 1
 			for ; ; timeout *= 2 { // for one that was kept from its first line for so long
 				r = shared(t).Run(t, atolltest.Program{Language: c.language, Code: c.code, Timeout: timeout})
 				if c.stdout == "" || r.Stdout != "" || timeout > 10 {
