@@ -59,7 +59,3 @@ for page in "$TOP"/pages/*; do
 done
 cd /
 systemctl stop atoll
-for dir in /backups /etc/atoll; do # made above, unless the machine has them
-  umount "$dir"
-  rmdir "$dir" 2>/dev/null || true
-done
