@@ -24,5 +24,5 @@ npx --no-install vitepress build >../.cache/help.log 2>&1 || {
   exit 1
 }
 cd ..
-CGO_ENABLED=0 go run -trimpath ./internal/edge/httpapi/help/pack .cache/help "$out/help.zip"
+CGO_ENABLED=0 go run -trimpath ./scripts/packhelp .cache/help "$out/help.zip"
 echo "$sources" >.cache/help.sum

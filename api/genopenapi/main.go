@@ -5,7 +5,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi"
+	"github.com/atoll-run/atoll/api/openapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 )
 

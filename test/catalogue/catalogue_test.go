@@ -14,7 +14,7 @@ const root = "../.."
 
 // TestCatalogue lists every text that a person or a model reads, with -v, and fails for wording that a rule of prose rejects.
 func TestCatalogue(t *testing.T) {
-	texts, err := goTexts(root, "cmd", "internal", "sdk/go")
+	texts, err := goTexts(root, "api", "cmd", "internal", "sdk/go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -250,7 +250,7 @@ func (c *collector) collect(s source) {
 // area is the kind of a description in a directory.
 func area(dir string) string {
 	switch {
-	case strings.HasPrefix(dir, "internal/edge"):
+	case strings.HasPrefix(dir, "internal/edge"), strings.HasPrefix(dir, "api/"):
 		return API
 	case strings.HasPrefix(dir, "internal/agent"), strings.HasPrefix(dir, "internal/control/tools"), strings.HasPrefix(dir, "internal/core/skill"):
 		return Tools

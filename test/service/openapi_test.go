@@ -17,8 +17,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/openapitest"
 )
 
 // described is a server whose answers are held against its OpenAPI document.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
+	"github.com/atoll-run/atoll/test/openapitest"
 	"github.com/atoll-run/atoll/test/openresponses"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestConnectionsMakeRoom opens more connections than there may be: those with a key stay,

@@ -23,8 +23,8 @@ import (
 	domain "github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // one has one sandbox, in which a program with the pid 7 reads.

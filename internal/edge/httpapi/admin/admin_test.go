@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 func TestAdministration(t *testing.T) {

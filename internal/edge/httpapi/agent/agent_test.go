@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 func open(t *testing.T) (*httpapitest.Server, *store.DB) {

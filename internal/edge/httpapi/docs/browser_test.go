@@ -17,12 +17,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/test/atolltest"
 	"github.com/atoll-run/atoll/test/atolltest/chromium"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // walk looks at one operation in so many of each tag, then searches for one.

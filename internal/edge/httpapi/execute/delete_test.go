@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestDelete deletes an execution: everything that it said goes, what tells that it was

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // decoded reads an answer's body.

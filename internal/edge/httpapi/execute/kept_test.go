@@ -8,8 +8,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestKeptOutputs fills what a plan lets a tenant keep: it is refused, others on the plan

@@ -16,10 +16,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/upload/uploadtest"
 	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 const maxSize = 1 << 20

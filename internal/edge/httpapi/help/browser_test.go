@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest/chromium"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 //go:embed testdata/visit.js

@@ -7,7 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 	"github.com/atoll-run/atoll/test/scriptedmodel"
 )
 

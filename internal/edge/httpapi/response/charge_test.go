@@ -10,8 +10,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 const inSandbox = `{"model": "code", "input": "lines", "tools": [{"type": "sandbox"}]`

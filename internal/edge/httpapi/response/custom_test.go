@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 const patchText = "*** Begin Patch\n+x"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestFileItems: the file tools show as items of their own, streamed or not, and a file that

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestReference: an item of an earlier response stands for what the model was told of it,

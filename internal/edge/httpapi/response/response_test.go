@@ -27,10 +27,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 	"github.com/atoll-run/atoll/test/openresponses"
 )
 

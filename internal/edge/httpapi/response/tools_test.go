@@ -34,10 +34,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	approvalapi "github.com/atoll-run/atoll/internal/edge/httpapi/approval"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // engine finds two pages for any text but "nothing", and fails for "broken".

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/api/openapi"
 	"github.com/atoll-run/atoll/internal/edge/compat/openai"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
@@ -19,10 +20,8 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/approval"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
@@ -33,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/web"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 func TestDocumentIsCommitted(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // other is the session of a talk in the other form, package managed's.

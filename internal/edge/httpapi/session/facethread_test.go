@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 func (k *talk) otherThreads(query string) (all []anthropic.Thread, next string) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // obey is a model whose instructions are its name. It does what the last message of the user

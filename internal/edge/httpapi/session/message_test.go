@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestMessageFiles: a message may have files, which its tools are given and its events name.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 const kind = `{"type": "user.define_outcome", "description": "Write a letter.", "rubric": "Is it kind?"`

@@ -11,9 +11,9 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestBudget: a session whose budget is used up asks no model, until it is raised.

@@ -37,12 +37,12 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	approvalapi "github.com/atoll-run/atoll/internal/edge/httpapi/approval"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // scripted has models that are called m.

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // counted counts how often the events and states of sessions are read.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // frames are the kinds and ids of the events in a stream; pieces have no id.

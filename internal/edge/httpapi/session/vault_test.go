@@ -23,11 +23,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vaultwire"
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // local asks servers of this machine.

@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 func open(t *testing.T) (*httpapitest.Server, *store.DB) {

@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // exhausted sends requests until one is refused for a rate, and returns how many

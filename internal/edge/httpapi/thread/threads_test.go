@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	threads "github.com/atoll-run/atoll/internal/core/thread"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // noFolders is where no connection is mounted.

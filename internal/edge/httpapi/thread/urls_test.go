@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // TestFileURLs uses the URLs of the contract's client: absolute, without a key, and each

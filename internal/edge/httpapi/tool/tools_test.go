@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 const callBody = `{"code":"print hi","agent":"a","turn":"t","template":"support"`

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // holders have a key that may search, one that may not, and one of a plan with few requests.

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
+	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
 // engine finds one page, and keeps what it was asked.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
+	"github.com/atoll-run/atoll/test/openapitest"
 )
 
 const traceID = "trc_sqcxkwvsuzxzwr7l2pwm"

@@ -1,6 +1,6 @@
-// Command pack writes the files of a folder to a zip archive. The same files give the same bytes.
+// Command packhelp writes the files of a folder to a zip archive. The same files give the same bytes.
 //
-//	go run ./internal/edge/httpapi/help/pack FOLDER ARCHIVE
+//	go run ./scripts/packhelp FOLDER ARCHIVE
 package main
 
 import (

@@ -22,9 +22,9 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/activity"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/test/openapitest"
 )
 
 // Key is of the tenant "test", on the plan pro.
