@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/atoll-run/atoll/internal/edge/mcp/bridge"
+	"github.com/atoll-run/atoll/internal/infra/mcpbridge"
 )
 
 // mcpFlags are what 'atoll mcp' adds to the settings.
@@ -85,7 +85,7 @@ func (a *cli) tellsClient(f *mcpFlags, run func(*cobra.Command, []string) error)
 		if file, ok := f.in.Reader.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 			return err // a person reads stderr
 		}
-		return errors.Join(err, bridge.Refuse(cmd.Context(), f.in, a.std.out, fmt.Errorf("atoll mcp: %w", err)))
+		return errors.Join(err, mcpbridge.Refuse(cmd.Context(), f.in, a.std.out, fmt.Errorf("atoll mcp: %w", err)))
 	}
 }
 
@@ -108,11 +108,11 @@ func (a *cli) bridge(ctx context.Context, log *slog.Logger, f *mcpFlags, server 
 			q.Set(name, value)
 		}
 	}
-	endpoint := bridge.Endpoint(server.url)
+	endpoint := mcpbridge.Endpoint(server.url)
 	if len(q) > 0 {
 		endpoint += "?" + q.Encode()
 	}
-	return bridge.Run(ctx, bridge.Config{
+	return mcpbridge.Run(ctx, mcpbridge.Config{
 		Endpoint: endpoint, Key: server.key, Version: version(), In: io.NopCloser(f.in), Out: unclosed{a.std.out}, Log: log,
 	})
 }

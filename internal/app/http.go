@@ -21,7 +21,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	spending "github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/edge/clientip"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	"github.com/atoll-run/atoll/internal/edge/compat/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/compat/e2b"
@@ -48,6 +47,7 @@ import (
 	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
 	"github.com/atoll-run/atoll/internal/edge/mcp"
+	"github.com/atoll-run/atoll/internal/infra/clientip"
 )
 
 // httpModule serves the APIs, and the calls that programs in sandboxes make.

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/clientip"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/infra/clientip"
 )
 
 // previewsModule opens the way from browsers to servers in sandboxes.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/app/module"
-	"github.com/atoll-run/atoll/internal/edge/tlscert"
+	"github.com/atoll-run/atoll/internal/infra/tlscert"
 )
 
 // tlsModule reads the server's certificate.

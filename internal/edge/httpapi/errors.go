@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/edge/upgrade"
+	"github.com/atoll-run/atoll/internal/core/upgrade"
 )
 
 // ErrorResponse is the body of every refusal and failure.

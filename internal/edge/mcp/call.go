@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/upgrade"
+	"github.com/atoll-run/atoll/internal/core/upgrade"
 )
 
 // cancelTime bounds ending what a cancelled call had started.

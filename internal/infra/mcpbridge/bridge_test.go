@@ -1,4 +1,4 @@
-package bridge_test
+package mcpbridge_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/atoll-run/atoll/internal/edge/mcp/bridge"
+	"github.com/atoll-run/atoll/internal/infra/mcpbridge"
 )
 
 // TestRun talks through a bridge with a server that forgets its sessions, and
@@ -49,8 +49,8 @@ func TestRun(t *testing.T) {
 	fromBridge, toClient := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- bridge.Run(t.Context(), bridge.Config{
-			Endpoint: bridge.Endpoint(far.URL + "/"), Key: "secret", Version: "1", In: fromClient, Out: toClient, Log: slog.New(slog.DiscardHandler),
+		ended <- mcpbridge.Run(t.Context(), mcpbridge.Config{
+			Endpoint: mcpbridge.Endpoint(far.URL + "/"), Key: "secret", Version: "1", In: fromClient, Out: toClient, Log: slog.New(slog.DiscardHandler),
 		})
 	}()
 	told := make(chan *mcp.ProgressNotificationParams, 1)

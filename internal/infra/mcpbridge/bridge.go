@@ -1,10 +1,10 @@
-// Package bridge lets a client that starts a program and speaks the Model
+// Package mcpbridge lets a client that starts a program and speaks the Model
 // Context Protocol with it over stdin and stdout use a server that speaks it over
 // HTTP.
 //
 // It passes on the server's tools, calls, progress and cancellation, and knows
 // nothing of what they are.
-package bridge
+package mcpbridge
 
 import (
 	"context"

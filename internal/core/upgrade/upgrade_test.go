@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/upgrade"
+	"github.com/atoll-run/atoll/internal/core/upgrade"
 )
 
 // TestUpgrade reads what callers are told who ask for more than their plan has.

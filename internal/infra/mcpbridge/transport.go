@@ -1,4 +1,4 @@
-package bridge
+package mcpbridge
 
 import (
 	"encoding/json"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/edge/clientip"
+	"github.com/atoll-run/atoll/internal/infra/clientip"
 )
 
 func proxies(t testing.TB, standard bool, trusted ...string) *clientip.Proxies {
