@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/infra/clientip"
+	"github.com/atoll-run/atoll/internal/infra/forward"
 )
 
 // previewsModule opens the way from browsers to servers in sandboxes.
@@ -49,11 +50,15 @@ func (m *previewsModule) Start(_ context.Context, undo *module.Undo) error {
 	m.Previews = preview.New(m.records.db.Previews(), m.records.box, base)
 	m.proxy = previewproxy.NewHandler(previewproxy.Config{
 		Previews: m.Previews, Sandboxes: reached{m.directory.Directory}, Log: m.log,
-		Admit:  func(r *http.Request, use previewproxy.Use) error { return m.admit(r, use.(visited).Sandbox()) },
-		Client: func(r *http.Request) string { return proxies.Client(r).String() },
-		Key: func(token string) bool {
-			return tenant.IsSecret(token) || m.cfg.DevKey != "" && token == m.cfg.DevKey
-		},
+		Admit: func(r *http.Request, use preview.Use) error { return m.admit(r, use.(visited).Sandbox()) },
+		Forwarder: forward.New(forward.Config{
+			Client: func(r *http.Request) string { return proxies.Client(r).String() },
+			Scheme: func() string { return m.Base().Scheme() },
+			Key: func(token string) bool {
+				return tenant.IsSecret(token) || m.cfg.DevKey != "" && token == m.cfg.DevKey
+			},
+			Log: m.log,
+		}),
 	})
 	undo.Add(func(context.Context) error { m.proxy.Close(); return nil })
 	return nil
@@ -100,7 +105,7 @@ func (p *process) proxies() (*clientip.Proxies, error) {
 // reached are the named sandboxes, as those find them who were given a preview.
 type reached struct{ directory sandbox.Directory }
 
-func (r reached) Reach(ctx context.Context, id runtime.ID) (previewproxy.Use, error) {
+func (r reached) Reach(ctx context.Context, id runtime.ID) (preview.Use, error) {
 	h, err := r.directory.Reach(ctx, id)
 	if err != nil {
 		return nil, err
@@ -119,7 +124,7 @@ func (v visited) Carried(bytes int64) { v.CountBytes(bytes) }
 func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
 	conn, err := v.Guest().Connect(ctx, port, wait)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		err = errors.Join(previewproxy.ErrRefused, err)
+		err = errors.Join(preview.ErrRefused, err)
 	}
 	return conn, err
 }

@@ -1,76 +1,43 @@
-// Package preview serves previews: it passes requests of browsers on to servers in
-// sandboxes, over connections to their ports, so that neither a sandbox's network nor a
-// port of this machine is involved.
+// Package preview serves previews: it finds the sandbox that a request's host names, has the request
+// passed on to the server in it, and answers with a page if that fails.
 package preview
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// Sandboxes are where previews lead.
-type Sandboxes interface {
-	// Reach begins the use of a sandbox, and wakes it if it sleeps; a NotFound fault
-	// if there is none, Unauthorized if no valid key for it remains.
-	Reach(ctx context.Context, id runtime.ID) (Use, error)
-}
-
-// Use is the use of a sandbox, until it is closed.
-type Use interface {
-	// Connect connects to a port of its loopback interface. Where something may be about
-	// to listen on it, that may take so long.
-	Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error)
-	// Listening returns where something listens, by port.
-	Listening(ctx context.Context) ([]netip.AddrPort, error)
-	// Carried counts bytes that came out of the sandbox.
-	Carried(bytes int64)
-	// Done is closed when the sandbox has ended or fallen asleep. All uses until then have
-	// the same channel, later ones another.
-	Done() <-chan struct{}
-	Close()
-}
-
-// ErrRefused says that nothing listens on a port.
-var ErrRefused = errors.New("nothing listens on this port")
-
 // Config is what a Handler is made of. All but Log and Admit is required.
 type Config struct {
 	Previews  *preview.Previews
-	Sandboxes Sandboxes
-	// Client is the address that a request came from, through proxies that are
-	// trusted.
-	Client func(*http.Request) string
+	Sandboxes preview.Sandboxes
+	Forwarder preview.Forwarder
 	// Admit refuses a request to a port that is open with all others of its sandbox; nil
 	// where there are no such.
-	Admit func(*http.Request, Use) error
-	// Key reports whether a word of a header has the look of a key or token of the API.
-	Key func(token string) bool
-	Log *slog.Logger
+	Admit func(*http.Request, preview.Use) error
+	Log   *slog.Logger
 }
 
 const (
-	wakeTime   = 2 * time.Minute  // for a sandbox to answer
-	listenTime = 10 * time.Second // for something to listen that may be about to
+	wakeTime   = 2 * time.Minute // for a sandbox to answer
 	drainGrace = 3 * time.Second
 )
 
 // Handler serves previews. Close ends it.
 type Handler struct {
-	cfg   Config
-	pool  pool
-	proxy *httputil.ReverseProxy
+	cfg Config
 
 	life   context.Context // ends what Close did not wait for
 	end    context.CancelFunc
@@ -83,8 +50,7 @@ func NewHandler(cfg Config) *Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{cfg: cfg, pool: pool{places: make(map[instance]*place)}}
-	h.proxy = h.newProxy()
+	h := &Handler{cfg: cfg}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -103,72 +69,63 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
-	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx}
-	defer out.end()
 	if r.Method == http.MethodConnect {
-		h.page(out, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
+		h.page(w, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
 		return
 	}
 	if !isRequest(r) {
-		h.page(out, r, http.StatusBadRequest, "This is no request that HTTP allows.")
+		h.page(w, r, http.StatusBadRequest, "This is no request that HTTP allows.")
 		return
 	}
 	label, _ := h.cfg.Previews.Base().Label(r.Host)
 	if label == "" {
-		h.unknown(out, r)
+		h.unknown(w, r)
 		return
 	}
 	record, release, err := h.cfg.Previews.Hold(ctx, label, cancel)
 	if err != nil {
-		h.refuse(out, r, err)
+		h.refuse(ctx, w, r, err)
 		return
 	}
 	defer release()
 	if record.Every && h.cfg.Admit == nil {
-		h.unknown(out, r)
+		h.unknown(w, r)
 		return
 	}
 	use, err := h.reach(ctx, record.Sandbox)
 	if err != nil {
-		h.refuse(out, r, err)
+		h.refuse(ctx, w, r, err)
 		return
 	}
 	defer use.Close()
 	if record.Every {
 		if err := h.cfg.Admit(r, use); err != nil {
-			h.refuse(out, r, err)
+			h.refuse(ctx, w, r, err)
 			return
 		}
 	}
-	defer func() { use.Carried(out.written.Load()) }()
-	v := &visit{record: record, use: use, out: out, ctx: ctx, until: time.Now().Add(listenTime)}
-	if v.place, err = h.pool.enter(record.Sandbox, use.Done()); err != nil {
-		h.failed(out, r, v, err)
-		return
-	}
-	defer v.place.leave()
-	request := r
-	r = r.WithContext(v.context())
-	if r.ContentLength != 0 {
-		_ = out.conn.EnableFullDuplex() // HTTP/2 needs no leave
-		v.body = newRequestBody(ctx, request, out.conn)
-		r.Body = v.body
-		defer v.body.end(out)
-	}
-	h.proxy.ServeHTTP(out, r)
+	to := preview.Target{Sandbox: record.Sandbox, Port: record.Port, Use: use}
+	h.cfg.Forwarder.Forward(ctx, w, r, to, func(w http.ResponseWriter, err error) { h.failed(ctx, w, r, &to, err) })
+}
+
+// isRequest reports whether a request can be passed on by HTTP/1.1 as what it is: HTTP/2
+// allows more.
+func isRequest(r *http.Request) bool {
+	printable := !strings.ContainsFunc(r.Header.Get("Upgrade"), func(c rune) bool { return c < ' ' || c > '~' })
+	return httpguts.ValidHeaderFieldName(r.Method) && r.URL.Opaque == "" && printable // a method is a token, as a name is
 }
 
 // reach begins the use of a sandbox, for which it may have to wake.
-func (h *Handler) reach(ctx context.Context, id runtime.ID) (Use, error) {
+func (h *Handler) reach(ctx context.Context, id runtime.ID) (preview.Use, error) {
 	ctx, cancel := context.WithTimeout(ctx, wakeTime)
 	defer cancel()
 	return h.cfg.Sandboxes.Reach(ctx, id)
 }
 
 // refuse answers a request that leads to no sandbox.
-func (h *Handler) refuse(w *answer, r *http.Request, err error) {
+func (h *Handler) refuse(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
 	switch kind := fault.KindOf(err); {
-	case w.ctx.Err() != nil && h.life.Err() == nil: // by the client, or a revocation
+	case ctx.Err() != nil && h.life.Err() == nil: // by the client, or a revocation
 		panic(http.ErrAbortHandler)
 	case kind == fault.NotFound:
 		h.unknown(w, r)
@@ -189,27 +146,23 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 }
 
 // failed answers a request that the server in the sandbox did not.
-func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
-	to := v.record
-	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(to.Sandbox), "port", int(to.Port), "error", err)
-	port := strconv.Itoa(int(to.Port))
+func (h *Handler) failed(ctx context.Context, w http.ResponseWriter, r *http.Request, to *preview.Target, err error) {
 	switch {
-	case w.left: // nothing can be said on it any more
 	case h.life.Err() != nil:
 		w.Header().Set("Retry-After", "1")
 		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again in a few seconds.")
-	case w.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		panic(http.ErrAbortHandler) // the client has gone
-	case errors.Is(err, ErrRefused):
-		h.page(w, r, http.StatusBadGateway, h.nothing(w.ctx, v))
+	case errors.Is(err, preview.ErrRefused):
+		h.page(w, r, http.StatusBadGateway, h.nothing(ctx, to))
 	case fault.KindOf(err) == fault.Conflict:
 		w.Header().Set("Retry-After", "1")
 		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again in a few seconds.")
-	case errors.Is(err, errBusy):
+	case errors.Is(err, preview.ErrBusy):
 		w.Header().Set("Retry-After", "5")
 		h.page(w, r, http.StatusServiceUnavailable, "Too many connections to this sandbox are open at once. Close some, then load this page again.")
 	default:
-		h.page(w, r, http.StatusBadGateway, "The server on port "+port+" of this sandbox gave no answer that HTTP allows.")
+		h.page(w, r, http.StatusBadGateway, "The server on port "+strconv.Itoa(int(to.Port))+" of this sandbox gave no answer that HTTP allows.")
 	}
 }
 
@@ -222,5 +175,5 @@ func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end
 func (h *Handler) Close() {
 	h.end()
 	h.active.Wait()
-	h.pool.close()
+	h.cfg.Forwarder.Close()
 }

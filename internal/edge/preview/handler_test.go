@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/infra/forward"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
@@ -52,7 +54,7 @@ type machine struct {
 	listening atomic.Pointer[[]netip.AddrPort]
 }
 
-func (m *machine) Reach(_ context.Context, id runtime.ID) (previewproxy.Use, error) {
+func (m *machine) Reach(_ context.Context, id runtime.ID) (preview.Use, error) {
 	if id != m.id || m.gone.Load() {
 		return nil, fault.New(fault.NotFound, "there is no sandbox %q", id)
 	}
@@ -75,7 +77,7 @@ func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) 
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, previewproxy.ErrRefused
+		return nil, preview.ErrRefused
 	}
 	return conn, err
 }
@@ -119,8 +121,9 @@ func newRig(t *testing.T, app http.HandlerFunc) *rig {
 	r.previews = preview.New(db.Previews(), storetest.Box(t), base)
 	r.handler = previewproxy.NewHandler(previewproxy.Config{
 		Previews: r.previews, Sandboxes: r.machine,
-		Client: func(*http.Request) string { return "203.0.113.7" },
-		Key:    tenant.IsSecret,
+		Forwarder: forward.New(forward.Config{
+			Client: func(*http.Request) string { return "203.0.113.7" }, Scheme: base.Scheme, Key: tenant.IsSecret, Log: slog.New(slog.DiscardHandler),
+		}),
 	})
 	r.front = httptest.NewUnstartedServer(r.handler)
 	r.front.Config.Protocols = &http.Protocols{}

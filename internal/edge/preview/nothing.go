@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/preview"
 )
 
 const (
@@ -16,14 +18,14 @@ const (
 )
 
 // nothing says that nothing listens on the port of a preview, and what does.
-func (h *Handler) nothing(ctx context.Context, v *visit) string {
+func (h *Handler) nothing(ctx context.Context, to *preview.Target) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	all, err := v.use.Listening(ctx)
+	all, err := to.Use.Listening(ctx)
 	if err != nil {
 		all = nil // it is told without
 	}
-	return notListening(v.record.Port, all)
+	return notListening(to.Port, all)
 }
 
 func notListening(port uint16, all []netip.AddrPort) string {

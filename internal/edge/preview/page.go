@@ -14,7 +14,7 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 `))
 
 // page answers in our own words.
-func (h *Handler) page(w *answer, r *http.Request, status int, text string) {
+func (h *Handler) page(w http.ResponseWriter, r *http.Request, status int, text string) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -32,6 +32,6 @@ func (h *Handler) page(w *answer, r *http.Request, status int, text string) {
 }
 
 // unknown answers for every host that is no preview, or is none any more.
-func (h *Handler) unknown(w *answer, r *http.Request) {
+func (h *Handler) unknown(w http.ResponseWriter, r *http.Request) {
 	h.page(w, r, http.StatusNotFound, "There is nothing at this address. A preview that was closed, or whose sandbox is gone, has a new address when its port is opened again.")
 }

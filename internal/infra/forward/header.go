@@ -1,4 +1,4 @@
-package preview
+package forward
 
 import (
 	"encoding/base64"
@@ -46,20 +46,20 @@ func mayTrail(name string, header http.Header) bool {
 }
 
 // cleanRequest takes out of a request's header what its client cannot say.
-func (h *Handler) cleanRequest(header http.Header) {
+func (p *Proxy) cleanRequest(header http.Header) {
 	for name := range header {
 		if isTold(name) {
 			delete(header, name)
 		}
 	}
 	for name, values := range header {
-		if !slices.ContainsFunc(values, h.hasKey) {
+		if !slices.ContainsFunc(values, p.hasKey) {
 			continue
 		}
 		if name == "Cookie" {
-			values = h.cleanCookies(values)
+			values = p.cleanCookies(values)
 		}
-		if values = slices.DeleteFunc(slices.Clone(values), h.hasKey); len(values) == 0 {
+		if values = slices.DeleteFunc(slices.Clone(values), p.hasKey); len(values) == 0 {
 			delete(header, name)
 			continue
 		}
@@ -69,13 +69,13 @@ func (h *Handler) cleanRequest(header http.Header) {
 
 // hasKey reports whether a header's value has a key or token of the API, whichever header it is:
 // clients of several APIs send theirs in several. The user and password of Basic count too.
-func (h *Handler) hasKey(value string) bool {
+func (p *Proxy) hasKey(value string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), func(part string) bool {
-		if h.cfg.Key(part) {
+		if p.cfg.Key(part) {
 			return true
 		}
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			if text, err := encoding.DecodeString(strings.TrimRight(part, "=")); err == nil && slices.ContainsFunc(strings.FieldsFunc(string(text), isSeparator), h.cfg.Key) {
+			if text, err := encoding.DecodeString(strings.TrimRight(part, "=")); err == nil && slices.ContainsFunc(strings.FieldsFunc(string(text), isSeparator), p.cfg.Key) {
 				return true
 			}
 		}
@@ -86,24 +86,17 @@ func (h *Handler) hasKey(value string) bool {
 func isSeparator(r rune) bool { return strings.ContainsRune(" \t,;:=\"'", r) }
 
 // cleanCookies takes the cookies with keys out of those of a request.
-func (h *Handler) cleanCookies(values []string) (out []string) {
+func (p *Proxy) cleanCookies(values []string) (out []string) {
 	for _, value := range values {
 		kept := slices.DeleteFunc(strings.Split(value, ";"), func(pair string) bool {
 			_, text, _ := strings.Cut(pair, "=")
-			return h.hasKey(text)
+			return p.hasKey(text)
 		})
 		if len(kept) > 0 {
 			out = append(out, strings.TrimSpace(strings.Join(kept, ";")))
 		}
 	}
 	return out
-}
-
-// isRequest reports whether a request can be passed on by HTTP/1.1 as what it is: HTTP/2
-// allows more.
-func isRequest(r *http.Request) bool {
-	printable := !strings.ContainsFunc(r.Header.Get("Upgrade"), func(c rune) bool { return c < ' ' || c > '~' })
-	return httpguts.ValidHeaderFieldName(r.Method) && r.URL.Opaque == "" && printable // a method is a token, as a name is
 }
 
 // isWebSocket reports whether a request may be answered with a WebSocket, which is the

@@ -1,4 +1,4 @@
-package preview
+package forward
 
 import (
 	"context"
@@ -29,10 +29,10 @@ const (
 
 // visit is one request to a preview.
 type visit struct {
-	record *preview.Record
-	use    Use
+	to     preview.Target
 	place  *place
 	out    *answer
+	failed func(w http.ResponseWriter, err error)
 	body   *requestBody    // nil for a request without one
 	ctx    context.Context // of the request; a connection is made for no longer than that
 	until  time.Time       // the request waits for something to listen
@@ -71,20 +71,19 @@ func visitOf(ctx context.Context) *visit {
 
 // newProxy returns the proxy of all previews. Every request that it gets has a visit
 // in its context.
-func (h *Handler) newProxy() *httputil.ReverseProxy {
+func (p *Proxy) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite:        h.rewrite,
+		Rewrite:        p.rewrite,
 		ModifyResponse: modifyAnswer,
 		Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
 			return visitOf(r.Context()).place.transport(r).RoundTrip(r)
 		}),
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			v := visitOf(r.Context())
-			h.failed(v.out, r, v, err)
+			p.fail(r, visitOf(r.Context()), err)
 		},
 		FlushInterval: headerTime,
 		BufferPool:    buffers{},
-		ErrorLog:      slog.NewLogLogger(h.cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog:      slog.NewLogLogger(p.cfg.Log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -95,15 +94,15 @@ func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { retu
 // rewrite makes the request for the server in the sandbox. The server sees the host
 // that the browser sees, so that the redirects it makes and the origins it checks are
 // right.
-func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
+func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	v, in, out := visitOf(pr.In.Context()), pr.In, pr.Out
 	out.URL.Scheme, out.URL.User = "http", nil
-	out.URL.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(v.record.Port))) // the transport's key
-	out.URL.RawQuery = strings.ReplaceAll(in.URL.RawQuery, " ", "%20")             // HTTP/2 allows spaces
-	h.cleanRequest(out.Header)
-	out.Header.Set("X-Forwarded-For", h.cfg.Client(in))
+	out.URL.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(v.to.Port))) // the transport's key
+	out.URL.RawQuery = strings.ReplaceAll(in.URL.RawQuery, " ", "%20")         // HTTP/2 allows spaces
+	p.cleanRequest(out.Header)
+	out.Header.Set("X-Forwarded-For", p.cfg.Client(in))
 	out.Header.Set("X-Forwarded-Host", in.Host)
-	out.Header.Set("X-Forwarded-Proto", h.cfg.Previews.Base().Scheme())
+	out.Header.Set("X-Forwarded-Proto", p.cfg.Scheme())
 	if !isWebSocket(out) {
 		out.Header.Del("Connection")
 		out.Header.Del("Upgrade")

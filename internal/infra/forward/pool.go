@@ -1,13 +1,13 @@
-package preview
+package forward
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -21,9 +21,6 @@ const (
 	dialTime  = 30 * time.Second
 	maxHeader = 256 << 10 // bytes of an answer
 )
-
-// errBusy says that all connections of a sandbox are in use.
-var errBusy = errors.New("too many connections to this sandbox")
 
 // pool has a place for each sandbox that connections lead to.
 type pool struct {
@@ -125,7 +122,7 @@ func (at *place) transport(r *http.Request) *http.Transport {
 	return at.single
 }
 
-// dial connects to the port of the visit in ctx. Its error is errBusy if all connections
+// dial connects to the port of the visit in ctx. Its error is preview.ErrBusy if all connections
 // stay in use.
 func (at *place) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	v := visitOf(ctx)
@@ -155,7 +152,7 @@ func (at *place) connect(ctx context.Context, v *visit) (net.Conn, error) {
 		case at.slots <- struct{}{}:
 		case <-ctx.Done():
 			if v.ctx.Err() == nil {
-				return nil, errBusy
+				return nil, preview.ErrBusy
 			}
 			return nil, context.Cause(ctx)
 		}
@@ -167,7 +164,7 @@ func (at *place) connect(ctx context.Context, v *visit) (net.Conn, error) {
 		wait = max(time.Until(v.until), 0)
 	default:
 	}
-	raw, err := v.use.Connect(ctx, v.record.Port, wait)
+	raw, err := v.to.Use.Connect(ctx, v.to.Port, wait)
 	if err != nil {
 		<-at.slots
 	}
