@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/agent/agents"
+	"github.com/atoll-run/atoll/internal/agent/feed"
 	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/app/module"
@@ -98,7 +99,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	named := sandboxes.New(sandboxes.Config{
 		Sandboxes: directory, Previews: m.previews.Previews, Policies: gateway, Keys: authority, Tickets: tickets, EnterPool: conversations.EnterPool, Draining: m.draining,
 	})
-	streams := &sessionstream.Streams{Service: conversations, News: m.bus.News()}
+	streams := &sessionstream.Streams{Feeds: &feed.Feeds{Service: conversations, News: m.bus.News()}}
 	agentService := &agents.Service{Store: db.Agents(), Models: m.models.Catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}, Off: m.web.off}
 	vaultService := &vaults.Service{Store: db.Vaults(), Max: cfg.MaxVaults, CheckURL: m.remotes.client.CheckURL}
 	handlers := routes.Handlers{

@@ -17,6 +17,7 @@ import (
 	agentservice "github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/agent/approval"
 	"github.com/atoll-run/atoll/internal/agent/conversation"
+	"github.com/atoll-run/atoll/internal/agent/feed"
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/loop"
@@ -223,7 +224,7 @@ func begin(t *testing.T, policy string, script modeltest.Script, wrap func(sessi
 		go service.Run(t.Context())
 		wake = service.Wake
 		given.Runs, given.Planner = l, service
-		streams := &sessionstream.Streams{Service: service, News: s.World.Bus.News()}
+		streams := &sessionstream.Streams{Feeds: &feed.Feeds{Service: service, News: s.World.Bus.News()}}
 		api := &sessionapi.Handlers{Service: service, Streams: streams, Outputs: free}
 		s.Sessions = api
 		s.Approvals = &approvalapi.Handlers{Service: approval.New(approval.Config{Store: db.Approvals(), Conversations: service}), Within: authority.Within, Cover: func(_ *tenant.Principal, text string) (string, error) { return text, nil }}

@@ -9,6 +9,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/feed"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -16,6 +19,7 @@ import (
 type sse struct {
 	w    http.ResponseWriter
 	conn *http.ResponseController
+	form Form
 	idle *time.Timer
 
 	mu   sync.Mutex
@@ -24,8 +28,8 @@ type sse struct {
 	err  error        // guarded by mu; the client has gone
 }
 
-func newSSE(c *httpapi.Call) *sse {
-	o := &sse{w: c.W, conn: http.NewResponseController(c.W)}
+func newSSE(c *httpapi.Call, form Form) *sse {
+	o := &sse{w: c.W, conn: http.NewResponseController(c.W), form: form}
 	c.W.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass lines on at once
 	c.Start(httpapi.EventStream)
 	_ = o.conn.Flush() // the next event fails if this does
@@ -56,26 +60,64 @@ func frame(id string, f Frame) ([]byte, error) {
 	return append(append(text, data...), "\n\n"...), nil
 }
 
-func (o *sse) send() error {
+// Event implements feed.Sink.
+func (o *sse) Event(id string, e *session.Event) ([]byte, error) {
+	if f := o.form.Event(e); f.Kind != "" {
+		return frame(id, f)
+	}
+	return nil, nil
+}
+
+// Delta implements feed.Sink.
+func (o *sse) Delta(turn run.ID, item string, d *run.Delta) (text []byte, err error) {
+	for _, f := range o.form.Delta(turn, item, d) {
+		one, err := frame("", f)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, one...)
+	}
+	return text, nil
+}
+
+// Cached implements feed.Sink.
+func (o *sse) Cached() bool { return o.form.Cached() }
+
+// last ends the stream of a session that is archived or deleted, or of a thread.
+func (o *sse) last(deleted bool) error {
+	if f := o.form.Over(deleted); f.Kind != "" {
+		text, err := frame("", f)
+		if err == nil {
+			err = o.Add(text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return o.Send()
+}
+
+// Send implements feed.Sink.
+func (o *sse) Send() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush()
 	return o.err
 }
 
-// add adds frames, which send sends.
-func (o *sse) add(text []byte) error {
+// Add implements feed.Sink.
+func (o *sse) Add(text []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf.Write(text)
 	return o.err
 }
 
-// full reports whether as much waits to be sent as is held for a client.
-func (o *sse) full() bool {
+// Full implements feed.Sink.
+func (o *sse) Full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.buf.Len() >= maxHeld
+	return o.buf.Len() >= feed.MaxHeld
 }
 
 // flush sends what there is. o.mu is held.
@@ -84,7 +126,7 @@ func (o *sse) flush() {
 		if _, o.err = o.buf.WriteTo(o.w); o.err == nil {
 			o.err = o.conn.Flush()
 		}
-		if o.buf.Cap() > maxHeld {
+		if o.buf.Cap() > feed.MaxHeld {
 			o.buf = bytes.Buffer{}
 		}
 	}

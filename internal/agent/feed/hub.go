@@ -1,4 +1,4 @@
-package sessionstream
+package feed
 
 import (
 	"context"
@@ -15,8 +15,8 @@ type hub struct {
 }
 
 // join adds a reader to the feed of a source, and makes the feed if it is the first. The reader
-// gets what comes after this moment; see subscriber.catchUp for what comes before.
-func (h *Streams) join(within session.ID, of source, at place) (*subscriber, error) {
+// gets what comes after this moment; see Reader.catchUp for what comes before.
+func (h *Feeds) join(within session.ID, of source, at place) (*subscriber, error) {
 	h.hub.mu.Lock()
 	defer h.hub.mu.Unlock()
 	f := h.hub.feeds[at.id]
@@ -44,7 +44,7 @@ func (h *Streams) join(within session.ID, of source, at place) (*subscriber, err
 }
 
 // leave removes a reader. A feed ends with its last one.
-func (h *Streams) leave(s *subscriber) {
+func (h *Feeds) leave(s *subscriber) {
 	h.hub.mu.Lock()
 	defer h.hub.mu.Unlock()
 	f := s.feed

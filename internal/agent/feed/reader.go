@@ -1,4 +1,4 @@
-package sessionstream
+package feed
 
 import (
 	"context"
@@ -97,23 +97,54 @@ func (s *subscriber) idle() bool {
 	return s.next >= s.feed.first+int64(len(s.feed.items))
 }
 
-// reader sends the events of a session or thread to one client: those on record up to what the feed
+// Sink writes events to one client.
+type Sink interface {
+	// Event encodes an event; nil for an event that the client does not get.
+	Event(id string, e *session.Event) ([]byte, error)
+	// Delta encodes a piece of an item of a turn's output.
+	Delta(turn run.ID, item string, d *run.Delta) ([]byte, error)
+	// Cached reports whether all sinks of this kind encode alike, so that the feed keeps what one encodes.
+	Cached() bool
+	// Add adds what Event or Delta returned, which Send sends.
+	Add(text []byte) error
+	Send() error
+	// Full reports whether MaxHeld bytes wait for Send.
+	Full() bool
+}
+
+// Request says what a reader reads.
+type Request struct {
+	After  int64  // the client has this event and those before it
+	Until  run.ID // the turn after which it ends; "" for none
+	Deltas bool   // pieces of items, too
+}
+
+// Reader reads the events of a session or thread for one client: those on record up to what the feed
 // has told, and what the feed tells from there.
-type reader struct {
+type Reader struct {
 	*subscriber
 	of     source
 	id     session.ID
-	out    *sse
-	form   Form
-	after  int64  // the client has this event and those before it
-	until  run.ID // the turn after which it ends; "" for none
+	out    Sink
+	after  int64
+	until  run.ID
 	deltas bool
 	parts  map[string]bool // items that the client has pieces of, and not the event
 	over   bool
 }
 
+// Read writes events to a sink until the stream ends: with ErrOver, with session.ErrNotFound if the
+// session was deleted, or nil after the turn that the request names.
+func (r *Reader) Read(ctx context.Context, q Request, out Sink) error {
+	r.after, r.until, r.deltas, r.out = q.After, q.Until, q.Deltas, out
+	return r.read(ctx)
+}
+
+// Close leaves the feed.
+func (r *Reader) Close() { r.feed.h.leave(r.subscriber) }
+
 // read sends until the stream ends.
-func (r *reader) read(ctx context.Context) error {
+func (r *Reader) read(ctx context.Context) error {
 	// A client that has an event of a turn also gets the pieces of the items that the model writes then.
 	select {
 	case <-r.feed.ready:
@@ -145,8 +176,8 @@ func (r *reader) read(ctx context.Context) error {
 		default:
 			err = r.delta(&it)
 		}
-		if err == nil && (r.over || r.idle() || r.out.full()) {
-			err = r.out.send()
+		if err == nil && (r.over || r.idle() || r.out.Full()) {
+			err = r.out.Send()
 		}
 		if err != nil || r.over {
 			return err
@@ -156,7 +187,7 @@ func (r *reader) read(ctx context.Context) error {
 
 // catchUp sends the recorded events before the reader's place in the feed. Unless joined is set, that
 // place moves to the feed's end.
-func (r *reader) catchUp(ctx context.Context, joined bool) error {
+func (r *Reader) catchUp(ctx context.Context, joined bool) error {
 	for limit := firstPage; ; {
 		upTo := r.seq()
 		if joined {
@@ -184,11 +215,11 @@ func (r *reader) catchUp(ctx context.Context, joined bool) error {
 				}
 				page[i] = session.Event{}
 			}
-			if err := r.out.send(); err != nil || r.over || len(page) == 0 {
+			if err := r.out.Send(); err != nil || r.over || len(page) == 0 {
 				return err
 			}
 			// A slow client holds a page: read as many events as are small.
-			limit = min(max(1, maxHeld*len(page)/size), readPage)
+			limit = min(max(1, MaxHeld*len(page)/size), readPage)
 		}
 		if joined {
 			return nil
@@ -205,21 +236,16 @@ func (r *reader) catchUp(ctx context.Context, joined bool) error {
 				return err
 			}
 		}
-		return r.out.send()
+		return r.out.Send()
 	}
 }
 
-// event adds an event, unless the client has it. Readers of a cached form share its frame.
-func (r *reader) event(e *session.Event, shared *frameCache) error {
+// event adds an event, unless the client has it. Cached sinks share its frame.
+func (r *Reader) event(e *session.Event, shared *frameCache) error {
 	if e.Seq <= r.after {
 		return nil
 	}
-	err := r.put(shared, func() ([]byte, error) {
-		if f := r.form.Event(e); f.Kind != "" {
-			return frame(session.EventID(r.id, e.Seq), f)
-		}
-		return nil, nil
-	})
+	err := r.put(shared, func() ([]byte, error) { return r.out.Event(session.EventID(r.id, e.Seq), e) })
 	if err != nil {
 		return err
 	}
@@ -231,7 +257,7 @@ func (r *reader) event(e *session.Event, shared *frameCache) error {
 	return nil
 }
 
-func (r *reader) delta(it *item) error {
+func (r *Reader) delta(it *item) error {
 	if !r.deltas {
 		return nil
 	}
@@ -239,33 +265,24 @@ func (r *reader) delta(it *item) error {
 		r.parts = map[string]bool{}
 	}
 	r.parts[it.of] = true
-	return r.put(it.frames, func() (text []byte, err error) {
-		for _, f := range r.form.Delta(it.turn, it.of, it.delta) {
-			one, err := frame("", f)
-			if err != nil {
-				return nil, err
-			}
-			text = append(text, one...)
-		}
-		return text, nil
-	})
+	return r.put(it.frames, func() ([]byte, error) { return r.out.Delta(it.turn, it.of, it.delta) })
 }
 
-// frameCache is what readers of a cached form are sent for an item, which is the same for all.
+// frameCache is what cached sinks encode an item as, which is the same for all.
 type frameCache struct {
 	once sync.Once
 	text []byte
 	err  error
 }
 
-// put adds what make returns, which is made once for all readers of a cached form.
-func (r *reader) put(shared *frameCache, make func() ([]byte, error)) error {
-	if shared == nil || !r.form.Cached() {
+// put adds what make returns, which is made once for all cached sinks.
+func (r *Reader) put(shared *frameCache, make func() ([]byte, error)) error {
+	if shared == nil || !r.out.Cached() {
 		text, err := make()
 		if err != nil {
 			return err
 		}
-		return r.out.add(text)
+		return r.out.Add(text)
 	}
 	shared.once.Do(func() {
 		shared.text, shared.err = make()
@@ -274,19 +291,5 @@ func (r *reader) put(shared *frameCache, make func() ([]byte, error)) error {
 	if shared.err != nil {
 		return shared.err
 	}
-	return r.out.add(shared.text)
-}
-
-// last ends the stream of a session that is archived or deleted, or of a thread.
-func (r *reader) last(deleted bool) error {
-	if f := r.form.Over(deleted); f.Kind != "" {
-		text, err := frame("", f)
-		if err == nil {
-			err = r.out.add(text)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.out.send()
+	return r.out.Add(shared.text)
 }

@@ -1,11 +1,10 @@
-package sessionstream
+package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/loop"
@@ -22,19 +24,35 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// plain is a cached form that writes events as they are.
-type plain struct{}
-
-func (plain) Event(e *session.Event) Frame {
-	if e.Kind == "" {
-		return Frame{}
-	}
-	return Frame{string(e.Kind), e}
+// sink writes events to memory, and a line for each piece.
+type sink struct {
+	text   bytes.Buffer
+	pieces bool // it takes pieces
 }
 
-func (plain) Delta(run.ID, string, *run.Delta) []Frame { return nil }
-func (plain) Over(bool) Frame                          { return Frame{} }
-func (plain) Cached() bool                             { return true }
+func (*sink) Event(id string, e *session.Event) ([]byte, error) {
+	if e.Kind == "" {
+		return nil, nil
+	}
+	data, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
+	return fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, e.Kind, data), err
+}
+
+func (o *sink) Delta(run.ID, string, *run.Delta) ([]byte, error) {
+	if !o.pieces {
+		return nil, nil
+	}
+	return []byte("event: delta\n\n"), nil
+}
+
+func (o *sink) Add(text []byte) error {
+	o.text.Write(text)
+	return nil
+}
+
+func (*sink) Cached() bool { return true }
+func (*sink) Send() error  { return nil }
+func (*sink) Full() bool   { return false }
 
 // quiet is a session that has no turn in progress.
 type quiet struct{ reads int }
@@ -49,7 +67,7 @@ func (q *quiet) after(context.Context, int64, int) ([]session.Event, error) {
 // TestSlowReaderIsDropped: a reader that is far behind ends, and a feed keeps no more for it than
 // for the others.
 func TestSlowReaderIsDropped(t *testing.T) {
-	h, q := &Streams{}, &quiet{}
+	h, q := &Feeds{}, &quiet{}
 	at := place{"ten_1", "sess_1", 0}
 	slow, err := h.join("sess_1", q, at)
 	if err != nil {
@@ -87,7 +105,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 
 // TestFeedCountsFrames checks that the encoded frame of an item counts toward the feed's limit.
 func TestFeedCountsFrames(t *testing.T) {
-	h := &Streams{}
+	h := &Feeds{}
 	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +113,7 @@ func TestFeedCountsFrames(t *testing.T) {
 	defer h.leave(s)
 	f := s.feed
 	text := strings.Repeat("\x01", 8<<10) // JSON escapes each byte as six
-	r := &reader{subscriber: s, form: plain{}, id: "sess_1", out: &sse{}}
+	r := &Reader{subscriber: s, id: "sess_1", out: &sink{}}
 	for i := range int64(3 * feedBytes / len(text)) {
 		e := &session.Event{Told: run.Told{Seq: i + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
 		f.put(item{event: e})
@@ -106,7 +124,7 @@ func TestFeedCountsFrames(t *testing.T) {
 		if err := r.event(it.event, it.frames); err != nil {
 			t.Fatal(err)
 		}
-		r.out = &sse{}
+		r.out = &sink{}
 	}
 	kept := 0
 	for _, it := range f.items {
@@ -120,7 +138,7 @@ func TestFeedCountsFrames(t *testing.T) {
 // TestLateReaderGetsPieces: a reader that comes while the model writes gets what it has written of
 // the item so far, and nothing of items that are on record.
 func TestLateReaderGetsPieces(t *testing.T) {
-	h := &Streams{}
+	h := &Feeds{}
 	first, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 0})
 	if err != nil {
 		t.Fatal(err)
@@ -162,11 +180,6 @@ func TestLateReaderGetsPieces(t *testing.T) {
 	}
 }
 
-// withPieces is a form that writes a frame for each piece.
-type withPieces struct{ plain }
-
-func (withPieces) Delta(run.ID, string, *run.Delta) []Frame { return []Frame{{Kind: "delta"}} }
-
 // TestPiecesDuringCatchUp checks that a reader gets the pieces of an item that the model writes while
 // the reader still reads earlier events from the records.
 func TestPiecesDuringCatchUp(t *testing.T) {
@@ -174,7 +187,7 @@ func TestPiecesDuringCatchUp(t *testing.T) {
 		{Told: run.Told{Seq: 1, Kind: run.ToldStatus, Status: &run.ToldState{Running: true}}, Run: "run_1"},
 		{Told: run.Told{Seq: 2, Kind: run.ToldMessage, Shown: "msg_1", Status: &run.ToldState{}}, Run: "run_1"},
 	}}
-	h := &Streams{}
+	h := &Feeds{}
 	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 1})
 	if err != nil {
 		t.Fatal(err)
@@ -182,14 +195,12 @@ func TestPiecesDuringCatchUp(t *testing.T) {
 	defer h.leave(s)
 	s.feed.put(item{delta: &run.Delta{Kind: model.Said, Text: "well"}, turn: "run_1", of: "msg_1"})
 	s.feed.put(item{event: &r.all[1]})
-	w := httptest.NewRecorder()
-	out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
-	defer out.end()
-	if err := (&reader{subscriber: s, of: r, id: "sess_1", out: out, form: withPieces{}, until: "run_1", deltas: true}).read(t.Context()); err != nil {
+	out := &sink{pieces: true}
+	if err := (&Reader{subscriber: s, of: r, id: "sess_1"}).Read(t.Context(), Request{Until: "run_1", Deltas: true}, out); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for line := range strings.Lines(w.Body.String()) {
+	for line := range strings.Lines(out.text.String()) {
 		if kind, ok := strings.CutPrefix(line, "event: "); ok {
 			got = append(got, strings.TrimSpace(kind))
 		}
@@ -247,7 +258,7 @@ func turnOfEvents(after int64, of run.ID) (all []session.Event) {
 // TestShortTurn checks that readers get a turn before its successor when the first ended, and the
 // second began, before the feed looked.
 func TestShortTurn(t *testing.T) {
-	h := &Streams{Service: conversation.New(conversation.Config{Runs: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})})}
+	h := &Feeds{Service: conversation.New(conversation.Config{Runs: loop.New(loop.Config{Events: saidOnce{}, Store: endedRuns{}})})}
 	r := &recorded{begin: make(chan struct{}), all: append(turnOfEvents(0, "a"), turnOfEvents(3, "b")...), looks: []run.ID{"b"}}
 	s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 	if err != nil {
@@ -287,7 +298,7 @@ func TestLargeEvents(t *testing.T) {
 			r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
 		}
 		r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
-		h := &Streams{}
+		h := &Feeds{}
 		s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 		if err != nil {
 			t.Fatal(err)
@@ -298,18 +309,16 @@ func TestLargeEvents(t *testing.T) {
 			t.Fatal("the feed goes on after the end of its session")
 		}
 		read := func(until run.ID, parts map[string]bool) (ids []string, err error) {
-			w := httptest.NewRecorder()
-			out := &sse{w: w, conn: http.NewResponseController(w), idle: time.AfterFunc(time.Hour, func() {})}
-			defer out.end()
-			err = (&reader{subscriber: &subscriber{feed: s.feed, whole: true}, of: r, id: "sess_1", out: out, form: plain{}, until: until, deltas: true, parts: parts}).read(t.Context())
-			for line := range strings.Lines(w.Body.String()) {
+			out := &sink{}
+			err = (&Reader{subscriber: &subscriber{feed: s.feed, whole: true}, of: r, id: "sess_1", parts: parts}).Read(t.Context(), Request{Until: until, Deltas: true}, out)
+			for line := range strings.Lines(out.text.String()) {
 				if id, ok := strings.CutPrefix(line, "id: "); ok {
 					ids = append(ids, strings.TrimSpace(id))
 				}
 			}
 			return ids, err
 		}
-		if ids, err := read("", nil); !errors.Is(err, errOver) || len(ids) != 4 || ids[0] != session.EventID("sess_1", 1) || ids[3] != session.EventID("sess_1", 4) {
+		if ids, err := read("", nil); !errors.Is(err, ErrOver) || len(ids) != 4 || ids[0] != session.EventID("sess_1", 1) || ids[3] != session.EventID("sess_1", 4) {
 			t.Errorf("%v %v", ids, err)
 		}
 		if ids, err := read("run_1", nil); err != nil || len(ids) != 2 {
@@ -344,7 +353,7 @@ func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Even
 func TestFeedLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &passing{recorded: recorded{begin: make(chan struct{})}}
-		h := &Streams{}
+		h := &Feeds{}
 		s, err := h.join("sess_1", p, place{"ten_1", "sess_1", 0})
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package sessionstream
+package feed
 
 import (
 	"context"
@@ -46,17 +46,17 @@ type item struct {
 	turn   run.ID      // of delta
 	of     string      // id of the item that delta is a piece of
 	frames *frameCache // of event and delta
-	end    error       // after which nothing comes: errOver, session.ErrNotFound, or a failure
+	end    error       // after which nothing comes: ErrOver, session.ErrNotFound, or a failure
 	size   int
 }
 
-// errOver ends a feed of a session that is archived, or of a thread that has ended.
-var errOver = errors.New("the stream of events has ended")
+// ErrOver ends the events of a session that is archived, or of a thread that has ended.
+var ErrOver = errors.New("the stream of events has ended")
 
 // feed follows a session or thread for all of its readers in this process. It alone listens to the
 // bus and reads new events from the records.
 type feed struct {
-	h       *Streams
+	h       *Feeds
 	of      source
 	at      place
 	cancel  context.CancelFunc
@@ -267,7 +267,7 @@ func (f *feed) read(ctx context.Context) error {
 		}
 		f.setReady()
 		if over {
-			return errOver
+			return ErrOver
 		}
 		look := time.NewTimer(f.h.lookAgain())
 		select {
@@ -283,7 +283,7 @@ func (f *feed) read(ctx context.Context) error {
 }
 
 // lookAgain is after how long without news a feed looks for what it may have missed.
-func (h *Streams) lookAgain() time.Duration {
+func (h *Feeds) lookAgain() time.Duration {
 	if h.News == nil {
 		return time.Second
 	}

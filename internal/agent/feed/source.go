@@ -1,4 +1,4 @@
-package sessionstream
+package feed
 
 import (
 	"context"
