@@ -15,6 +15,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/core/release"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -115,7 +116,7 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 			o.Parameters = append(o.Parameters, param(p))
 		}
 	}
-	takesKey, automatic := httpapi.Repeatable(op.ID)
+	takesKey, automatic := repeats.Operation(op.ID)
 	if takesKey {
 		o.Parameters = append(o.Parameters, param(httpapi.IdempotencyParam))
 	}

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -32,45 +30,16 @@ var IdempotencyParam = Param{
 	Doc: "The same key with the same request within a day gives the same answer, and nothing is done again; with another request 409. The work continues when the client leaves.",
 }
 
-// repeatable are the operations that take an Idempotency-Key by this package: those of which a
-// second one would make, or run, something more. Executions have their own. Client libraries
-// send a key by themselves with those that are true, which make something and answer. The others
-// work for as long as their client waits, or read what it streams: a key there says that the
-// work is to continue without the client, which only the caller knows.
-var repeatable = map[string]bool{
-	"createSandbox": true, "forkSandbox": true, "createSnapshot": true, "startProcess": true, "createContext": true, "createContainer": true,
-	"createSession": true, "createSessionDefault": true, "sendSessionEvent": true, "sendSessionEventDefault": true,
-	"createAgent": true, "createAgentDefault": true, "copyAgent": true, "copyAgentDefault": true, "createVault": true, "createVaultCredential": true,
-
-	"writeProcess": false, "runContext": false, "createResponse": false, "createAgentResponse": false,
-	"executeCode": false, "tool_execute_code": false, "tool_shell": false, "search": false, "fetch": false,
-}
-
-// Repeatable reports whether an operation takes an Idempotency-Key by this package, and whether
-// client libraries send one by themselves.
-func Repeatable(id string) (takes, automatic bool) {
-	automatic, takes = repeatable[id]
-	return takes, automatic
-}
-
-// Repeatables is how many operations take an Idempotency-Key by this package.
-func Repeatables() int { return len(repeatable) }
-
 // IdempotencyKey returns a request's Idempotency-Key, "" if it has none.
 func IdempotencyKey(h http.Header) (string, error) {
 	keys := h.Values(IdempotencyHeader)
 	if len(keys) == 0 {
 		return "", nil
 	}
-	key := keys[0]
-	ok := len(keys) == 1 && len(key) >= 1 && len(key) <= idempotency.MaxKey
-	for i := range len(key) {
-		ok = ok && key[i] >= ' ' && key[i] <= '~'
+	if len(keys) > 1 {
+		return "", repeats.ErrKey
 	}
-	if !ok {
-		return "", Invalid("Idempotency-Key must be given once, with 1 to %d printable ASCII characters", idempotency.MaxKey)
-	}
-	return key, nil
+	return keys[0], repeats.CheckKey(keys[0])
 }
 
 // keptHeaders are those of an answer that its repetition has, too.
@@ -81,7 +50,7 @@ func (c *Call) once() error {
 	if c.op.Method == http.MethodDelete && c.server.repeats != nil && c.Caller != nil {
 		return c.forgets()
 	}
-	if takes, _ := Repeatable(c.op.ID); !takes || c.server.repeats == nil || innerOf(c.R.Context()) != nil {
+	if takes, _ := repeats.Operation(c.op.ID); !takes || c.server.repeats == nil || innerOf(c.R.Context()) != nil {
 		return c.op.Serve.serve(c)
 	}
 	key, err := IdempotencyKey(c.R.Header)
@@ -95,49 +64,23 @@ func (c *Call) once() error {
 	if err != nil {
 		return err
 	}
-	earlier, err := c.begin(r)
-	if err != nil {
+	earlier, repeated, err := c.server.repeats.Begin(c.Context(), r, c.server.life.Done())
+	switch {
+	case errors.Is(err, repeats.ErrStopped):
+		return fault.New(fault.Unavailable, "%s", ErrShutdown)
+	case !repeated && err != nil:
 		return err
-	}
-	if earlier == nil {
+	case !repeated:
 		return c.first(r)
 	}
 	c.Trail.Drop() // the first request has an audit row
-	return c.repeat(r, earlier)
-}
-
-// A request whose key stands for one that is being served looks again in pauses that grow, and
-// is refused in the end.
-const (
-	firstLook   = 20 * time.Millisecond
-	longestLook = time.Second
-	waitsFor    = 30 * time.Second
-)
-
-// begin records the request as begun and returns nil, or what became of the one that its key
-// stands for. It waits for that one's end.
-func (c *Call) begin(r idempotency.Request) (earlier *idempotency.Record, err error) {
-	ctx, store, until := c.Context(), c.server.repeats, time.Now().Add(waitsFor)
-	for look := firstLook; ; look = min(2*look, longestLook) {
-		if earlier == nil { // there is none, or it gave the key up
-			if earlier, err = store.Begin(ctx, r); err != nil || earlier == nil {
-				return nil, err
-			}
-		}
-		if earlier.Body != r.Body || earlier.State != idempotency.Begun || time.Now().After(until) {
-			return earlier, nil
-		}
-		select {
-		case <-time.After(look):
-		case <-c.server.life.Done():
-			return nil, fault.New(fault.Unavailable, "%s", ErrShutdown)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if earlier, err = store.Get(ctx, r); err != nil {
-			return nil, err
-		}
+	if errors.Is(err, repeats.ErrInProgress) {
+		c.W.Header().Set("Retry-After", retryAfter)
 	}
+	if err != nil {
+		return err
+	}
+	return c.repeat(earlier)
 }
 
 // keyed is what a request's key stands for: all that its answer depends on.
@@ -149,35 +92,14 @@ func (c *Call) keyed(key string) (r idempotency.Request, err error) {
 		}
 		c.R.Body, c.R.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body)) // keyed has read the body, so its size is known
 	}
-	sum := sha256.New()
-	for _, part := range [][]byte{
-		[]byte(c.R.Method), []byte(c.R.URL.Path), []byte(c.R.URL.RawQuery), []byte(c.R.Header.Get("Content-Type")), []byte(c.R.Header.Get("Accept")), []byte(c.R.Header.Get("Prefer")),
-		[]byte(c.Caller.Environment.ID), body,
-	} {
-		fmt.Fprintf(sum, "%d:", len(part))
-		sum.Write(part)
-	}
-	r = idempotency.Request{Tenant: c.Caller.Tenant.ID, Caller: c.Caller.Key.ID, Key: key}
-	sum.Sum(r.Body[:0])
-	return r, nil
+	h := c.R.Header
+	return repeats.Request(c.Caller, key, []byte(c.R.Method), []byte(c.R.URL.Path), []byte(c.R.URL.RawQuery), []byte(h.Get("Content-Type")), []byte(h.Get("Accept")), []byte(h.Get("Prefer")),
+		[]byte(c.Caller.Environment.ID), body), nil
 }
 
 // repeat answers a request whose key stands for an earlier one.
-func (c *Call) repeat(r idempotency.Request, earlier *idempotency.Record) error {
-	switch {
-	case earlier.Body != r.Body:
-		return idempotency.ErrOtherRequest
-	case earlier.State == idempotency.Begun:
-		c.W.Header().Set("Retry-After", retryAfter)
-		return fault.New(fault.Conflict, "the request with this Idempotency-Key is being worked on; repeat it in a moment for its answer")
-	case earlier.State == idempotency.TooLong:
-		return fault.New(fault.Conflict, "the request with this Idempotency-Key was done, and its answer was too long to be kept: look at what it made")
-	case earlier.State == idempotency.NotKept:
-		return fault.New(fault.Conflict, "the request with this Idempotency-Key was done, and its answer was not stored because the request has store: false")
-	case earlier.State != idempotency.Done:
-		return fault.New(fault.Conflict, "the request with this Idempotency-Key broke off, and how far it came is not known: look at what there is, and use another key to do it again")
-	}
-	h, a := c.W.Header(), earlier.Answer
+func (c *Call) repeat(a *idempotency.Answer) error {
+	h := c.W.Header()
 	for name, value := range a.Header {
 		h.Set(name, value)
 	}
@@ -200,13 +122,11 @@ func (c *Call) first(r idempotency.Request) (err error) {
 	defer end()
 	w := &keptResponse{ResponseWriter: c.W, conn: http.NewResponseController(c.W)}
 	c.R, c.W = c.R.WithContext(ctx), w
-	renewed := c.renew(ctx, r)
+	renewed := c.server.repeats.Renew(ctx, r, c.TraceID())
 	defer func() {
 		renewed()
 		p := recover()
-		if failed := c.conclude(context.WithoutCancel(ctx), r, w, err, p != nil); failed != nil {
-			c.server.log.WarnContext(ctx, "cannot store the answer of a request with an Idempotency-Key", "trace_id", c.TraceID(), "error", failed)
-		}
+		c.server.repeats.End(ctx, r, c.TraceID(), c.outcome(w, err, p != nil))
 		if p != nil {
 			panic(p)
 		}
@@ -214,64 +134,22 @@ func (c *Call) first(r idempotency.Request) (err error) {
 	return c.op.Serve.serve(c)
 }
 
-// renew says, until the function that it returns is called, that the request is worked on.
-func (c *Call) renew(ctx context.Context, r idempotency.Request) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(idempotency.Lease / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := c.server.repeats.Renew(ctx, r); err != nil && ctx.Err() == nil {
-					c.server.log.WarnContext(ctx, "cannot renew a request with an Idempotency-Key", "trace_id", c.TraceID(), "error", err)
-				}
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
-}
-
-// concludeTime bounds recording how a request ended.
-const concludeTime = 10 * time.Second
-
-// conclude records how a request ended. One that was refused has done nothing and may be made
-// again, unless a sandbox was asked to do something; a limit and a 503 say that nothing was
-// begun, whatever was asked.
-func (c *Call) conclude(ctx context.Context, r idempotency.Request, w *keptResponse, err error, panicked bool) error {
-	ctx, cancel := context.WithTimeout(ctx, concludeTime)
-	defer cancel()
-	store := c.server.repeats
+// outcome is how a request ended.
+func (c *Call) outcome(w *keptResponse, err error, panicked bool) repeats.Outcome {
 	// A handler that writes nothing answers with 200.
 	a := idempotency.Answer{Status: cmp.Or(w.status, http.StatusOK), Body: w.body, Header: map[string]string{}}
-	switch {
-	case panicked, err != nil && w.status != 0, c.Trail.Err() != nil, c.R.Context().Err() != nil, errors.Is(err, context.Canceled):
-		return store.End(ctx, r, idempotency.Unknown, idempotency.Answer{})
-	case err != nil:
+	broken := panicked || err != nil && w.status != 0 || c.Trail.Err() != nil || c.R.Context().Err() != nil || errors.Is(err, context.Canceled)
+	if err != nil {
 		status, body := Render(err)
 		a.Status, a.Refusal = status, &idempotency.Refusal{Code: body.Error, Message: body.Message}
 	}
-	asked := c.Trail != nil && c.Trail.Begun // a sandbox, which may have done a part
-	switch {
-	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable, !asked && a.Status >= 400 && a.Status < 500:
-		return store.Release(ctx, r)
-	case c.unkept && err == nil:
-		return store.End(ctx, r, idempotency.NotKept, idempotency.Answer{})
-	}
 	a.Objects = append(c.objects, c.named(a.Body)...)
-	if w.long {
-		return store.End(ctx, r, idempotency.TooLong, idempotency.Answer{Objects: a.Objects})
-	}
 	for _, name := range keptHeaders {
 		if v := w.Header().Get(name); v != "" {
 			a.Header[name] = v
 		}
 	}
-	return store.End(ctx, r, idempotency.Done, a)
+	return repeats.Outcome{Answer: a, Broken: broken, Asked: c.Trail != nil && c.Trail.Begun, Unkept: c.unkept, Long: w.long}
 }
 
 // Unkept says that the answer to a request must not be stored.
@@ -293,11 +171,7 @@ func (c *Call) forgets() error {
 		return nil
 	}
 	gone := append(c.inPath(parts[len(parts)-1][1]), inAnswer(w.body)...)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), concludeTime)
-	defer cancel()
-	if err := c.server.repeats.Forget(ctx, c.Caller.Tenant.ID, gone); err != nil {
-		c.server.log.WarnContext(ctx, "cannot delete stored answers about a deleted object", "trace_id", c.TraceID(), "error", err)
-	}
+	c.server.repeats.Forget(c.Context(), c.Caller.Tenant.ID, gone, c.TraceID())
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
@@ -255,7 +256,7 @@ func (op *Operation) check() error {
 	if op.ID == "" {
 		return nil
 	}
-	if takesKey, _ := Repeatable(op.ID); takesKey && (op.Access != ByScope || op.Method != http.MethodPost) {
+	if takesKey, _ := repeats.Operation(op.ID); takesKey && (op.Access != ByScope || op.Method != http.MethodPost) {
 		return fmt.Errorf("%s takes an Idempotency-Key and is not a POST by a scope", op.ID)
 	}
 	var in, out reflect.Type

@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
@@ -89,7 +90,7 @@ type Config struct {
 type Server struct {
 	auth     Authenticator
 	tokens   TokenAuthenticator
-	repeats  idempotency.Store
+	repeats  *repeats.Service
 	record   sandboxes.Recorder
 	log      *slog.Logger
 	metrics  *metrics
@@ -127,8 +128,11 @@ var ErrShutdown = errors.New("the server is shutting down")
 // New returns a Server; nothing listens yet. It fails if the table contradicts itself.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
-		auth: cfg.Auth, tokens: cfg.Tokens, repeats: cfg.Repeats, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
+		auth: cfg.Auth, tokens: cfg.Tokens, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
 		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(debug.SetMemoryLimit(-1)), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
+	}
+	if cfg.Repeats != nil {
+		s.repeats = &repeats.Service{Store: cfg.Repeats, Log: cfg.Log}
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

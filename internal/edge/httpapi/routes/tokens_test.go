@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -45,11 +46,11 @@ func TestTokenOperations(t *testing.T) {
 func TestRepeatables(t *testing.T) {
 	n := 0
 	for _, op := range routes.Documented() {
-		if takes, _ := httpapi.Repeatable(op.ID); takes {
+		if takes, _ := repeats.Operation(op.ID); takes {
 			n++
 		}
 	}
-	if n != httpapi.Repeatables() {
-		t.Errorf("%d of the %d operations of the list are in the table", n, httpapi.Repeatables())
+	if n != repeats.Operations() {
+		t.Errorf("%d of the %d operations of the list are in the table", n, repeats.Operations())
 	}
 }
