@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/atoll-run/atoll/internal/control/repeats"
+	"github.com/atoll-run/atoll/internal/control/tokens"
 	"github.com/atoll-run/atoll/internal/core/release"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -104,7 +105,7 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 	}
 	if op.Access != httpapi.Public {
 		o.Security = []map[string][]string{{"key": {}}}
-		if _, open := httpapi.TokenOperation(op.ID); open {
+		if _, open := tokens.Operation(op.ID); open {
 			o.Security = append(o.Security, map[string][]string{"token": {}})
 		}
 	}

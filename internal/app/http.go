@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/control/tokens"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -107,7 +108,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 		Responses:    &responseapi.Handlers{Service: m.runs.responses, Files: gateway, Seal: box, Web: m.web.Service, MCP: m.remotes.Tools},
 		Usage:        &usage.Handlers{Ledger: db.Usage(), Tenants: m.tenants.Admin, Keep: m.keepOutputs()},
 		Activity:     &activity.Handlers{Store: db.Activity(), Names: m.tenants.Admin},
-		Tokens:       &token.Handlers{Tokens: tenant.NewTokens(db.Tenants(), authority), Sessions: db.Sessions(), Sandboxes: directory},
+		Tokens:       &token.Handlers{Service: &tokens.Service{Tokens: tenant.NewTokens(db.Tenants(), authority), Sessions: db.Sessions(), Sandboxes: directory}},
 		Threads:      &thread.Handlers{Threads: m.threads.Catalog, Folders: m.storage, Signer: box, Keys: authority},
 		Tools:        &tool.Handlers{ExecuteCode: m.tools.executeCode, Tools: m.tools.Set, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Service: named},

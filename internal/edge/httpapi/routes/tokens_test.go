@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/control/repeats"
+	"github.com/atoll-run/atoll/internal/control/tokens"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -16,7 +17,7 @@ import (
 func TestTokenOperations(t *testing.T) {
 	open := 0
 	for _, op := range routes.Documented() {
-		rule, ok := httpapi.TokenOperation(op.ID)
+		rule, ok := tokens.Operation(op.ID)
 		if !ok {
 			continue
 		}
@@ -30,14 +31,14 @@ func TestTokenOperations(t *testing.T) {
 		if op.Access == httpapi.Public || op.Compat != nil && op.Compat.Caller != nil || strings.HasPrefix(op.Path, "/v1/admin") || strings.HasPrefix(op.Path, "/v1/tokens") {
 			t.Errorf("%s is open to tokens", op.ID)
 		}
-		for reach, param := range map[httpapi.TokenReach]string{httpapi.ReachSession: "{session_id}", httpapi.ReachSandbox: "{sandbox}"} {
+		for reach, param := range map[tokens.Reach]string{tokens.ReachSession: "{session_id}", tokens.ReachSandbox: "{sandbox}"} {
 			if (rule.Reach == reach) != strings.Contains(op.Path, param) {
 				t.Errorf("%s %s: the list says reach %d", op.ID, op.Path, rule.Reach)
 			}
 		}
 	}
-	if open != httpapi.TokenOperations() {
-		t.Errorf("%d of the %d operations of the list are in the table", open, httpapi.TokenOperations())
+	if open != tokens.Operations() {
+		t.Errorf("%d of the %d operations of the list are in the table", open, tokens.Operations())
 	}
 }
 
