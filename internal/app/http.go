@@ -105,7 +105,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	vaultService := &vaults.Service{Store: db.Vaults(), Max: cfg.MaxVaults, CheckURL: m.remotes.client.CheckURL}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: gateway, CheckURL: m.webhooks.CheckURL, Tenants: m.tenants.Admin, Webhooks: m.jobs.Client},
-		Responses:    &responseapi.Handlers{Service: m.runs.responses, Files: gateway, Seal: box, Web: m.web.Service, MCP: m.remotes.Tools},
+		Responses:    &responseapi.Handlers{Service: m.runs.responses, Files: gateway},
 		Usage:        &usage.Handlers{Ledger: db.Usage(), Tenants: m.tenants.Admin, Keep: m.keepOutputs()},
 		Activity:     &activity.Handlers{Store: db.Activity(), Names: m.tenants.Admin},
 		Tokens:       &token.Handlers{Service: &tokens.Service{Tokens: tenant.NewTokens(db.Tenants(), authority), Sessions: db.Sessions(), Sandboxes: directory}},

@@ -119,7 +119,7 @@ func (m *runsModule) Start(context.Context, *module.Undo) error {
 	})
 	handoffs.Runs, handoffs.Planner = m.Loop, m.conversations
 	m.responses = response.New(response.Config{
-		Runs: m.Loop, Records: db.Runs(), Gate: gate, MCP: m.remotes.Tools, Containers: m.directory.Directory, Services: m.web.Services(),
+		Runs: m.Loop, Records: db.Runs(), Gate: gate, MCP: m.remotes.Tools, Web: m.web.Service, Seal: m.records.box, Containers: m.directory.Directory, Services: m.web.Services(),
 		Keep: cfg.KeepResponses, Within: cfg.ConfirmationTime, RetryFor: &cfg.ModelRetryFor, MaxUnderWay: cfg.MaxResponses, Log: m.log,
 	})
 	m.approvals = approval.New(approval.Config{Store: db.Approvals(), Conversations: m.conversations, Responses: m.responses, Entrant: authority.Entrant, Log: m.log})

@@ -14,10 +14,13 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/admission"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 )
 
 // Containers reaches named sandboxes on any machine; *directory.Directory implements it.
@@ -31,6 +34,8 @@ type Config struct {
 	Records run.Store
 	Gate    *admission.Gate
 	MCP     *mcptool.Tools
+	Web     *web.Service
+	Seal    Sealer
 	// Containers finds the containers of code_interpreter; nil without that tool.
 	Containers Containers
 	// Services are the web services that code in a sandbox may call.
@@ -72,6 +77,63 @@ func (s *Service) Find(ctx context.Context, t tenant.ID, id string) (*run.Run, e
 		return nil, unknown
 	}
 	return r, err
+}
+
+// State returns a response as it is now.
+func (s *Service) State(ctx context.Context, id run.ID) (*run.State, error) {
+	return s.Runs.State(ctx, id)
+}
+
+// Follow calls yield with the events of a response until it ends.
+func (s *Service) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
+	return s.Runs.Follow(ctx, t, id, yield)
+}
+
+// Delete deletes a response.
+func (s *Service) Delete(ctx context.Context, r *run.Run) error { return s.Runs.Delete(ctx, r) }
+
+// Asked is what a response was asked with.
+type Asked struct {
+	Run      run.ID
+	Settings *Settings
+	Input    []model.Item
+	before   []model.Item // and Input
+}
+
+// Custom reports whether an item is the result of a custom tool's call.
+func (a *Asked) Custom(it *model.Item) bool {
+	return it.Result != nil && OutputType(a.before, it.Result.CallID) == CustomOutput
+}
+
+// Asked returns what a tenant's response was asked with.
+func (s *Service) Asked(ctx context.Context, t tenant.ID, id string) (*Asked, error) {
+	r, err := s.Find(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.Runs.State(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	set, err := SettingsOf(state)
+	if err != nil {
+		return nil, err
+	}
+	all := state.Request.Input
+	return &Asked{r.ID, set, all[len(all)-set.InputItems:], all}, nil
+}
+
+// Shared returns the files that the model shared in a tenant's response, oldest first.
+func (s *Service) Shared(ctx context.Context, t tenant.ID, id string) ([]sandboxtool.FileUse, error) {
+	r, err := s.Find(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.Runs.State(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return sandboxtool.Shared(state)
 }
 
 // Begun returns a response as it was when it began. It may have ended since.

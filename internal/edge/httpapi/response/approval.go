@@ -2,17 +2,13 @@ package response
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/mcpclient"
-	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // MCPApprovalResponseInput is an Approval in the input of a request.
@@ -51,92 +47,55 @@ type MCPListToolsInput struct {
 // mcpKinds are the items of MCP in an input.
 var mcpKinds = []string{"mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"}
 
-var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
-// mcpItem reads an item of MCP, which may stand for none or several of the conversation.
-func (p *parser) mcpItem(path, kind string, text jsontext.Value) ([]model.Item, error) {
+// mcpItem decodes an item of MCP.
+func (r *reader) mcpItem(path, kind string, text jsontext.Value) error {
 	switch kind {
 	case "mcp_list_tools":
-		return nil, p.listed(path, text)
+		return r.listed(path, text)
 	case "mcp_approval_response":
 		var in MCPApprovalResponseInput
 		if err := decode(path, text, &in); err != nil {
-			return nil, err
+			return err
 		}
 		a := response.Approval{Path: path, Request: *in.RequestID, Approve: *in.Approve}
 		if in.Reason != nil {
 			a.Reason = *in.Reason
 		}
-		p.approvals = append(p.approvals, a)
-		return nil, nil
+		r.Decide(a)
+		return nil
 	}
 	var in MCPCallInput
 	if err := decode(path, text, &in); err != nil {
-		return nil, err
+		return err
 	}
-	if !itemID.MatchString(*in.ID) || !serverLabel.MatchString(*in.ServerLabel) {
-		return nil, invalid("%s must have the id and the server_label that it was given with", path)
+	call := &response.RemoteCall{
+		ID: *in.ID, Server: *in.ServerLabel, Tool: *in.Name, Arguments: *in.Arguments, Asks: kind == "mcp_approval_request", Approval: in.Approval, Output: in.Output,
+		Failed: in.Error.Kind() != 0 && in.Error.Kind() != 'n',
 	}
-	call := model.Item{Call: &model.Call{ID: *in.ID, Name: mcptool.Name(*in.ServerLabel, *in.Name), Arguments: *in.Arguments}}
-	if kind == "mcp_approval_request" {
-		p.asked = append(p.asked, *in.ID)
-		return []model.Item{call}, nil
+	if call.Failed && json.Unmarshal(in.Error, &call.Error) != nil {
+		call.Error = string(in.Error)
 	}
-	if in.Approval != nil {
-		p.settled = append(p.settled, *in.Approval)
+	result, err := r.RemoteCall(path, call)
+	if err != nil || result == nil || in.Content == nil {
+		return err
 	}
-	result := &model.Result{CallID: *in.ID, Parts: []model.Part{{Kind: model.PartText}}}
-	switch {
-	case in.Error.Kind() != 0 && in.Error.Kind() != 'n':
-		result.Failed = true
-		if json.Unmarshal(in.Error, &result.Parts[0].Text) != nil {
-			result.Parts[0].Text = string(in.Error)
-		}
-	case in.Output != nil:
-		result.Parts[0].Text = *in.Output
-	}
-	if in.Content != nil {
-		parts, err := parseContent(path+".content", in.Content, model.User)
-		if err != nil {
-			return nil, err
-		}
-		result.Parts = append(result.Parts, parts...)
-	}
-	return []model.Item{call, {Result: result}}, nil
+	parts, err := readContent(path+".content", in.Content, model.User)
+	result.Parts = append(result.Parts, parts...)
+	return err
 }
 
-// listed reads a list of tools, so that its server need not be asked again.
-func (p *parser) listed(path string, text jsontext.Value) error {
+// listed decodes a list of tools.
+func (r *reader) listed(path string, text jsontext.Value) error {
 	var in MCPListToolsInput
 	if err := decode(path, text, &in); err != nil {
 		return err
 	}
-	if in.Error != nil || len(in.Tools) > mcpclient.MaxTools {
+	if in.Error != nil {
 		return nil // the server is asked
 	}
-	known := mcptool.Known{Label: *in.ServerLabel, Tools: []run.RemoteTool{}}
-	for i, t := range in.Tools {
-		about := ""
-		if t.Description != nil {
-			about = *t.Description
-		}
-		tool, err := mcpclient.Tool(t.Name, about, t.InputSchema, t.Annotations)
-		if err != nil {
-			return invalid("%s.tools[%d]: %s", path, i, err)
-		}
-		known.Tools = append(known.Tools, tool)
-	}
-	p.lists = append(p.lists, known)
-	return nil
-}
-
-// settle leaves out what asked for approvals whose calls were made since.
-func (p *parser) settle(items []model.Item) []model.Item {
-	items = slices.DeleteFunc(items, func(it model.Item) bool {
-		return it.Call != nil && slices.Contains(p.asked, it.Call.ID) && slices.Contains(p.settled, it.Call.ID)
-	})
-	p.approvals = slices.DeleteFunc(p.approvals, func(a response.Approval) bool { return slices.Contains(p.settled, a.Request) })
-	return items
+	return r.Know(path, *in.ServerLabel, httpapi.Each(in.Tools, func(t ResponseToolOfOther) response.RemoteTool {
+		return response.RemoteTool{Name: t.Name, Description: t.Description, Schema: t.InputSchema, Annotations: t.Annotations}
+	}))
 }
 
 // showDecision renders a decision of a run, as its input items have them.

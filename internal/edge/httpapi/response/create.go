@@ -7,17 +7,14 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/response"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
 
 func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
-	p := &parser{
-		ctx: c.Context(), tenant: c.Caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &c.Caller.Environment,
-		find: h.Service.Items(c.Context(), c.Caller.Tenant.ID),
-	}
-	q, err := p.parse(in)
+	q, err := h.plan(c, in)
 	if err != nil {
 		return err
 	}
@@ -92,12 +89,12 @@ func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
 
 func (h *Handlers) renderer(c *httpapi.Call) *renderer {
 	return &renderer{
-		tenant: c.Caller.Tenant.ID, seal: h.Seal, outputs: asksOutputs(c), acts: strings.HasPrefix(c.R.URL.Path, agentPath),
+		seal: func(m model.State) (string, error) { return h.Service.SealState(c.Caller.Tenant.ID, m) }, outputs: asksOutputs(c), acts: strings.HasPrefix(c.R.URL.Path, agentPath),
 	}
 }
 
 func (h *Handlers) response(c *httpapi.Call, id run.ID) (*Response, error) {
-	s, err := h.Service.Runs.State(c.Context(), id)
+	s, err := h.Service.State(c.Context(), id)
 	if err != nil {
 		return nil, err
 	}

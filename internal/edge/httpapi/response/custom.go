@@ -1,12 +1,10 @@
 package response
 
 import (
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/run"
 )
 
 // Custom tools are client functions that take free text instead of JSON.
@@ -16,9 +14,6 @@ const (
 	customTool = "custom"
 	customCall = "custom_tool_call"
 )
-
-// maxGrammar bounds the bytes of a custom tool's grammar.
-const maxGrammar = 256 << 10
 
 // Custom is a client tool that takes free text.
 type Custom struct {
@@ -45,58 +40,25 @@ type CustomCallInput struct {
 	Status *string `json:"status,omitzero"`
 }
 
-func parseCustom(path string, text jsontext.Value) (*run.Tool, jsontext.Value, error) {
+func (r *reader) custom(path string, text jsontext.Value) error {
 	var in Custom
 	if err := decode(path, text, &in); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if !toolName.MatchString(*in.Name) {
-		return nil, nil, invalid("%s.name must have 1 to 64 letters, digits, _ and -", path)
-	}
-	t := &run.Tool{Tool: model.Tool{Name: *in.Name, Custom: &model.FreeText{}}}
-	if in.Description != nil {
-		t.Description = *in.Description
-	}
-	format := map[string]any{"type": "text"}
+	var g *response.Grammar
 	if f := in.Format; f != nil && *f.Type == "grammar" {
-		if f.Syntax == nil || f.Definition == nil || *f.Definition == "" || len(*f.Definition) > maxGrammar {
-			return nil, nil, invalid("%s.format must have a syntax, lark or regex, and a definition of 1 to %d bytes with type grammar", path, maxGrammar)
-		}
-		t.Custom.Syntax, t.Custom.Grammar = model.Syntax(*f.Syntax), *f.Definition
-		format = map[string]any{"type": "grammar", "syntax": *f.Syntax, "definition": *f.Definition}
+		g = &response.Grammar{Syntax: f.Syntax, Definition: f.Definition}
 	}
-	out, err := json.Marshal(map[string]any{"type": customTool, "name": t.Name, "description": in.Description, "format": format}, json.Deterministic(true))
-	return t, out, err
+	return r.Custom(path, *in.Name, in.Description, g)
 }
 
-func parseCustomCall(path string, text jsontext.Value) (*model.Item, error) {
+func (r *reader) customCall(path string, text jsontext.Value) error {
 	var in CustomCallInput
 	if err := decode(path, text, &in); err != nil {
-		return nil, err
+		return err
 	}
-	return &model.Item{Call: &model.Call{ID: *in.CallID, Name: *in.Name, Arguments: *in.Input, Custom: true}}, nil
-}
-
-func parseCustomOutput(path string, text jsontext.Value) (*model.Item, error) {
-	var in FunctionCallOutputInput
-	if err := decode(path, text, &in); err != nil {
-		return nil, err
-	}
-	parts, err := parseContent(path+".output", in.Output, model.User)
-	return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
-}
-
-// clientType returns the wire type of a tool that the client runs.
-func clientType(t *run.Tool) string {
-	if t.Custom != nil {
-		return customTool
-	}
-	return "function"
-}
-
-// isCustomResult reports whether an item is the result of a custom call.
-func isCustomResult(items []model.Item, it *model.Item) bool {
-	return it.Result != nil && response.OutputType(items, it.Result.CallID) == response.CustomOutput
+	r.Call(&model.Call{ID: *in.CallID, Name: *in.Name, Arguments: *in.Input, Custom: true})
+	return nil
 }
 
 // showCall fills in a call of a client tool.

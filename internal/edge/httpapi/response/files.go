@@ -62,15 +62,7 @@ func (h *Handlers) files(c *httpapi.Call) (*ResponseFiles, error) {
 
 // shared are the files of the response that a call names.
 func (h *Handlers) shared(c *httpapi.Call) ([]sandboxtool.FileUse, error) {
-	r, err := h.find(c)
-	if err != nil {
-		return nil, err
-	}
-	s, err := h.Service.Runs.State(c.Context(), r.ID)
-	if err != nil {
-		return nil, err
-	}
-	return sandboxtool.Shared(s)
+	return h.Service.Shared(c.Context(), c.Caller.Tenant.ID, c.Path("response_id"))
 }
 
 func (h *Handlers) fileContent(c *httpapi.Call) error {

@@ -56,7 +56,7 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 	out := &sse{w: c.W, conn: http.NewResponseController(c.W), after: after}
 	s := &stream{
 		renderer: h.renderer(c), set: set, state: first, emit: out.event,
-		full: func() (*run.State, error) { return h.Service.Runs.State(ctx, id) },
+		full: func() (*run.State, error) { return h.Service.State(ctx, id) },
 	}
 	c.W.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass lines on at once
 	c.Start(httpapi.EventStream)
@@ -64,7 +64,7 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 		err = out.flush()
 	}
 	if err == nil {
-		err = h.Service.Runs.Follow(ctx, c.Caller.Tenant.ID, id, func(events []run.Event) error {
+		err = h.Service.Follow(ctx, c.Caller.Tenant.ID, id, func(events []run.Event) error {
 			for i := range events {
 				if err := s.event(&events[i]); err != nil {
 					return err
@@ -165,7 +165,7 @@ func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Service.Runs.Delete(c.Context(), r); err != nil {
+	if err := h.Service.Delete(c.Context(), r); err != nil {
 		return nil, err
 	}
 	return &DeletedResponse{ID: response.ID(r.ID), Object: "response.deleted", Deleted: true}, nil
@@ -181,25 +181,18 @@ type ResponseInput struct {
 }
 
 func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
-	r, err := h.find(c)
+	asked, err := h.Service.Asked(c.Context(), c.Caller.Tenant.ID, c.Path("response_id"))
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.Service.Runs.State(c.Context(), r.ID)
-	if err != nil {
-		return nil, err
+	of := string(asked.Run[len("run_"):])
+	all := make([]ResponseItem, 0, len(asked.Input)+len(asked.Settings.Approvals))
+	for i := range asked.Input {
+		it := &asked.Input[i]
+		all = append(all, h.renderer(c).input(it, fmt.Sprintf("%sin%04x", of, i), asked.Custom(it)))
 	}
-	set, err := response.SettingsOf(s)
-	if err != nil {
-		return nil, err
-	}
-	input := s.Request.Input[len(s.Request.Input)-set.InputItems:]
-	all := make([]ResponseItem, 0, len(input)+len(set.Approvals))
-	for i := range input {
-		all = append(all, h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set, isCustomResult(s.Request.Input, &input[i])))
-	}
-	for i, a := range set.Approvals {
-		all = append(all, showDecision(a, string(r.ID[len("run_"):]), i))
+	for i, a := range asked.Settings.Approvals {
+		all = append(all, showDecision(a, of, i))
 	}
 	if c.Text("order") != "asc" {
 		slices.Reverse(all)
@@ -222,7 +215,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 }
 
 // input renders an item of a request for clients. custom marks the result of a custom call.
-func (v *renderer) input(it *model.Item, name string, set *response.Settings, custom bool) ResponseItem {
+func (v *renderer) input(it *model.Item, name string, custom bool) ResponseItem {
 	switch {
 	case it.Message != nil:
 		parts := partsOf(it.Message.Parts, it.Message.Role)

@@ -1,8 +1,6 @@
 package response
 
 import (
-	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +8,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -49,102 +44,76 @@ func kindOf(text jsontext.Value) (kind, role string) {
 	return kind, role
 }
 
-// parser reads requests of a tenant.
-type parser struct {
-	ctx    context.Context
-	tenant tenant.ID
-	seal   Sealer
-	find   func(id string) ([]model.Item, error) // an item of an output, as it is in its conversation
-	web    *web.Service
-	mcp    *mcptool.Tools
-
-	servers   []mcptool.Server    // of tools of type mcp
-	lists     []mcptool.Known     // that the client carries
-	approvals []response.Approval // that the client gives
-	asked     []string            // ids of items that asked for approvals, which the client carries
-	settled   []string            // those of them whose calls were made
-	env       *tenant.Environment // of the key
-}
-
-// input reads the input of a request.
-func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
+// input decodes the input of a request.
+func (r *reader) input() error {
+	input := r.in.Input
 	if len(input) == 0 || input.Kind() == 'n' {
-		return nil, invalid("input is required: a text, or a list of items")
+		return invalid("input is required: a text, or a list of items")
 	}
 	if input.Kind() == '"' {
 		var text string
 		if err := json.Unmarshal(input, &text); err != nil {
-			return nil, invalid("input: %s", err)
+			return invalid("input: %s", err)
 		}
 		if text == "" {
-			return nil, invalid("input must not be empty")
+			return invalid("input must not be empty")
 		}
-		return []model.Item{model.Text(model.User, text)}, nil
+		r.Message(model.User, model.Text(model.User, text).Message.Parts)
+		return r.EndInput()
 	}
 	var raw []jsontext.Value
 	if input.Kind() != '[' || json.Unmarshal(input, &raw) != nil {
-		return nil, invalid("input must be a text, or a list of items")
+		return invalid("input must be a text, or a list of items")
 	}
 	if len(raw) == 0 || len(raw) > maxItems {
-		return nil, invalid("input must have between 1 and %d items", maxItems)
+		return invalid("input must have between 1 and %d items", maxItems)
 	}
 	for i, text := range raw {
-		path := fmt.Sprintf("input[%d]", i)
-		if stands, ok, err := p.references(path, text); ok {
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, stands...)
-			continue
-		}
-		if kind, _ := kindOf(text); slices.Contains(mcpKinds, kind) {
-			more, err := p.mcpItem(path, kind, text)
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, more...)
-			continue
-		}
-		it, err := p.item(path, text)
-		if err != nil {
-			return nil, err
-		}
-		if it != nil {
-			items = append(items, *it)
+		if err := r.item(fmt.Sprintf("input[%d]", i), text); err != nil {
+			return err
 		}
 	}
-	return p.settle(items), nil
+	return r.EndInput()
 }
 
 // itemKinds are the items that a request may have.
 const itemKinds = "message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response, item_reference"
 
-func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
-	switch kind, _ := kindOf(text); kind {
-	case "message":
-		return parseMessage(path, text)
-	case "function_call":
+func (r *reader) item(path string, text jsontext.Value) error {
+	switch kind, _ := kindOf(text); {
+	case kind == "item_reference":
+		var in ItemReference
+		if err := decode(path, text, &in); err != nil {
+			return err
+		}
+		return r.Refer(path, *in.ID)
+	case slices.Contains(serverItems, kind):
+		return r.repeated(path, kind, text)
+	case slices.Contains(mcpKinds, kind):
+		return r.mcpItem(path, kind, text)
+	case kind == "message":
+		return r.message(path, text)
+	case kind == "function_call":
 		var in FunctionCallInput
 		if err := decode(path, text, &in); err != nil {
-			return nil, err
+			return err
 		}
-		return &model.Item{Call: &model.Call{ID: *in.CallID, Name: *in.Name, Arguments: *in.Arguments}}, nil
-	case "function_call_output":
+		r.Call(&model.Call{ID: *in.CallID, Name: *in.Name, Arguments: *in.Arguments})
+		return nil
+	case kind == customCall:
+		return r.customCall(path, text)
+	case kind == response.FunctionOutput, kind == response.CustomOutput:
 		var in FunctionCallOutputInput
 		if err := decode(path, text, &in); err != nil {
-			return nil, err
+			return err
 		}
-		parts, err := parseContent(path+".output", in.Output, model.User)
-		return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
-	case "custom_tool_call":
-		return parseCustomCall(path, text)
-	case "custom_tool_call_output":
-		return parseCustomOutput(path, text)
-	case "reasoning":
-		return p.reasoning(path, text)
-	default:
-		return nil, invalid("%s.type must be one of %s", path, itemKinds)
+		parts, err := readContent(path+".output", in.Output, model.User)
+		r.Result(*in.CallID, parts)
+		return err
+	case kind == "reasoning":
+		return r.reasoning(path, text)
 	}
+	return invalid("%s.type must be one of %s", path, itemKinds)
 }
 
 // MessageInput is a message in the input of a request.
@@ -193,64 +162,64 @@ type TextPart struct {
 	Text *string `json:"text" required:"true"`
 }
 
-func parseMessage(path string, text jsontext.Value) (*model.Item, error) {
+func (r *reader) message(path string, text jsontext.Value) error {
 	var in MessageInput
 	if err := decode(path, text, &in); err != nil {
-		return nil, err
+		return err
 	}
 	role := model.Role(*in.Role)
-	parts, err := parseContent(path+".content", in.Content, role)
-	return &model.Item{Message: &model.Message{Role: role, Parts: parts}}, err
+	parts, err := readContent(path+".content", in.Content, role)
+	r.Message(role, parts)
+	return err
 }
 
-// reasoning returns reasoning only with the state that the provider continues from.
-func (p *parser) reasoning(path string, text jsontext.Value) (*model.Item, error) {
+func (r *reader) reasoning(path string, text jsontext.Value) error {
 	var in ReasoningInput
 	if err := decode(path, text, &in); err != nil {
-		return nil, err
+		return err
 	}
-	if in.EncryptedContent == nil {
-		return nil, nil
-	}
-	state, err := p.openState(*in.EncryptedContent)
-	if err != nil {
-		return nil, invalid("%s.encrypted_content was not made by this server", path)
-	}
-	t := &model.Thought{State: state}
+	var summary []string
 	for _, s := range in.Summary {
-		t.Summary = append(t.Summary, *s.Text)
+		summary = append(summary, *s.Text)
 	}
-	return &model.Item{Reasoning: t}, nil
+	return r.Reason(path, in.EncryptedContent, summary)
 }
 
-// Sealer encrypts what clients carry for the server.
-type Sealer interface {
-	Seal(plain []byte, place string) []byte
-	Open(sealed []byte, place string) ([]byte, error)
+// ItemReference is an item of an earlier response in the input of a request, which the
+// client does not repeat.
+type ItemReference struct {
+	Type *string `json:"type,omitzero"`
+	ID   *string `json:"id" required:"true"`
 }
 
-func statePlace(t tenant.ID) string { return "responses/state/" + t }
-
-// sealState and openState are a model's state as clients carry it. It says which
-// provider made it, so they cannot read it.
-func sealState(seal Sealer, t tenant.ID, s model.State) (string, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(seal.Seal(text, statePlace(t))), nil
+// serverItems are the types of output items that calls of the server's tools are shown
+// as.
+var serverItems = []string{
+	"sandbox_results", "share_file", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch",
+	"code_interpreter_call", response.SearchCall, "search_results", "fetch_url_results", "people_search_results",
 }
 
-func (p *parser) openState(text string) (s model.State, err error) {
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return s, err
+// repeated decodes a call of a tool of the server, as clients repeat it from an output.
+func (r *reader) repeated(path, kind string, text jsontext.Value) error {
+	var in struct {
+		ID       string `json:"id"`
+		CallID   string `json:"call_id"`
+		Language string `json:"language"`
+		Code     string `json:"code"`
 	}
-	plain, err := p.seal.Open(sealed, statePlace(p.tenant))
-	if err != nil {
-		return s, err
+	if err := json.Unmarshal(text, &in); err != nil {
+		return invalid("an item of type %s has an id, call_id, language or code that is no text", kind)
 	}
-	return s, json.Unmarshal(plain, &s)
+	if ok, err := r.Repeat(in.ID); ok || err != nil {
+		return err
+	}
+	switch kind {
+	case response.SearchCall:
+		return nil // it does not say what was found
+	case "code_interpreter_call":
+		return r.interpreterCall(path, text)
+	}
+	return r.ServerCall(&response.ServerCall{Kind: kind, ID: in.ID, CallID: in.CallID, Language: in.Language, Code: in.Code, Shown: text})
 }
 
 // ContentPart is a part of a message or of a tool's output, of any type.
@@ -267,7 +236,7 @@ type ContentPart struct {
 	LogProbs    jsontext.Value `json:"logprobs,omitzero"`
 }
 
-func parseContent(path string, content jsontext.Value, role model.Role) ([]model.Part, error) {
+func readContent(path string, content jsontext.Value, role model.Role) ([]model.Part, error) {
 	switch content.Kind() {
 	case '"':
 		var text string
@@ -285,78 +254,19 @@ func parseContent(path string, content jsontext.Value, role model.Role) ([]model
 	}
 	parts := make([]model.Part, 0, len(raw))
 	for i, text := range raw {
-		part, err := parsePart(fmt.Sprintf("%s[%d]", path, i), text, role)
+		var in ContentPart
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if err := decode(at, text, &in); err != nil {
+			return nil, err
+		}
+		given := response.Part{
+			Type: *in.Type, Text: in.Text, Refusal: in.Refusal, ImageURL: in.ImageURL, Detail: in.Detail, FileName: in.FileName, FileData: in.FileData, FileURL: in.FileURL,
+		}
+		part, err := given.Model(at, role)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)
 	}
 	return parts, nil
-}
-
-func parsePart(path string, text jsontext.Value, role model.Role) (part model.Part, err error) {
-	var in ContentPart
-	if err := decode(path, text, &in); err != nil {
-		return part, err
-	}
-	lacks := func(field string) error { return invalid("%s.%s is required with type %s", path, field, *in.Type) }
-	switch kind := *in.Type; {
-	case kind == "input_text" && role != model.Assistant, kind == "output_text" && role == model.Assistant, kind == "text":
-		if in.Text == nil {
-			return part, lacks("text")
-		}
-		return model.Part{Kind: model.PartText, Text: *in.Text}, nil
-	case kind == "refusal" && role == model.Assistant:
-		if in.Refusal == nil {
-			return part, lacks("refusal")
-		}
-		return model.Part{Kind: model.PartRefusal, Text: *in.Refusal}, nil
-	case kind == "input_image" && role == model.User:
-		if in.ImageURL == nil {
-			return part, lacks("image_url")
-		}
-		part, err = parseURL(path+".image_url", model.PartImage, *in.ImageURL)
-		if in.Detail != nil {
-			part.Detail = *in.Detail
-		}
-		return part, err
-	case kind == "input_file" && role == model.User:
-		switch {
-		case in.FileData != nil && in.FileURL == nil:
-			part, err = parseData(path+".file_data", model.PartFile, *in.FileData)
-		case in.FileURL != nil && in.FileData == nil:
-			part, err = parseURL(path+".file_url", model.PartFile, *in.FileURL)
-		default:
-			return part, invalid("%s must have one of file_data and file_url", path)
-		}
-		if in.FileName != nil {
-			part.Name = *in.FileName
-		}
-		return part, err
-	}
-	return part, invalid("%s.type %q has no place in a message of role %s; there are input_text, input_image and input_file of a user, output_text and refusal of an assistant", path, *in.Type, role)
-}
-
-// parseURL reads a URL that the provider fetches, or a data URL.
-func parseURL(path string, kind model.PartKind, url string) (model.Part, error) {
-	switch {
-	case strings.HasPrefix(url, "data:"):
-		return parseData(path, kind, url)
-	case strings.HasPrefix(url, "https://"), strings.HasPrefix(url, "http://"):
-		return model.Part{Kind: kind, URL: url}, nil
-	}
-	return model.Part{}, invalid("%s must be an https URL or a data URL", path)
-}
-
-// parseData reads a data URL in base64.
-func parseData(path string, kind model.PartKind, url string) (model.Part, error) {
-	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
-	if !ok || !strings.HasPrefix(url, "data:") {
-		return model.Part{}, invalid("%s must be a data URL such as data:image/png;base64,…", path)
-	}
-	bytes, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		return model.Part{}, invalid("%s is not valid base64", path)
-	}
-	return model.Part{Kind: kind, Data: bytes, MediaType: media}, nil
 }

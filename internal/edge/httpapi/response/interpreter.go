@@ -10,15 +10,11 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/container"
-	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
-
-// includeOutputs asks for what code of code_interpreter has written and shown.
-const includeOutputs = "code_interpreter_call.outputs"
 
 // InterpreterTool is the tool code_interpreter.
 type InterpreterTool struct {
@@ -33,8 +29,8 @@ type AutoContainer struct {
 	openaiwire.ContainerOptions
 }
 
-// parseInterpreter adds the tool code_interpreter, once.
-func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Request, s *response.Settings) error {
+// interpreter decodes the tool code_interpreter.
+func (r *reader) interpreter(path string, text jsontext.Value) error {
 	var in InterpreterTool
 	if err := decode(path, text, &in); err != nil {
 		return err
@@ -42,7 +38,7 @@ func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Reque
 	if len(in.AllowedCallers) > 0 {
 		return invalid("%s.allowed_callers is not supported", path)
 	}
-	if slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == interpreter.Name }) {
+	if r.HasInterpreter() {
 		return invalid("tools has code_interpreter twice")
 	}
 	var o interpreter.Options
@@ -62,19 +58,13 @@ func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Reque
 			return err
 		}
 		var err error
-		if o.Memory, o.Network, err = auto.Domain(path+".container.", p.env); err != nil {
+		if o.Memory, o.Network, err = auto.Domain(path+".container.", r.env); err != nil {
 			return err
 		}
 	default:
 		return invalid(`%s.container must be the id of a container, or {"type": "auto"}`, path)
 	}
-	t, err := interpreter.Tool(o)
-	if err != nil {
-		return err
-	}
-	q.Tools, q.PlaceFiles = append(q.Tools, t), true
-	s.Tools = append(s.Tools, text)
-	return nil
+	return r.Interpreter(o, text)
 }
 
 // ResponseInterpreterOutput is something that code has written or shown.
@@ -133,7 +123,7 @@ func (v *renderer) hideOutputs(out *ResponseItem, set *response.Settings) {
 
 // asksOutputs reports whether the query of a request includes outputs.
 func asksOutputs(c *httpapi.Call) bool {
-	return slices.Contains(c.Query["include"], includeOutputs) || slices.Contains(c.Query["include[]"], includeOutputs)
+	return slices.Contains(c.Query["include"], response.IncludeOutputs) || slices.Contains(c.Query["include[]"], response.IncludeOutputs)
 }
 
 // interpreterAdded takes from an item what is told of it later.
@@ -173,38 +163,22 @@ type InterpreterCallInput struct {
 	Status      *string                     `json:"status,omitzero"`
 }
 
-// interpreterCall reads a call and its result; ok is false for another item.
-func (p *parser) interpreterCall(path string, text jsontext.Value) (items []model.Item, ok bool, err error) {
-	if kind, _ := kindOf(text); kind != "code_interpreter_call" {
-		return nil, false, nil
-	}
+// interpreterCall decodes a call and its result.
+func (r *reader) interpreterCall(path string, text jsontext.Value) error {
 	var in InterpreterCallInput
 	if err := decode(path, text, &in); err != nil {
-		return nil, true, err
+		return err
 	}
-	if in.Code == nil {
-		in.Code = new("")
+	var outputs []response.InterpreterOutput
+	if in.Outputs != nil {
+		outputs = []response.InterpreterOutput{}
 	}
-	arguments, err := json.Marshal(interpreter.Input{Code: in.Code})
-	if err != nil {
-		return nil, true, err
-	}
-	result := ""
 	for _, o := range in.Outputs {
-		switch {
-		case o.Type == "logs" && o.Logs != nil:
-			result += *o.Logs
-		case o.Type == "image":
-			result += "[an image shown to the user]\n"
-		default:
-			return nil, true, invalid("%s.outputs must be logs and images", path)
+		one := response.InterpreterOutput{Image: o.Type == "image"}
+		if o.Type == "logs" {
+			one.Logs = o.Logs
 		}
+		outputs = append(outputs, one)
 	}
-	if in.Outputs == nil {
-		result = "The output of this call was omitted from the conversation."
-	}
-	return []model.Item{
-		{Call: &model.Call{ID: *in.ID, Name: interpreter.Name, Arguments: string(arguments)}},
-		{Result: &model.Result{CallID: *in.ID, Parts: []model.Part{{Kind: model.PartText, Text: result}}}},
-	}, true, nil
+	return r.InterpreterCall(path, *in.ID, in.Code, outputs)
 }

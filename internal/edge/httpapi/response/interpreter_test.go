@@ -101,7 +101,7 @@ func openInterpreter(t *testing.T) *httpapitest.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Service: response.New(response.Config{Runs: l, Gate: &admission.Gate{Models: m}, Records: s.World.DB.Runs(), Keep: time.Hour, Containers: boxes{}, Log: slog.New(slog.DiscardHandler)})}
+		s.Responses = &responseapi.Handlers{Service: response.New(response.Config{Runs: l, Seal: storetest.Box(t), Gate: &admission.Gate{Models: m}, Records: s.World.DB.Runs(), Keep: time.Hour, Containers: boxes{}, Log: slog.New(slog.DiscardHandler)})}
 	})
 }
 

@@ -3,6 +3,7 @@ package response
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -69,7 +70,7 @@ func (s *stream) useBegan(it *run.Item, id string, at *int) error {
 		if err := send(ResponseEvent{Type: "response.mcp_call.in_progress"}); err != nil {
 			return err
 		}
-	case it.Use != nil && it.Use.Tool == searchCall:
+	case it.Use != nil && it.Use.Tool == response.SearchCall:
 		if err := send(ResponseEvent{Type: "response.web_search_call.in_progress"}); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *stream) useDone(it *run.Item, id string, at *int) error {
 		kind = "response.mcp_call.completed"
 	case it.Use != nil && it.Use.Server != "":
 		kind = "response.mcp_call.failed"
-	case it.Use != nil && it.Use.Tool == searchCall:
+	case it.Use != nil && it.Use.Tool == response.SearchCall:
 		kind = "response.web_search_call.completed"
 	default:
 		return nil

@@ -6,10 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
@@ -18,9 +16,6 @@ import (
 type Handlers struct {
 	Service *response.Service
 	Files   httpapi.Outputs
-	Seal    Sealer
-	Web     *web.Service
-	MCP     *mcptool.Tools
 }
 
 // agentPath is the other name of /v1/responses, which a vendor's documents use.

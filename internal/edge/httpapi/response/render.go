@@ -9,13 +9,11 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // renderer makes responses of runs.
 type renderer struct {
-	tenant tenant.ID
-	seal   Sealer
+	seal func(model.State) (string, error)
 	// outputs shows those of code_interpreter, also where the response was not asked to.
 	outputs bool
 	// acts says that a response whose model calls functions of the client's has the status
@@ -173,7 +171,7 @@ func (v *renderer) reasoning(out *ResponseItem, t *model.Thought, set *response.
 		out.Content = &ResponseContent{Parts: []ResponsePart{{Type: "reasoning_text", Text: &t.Text}}}
 	}
 	if set.Encrypted && t.State != (model.State{}) {
-		state, err := sealState(v.seal, v.tenant, t.State)
+		state, err := v.seal(t.State)
 		if err != nil {
 			return err
 		}

@@ -163,7 +163,8 @@ func open(t *testing.T, change ...func(*loop.Config)) *httpapitest.Server {
 		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
 			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
 		}
-		s.Responses = &responseapi.Handlers{Files: s.World.Gateway, Seal: storetest.Box(t), Web: web.New(web.Config{}), Service: response.New(response.Config{
+		s.Responses = &responseapi.Handlers{Files: s.World.Gateway, Service: response.New(response.Config{
+			Seal: storetest.Box(t), Web: web.New(web.Config{}),
 			Runs: l, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, Log: slog.New(slog.DiscardHandler),
 			Gate: &admission.Gate{Models: m, Rates: rates, Space: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check},
 		})}

@@ -174,8 +174,8 @@ func openTools(t *testing.T, services web.Config) *agent {
 			}
 			return nil
 		}}
-		of := response.New(response.Config{Runs: l, Gate: gate, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, MCP: remotes, Log: slog.New(slog.DiscardHandler)})
-		s.Responses = &responseapi.Handlers{Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Service: of}
+		of := response.New(response.Config{Runs: l, Gate: gate, Records: s.World.DB.Runs(), Keep: time.Hour, MaxUnderWay: 3, Seal: storetest.Box(t), Web: web.New(services), MCP: remotes, Log: slog.New(slog.DiscardHandler)})
+		s.Responses = &responseapi.Handlers{Service: of}
 		a.inbox = approval.New(approval.Config{Store: s.World.DB.Approvals(), Responses: of, Entrant: callers.Entrant, Log: slog.New(slog.DiscardHandler)})
 		within := func(_ context.Context, p tenant.Principal, _ string) (tenant.Principal, error) { return p, nil }
 		s.Approvals = &approvalapi.Handlers{Service: a.inbox, Within: within, Cover: cover}

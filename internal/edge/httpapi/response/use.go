@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
 // uses show the calls of tools that the server runs, by the names of the tools.
 var uses = map[string]func(*ResponseItem, *run.ToolUse) error{
-	web.SearchName: showResults, web.PeopleName: showResults, web.FetchName: showPages, searchCall: showSearchCall,
+	web.SearchName: showResults, web.PeopleName: showResults, web.FetchName: showPages, response.SearchCall: showSearchCall,
 	interpreter.Name: showInterpreter,
 }
 
