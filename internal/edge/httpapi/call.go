@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
@@ -140,7 +141,7 @@ func (c *Call) identify(scope tenant.Scope) error {
 	if err != nil {
 		return err
 	}
-	Trust(c.R, caller.Tenant.ID)
+	connections.Trust(c.Context(), caller.Tenant.ID)
 	if scope != "" && !caller.May(scope) {
 		return fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", scope)
 	}

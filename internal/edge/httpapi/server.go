@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -200,6 +201,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// unusedWait is how long a connection has at a shutdown to bring its first request.
+const unusedWait = 250 * time.Millisecond
+
 // expireWait is how long an execution that Expire ended has to be answered.
 const expireWait = 5 * time.Second
 
@@ -207,15 +211,15 @@ const expireWait = 5 * time.Second
 // requests that wait for running ones the grace period, and cuts what is left. It closes
 // ln, and returns nil after a shutdown.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	open := connections{max: s.maxConns, closed: s.metrics.connsClosed}
+	open := connections.Connections{Max: s.maxConns, Closed: s.metrics.connsClosed}
 	srv := &http.Server{
 		Handler:           s,
 		Protocols:         protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ConnState:         open.track,
-		ConnContext:       open.context,
+		ConnState:         open.Track,
+		ConnContext:       open.Context,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	for _, f := range s.drain {
@@ -236,7 +240,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	cut := time.AfterFunc(s.grace, func() { s.cut(answered) })
 	defer cut.Stop()
-	defer time.AfterFunc(unusedWait, open.closeUnused).Stop()
+	defer time.AfterFunc(unusedWait, open.CloseUnused).Stop()
 	// Beyond the grace period, requests that are cut need a moment to be answered.
 	wait, stop := context.WithTimeout(answered, s.grace+30*time.Second)
 	defer stop()

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -20,14 +21,14 @@ var texts = map[string]string{
 	"short":             "hello\n",
 	"looks like JSON":   `","stderr":"x"}`,
 	"looks like fields": fields,
-	"control bytes":     strings.Repeat("\x00\x1b\n\"\\\b\f\r\t\x7f/", outputPiece),
-	"cut characters":    "x" + strings.Repeat("漢🙂", outputPiece),
-	"not UTF-8":         strings.Repeat("a\xff\xe6\xbc", outputPiece),
+	"control bytes":     strings.Repeat("\x00\x1b\n\"\\\b\f\r\t\x7f/", wire.StreamPiece),
+	"cut characters":    "x" + strings.Repeat("漢🙂", wire.StreamPiece),
+	"not UTF-8":         strings.Repeat("a\xff\xe6\xbc", wire.StreamPiece),
 	"surrogates":        "\xed\xa0\x80\ufffd\xf4\x90\x80\x80",
 	"HTML and U+2028":   strings.Repeat("<&>\u2028", 100),
-	"exactly a piece":   strings.Repeat("x", outputPiece),
-	"cut at its end":    strings.Repeat("x", outputPiece-1) + "\xf0\x9f",
-	"tails alone":       strings.Repeat("\x82", outputPiece+1),
+	"exactly a piece":   strings.Repeat("x", wire.StreamPiece),
+	"cut at its end":    strings.Repeat("x", wire.StreamPiece-1) + "\xf0\x9f",
+	"tails alone":       strings.Repeat("\x82", wire.StreamPiece+1),
 	"only a character":  "🙂",
 }
 
@@ -70,7 +71,7 @@ func TestOutputIsWrittenAsTheEncoderWould(t *testing.T) {
 			"later":    {later{fields, "", inside, nil, nil, []string{fields}}, later{fields, second, inside, nil, &full, []string{fields}}},
 		} {
 			var got bytes.Buffer
-			if err := writeStreamed(&got, c.body, outputs{stdout: reader(text), stderr: reader(text + "!")}); err != nil {
+			if err := (outputs{stdout: reader(text), stderr: reader(text + "!")}).write(&got, c.body); err != nil {
 				t.Fatal(err)
 			}
 			want, err := json.Marshal(c.whole, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
@@ -127,7 +128,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		want, _ := jsontext.AppendQuote(nil, text)
-		if got := appendText(nil, text); !bytes.Equal(got, want[1:len(want)-1]) {
+		if got := wire.AppendText(nil, text); !bytes.Equal(got, want[1:len(want)-1]) {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	})
@@ -138,7 +139,7 @@ func TestALargeResultTakesLittleMemoryToWrite(t *testing.T) {
 	text := strings.Repeat("\x00", 2<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := writeStreamed(io.Discard, &r, outputs{stdout: reader(text), stderr: reader("")}); err != nil {
+	if err := (outputs{stdout: reader(text), stderr: reader("")}).write(io.Discard, &r); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

@@ -89,10 +89,10 @@ func (h *Handlers) answer(ctx context.Context, c *httpapi.Call, e *execution.Exe
 			body.Error, body.ErrorMessage = &code, ""
 		}
 		httpapi.StartJSON(c.W, http.StatusGatewayTimeout)
-		return writeStreamed(c.W, TimeoutResponse{ExecuteResponse: *body, Message: e.Error, Code: codeTimeout}, out)
+		return out.write(c.W, TimeoutResponse{ExecuteResponse: *body, Message: e.Error, Code: codeTimeout})
 	}
 	httpapi.StartJSON(c.W, http.StatusOK)
-	return writeStreamed(c.W, body, out)
+	return out.write(c.W, body)
 }
 
 // openOutputs opens what answers show of e's output.

@@ -71,7 +71,7 @@ func (h *Handlers) send(ctx context.Context, c *httpapi.Call, e *execution.Execu
 	defer out.Close()
 	body.note(e, out)
 	httpapi.StartJSON(c.W, http.StatusOK)
-	return writeStreamed(c.W, body, out)
+	return out.write(c.W, body)
 }
 
 func (h *Handlers) cancel(c *httpapi.Call) error {

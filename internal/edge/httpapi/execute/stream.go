@@ -139,7 +139,7 @@ func (s *stream) result(e *execution.Execution, out outputs) error {
 	s.open(eventResult, seq)
 	s.write()
 	if s.err == nil {
-		s.err = writeStreamed(s.w, &body, out)
+		s.err = out.write(s.w, &body)
 	}
 	s.shut()
 	return s.flush()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
@@ -119,7 +120,7 @@ func (h *Handlers) signed(call *httpapi.Call) (o thread.Owner, id string, err er
 		return o, "", refusal
 	}
 	if err == nil {
-		httpapi.Trust(r, holder.Tenant.ID)
+		connections.Trust(r.Context(), holder.Tenant.ID)
 		err = call.Charge(&holder)
 	}
 	return ownerOf(&holder), c.Thread, err

@@ -1,4 +1,5 @@
-package httpapi
+// Package connections limits the open connections of a server, and shares them among tenants.
+package connections
 
 import (
 	"context"
@@ -13,18 +14,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// unusedWait is how long a connection has at a shutdown to bring its first request.
-const unusedWait = 250 * time.Millisecond
-
-// connections are those that are open. When there are as many as may be, one on which no
+// Connections are those that are open. When there are as many as may be, one on which no
 // key was shown makes room for the next: a client that opens connections without a key
 // cannot keep out callers who have one. But some are left to those, so that a new caller
 // has time to show a key: the tenant that has most makes room for them, as long as it has
 // more than what would be its share with one tenant more. So a tenant that has none always
 // gets some, and the only connection of a tenant is not closed.
-type connections struct {
-	max    int // 0 for any number
-	closed prometheus.Counter
+type Connections struct {
+	Max    int // 0 for any number
+	Closed prometheus.Counter
 
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
@@ -34,26 +32,26 @@ type connections struct {
 
 // connection is one of them.
 type connection struct {
-	all   *connections
-	state http.ConnState // guarded by connections.mu
-	since time.Time      // when it took its state; guarded by connections.mu
-	gone  bool           // it is not counted any more; guarded by connections.mu
+	all   *Connections
+	state http.ConnState // guarded by Connections.mu
+	since time.Time      // when it took its state; guarded by Connections.mu
+	gone  bool           // it is not counted any more; guarded by Connections.mu
 	// owner is whose keys its requests had: nil before there was one, "" for several
-	// tenants. It is stored under connections.mu.
+	// tenants. It is stored under Connections.mu.
 	owner atomic.Pointer[tenant.ID]
 }
 
 type connectionKey struct{}
 
-// context is an [http.Server]'s ConnContext.
-func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
+// Context is an [http.Server]'s ConnContext.
+func (a *Connections) Context(ctx context.Context, c net.Conn) context.Context {
 	one := &connection{all: a, since: time.Now()}
 	a.mu.Lock()
 	if a.open == nil {
 		a.open, a.held = map[net.Conn]*connection{}, map[tenant.ID]int{}
 	}
 	var victim net.Conn
-	if a.max > 0 && len(a.open) >= a.max {
+	if a.Max > 0 && len(a.open) >= a.Max {
 		most, greedy := a.greedy()
 		ofMost := func(c *connection) bool { owner := c.owner.Load(); return owner != nil && *owner == most }
 		if len(a.open)-a.owned < a.reserve() && greedy {
@@ -71,14 +69,14 @@ func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
 	}
 	a.mu.Unlock()
 	if victim != nil {
-		a.closed.Inc()
+		a.Closed.Inc()
 		_ = victim.Close()
 	}
 	return context.WithValue(ctx, connectionKey{}, one)
 }
 
 // remove forgets a connection. a.mu is held.
-func (a *connections) remove(c net.Conn) {
+func (a *Connections) remove(c net.Conn) {
 	one := a.open[c]
 	if one == nil {
 		return
@@ -91,7 +89,7 @@ func (a *connections) remove(c net.Conn) {
 }
 
 // count counts a connection of a tenant, or one less. a.mu is held.
-func (a *connections) count(t tenant.ID, n int) {
+func (a *Connections) count(t tenant.ID, n int) {
 	a.owned += n
 	if a.held[t] += n; a.held[t] <= 0 {
 		delete(a.held, t)
@@ -99,18 +97,18 @@ func (a *connections) count(t tenant.ID, n int) {
 }
 
 // reserve is how many connections are left to callers who have shown no key yet.
-func (a *connections) reserve() int { return max(1, a.max/16) }
+func (a *Connections) reserve() int { return max(1, a.Max/16) }
 
 // greedy is the tenant that has most connections; ok is false where it has no more than
 // its share. a.mu is held.
-func (a *connections) greedy() (most tenant.ID, ok bool) {
+func (a *Connections) greedy() (most tenant.ID, ok bool) {
 	n := 0
 	for t, has := range a.held {
 		if has > n {
 			most, n = t, has
 		}
 	}
-	return most, n > max(1, a.max/(len(a.held)+1))
+	return most, n > max(1, a.Max/(len(a.held)+1))
 }
 
 // sample is how many connections are compared to find one that can be spared: to look at
@@ -120,7 +118,7 @@ const sample = 64
 // idlest returns a connection that can be spared: of some of those that may be, the one
 // that waits for a request rather than having one, for the longest; nil for none. a.mu is
 // held.
-func (a *connections) idlest(mayBe func(*connection) bool) (victim net.Conn) {
+func (a *Connections) idlest(mayBe func(*connection) bool) (victim net.Conn) {
 	var least *connection
 	seen := 0
 	for c, one := range a.open { // begins at a random one
@@ -145,8 +143,8 @@ func (c *connection) spared(other *connection) bool {
 	return c.since.Before(other.since)
 }
 
-// track is an [http.Server]'s ConnState.
-func (a *connections) track(c net.Conn, state http.ConnState) {
+// Track is an [http.Server]'s ConnState.
+func (a *Connections) Track(c net.Conn, state http.ConnState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if state == http.StateClosed || state == http.StateHijacked {
@@ -158,10 +156,10 @@ func (a *connections) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// closeUnused closes connections that have brought no request yet. Go's client and browsers
+// CloseUnused closes connections that have brought no request yet. Go's client and browsers
 // open a connection and then send the request on another that becomes free first;
 // [http.Server.Shutdown] would wait 5 seconds for each of them.
-func (a *connections) closeUnused() {
+func (a *Connections) CloseUnused() {
 	var unused []net.Conn
 	a.mu.Lock()
 	for c, one := range a.open {
@@ -175,10 +173,10 @@ func (a *connections) closeUnused() {
 	}
 }
 
-// Trust notes that a request had a valid key of a tenant, or what stands for one: its
+// Trust notes that the request of a context had a valid key of a tenant, or what stands for one: its
 // connection is not closed to make room for those without.
-func Trust(r *http.Request, of tenant.ID) {
-	one, ok := r.Context().Value(connectionKey{}).(*connection)
+func Trust(ctx context.Context, of tenant.ID) {
+	one, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package connections
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // lobby opens connections without a network.
 type lobby struct {
 	t   *testing.T
-	all *connections
+	all *Connections
 }
 
 type caller struct {
@@ -27,24 +27,20 @@ type caller struct {
 func (c *caller) Close() error { c.closed = true; return nil }
 
 func newLobby(t *testing.T, most int) *lobby {
-	return &lobby{t, &connections{max: most, closed: prometheus.NewCounter(prometheus.CounterOpts{Name: "closed"})}}
+	return &lobby{t, &Connections{Max: most, Closed: prometheus.NewCounter(prometheus.CounterOpts{Name: "closed"})}}
 }
 
 // enter opens a connection, on which keys of tenants are shown one after the other.
 func (l *lobby) enter(state http.ConnState, keys ...tenant.ID) *caller {
 	l.t.Helper()
 	c := &caller{}
-	c.ctx = l.all.context(l.t.Context(), c)
-	l.all.track(c, http.StateNew)
-	l.all.track(c, state)
+	c.ctx = l.all.Context(l.t.Context(), c)
+	l.all.Track(c, http.StateNew)
+	l.all.Track(c, state)
 	for _, key := range keys {
-		r, err := http.NewRequestWithContext(c.ctx, http.MethodGet, "/", nil)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		Trust(r, key)
+		Trust(c.ctx, key)
 	}
-	if len(l.all.open) > l.all.max {
+	if len(l.all.open) > l.all.Max {
 		l.t.Fatalf("%d connections are open", len(l.all.open))
 	}
 	return c
