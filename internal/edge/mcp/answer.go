@@ -88,7 +88,7 @@ var errOver = errors.New("the request is over")
 func newAnswer(w http.ResponseWriter, req *request) *answer {
 	a := &answer{w: w, conn: http.NewResponseController(w), header: http.Header{}, request: req.message, limit: req.limit}
 	if req.server != nil {
-		a.opens = req.session.id
+		a.opens = req.session.ID
 	}
 	return a
 }

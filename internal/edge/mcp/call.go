@@ -22,10 +22,11 @@ const cancelTime = 10 * time.Second
 func (s *Server) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	r := in.Extra.TokenInfo.Extra[requestKey].(*request)
 	if one := r.session; one != nil {
-		defer one.calls.Add(-1)
-		if one.calls.Add(1) > maxCalls {
-			return refusal(fault.Limit("calls", time.Time{}, "this session has %d calls in progress; wait for one of them", maxCalls)), nil
+		end, err := one.Call()
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			return refusal(f), nil
 		}
+		defer end()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,7 +41,7 @@ func (s *Server) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallTo
 		return r.fit(out, traceID)
 	}
 	if ctx.Err() != nil && executes(in.Params.Name) {
-		s.abandon(ctx, r.caller, traceID)
+		s.abandon(ctx, r.Caller, traceID)
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
 		if f.Err != nil {
@@ -64,10 +65,10 @@ func (s *Server) run(ctx context.Context, r *request, name, traceID string, inpu
 	if name == tools.SandboxExecuteName {
 		scope = tenant.ScopeExecute
 	}
-	if !r.caller.May(scope) { // a key may have lost it since the session was opened
+	if !r.Caller.May(scope) { // a key may have lost it since the session was opened
 		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q; ask an administrator to add it", scope)
 	}
-	c := &tools.Caller{Principal: r.caller, Session: r.pool, TraceID: traceID, Agent: r.agent, Template: r.template}
+	c := &tools.Caller{Principal: r.Caller, Session: r.Pool, TraceID: traceID, Agent: r.Agent, Template: r.Template}
 	if name == tools.SandboxExecuteName {
 		return s.cfg.Tools.CallApart(ctx, c, input)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/control/mcpsession"
 )
 
 // TestALateOpeningHasItsSession: the head of an answer goes before the SDK's own does when
@@ -16,7 +18,7 @@ func TestALateOpeningHasItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, late := range map[string]time.Duration{"at once": 0, "late": 2 * holdTime} {
 			w := httptest.NewRecorder()
-			a := newAnswer(w, &request{message: &message{isPost: true}, session: &session{id: "one"}, server: new(mcp.Server)})
+			a := newAnswer(w, &request{message: &message{isPost: true}, session: &mcpsession.Session{ID: "one"}, server: new(mcp.Server)})
 			a.Header().Set("Content-Type", "text/event-stream")
 			a.Header().Set(sessionHeader, "one")
 			for _, event := range []string{"event: prime\nid: 1_0\ndata: \n\n", "event: message\nid: 1_1\ndata: {}\n\n"} {

@@ -35,7 +35,7 @@ func (r *request) fit(out any, traceID string) (*mcp.CallToolResult, error) {
 	}
 	f, ok := out.(interface{ Failed() bool })
 	return &mcp.CallToolResult{
-		Meta:    mcp.Meta{"run.atoll/trace_id": traceID, "run.atoll/session": r.pool},
+		Meta:    mcp.Meta{"run.atoll/trace_id": traceID, "run.atoll/session": r.Pool},
 		Content: []mcp.Content{&mcp.TextContent{Text: string(raw)}}, StructuredContent: stdjson.RawMessage(raw),
 		IsError: ok && f.Failed(),
 	}, nil
@@ -63,5 +63,5 @@ func (r *request) size(raw []byte) int {
 			structured += len(`\u2028`) - len("\u2028")
 		}
 	}
-	return 2*structured + quotes + len(r.pool) + len(r.message.id) + envelope
+	return 2*structured + quotes + len(r.Pool) + len(r.message.id) + envelope
 }

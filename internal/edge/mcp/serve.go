@@ -3,17 +3,15 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/atoll-run/atoll/internal/control/mcpsession"
 	"github.com/atoll-run/atoll/internal/control/tools"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -30,22 +28,14 @@ const (
 
 // request is what a call needs to know of the HTTP request that brought it.
 type request struct {
-	place
+	mcpsession.Place
 
-	session *session        // nil without one
-	server  *mcp.Server     // of a session that is being opened
-	life    context.Context // calls end with it
+	session *mcpsession.Session // nil without one
+	server  *mcp.Server         // of a session that is being opened
+	life    context.Context     // calls end with it
 	message *message
 	limit   int     // bytes of an event
 	out     *answer // being given
-}
-
-// place is who calls, and what the URL says of every call.
-type place struct {
-	caller          *tenant.Principal
-	pool            string // the session of the sandboxes
-	named           bool   // by the caller, so that it outlives the MCP session
-	agent, template string // of execute_code
 }
 
 const requestKey = "atoll"
@@ -64,7 +54,7 @@ func (s *Server) serverOf(r *http.Request) *mcp.Server {
 	if req.server != nil {
 		return req.server
 	}
-	return s.shared[accessOf(req.caller)][req.named]
+	return s.shared[accessOf(req.Caller)][req.Named]
 }
 
 func accessOf(p *tenant.Principal) access {
@@ -96,7 +86,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, body []byte, m *m
 	if err != nil {
 		return err
 	}
-	req := &request{place: at, message: m}
+	req := &request{Place: at, message: m}
 	if req.limit, err = eventBound(r.Header); err != nil {
 		return err
 	}
@@ -114,8 +104,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, body []byte, m *m
 }
 
 // parseQuery reads what the URL says of every call.
-func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err error) {
-	at.caller = p
+func parseQuery(u *url.URL, p *tenant.Principal) (at mcpsession.Place, stateless bool, err error) {
+	at.Caller = p
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return at, false, fault.Wrap(fault.Invalid, err, "the query of the URL cannot be read")
@@ -126,7 +116,7 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 		}
 		switch value := values[0]; name {
 		case "session":
-			at.pool, at.named = value, true
+			at.Pool, at.Named = value, true
 			if err := sandbox.CheckSession(value); err != nil {
 				return at, false, err
 			}
@@ -136,12 +126,12 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 			}
 			stateless = value == "true"
 		case "agent":
-			at.agent = value
+			at.Agent = value
 			if err := tools.CheckAgent(value); err != nil {
 				return at, false, err
 			}
 		case "template":
-			at.template = value
+			at.Template = value
 			if err := tools.CheckTemplate(value); err != nil {
 				return at, false, err
 			}
@@ -162,13 +152,13 @@ func (req *request) answer(ctx context.Context, h http.Handler, w http.ResponseW
 // serveStateless answers a request that stands by itself. Without a name, the
 // sandboxes are those of the key.
 func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, req *request) error {
-	if !req.named {
-		req.pool = "mcp-" + req.caller.Key.ID
+	if !req.Named {
+		req.Pool = "mcp-" + req.Caller.Key.ID
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if strings.EqualFold(r.Header.Get(methodHeader), listenMethod) {
-		end, err := s.cfg.OpenStream(req.caller)
+		end, err := s.cfg.OpenStream(req.Caller)
 		if err != nil {
 			return err
 		}
@@ -184,34 +174,38 @@ func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, req *req
 // for the answer again, as for every other; by the request's own context the SDK
 // would take the session back.
 func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, req *request) error {
-	one, err := s.open(req.place)
+	one, err := s.sessions.Open(req.Place, s.serverFor)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	defer context.AfterFunc(one.life, cancel)()
-	req.place, req.session, req.server, req.life = one.place, one, one.server, one.life
+	defer context.AfterFunc(one.Life, cancel)()
+	req.Place, req.session, req.server, req.life = one.Place, one, one.Server, one.Life
 	req.answer(ctx, s.stateful, w, r)
-	if !one.connected() { // the SDK refused the request
-		one.close()
-		s.forget(one.id)
+	if !one.Connected() { // the SDK refused the request
+		one.Close()
+		s.sessions.Forget(one.ID)
 	}
 	return nil
 }
 
 // serveSession answers a request within a session.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string, req *request) error {
-	p := req.caller
-	one := s.find(id, p)
+	p := req.Caller
+	one := s.sessions.Find(id, p)
 	if one == nil { // or another's, which is the same to the caller
 		return fault.New(fault.NotFound, "session not found or expired; open a new one with initialize")
 	}
 	if r.Method == http.MethodDelete {
-		return s.end(w, r, one, p)
+		if err := s.sessions.End(r.Context(), one, p); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
-	req.place, req.session, req.life = one.place, one, one.life
-	req.caller = p // as it is now
+	req.Place, req.session, req.life = one.Place, one, one.Life
+	req.Caller = p // as it is now
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if r.Method == http.MethodGet {
@@ -224,31 +218,4 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string,
 	}
 	req.answer(ctx, s.stateful, w, r)
 	return nil
-}
-
-// end ends a session at its client's request, and destroys the sandboxes that no other
-// session can name.
-func (s *Server) end(w http.ResponseWriter, r *http.Request, one *session, p *tenant.Principal) error {
-	one.close()
-	if !one.named {
-		all, err := s.cfg.Pool.List(r.Context(), p, one.pool)
-		if err != nil {
-			return err
-		}
-		for _, sb := range all {
-			if err := s.destroy(r.Context(), p, one.pool, sb.Name); err != nil && fault.KindOf(err) != fault.NotFound {
-				return err
-			}
-		}
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// destroy ends a sandbox, of which it leaves a row in the audit trail.
-func (s *Server) destroy(ctx context.Context, p *tenant.Principal, pool, name string) error {
-	row := sandbox.Call{TraceID: execution.NewTraceID(), Source: "sandbox_destroy", Session: pool, Command: []byte(name), Began: time.Now()}
-	err := s.cfg.Pool.Destroy(ctx, p, pool, name)
-	row.Ended(ctx, err, true)
-	return errors.Join(err, s.cfg.Pool.Record(ctx, p, row))
 }

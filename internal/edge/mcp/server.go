@@ -10,7 +10,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema" // the MCP SDK takes its type without parsing the schema for each session
@@ -18,9 +17,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/mcpsession"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/language"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -32,17 +31,10 @@ type Tools interface {
 	CallApart(ctx context.Context, c *tools.Caller, input []byte) (any, error)
 }
 
-// Pool has the sandboxes of a session that ends; a named.Manager is one.
-type Pool interface {
-	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error)
-	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
-	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
-}
-
 // Config is what a Server is made of. All but Proxied and Origins is required.
 type Config struct {
 	Tools   Tools
-	Pool    Pool
+	Pool    mcpsession.Pool
 	Version string // of this program
 	// Cancel ends an execution.
 	Cancel func(ctx context.Context, tenantID, traceID string) error
@@ -58,13 +50,8 @@ type Config struct {
 	Metrics    prometheus.Registerer
 }
 
-const (
-	maxSessions       = 1000     // of all callers together
-	maxTenantSessions = 100      // of one tenant; the one that was not used longest makes room
-	maxCalls          = 64       // of one session at the same time
-	maxReplay         = 32 << 20 // bytes of events, of all sessions together, that clients can ask for again
-	maxBody           = 8 << 20  // the caller has read it; never less than what may come
-)
+// maxBody is the most bytes of a request, which the caller has read; never less than what may come.
+const maxBody = 8 << 20
 
 // Server answers at /mcp. Close it when no request is left.
 type Server struct {
@@ -77,8 +64,7 @@ type Server struct {
 	drain context.Context // over when idle streams are to end
 	stop  context.CancelFunc
 
-	mu       sync.Mutex
-	sessions map[string]*session // guarded by mu; by id
+	sessions *mcpsession.Sessions
 }
 
 // access is which tools a key may use.
@@ -95,7 +81,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Proxied == nil {
 		cfg.Proxied = func(*http.Request) bool { return false }
 	}
-	s := &Server{cfg: cfg, sessions: map[string]*session{}, shared: map[access]map[bool]*mcp.Server{}}
+	s := &Server{cfg: cfg, sessions: mcpsession.New(cfg.Pool), shared: map[access]map[bool]*mcp.Server{}}
 	s.drain, s.stop = context.WithCancel(context.Background())
 	for _, d := range cfg.Tools.Definitions() {
 		s.offered = append(s.offered, offer{toolOf(d), func(a access) bool { return a.tools }})
@@ -115,11 +101,11 @@ func New(cfg Config) (*Server, error) {
 	without.Stateless, without.PropagateRequestCancellation = true, true
 	s.stateless = authenticated(mcp.NewStreamableHTTPHandler(s.serverOf, &without))
 	with := options
-	with.EventStore, with.SessionTimeout = newEvents(maxReplay, s.owner, s.forget), cfg.Idle
+	with.EventStore, with.SessionTimeout = s.sessions.Events(replayed), cfg.Idle
 	s.stateful = authenticated(mcp.NewStreamableHTTPHandler(s.serverOf, &with))
 	return s, cfg.Metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "atoll_mcp_sessions", Help: "Open sessions of MCP clients.",
-	}, func() float64 { return float64(s.count()) }))
+	}, func() float64 { return float64(s.sessions.Count()) }))
 }
 
 // Drain ends the streams on which nothing is being answered, so that a shutdown
@@ -129,9 +115,20 @@ func (s *Server) Drain() { s.stop() }
 // Close ends every session and the calls in it.
 func (s *Server) Close() {
 	s.stop()
-	for _, one := range s.all() {
-		one.close()
+	s.sessions.Close()
+}
+
+// replayed sends the head of a stream that a client asks for again: it waits for an event, or continues
+// with those that were kept.
+func replayed(ctx context.Context) {
+	if r := requestOf(ctx); r != nil && r.out != nil {
+		r.out.hold()
 	}
+}
+
+// serverFor makes the server of a session.
+func (s *Server) serverFor(one *mcpsession.Session) *mcp.Server {
+	return s.newServer(accessOf(one.Caller), &mcp.ServerOptions{Instructions: instructions(one.Pool), GetSessionID: func() string { return one.ID }})
 }
 
 // newServer makes an SDK server with the tools that a key may use.
@@ -188,7 +185,7 @@ func schema(text []byte) *jsonschema.Schema {
 func authenticated(h http.Handler) http.Handler {
 	return auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		r := requestOf(ctx)
-		return &auth.TokenInfo{UserID: r.caller.Key.ID, Extra: map[string]any{requestKey: r}}, nil
+		return &auth.TokenInfo{UserID: r.Caller.Key.ID, Extra: map[string]any{requestKey: r}}, nil
 	}, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(h)
 }
 

@@ -1,6 +1,7 @@
-package mcp
+package mcpsession
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +16,7 @@ import (
 func TestReplayIsFair(t *testing.T) {
 	const most = 1 << 20
 	live := map[string]tenant.ID{"a": "quiet", "b": "loud", "c": "loud"}
-	e := newEvents(most, func(id string) (tenant.ID, bool) { of, ok := live[id]; return of, ok }, func(id string) { delete(live, id) })
+	e := newEvents(most, func(id string) (tenant.ID, bool) { of, ok := live[id]; return of, ok }, func(id string) { delete(live, id) }, func(context.Context) {})
 	open := func(session, stream string) {
 		t.Helper()
 		if err := e.Open(t.Context(), session, stream); err != nil {

@@ -1,4 +1,4 @@
-package mcp
+package mcpsession
 
 import (
 	"container/list"
@@ -17,11 +17,12 @@ import (
 // of all tenants together. When that is reached, the tenant that has most loses its
 // oldest: one that has no more than its share loses nothing by others.
 //
-// It also is who the SDK tells that a session has ended.
+// The SDK also tells it that a session has ended.
 type events struct {
-	most  int                                      // bytes
-	owner func(sessionID string) (tenant.ID, bool) // false of a session that is over
-	ended func(sessionID string)
+	most     int                                      // bytes
+	owner    func(sessionID string) (tenant.ID, bool) // false of a session that is over
+	ended    func(sessionID string)
+	replayed func(ctx context.Context) // a client asked for events again
 
 	mu       sync.Mutex
 	bytes    int                        // guarded by mu
@@ -52,8 +53,8 @@ type event struct {
 // eventCost is about what keeping an event takes beside its bytes.
 const eventCost = 128
 
-func newEvents(most int, owner func(sessionID string) (tenant.ID, bool), ended func(sessionID string)) *events {
-	return &events{most: most, owner: owner, ended: ended, tenants: map[tenant.ID]*kept{}, sessions: map[string]map[string]*log{}}
+func newEvents(most int, owner func(sessionID string) (tenant.ID, bool), ended func(sessionID string), replayed func(context.Context)) *events {
+	return &events{most: most, owner: owner, ended: ended, replayed: replayed, tenants: map[tenant.ID]*kept{}, sessions: map[string]map[string]*log{}}
 }
 
 var _ mcp.EventStore = (*events)(nil)
@@ -140,9 +141,7 @@ func (e *events) After(ctx context.Context, sessionID, streamID string, index in
 			yield(nil, err)
 			return
 		}
-		if r := requestOf(ctx); r != nil && r.out != nil {
-			r.out.hold()
-		}
+		e.replayed(ctx)
 		for _, data := range all {
 			if !yield(data, nil) {
 				return
