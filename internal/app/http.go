@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/control/tokens"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -109,7 +110,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 		Usage:        &usage.Handlers{Ledger: db.Usage(), Tenants: m.tenants.Admin, Keep: m.keepOutputs()},
 		Activity:     &activity.Handlers{Store: db.Activity(), Names: m.tenants.Admin},
 		Tokens:       &token.Handlers{Service: &tokens.Service{Tokens: tenant.NewTokens(db.Tenants(), authority), Sessions: db.Sessions(), Sandboxes: directory}},
-		Threads:      &thread.Handlers{Threads: m.threads.Catalog, Folders: m.storage, Signer: box, Keys: authority},
+		Threads:      &thread.Handlers{Threads: m.threads.Catalog, Folders: m.storage, Signed: &signed.Files{Signer: box, Keys: authority}},
 		Tools:        &tool.Handlers{ExecuteCode: m.tools.executeCode, Tools: m.tools.Set, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Service: named},
 		Environments: &environment.Handlers{Service: envs},

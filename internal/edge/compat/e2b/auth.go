@@ -1,11 +1,9 @@
 package e2b
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
-	"strings"
 
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -20,55 +18,23 @@ const (
 	tokenHeader   = "X-Access-Token"
 	trafficHeader = "E2b-Traffic-Access-Token" // calls about code contexts may have this one alone
 	sandboxHeader = "E2b-Sandbox-Id"
-
-	tokenPurpose = "e2b-sandbox"
-	// A traffic token is for the ports of a sandbox, so clients give it to other programs. It does
-	// not open the sandbox's own services; clients manage code contexts with it, and run no code.
-	trafficPurpose = "e2b-traffic"
-	tokenSum       = 16      // bytes of a sum
-	maxToken       = 4 << 10 // characters
 )
 
-// claim is what an access token allows.
-type claim struct {
-	Sandbox runtime.ID `json:"s"`
-	Tenant  tenant.ID  `json:"t"`
-	Key     string     `json:"k"` // id
-}
-
-// token makes the access token for a sandbox.
-func (d *Handlers) token(p *tenant.Principal, id runtime.ID) (string, error) {
-	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID}, tokenPurpose)
-}
-
-// traffic makes the traffic token for a sandbox.
-func (d *Handlers) traffic(p *tenant.Principal, id runtime.ID) (string, error) {
-	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID}, trafficPurpose)
-}
-
-func (d *Handlers) tokenOf(c claim, purpose string) (string, error) {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(append(data, d.signer.Sum(data, purpose)...)), nil
-}
-
 // claimOf reads the access token of a request.
-func (d *Handlers) claimOf(r *http.Request) (c claim, err error) {
+func (d *Handlers) claimOf(r *http.Request) (c signed.Claim, err error) {
 	if token := r.Header.Get(tokenHeader); token != "" || hostOf(r) == nil || !isSigned(r) {
-		return d.read(r, token, tokenPurpose)
+		return d.read(r, token, signed.ForServices)
 	}
-	return d.signed(r, hostOf(r))
+	return d.verify(r, hostOf(r))
 }
 
 // trafficOf reads the traffic token of a request.
-func (d *Handlers) trafficOf(r *http.Request) (claim, error) {
-	return d.read(r, r.Header.Get(trafficHeader), trafficPurpose)
+func (d *Handlers) trafficOf(r *http.Request) (signed.Claim, error) {
+	return d.read(r, r.Header.Get(trafficHeader), signed.ForPorts)
 }
 
 // anyClaimOf reads the access token of a request, or its traffic token if that is the only one.
-func (d *Handlers) anyClaimOf(r *http.Request) (claim, error) {
+func (d *Handlers) anyClaimOf(r *http.Request) (signed.Claim, error) {
 	if r.Header.Get(tokenHeader) == "" && r.Header.Get(trafficHeader) != "" {
 		return d.trafficOf(r)
 	}
@@ -76,22 +42,10 @@ func (d *Handlers) anyClaimOf(r *http.Request) (claim, error) {
 }
 
 // read reads a token that was made for a purpose.
-func (d *Handlers) read(r *http.Request, token, purpose string) (c claim, err error) {
+func (d *Handlers) read(r *http.Request, token string, of signed.Purpose) (c signed.Claim, err error) {
 	at := hostOf(r)
-	if token == "" {
-		return c, fault.New(fault.Unauthorized, "missing access token: connect to the sandbox again, by its id, for one")
-	}
-	refusal := fault.New(fault.Unauthorized, "the access token is not valid: connect to the sandbox again, by its id, for another")
-	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
-		return c, refusal
-	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(data) < tokenSum {
-		return c, refusal
-	}
-	data, sum := data[:len(data)-tokenSum], data[len(data)-tokenSum:]
-	if !d.signer.Check(data, purpose, sum) || json.Unmarshal(data, &c) != nil {
-		return c, refusal
+	if c, err = d.tokens.Read(token, of); err != nil {
+		return c, err
 	}
 	named := runtime.ID(r.Header.Get(sandboxHeader))
 	if named != "" {
@@ -124,7 +78,7 @@ func (d *Handlers) byAnyToken(r *http.Request) (tenant.Principal, error) {
 	if err != nil {
 		return tenant.Principal{}, err
 	}
-	return d.keys.Holder(r.Context(), c.Tenant, c.Key)
+	return d.tokens.Holder(r.Context(), c)
 }
 
 // byToken finds the caller of a sandbox's services.
@@ -133,5 +87,5 @@ func (d *Handlers) byToken(r *http.Request) (tenant.Principal, error) {
 	if err != nil {
 		return tenant.Principal{}, err
 	}
-	return d.keys.Holder(r.Context(), c.Tenant, c.Key)
+	return d.tokens.Holder(r.Context(), c)
 }

@@ -10,9 +10,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
 
+	"github.com/atoll-run/atoll/internal/control/filewatch"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -21,12 +22,6 @@ import (
 
 // Prefix is what every path begins with.
 const Prefix = "/e2b"
-
-// Signer makes and checks sums of data, as seal.Box does.
-type Signer interface {
-	Sum(data []byte, purpose string) []byte
-	Check(data []byte, purpose string, sum []byte) bool
-}
 
 // Keys finds who has a key, by the key or by its id; a tenant.Authority does.
 type Keys interface {
@@ -41,39 +36,32 @@ type Hosts interface {
 	OfEvery(label string) (id runtime.ID, port uint16, ok bool)
 }
 
-// Holders finds the keys that a sandbox can be used with; a sandbox.Store does.
-type Holders interface {
-	Holders(ctx context.Context, id runtime.ID) (tenant.ID, []string, error)
-}
-
 // Config is what a Handlers is made of. All of it is required.
 type Config struct {
 	Sandboxes *sandboxes.Service
 	Keys      Keys
-	Signer    Signer
+	Signer    signed.Signer
 	Hosts     Hosts
-	Holders   Holders
+	Holders   signed.Holders
 }
 
 // Handlers serves the protocol. Close ends it.
 type Handlers struct {
 	sandboxes *sandboxes.Service
 	keys      Keys
-	signer    Signer
+	tokens    *signed.Sandboxes
 	hosts     Hosts
-	holders   Holders
-	watchers  watchers
+	watchers  *filewatch.Watchers
 }
 
 // New returns a Handlers.
 func New(cfg Config) *Handlers {
-	d := &Handlers{sandboxes: cfg.Sandboxes, keys: cfg.Keys, signer: cfg.Signer, hosts: cfg.Hosts, holders: cfg.Holders}
-	d.watchers.open()
-	return d
+	tokens := &signed.Sandboxes{Signer: cfg.Signer, Keys: cfg.Keys, Holders: cfg.Holders}
+	return &Handlers{sandboxes: cfg.Sandboxes, keys: cfg.Keys, tokens: tokens, hosts: cfg.Hosts, watchers: filewatch.New()}
 }
 
 // Close ends the watches that clients left, and waits for that.
-func (d *Handlers) Close() { d.watchers.close() }
+func (d *Handlers) Close() { d.watchers.Close() }
 
 // Operations is the table of what is served. None of it is in our OpenAPI document: the
 // protocol is another vendor's.
@@ -114,11 +102,4 @@ func nothing() (ops []httpapi.Operation) {
 		})
 	}
 	return ops
-}
-
-// life ends the goroutines of the API.
-type life struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
 }

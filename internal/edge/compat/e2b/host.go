@@ -2,9 +2,6 @@ package e2b
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -33,7 +31,7 @@ const (
 // hosted is the sandbox that a request's host names.
 type hosted struct {
 	id     runtime.ID
-	signed atomic.Pointer[claim] // what the request's signature allows, once that is known
+	signed atomic.Pointer[signed.Claim] // what the request's signature allows, once that is known
 }
 
 type hostKey struct{}
@@ -83,17 +81,7 @@ func (d *Handlers) Admit(r *http.Request, sb *sandbox.Sandbox) error {
 	if !isPrivate(sb) {
 		return nil
 	}
-	c, err := d.trafficOf(asks)
-	if err == nil && c.Sandbox != sb.ID {
-		err = fault.New(fault.Forbidden, "the token is for another sandbox")
-	}
-	if err == nil {
-		_, err = d.keys.Holder(r.Context(), c.Tenant, c.Key)
-	}
-	if fault.KindOf(err) == fault.Unauthorized {
-		err = fault.Wrap(fault.Forbidden, err, "the token is not valid")
-	}
-	return err
+	return d.tokens.Admit(r.Context(), asks.Header.Get(trafficHeader), sb.ID)
 }
 
 const (
@@ -106,21 +94,19 @@ func isSigned(r *http.Request) bool {
 	return r.URL.Path == Prefix+"/files" && r.URL.Query().Has(signatureParam)
 }
 
-// signed finds what the signature of a request allows. Clients make it: it is a sum of the
-// access token, of one file, and of the time until which it holds. The token is of one of
-// the keys that the sandbox can be used with.
-func (d *Handlers) signed(r *http.Request, at *hosted) (claim, error) {
+// verify finds what the signature of a request allows. Clients make it: it is a sum of the
+// access token, of one file, and of the time until which it holds.
+func (d *Handlers) verify(r *http.Request, at *hosted) (signed.Claim, error) {
 	if c := at.signed.Load(); c != nil {
 		return *c, nil // a long request may end later
 	}
-	refusal := fault.New(fault.Unauthorized, "the signature is not valid: make the URL again")
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return claim{}, refusal
+		return signed.Claim{}, signed.ErrSignature
 	}
 	for _, values := range query {
 		if len(values) != 1 {
-			return claim{}, refusal
+			return signed.Claim{}, signed.ErrSignature
 		}
 	}
 	operation := "read"
@@ -131,29 +117,16 @@ func (d *Handlers) signed(r *http.Request, at *hosted) (claim, error) {
 	if query.Has(expiryParam) {
 		n, err := strconv.ParseInt(query.Get(expiryParam), 10, 64)
 		if err != nil {
-			return claim{}, refusal
+			return signed.Claim{}, signed.ErrSignature
 		}
 		if time.Now().Unix() >= n {
-			return claim{}, fault.New(fault.Unauthorized, "the signature has expired: make the URL again")
+			return signed.Claim{}, fault.New(fault.Unauthorized, "the signature has expired: make the URL again")
 		}
 		until = ":" + query.Get(expiryParam)
 	}
-	owner, keys, err := d.holders.Holders(r.Context(), at.id)
-	if err != nil {
-		return claim{}, err
+	c, err := d.tokens.Verify(r.Context(), at.id, &signed.Signed{Path: query.Get("path"), Operation: operation, User: query.Get("username"), Until: until, Signature: query.Get(signatureParam)})
+	if err == nil {
+		at.signed.Store(&c)
 	}
-	given := []byte(query.Get(signatureParam))
-	for _, key := range keys {
-		c := claim{Sandbox: at.id, Tenant: owner, Key: key}
-		token, err := d.tokenOf(c, tokenPurpose)
-		if err != nil {
-			return claim{}, err
-		}
-		sum := sha256.Sum256([]byte(query.Get("path") + ":" + operation + ":" + query.Get("username") + ":" + token + until))
-		if subtle.ConstantTimeCompare(given, []byte("v1_"+base64.RawStdEncoding.EncodeToString(sum[:]))) == 1 {
-			at.signed.Store(&c)
-			return c, nil
-		}
-	}
-	return claim{}, refusal
+	return c, err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/filewatch"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -88,7 +89,7 @@ func (d *Handlers) pause(c *httpapi.Call, in *Pause) error {
 	if sb.State == sandbox.Sleeping {
 		return fault.New(fault.Conflict, "Sandbox %s is paused already", sb.ID)
 	}
-	d.watchers.end(c.Caller.Tenant.ID, sb.ID)
+	d.watchers.End(filewatch.Owner{Tenant: c.Caller.Tenant.ID, Sandbox: sb.ID})
 	return d.sandboxes.Pause(c.Context(), r, sb)
 }
 

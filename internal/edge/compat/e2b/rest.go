@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/filewatch"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -102,11 +104,11 @@ func (d *Handlers) on(c *httpapi.Call) (r sandboxes.Ref, sb *sandbox.Sandbox, er
 }
 
 func (d *Handlers) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, error) {
-	token, err := d.token(c.Caller, sb.ID)
+	token, err := d.tokens.Token(c.Caller, sb.ID, signed.ForServices)
 	if err != nil {
 		return Sandbox{}, err
 	}
-	traffic, err := d.traffic(c.Caller, sb.ID)
+	traffic, err := d.tokens.Token(c.Caller, sb.ID, signed.ForPorts)
 	return Sandbox{
 		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: traffic, Domain: d.hosts.Base().Domain(),
 	}, err
@@ -218,7 +220,7 @@ func (d *Handlers) get(c *httpapi.Call) (out Detail, err error) {
 	if err != nil {
 		return out, err
 	}
-	token, err := d.token(c.Caller, sb.ID)
+	token, err := d.tokens.Token(c.Caller, sb.ID, signed.ForServices)
 	if err != nil {
 		return out, err
 	}
@@ -235,7 +237,7 @@ func (d *Handlers) kill(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	d.watchers.end(c.Caller.Tenant.ID, sb.ID)
+	d.watchers.End(filewatch.Owner{Tenant: c.Caller.Tenant.ID, Sandbox: sb.ID})
 	return d.sandboxes.Delete(c.Context(), r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
@@ -18,17 +19,11 @@ type Folders interface {
 	ListFolder(ctx context.Context, tenant tenant.ID, m storage.Mount) ([]storage.File, error)
 }
 
-// Keys finds the holder of a key by the key's id, for as long as the key is valid.
-type Keys interface {
-	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
-}
-
 // Handlers serve threads. All of it is required.
 type Handlers struct {
 	Threads *thread.Catalog
 	Folders Folders
-	Signer  Signer
-	Keys    Keys
+	Signed  *signed.Files
 }
 
 // idPattern is what execution.CheckThread checks.

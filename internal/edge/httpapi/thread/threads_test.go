@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -41,7 +42,7 @@ func newThreadServer(t *testing.T, change ...func(*httpapitest.Setup)) *httpapit
 		}
 		c.Threads = &thread.Handlers{
 			Threads: threads.New(threads.Config{Records: w.DB.Threads(), Homes: home.States{Store: homes}, Log: c.Log}),
-			Signer:  storetest.Box(t), Folders: noFolders{}, Keys: w,
+			Signed:  &signed.Files{Signer: storetest.Box(t), Keys: w}, Folders: noFolders{},
 		}
 		for _, f := range change {
 			f(c)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -45,14 +46,14 @@ func (h *Handlers) fileURLs() []httpapi.Operation {
 	return []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: "/v1/files/upload_url", ID: "getUploadURL", Tag: "files", Summary: "Make a URL that writes one file without a key",
-			Description: read, Scope: scopeOf(http.MethodPut),
+			Description: read, Scope: signed.FileScope(http.MethodPut),
 			Body:    httpapi.JSON(UploadRequest{DownloadRequest: example, Length: new(int64(1024))}),
 			Answers: append(answers, httpapi.Refusal(http.StatusRequestEntityTooLarge, "payload_too_large: content_length is over 10 GiB.")),
 			Serve:   httpapi.Takes(h.uploadURL),
 		},
 		{
 			Method: http.MethodPost, Path: "/v1/files/download_url", ID: "getDownloadURL", Tag: "files", Summary: "Make a URL that reads one file without a key",
-			Description: read, Scope: scopeOf(http.MethodGet),
+			Description: read, Scope: signed.FileScope(http.MethodGet),
 			Body: httpapi.JSON(example), Answers: append(answers, httpapi.Refusal(http.StatusNotFound, "not_found: the thread or file does not exist.")),
 			Serve: httpapi.Takes(h.downloadURL),
 		},
@@ -86,7 +87,7 @@ func (h *Handlers) fileURL(c *httpapi.Call, method string, in *DownloadRequest) 
 	if err := checkID(*in.ID); err != nil {
 		return out, err
 	}
-	made, err := h.signFile(c.Caller, method, *in.ID, *in.Path, defaultSigned)
+	made, err := h.signFile(c.Caller, method, *in.ID, *in.Path, signed.FileLife)
 	if err != nil {
 		return out, err
 	}
