@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/toolset"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -204,7 +205,7 @@ func (in *AgentFields) setTools(d *agent.Definition) error {
 	if err := only("tools", in.Tools, &of); err != nil {
 		return err
 	}
-	forget(d)
+	toolset.Forget(d)
 	kept := slices.DeleteFunc(slices.Clone(d.Tools), func(t agent.Tool) bool { return d.Kind(&t) != agent.Sandboxes }) // which this form does not know
 	d.Tools, d.Servers = nil, slices.Clone(d.Servers)
 	for i := range of.Tools {

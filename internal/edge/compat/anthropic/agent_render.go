@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/toolset"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -83,52 +84,13 @@ func configOf(v agent.Verdict, name, kind string) Config {
 
 func agentToolsetOf(d *agent.Definition) Tool {
 	def := configOf(agent.Allowed, "", "")
-	out := Tool{Type: agentToolset, DefaultConfig: &def, Configs: []Config{}}
-	for _, m := range members {
-		verdict := agent.Denied
-		if slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == m.kind }) {
-			verdict = agent.Allowed
-			for _, name := range m.names {
-				verdict = min(verdict, d.Judge(agent.Builtin(m.kind, name, false), nil))
-			}
-		}
-		if verdict != agent.Allowed {
-			out.Configs = append(out.Configs, configOf(verdict, m.name, m.name))
-		}
-	}
-	return out
+	return Tool{Type: agentToolset, DefaultConfig: &def, Configs: httpapi.Each(toolset.Builtin(d), func(j toolset.Judged) Config { return configOf(j.Verdict, j.Name, j.Name) })}
 }
 
 func mcpToolsetOf(d *agent.Definition, of string) Tool {
-	server := d.Server(of)
-	known := server
-	if known == nil {
-		known = &agent.Server{Name: of}
-	}
-	verdict := d.Judge(known.Remote("", "", false), server)
-	var names []string // that differ, in the order in which they are named
-	if server != nil && server.AllowedTools != nil {
-		verdict, names = agent.Denied, slices.Clone(server.AllowedTools)
-	}
+	verdict, own := toolset.Server(d, of)
 	def := configOf(verdict, "", "")
-	out := Tool{Type: mcpToolset, MCPServerName: of, DefaultConfig: &def, Configs: []Config{}}
-	for _, list := range [][]string{d.Policy.Deny, d.Policy.Confirm, d.Policy.Allow} {
-		for _, name := range list {
-			if len(name) > len(of)+1 && name[:len(of)+1] == of+"/" && !slices.Contains(names, name[len(of)+1:]) {
-				names = append(names, name[len(of)+1:])
-			}
-		}
-	}
-	for _, name := range names {
-		v := d.Judge(known.Remote(name, "", false), server)
-		if server != nil && server.AllowedTools != nil && !slices.Contains(server.AllowedTools, name) {
-			v = agent.Denied
-		}
-		if v != verdict {
-			out.Configs = append(out.Configs, configOf(v, name, ""))
-		}
-	}
-	return out
+	return Tool{Type: mcpToolset, MCPServerName: of, DefaultConfig: &def, Configs: httpapi.Each(own, func(j toolset.Judged) Config { return configOf(j.Verdict, j.Name, "") })}
 }
 
 // unsaid names what an agent has and this form has no word for.
@@ -165,7 +127,7 @@ func unsaid(a *agent.Agent) []Warning {
 		add(!ok, "metadata."+key)
 	}
 	other := func(list []string) bool {
-		return slices.ContainsFunc(list, func(name string) bool { return !managed(d, name) })
+		return slices.ContainsFunc(list, func(name string) bool { return !toolset.Manages(d, name) })
 	}
 	add(d.Policy.Allow != nil, "tool_policy.allow_list")
 	add(other(d.Policy.Deny), "tool_policy.deny_list")

@@ -130,54 +130,16 @@ func (in *NetworkingFields) change(now runtime.NetworkPolicy) (out tenant.Permis
 	case *in.Type != limited:
 		return out, httpapi.Invalid("config.networking.type must be %s or %s", limited, unrestricted)
 	}
-	var hosts []string
-	registries := false
-	if was := networkingOf(now).Limits; was != nil {
-		hosts, registries = was.AllowedHosts, was.AllowPackageManagers
-	}
-	if in.AllowedHosts != nil {
-		hosts = *in.AllowedHosts
-	}
-	if in.AllowPackageManagers != nil {
-		registries = *in.AllowPackageManagers
-	}
-	all := slices.Clone(hosts)
-	if registries {
-		for _, host := range registryHosts() {
-			if !slices.Contains(all, host) {
-				all = append(all, host)
-			}
-		}
-	}
-	if len(all)+len(now.AllowedCIDRs) == 0 {
-		return tenant.PermissionsChange{Network: new(false)}, nil
-	}
-	return tenant.PermissionsChange{Network: new(true), AnyAddress: new(false), AllowedHosts: &all}, nil
+	return environments.Limit(now, in.AllowedHosts, in.AllowPackageManagers), nil
 }
 
-// registryHosts are the hosts of all package managers that a network can be opened for.
-func registryHosts() (hosts []string) {
-	for _, p := range tenant.Presets {
-		hosts = append(hosts, p.Hosts...)
-	}
-	return hosts
-}
-
-// networkingOf says what a network allows. The hosts of package managers are a word of their
-// own where all of them are allowed.
+// networkingOf says what a network allows.
 func networkingOf(n runtime.NetworkPolicy) Networking {
-	if n.Mode == runtime.NetworkUnrestricted {
+	to := environments.AccessOf(n)
+	if to.Unrestricted {
 		return Networking{Type: unrestricted}
 	}
-	out := Networking{Type: limited, Limits: &Limits{AllowedHosts: []string{}}}
-	registries := registryHosts()
-	out.AllowPackageManagers = !slices.ContainsFunc(registries, func(host string) bool { return !slices.Contains(n.AllowedHosts, host) })
-	for _, host := range n.AllowedHosts {
-		if !out.AllowPackageManagers || !slices.Contains(registries, host) {
-			out.AllowedHosts = append(out.AllowedHosts, host)
-		}
-	}
-	return out
+	return Networking{Type: limited, Limits: &Limits{AllowedHosts: to.Hosts, AllowPackageManagers: to.Registries}}
 }
 
 func environmentOf(e environments.Environment) Environment {

@@ -53,7 +53,7 @@ func (of contents) fill(b *BlockFields, path string) (int, error) {
 	if s.FileID == nil || s.Data != nil || s.MediaType != nil || s.URL != nil {
 		return 0, httpapi.Invalid("%s.source must have file_id, and no more, with the type file", path)
 	}
-	f, data, err := of(path+".source", *s.FileID)
+	f, data, err := of.files.Read(of.ctx, path+".source", *s.FileID)
 	if err != nil {
 		return 0, err
 	}

@@ -12,12 +12,6 @@ import (
 
 const coordinator = "coordinator" // the only topology there is
 
-// coordinates is how an agent hands on that this form has made: side by side, and with the most that
-// is bounded, as this form has no word for bounds.
-var coordinates = agent.Multiagent{
-	Mode: agent.Orchestrator, MaxDelegations: agent.MaxDelegations, Parallel: true, Sharing: agent.ShareSummary, TimeoutMS: agent.MaxTimeoutMS,
-}
-
 // MultiagentFields says which agents an agent may hand work to.
 type MultiagentFields struct {
 	Type   *string          `json:"type" required:"true"`
@@ -84,28 +78,7 @@ func (d *Handlers) setMultiagent(c *httpapi.Call, in *AgentFields, to *agent.Def
 			return err
 		}
 	}
-	before := to.Handoffs
-	out, err := d.Agents.ResolveHandoffs(c.Context(), c.Caller.Tenant.ID, entries, before)
-	if err != nil {
-		return err
-	}
-	names, seen := map[string]int{}, map[agent.ID]int{}
-	for i, one := range out {
-		path, tool := fmt.Sprintf("multiagent.agents[%d]", i), agent.HandoffTool(one.Name, i+1)
-		if at, there := seen[one.Agent]; there {
-			return httpapi.Invalid("%s is the same agent as multiagent.agents[%d]: name each once", path, at)
-		}
-		if at, there := names[tool]; there {
-			return httpapi.Invalid("%s: its tool would be called %s, as that of multiagent.agents[%d]: give one of them another name", path, tool, at)
-		}
-		names[tool], seen[one.Agent] = i, i
-	}
-	if len(before) == 0 || to.Hands().Mode != agent.Orchestrator {
-		how := coordinates
-		to.Multiagent = &how
-	}
-	to.Handoffs = out
-	return nil
+	return d.Agents.Coordinate(c.Context(), c.Caller.Tenant.ID, to, entries)
 }
 
 // rosterEntry reads an agent that work is handed to: a text is its id.
@@ -163,5 +136,5 @@ func (r *renderer) roster(of *agent.Agent) (*Multiagent, error) {
 // unsaidHands names what this form has no word for of how an agent hands on.
 func unsaidHands(d *agent.Definition, add func(has bool, path string)) {
 	add(len(d.Handoffs) > 0 && d.Hands().Mode != agent.Orchestrator, "handoffs")
-	add(len(d.Handoffs) > 0 && d.Hands() != coordinates || d.Multiagent != nil && len(d.Handoffs) == 0, "multiagent")
+	add(len(d.Handoffs) > 0 && d.Hands() != agents.Coordinator || d.Multiagent != nil && len(d.Handoffs) == 0, "multiagent")
 }

@@ -3,13 +3,11 @@ package anthropic
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
-	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -56,8 +54,7 @@ func (of contents) outcome(in *EventFields, path string) (*conversation.Outcome,
 	return conversation.NewOutcome(path+".", *in.Description, rubric, in.MaxIterations)
 }
 
-// rubric reads what an outcome is graded by. That of a file is the text it has now: later it may be
-// gone, or another one's.
+// rubric reads what an outcome is graded by.
 func (of contents) rubric(raw jsontext.Value, path string) (string, error) {
 	r := &RubricFields{}
 	if err := decode(path, raw, r); err != nil {
@@ -65,14 +62,7 @@ func (of contents) rubric(raw jsontext.Value, path string) (string, error) {
 	}
 	switch {
 	case *r.Type == "file" && r.FileID != nil && r.Content == nil:
-		_, data, err := of(path, *r.FileID)
-		switch {
-		case err != nil:
-			return "", err
-		case !utf8.Valid(data) || strings.TrimSpace(string(data)) == "":
-			return "", httpapi.Invalid("%s.file_id must be a file of text, in UTF-8", path)
-		}
-		return string(data), nil
+		return of.files.Rubric(of.ctx, path, *r.FileID)
 	case *r.Type == "text" && r.FileID == nil && r.Content != nil && strings.TrimSpace(*r.Content) != "":
 		return *r.Content, nil
 	case *r.Type != "text" && *r.Type != "file":
@@ -109,40 +99,10 @@ func modelUsageOf(u *model.Usage) *ModelUsage {
 	return &ModelUsage{fresh(u), u.Output, u.CacheRead, u.CacheWrite}
 }
 
-// outcomeSorts are the events that say how far a session is with its outcomes.
-var outcomeSorts = []run.Sort{run.Sort(run.ToldOutcome), run.Sort(run.ToldEvaluating), run.Sort(run.ToldEvaluated)}
-
-// outcomes are those of a session, oldest first: as many as the last events of their kinds tell of.
+// outcomes are those of a session, oldest first.
 func (r *renderer) outcomes(s *session.Session) ([]OutcomeEvaluation, error) {
-	told, _, err := r.d.Conversations.Store.Events(r.c.Context(), s.Tenant, s.ID, session.EventFilter{Page: agent.Page{Limit: storePage}, Sorts: outcomeSorts, Last: true})
-	out := []OutcomeEvaluation{}
-	for i := len(told) - 1; i >= 0; i-- {
-		e := &told[i]
-		if o := e.Outcome; o != nil {
-			out = append(out, OutcomeEvaluation{Type: "outcome_evaluation", OutcomeID: o.ID, Description: o.Description, Result: "running"})
-			continue
-		}
-		last := len(out) - 1
-		if last < 0 || out[last].OutcomeID != e.Evaluation.Outcome {
-			continue
-		}
-		o := &out[last]
-		o.Iteration, o.Result = e.Evaluation.Iteration, "evaluating"
-		if e.Kind != run.ToldEvaluated {
-			continue
-		}
-		o.Explanation = &e.Evaluation.Explanation
-		if o.Result = string(e.Evaluation.Result); e.Evaluation.Result.Open() {
-			o.Iteration, o.Result = o.Iteration+1, "running"
-		} else {
-			o.CompletedAt = &e.At
-		}
-	}
-	for i := range out {
-		// The wait for answers, in which it was, has ended without them.
-		if over := i < len(out)-1 || s.Run == "" && s.Waits == 0; over && out[i].CompletedAt == nil {
-			out[i].Result = string(run.CutShort)
-		}
-	}
-	return out, err
+	all, err := r.d.Conversations.Outcomes(r.c.Context(), s)
+	return httpapi.Each(all, func(o conversation.Progress) OutcomeEvaluation {
+		return OutcomeEvaluation{"outcome_evaluation", o.Outcome.ID, o.Outcome.Description, o.Iteration, o.Result, o.Explanation, o.CompletedAt}
+	}), err
 }

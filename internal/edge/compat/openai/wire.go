@@ -92,7 +92,7 @@ func containerOf(c *sandboxes.Container) Container {
 	sb, s := c.Sandbox, c.Settings
 	out := Container{
 		ID: string(container.IDOf(sb.ID)), Object: "container", CreatedAt: sb.CreatedAt.Unix(), Status: "running", LastActiveAt: sb.UsedAt.Unix(),
-		ExpiresAfter: ExpiresAfter{Anchor: new(anchor), Minutes: new(int64(s.Minutes))}, MemoryLimit: openaiwire.MemoryLimitOf(sb.Limits.Memory), Name: s.Name,
+		ExpiresAfter: ExpiresAfter{Anchor: new(anchor), Minutes: new(int64(s.Minutes))}, MemoryLimit: container.MemoryLimit(sb.Limits.Memory), Name: s.Name,
 	}
 	if !container.Alive(sb) {
 		out.Status = "expired"

@@ -3,7 +3,7 @@ package openaiwire
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -24,19 +24,6 @@ type ContainerAccess struct {
 	DomainSecrets  []jsontext.Value `json:"domain_secrets,omitzero" doc:"Refused: an environment's bound secrets do this."`
 }
 
-// memoryLimits are sizes of containers, in bytes.
-var memoryLimits = map[string]int64{"1g": 1 << 30, "4g": 4 << 30, "16g": 16 << 30, "64g": 64 << 30}
-
-// MemoryLimitOf is the name of a size; nil for one that has none.
-func MemoryLimitOf(bytes int64) *string {
-	for name, size := range memoryLimits {
-		if size == bytes {
-			return &name
-		}
-	}
-	return nil
-}
-
 // Domain checks options at a path, and gives the memory and network of a sandbox.
 func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory int64, network *runtime.NetworkPolicy, err error) {
 	switch {
@@ -46,10 +33,8 @@ func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory 
 		return 0, nil, httpapi.Invalid("%sskills is not supported", path)
 	}
 	if o.MemoryLimit != nil {
-		memory = memoryLimits[*o.MemoryLimit]
-		if most := env.Limits.Memory; memory > most {
-			return 0, nil, httpapi.Invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; omit it, or ask the operator to raise the environment's limit",
-				path, runtime.FormatBytes(most), *o.MemoryLimit)
+		if memory, err = container.Memory(path, *o.MemoryLimit, env); err != nil {
+			return 0, nil, err
 		}
 	}
 	if o.NetworkPolicy != nil {
@@ -59,23 +44,8 @@ func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory 
 }
 
 func (a *ContainerAccess) policy(path string, env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
-	no := false
-	change := tenant.PermissionsChange{Network: &no}
-	switch {
-	case len(a.DomainSecrets) > 0:
+	if len(a.DomainSecrets) > 0 {
 		return nil, httpapi.Invalid("%s.domain_secrets is not supported: bind secrets to hosts in the environment", path)
-	case *a.Type == "allowlist" && len(a.AllowedDomains) == 0:
-		return nil, httpapi.Invalid("%s.allowed_domains is required with allowlist", path)
-	case *a.Type == "allowlist" && env.Blocked():
-		return nil, httpapi.Invalid("%s: this environment has no network", path)
-	case *a.Type == "allowlist":
-		change = tenant.PermissionsChange{AnyAddress: &no, AllowedHosts: &a.AllowedDomains}
-	case len(a.AllowedDomains) > 0:
-		return nil, httpapi.Invalid("%s.allowed_domains has a meaning with allowlist only", path)
 	}
-	policy, err := change.NetworkOver(env)
-	if err != nil {
-		return nil, fault.New(fault.KindOf(err), "%s: %s", path, err)
-	}
-	return &policy, nil
+	return container.Network(path, env, *a.Type == "allowlist", a.AllowedDomains)
 }
