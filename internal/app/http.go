@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/control/tokens"
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -146,7 +147,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	if err != nil {
 		return err
 	}
-	stop, err := m.bus.ServeWeb(httpapi.Inner{Server: m.Server, Holders: authority, Reserve: m.reserve})
+	stop, err := m.bus.ServeWeb(webcall.Service{Server: m.API(), Holders: authority, Reserve: m.reserve})
 	if err != nil {
 		return err
 	}

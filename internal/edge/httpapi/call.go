@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -134,8 +135,8 @@ func (c *Call) identify(scope tenant.Scope) error {
 	if holder := c.holder.Load(); holder != nil {
 		find = func(r *http.Request) (tenant.Principal, error) { return (*holder)(r.Context()) }
 	}
-	if in := innerOf(c.R.Context()); in != nil {
-		find = func(r *http.Request) (tenant.Principal, error) { return in.find(r.Context()) }
+	if call := webcall.Of(c.R.Context()); call != nil {
+		find = func(r *http.Request) (tenant.Principal, error) { return call.Caller(r.Context()) }
 	}
 	caller, err := find(c.R)
 	if err != nil {

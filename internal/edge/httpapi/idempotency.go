@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/control/repeats"
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -50,7 +51,7 @@ func (c *Call) once() error {
 	if c.op.Method == http.MethodDelete && c.server.repeats != nil && c.Caller != nil {
 		return c.forgets()
 	}
-	if takes, _ := repeats.Operation(c.op.ID); !takes || c.server.repeats == nil || innerOf(c.R.Context()) != nil {
+	if takes, _ := repeats.Operation(c.op.ID); !takes || c.server.repeats == nil || webcall.Of(c.R.Context()) != nil {
 		return c.op.Serve.serve(c)
 	}
 	key, err := IdempotencyKey(c.R.Header)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/preview"
@@ -69,8 +70,8 @@ func (s *Server) route(table []Operation) (http.Handler, error) {
 	mux.Handle("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		traceID := execution.NewTraceID()
-		if in := innerOf(r.Context()); in != nil {
-			traceID = in.traceID
+		if call := webcall.Of(r.Context()); call != nil {
+			traceID = call.TraceID
 		}
 		w.Header().Set(TraceHeader, traceID) // here, so that the mux's own answers have it too
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -201,6 +201,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// API returns what answers the requests of the API alone, whatever host they name.
+func (s *Server) API() http.Handler { return s.handler }
+
 // unusedWait is how long a connection has at a shutdown to bring its first request.
 const unusedWait = 250 * time.Millisecond
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/atoll-run/atoll/internal/control/tokens"
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -16,7 +17,7 @@ type TokenAuthenticator interface {
 // heldToToken holds a caller who has a token to what the token is for. A program's call is
 // held by the token's scopes alone: the call that started the program was held to the rest.
 func (c *Call) heldToToken(t *tenant.Token) error {
-	if t == nil || innerOf(c.R.Context()) != nil {
+	if t == nil || webcall.Of(c.R.Context()) != nil {
 		return nil
 	}
 	of := tokens.Call{Origins: c.R.Header.Values("Origin"), Session: c.Path("session_id"), Sandbox: c.Path("sandbox"), Of: sandbox.Default}

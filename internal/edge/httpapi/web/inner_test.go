@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
 	"github.com/atoll-run/atoll/test/httpapitest"
 )
@@ -42,7 +42,7 @@ func TestInner(t *testing.T) {
 			return nil
 		}})}
 	})
-	inner := httpapi.Inner{Server: s.Server, Holders: holders{}}
+	inner := webcall.Service{Server: s.API(), Holders: holders{}}
 	for _, test := range []struct {
 		key, path, body string
 		status          int

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -53,12 +54,18 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	})
 }
 
+// callerOf returns who calls, which a program in a sandbox may be.
+func callerOf(c *httpapi.Call) web.Caller {
+	call := webcall.Of(c.Context())
+	return web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: call.Reserve(c.Caller), Held: call != nil && call.Held}
+}
+
 func (h *Handlers) fetch(c *httpapi.Call, in *FetchRequest) (out FetchAnswer, err error) {
 	tokens := 0
 	if err := web.WholeNumber("max_tokens_per_page", in.MaxPerPage, &tokens); err != nil {
 		return out, err
 	}
-	pages, err := h.Web.Fetch(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve(), Held: c.Held()}, *in.URL, tokens)
+	pages, err := h.Web.Fetch(c.Context(), callerOf(c), *in.URL, tokens)
 	if err != nil {
 		return out, err
 	}
@@ -70,7 +77,7 @@ func (h *Handlers) search(c *httpapi.Call, in *SearchRequest) (out SearchAnswer,
 	if err != nil {
 		return out, err
 	}
-	found, err := h.Web.Search(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve(), Held: c.Held()}, q)
+	found, err := h.Web.Search(c.Context(), callerOf(c), q)
 	if err != nil {
 		return out, err
 	}
