@@ -21,8 +21,7 @@ type Progress struct {
 // progressSorts are the events that say how far a session is with its outcomes.
 var progressSorts = []run.Sort{run.Sort(run.ToldOutcome), run.Sort(run.ToldEvaluating), run.Sort(run.ToldEvaluated)}
 
-// Outcomes returns the outcomes of a session, oldest first: as many as the last events of their kinds tell
-// of.
+// Outcomes returns the outcomes of a session, oldest first: those in the last events of their kinds.
 func (s *Service) Outcomes(ctx context.Context, of *session.Session) (out []Progress, err error) {
 	told, _, err := s.Store.Events(ctx, of.Tenant, of.ID, session.EventFilter{Page: agent.Page{Limit: readPage}, Sorts: progressSorts, Last: true})
 	for i := len(told) - 1; i >= 0; i-- {

@@ -19,7 +19,7 @@ const SearchCall = "web_search_call"
 // openAISearches are names that only OpenAI has for the tool.
 var openAISearches = []string{"web_search_preview", "web_search_preview_2025_03_11", "web_search_2025_08_26"}
 
-// IsWebTool reports whether a type of tools is one of the web.
+// IsWebTool reports whether tools of a type search or read the web.
 func IsWebTool(kind string) bool {
 	return slices.Contains([]string{web.SearchName, web.PeopleName, web.FetchName}, kind) || slices.Contains(openAISearches, kind)
 }

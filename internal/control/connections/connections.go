@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Connections are those that are open. When there are as many as may be, one on which no
+// Connections hold the open connections of a server. When there are as many as may be, one on which no
 // key was shown makes room for the next: a client that opens connections without a key
 // cannot keep out callers who have one. But some are left to those, so that a new caller
 // has time to show a key: the tenant that has most makes room for them, as long as it has

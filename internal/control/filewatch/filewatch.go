@@ -114,7 +114,7 @@ type Owner struct {
 	Sandbox runtime.ID
 }
 
-// Watchers are those of this process. Close ends them.
+// Watchers hold the watchers of this process. Close ends them.
 type Watchers struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -39,7 +39,7 @@ type Place struct {
 	Agent, Template string // of execute_code
 }
 
-// Session is one that a client has opened.
+// Session is what a client has opened.
 type Session struct {
 	Place // Caller is who opened it; calls have one of their own
 

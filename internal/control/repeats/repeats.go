@@ -74,7 +74,7 @@ func Request(caller *tenant.Principal, key string, parts ...[]byte) idempotency.
 }
 
 // Begin records a request as begun, unless it repeats another: then Begin waits for the end of that
-// request until stop is closed, and returns its answer or why there is none.
+// request until stop is closed, and returns its answer, or an error if that request kept none.
 func (s *Service) Begin(ctx context.Context, r idempotency.Request, stop <-chan struct{}) (answer *idempotency.Answer, repeated bool, err error) {
 	earlier, err := s.begin(ctx, r, stop)
 	if err != nil || earlier == nil {

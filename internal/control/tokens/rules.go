@@ -33,7 +33,7 @@ const (
 	UsesNothing    Use = iota // it reads, or ends something
 	UsesExecutions            // executions, which max_executions counts and max_cost does not
 	UsesModels                // models and all that runs use, which max_cost counts; and their executions
-	UsesMore                  // what neither counts
+	UsesMore                  // things that no bound counts
 )
 
 // rules are the operations that are open to tokens. All others are not.
