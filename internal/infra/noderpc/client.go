@@ -132,7 +132,7 @@ func (c *Client) connect(a *attempt) {
 	conn, w, err := c.dial()
 	c.mu.Lock()
 	if err == nil && c.closed {
-		conn.mux.Close()
+		defer conn.mux.Close()
 		conn, err = nil, errClosed
 	}
 	a.conn, a.err = conn, err
@@ -198,7 +198,7 @@ func (c *Client) shake(raw net.Conn) (*clientConn, welcome, error) {
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, w, err
 	}
-	mux, err := yamux.Client(timedConn{raw, c.write}, streams(c.cfg.Log, c.write))
+	mux, err := newSession(raw, yamux.Client, c.cfg.Log, c.write)
 	if err != nil {
 		return nil, w, err
 	}
@@ -213,7 +213,7 @@ func (c *Client) shake(raw net.Conn) (*clientConn, welcome, error) {
 // clientConn is a connection to the server.
 type clientConn struct {
 	c       *Client
-	mux     *yamux.Session
+	mux     *session
 	control *link
 	epoch   uint64
 	wake    chan struct{} // notices are to be sent

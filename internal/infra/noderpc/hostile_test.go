@@ -176,7 +176,8 @@ func TestNeverReads(t *testing.T) {
 	conn := r.raw(1)
 	stalled := &stalling{Conn: conn, stall: make(chan struct{})}
 	mux := r.streams(stalled)
-	for i := range uint64(20) {
+	t.Cleanup(func() { close(stalled.stall) }) // before the end of mux
+	for i := range uint64(60) {
 		stream, err := mux.OpenStream()
 		if err != nil {
 			break // closed already
@@ -212,7 +213,6 @@ func TestNeverReads(t *testing.T) {
 		return true
 	})
 	h.Close()
-	close(stalled.stall)
 }
 
 // stalling is a connection whose owner stops reading.

@@ -44,6 +44,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -91,7 +92,7 @@ var defaults = timeouts{grace: 30 * time.Second, handshake: 10 * time.Second, wr
 // streams returns the settings of a connection.
 func streams(log *slog.Logger, write time.Duration) *yamux.Config {
 	return &yamux.Config{
-		AcceptBacklog: 1024, EnableKeepAlive: true, KeepAliveInterval: keepAlive, ConnectionWriteTimeout: write,
+		AcceptBacklog: 1024, KeepAliveInterval: keepAlive, ConnectionWriteTimeout: write,
 		MaxStreamWindowSize: 1 << 20, StreamOpenTimeout: 20 * time.Second, StreamCloseTimeout: closeTimeout, LogOutput: logWriter{log},
 	}
 }
@@ -104,17 +105,83 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var _ io.Writer = logWriter{}
+// session is yamux over one connection.
+type session struct {
+	*yamux.Session
+	conn *timedConn
+	live sync.WaitGroup
+}
+
+// newSession begins to use streams over conn.
+func newSession(conn net.Conn, begin func(io.ReadWriteCloser, *yamux.Config) (*yamux.Session, error), log *slog.Logger, write time.Duration) (*session, error) {
+	s := &session{conn: &timedConn{Conn: conn, timeout: write, broken: make(chan struct{})}}
+	var err error
+	if s.Session, err = begin(s.conn, streams(log, write)); err != nil {
+		return nil, err
+	}
+	s.live.Go(s.keepAlive)
+	return s, nil
+}
+
+// keepAlive closes a connection whose peer does not answer.
+func (s *session) keepAlive() {
+	t := time.NewTicker(keepAlive)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.CloseChan():
+			return
+		case <-t.C:
+			if _, err := s.Ping(); err != nil {
+				s.conn.shut()
+			}
+		}
+	}
+}
+
+// Close closes the connection first. While yamux closes a session whose connection still receives,
+// every goroutine that reads a stream spins.
+func (s *session) Close() {
+	s.conn.shut()
+	s.Session.Close()
+	s.live.Wait()
+}
 
 // timedConn limits how long a peer can delay a write.
 type timedConn struct {
 	net.Conn
 	timeout time.Duration
+	once    sync.Once
+	broken  chan struct{} // closed after Read failed
 }
 
-func (c timedConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
-		return 0, err
+// shut closes the connection and waits until yamux has seen that.
+func (c *timedConn) shut() {
+	c.Conn.Close()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-c.broken:
+	case <-t.C:
 	}
-	return c.Conn.Write(p)
+}
+
+func (c *timedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.once.Do(func() { close(c.broken) })
+	}
+	return n, err
+}
+
+func (c *timedConn) Write(p []byte) (int, error) {
+	err := c.SetWriteDeadline(time.Now().Add(c.timeout))
+	n := 0
+	if err == nil {
+		n, err = c.Conn.Write(p)
+	}
+	if err != nil {
+		c.shut()
+	}
+	return n, err
 }

@@ -193,7 +193,7 @@ func (k *serverConn) begin() (net.Conn, error) {
 	if err := k.conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	mux, err := yamux.Server(timedConn{k.conn, k.s.write}, streams(k.s.log, k.s.write))
+	mux, err := newSession(k.conn, yamux.Server, k.s.log, k.s.write)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +205,10 @@ func (k *serverConn) begin() (net.Conn, error) {
 		return nil, err
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.mux, k.control = mux, newLink(control, maxFrame, maxFrame, nil)
-	if k.replaced {
+	replaced := k.replaced
+	k.mu.Unlock()
+	if replaced {
 		mux.Close()
 		return nil, errors.New("the client has opened another connection")
 	}
@@ -254,9 +255,9 @@ type serverConn struct {
 	held atomic.Int64
 
 	mu       sync.Mutex
-	mux      *yamux.Session // set before the connection serves calls
-	control  *link          // likewise
-	replaced bool           // guarded by mu
+	mux      *session // set before the connection serves calls
+	control  *link    // likewise
+	replaced bool     // guarded by mu
 }
 
 // replace closes the connection because the client has another one.
