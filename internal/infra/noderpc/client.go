@@ -46,6 +46,8 @@ type Client struct {
 	handles    map[uint64]*handle // guarded by mu
 	lastHandle uint64             // guarded by mu
 
+	outputs map[*output]bool // guarded by mu; that can be resumed
+
 	notices    []notice // guarded by mu; not acknowledged
 	lastNotice uint64   // guarded by mu
 	sentNotice uint64   // guarded by mu; the last notice that was sent on any connection
@@ -60,7 +62,7 @@ type attempt struct {
 
 // New returns a Client. Close it.
 func New(cfg Config) *Client {
-	c := &Client{cfg: cfg, timeouts: defaults, calls: make(chan struct{}, maxCalls), handles: map[uint64]*handle{}}
+	c := &Client{cfg: cfg, timeouts: defaults, calls: make(chan struct{}, maxCalls), handles: map[uint64]*handle{}, outputs: map[*output]bool{}}
 	rand.Read(c.id[:])
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
@@ -147,6 +149,9 @@ func (c *Client) connect(a *attempt) {
 		}
 		conn.epoch = c.epoch
 		c.acknowledged(w.processed)
+		for o := range c.outputs { // their callers may read slowly
+			c.notify(notice{Output: o.id})
+		}
 		c.running.Go(conn.sendNotices)
 		c.running.Go(conn.receive)
 	}
@@ -309,7 +314,7 @@ func (c *Client) lost(k *clientConn) {
 		return
 	}
 	c.conn = nil
-	if len(c.handles) > 0 && !c.closed && !c.healing {
+	if len(c.handles)+len(c.outputs) > 0 && !c.closed && !c.healing {
 		c.healing = true
 		since := time.Now()
 		c.running.Go(func() { c.heal(since) })

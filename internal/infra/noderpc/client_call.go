@@ -29,7 +29,7 @@ type method struct {
 // stream is an open call.
 type stream struct {
 	*link
-	epoch  uint64 // of the connection
+	on     *clientConn
 	ctx    context.Context
 	forget func() bool // stops the cancellation by ctx
 	free   func()      // gives up the stream's place among the client's calls
@@ -115,7 +115,7 @@ func (c *Client) begin(ctx context.Context, conn *clientConn, m method, in args)
 		return nil, false, err
 	}
 	s = c.stream(ctx, y)
-	s.epoch = conn.epoch
+	s.on = conn
 	q := outgoing{Target: m.target, Handle: m.handle, Method: m.name, Args: make([]any, len(in))}
 	for i, a := range in {
 		switch a := a.(type) {

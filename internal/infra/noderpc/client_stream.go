@@ -178,7 +178,31 @@ func (o *output) Close() error {
 		o.stop()
 	}
 	s.close()
+	o.c.forget(o, s)
 	return nil
+}
+
+// remember keeps o on the server after cuts, until forget.
+func (c *Client) remember(o *output) {
+	if o.id == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outputs[o] = true
+	if s := o.current(); s.on != c.conn && c.conn != nil { // a cut came first
+		c.notify(notice{Output: o.id})
+	}
+}
+
+// forget closes o on the server, which may not see the end of o's last stream as the end of o.
+func (c *Client) forget(o *output, s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outputs[o] && (s.on != c.conn || s.on.mux.IsClosed()) {
+		c.notify(notice{Output: o.id, Close: true})
+	}
+	delete(c.outputs, o)
 }
 
 // download is a file.Archive, or an io.ReadCloser.

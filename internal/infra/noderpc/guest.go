@@ -57,6 +57,7 @@ func (g guest) output(ctx context.Context, name string, in ...any) (process.Outp
 		return nil, err
 	}
 	o.stream = s
+	g.h.c.remember(o)
 	o.stop = context.AfterFunc(ctx, func() { o.Close() })
 	return o, nil
 }

@@ -106,6 +106,7 @@ type notice struct {
 	Bytes   int64  `cbor:"3,keyasint,omitempty"`
 	Close   bool   `cbor:"4,keyasint,omitempty"`
 	Goodbye bool   `cbor:"5,keyasint,omitempty"`
+	Output  uint64 `cbor:"6,keyasint,omitempty"` // close it, or keep it without a call that reads it
 }
 
 // Kinds of frames.

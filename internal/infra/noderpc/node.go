@@ -29,7 +29,7 @@ func (c *Client) use(ctx context.Context, name string, in args) (sandbox.Handle,
 	s, err := c.open(ctx, method{name: name, safe: true}, append(in, h.id), &h.sb)
 	if err == nil {
 		s.close()
-		err = c.opened(h, s.epoch)
+		err = c.opened(h, s.on.epoch)
 	}
 	if err != nil {
 		if ctx.Err() != nil || isCut(err) {

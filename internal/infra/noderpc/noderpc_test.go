@@ -614,3 +614,47 @@ func TestSlowReaders(t *testing.T) {
 	}
 	read(t, o)
 }
+
+// TestSlowReaderAfterCut reads an output long after a cut.
+func TestSlowReaderAfterCut(t *testing.T) {
+	r := newRig(t)
+	c := r.client()
+	h := r.use(c, "a")
+	o, err := h.Guest().Run(t.Context(), process.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := h.Guest().Run(t.Context(), process.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.proxy.cut()
+	if _, err := h.Guest().Process(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	outputs := func() (all []*keptOutput) {
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		for _, st := range r.server.clients {
+			st.mu.Lock()
+			for _, k := range st.outputs {
+				all = append(all, k)
+			}
+			st.mu.Unlock()
+		}
+		return all
+	}
+	eventually(t, "the server closes one output and keeps the other", func() bool {
+		all := outputs()
+		if len(all) != 1 {
+			return false
+		}
+		all[0].mu.Lock()
+		defer all[0].mu.Unlock()
+		return all[0].attached == nil && all[0].expiry == nil
+	})
+	read(t, o)
+	eventually(t, "the server closes the output", func() bool { return len(outputs()) == 0 })
+	h.Close()
+}

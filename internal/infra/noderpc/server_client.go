@@ -227,8 +227,8 @@ func (st *clientState) notice(k *serverConn, n notice) {
 		st.mu.Unlock()
 		return
 	}
-	u := st.handles[n.Handle]
-	if n.Close {
+	u, o := st.handles[n.Handle], st.outputs[n.Output]
+	if n.Close && n.Output == 0 {
 		delete(st.handles, n.Handle)
 		if u == nil {
 			if len(st.tombs) >= maxHandles {
@@ -238,7 +238,12 @@ func (st *clientState) notice(k *serverConn, n notice) {
 		}
 	}
 	st.mu.Unlock()
-	if u != nil && n.Close {
+	switch {
+	case o != nil && n.Close:
+		o.close()
+	case o != nil:
+		o.retain(k)
+	case u != nil && n.Close:
 		u.close()
 	}
 	if u != nil && !n.Close && n.Bytes > 0 {

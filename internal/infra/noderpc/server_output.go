@@ -26,6 +26,7 @@ type keptOutput struct {
 	closed   bool          // guarded by mu
 	attached *call         // guarded by mu; the call that sends the pieces
 	expiry   *time.Timer   // guarded by mu; closes an output that the client does not resume
+	keeper   *serverConn   // guarded by mu; on which the client has asked to keep it
 	changed  chan struct{} // guarded by mu; closed and replaced after a change
 }
 
@@ -146,8 +147,21 @@ func (k *keptOutput) detach(c *call) {
 		return
 	}
 	k.attached = nil
-	k.expiry = time.AfterFunc(k.st.s.grace, k.close)
+	if k.keeper == nil || k.keeper == c.k {
+		k.expiry = time.AfterFunc(k.st.s.grace, k.close)
+	}
 	k.notify()
+}
+
+// retain keeps the output as long as the connection exists, even if the client does not read it.
+func (k *keptOutput) retain(conn *serverConn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keeper = conn
+	if k.expiry != nil {
+		k.expiry.Stop()
+		k.expiry = nil
+	}
 }
 
 // send sends the pieces from a number on, until c is no longer attached or its stream fails.

@@ -78,10 +78,15 @@ func (a *Authority) Listen(server, client *tls.Config, name string) (net.Listene
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return l, a.Dial(l, client, name)
+}
+
+// Dial returns a function that connects to l, a server of the name, with a client's settings.
+func (a *Authority) Dial(l net.Listener, client *tls.Config, name string) func(context.Context) (net.Conn, error) {
 	client = client.Clone()
-	client.ServerName = name
+	client.ServerName, client.RootCAs = name, a.pool
 	d := &tls.Dialer{Config: client}
-	return l, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", l.Addr().String()) }
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", l.Addr().String()) }
 }
 
 // Remote returns a client of n over mutual TLS. It works until the end of the test.
