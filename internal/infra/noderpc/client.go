@@ -306,7 +306,7 @@ func (c *Client) notify(n notice) {
 	}
 }
 
-// lost takes note of the end of a connection, and begins to reconnect for open handles.
+// lost takes note of the end of a connection, and begins to reconnect for handles, outputs and notices.
 func (c *Client) lost(k *clientConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,7 +314,7 @@ func (c *Client) lost(k *clientConn) {
 		return
 	}
 	c.conn = nil
-	if len(c.handles)+len(c.outputs) > 0 && !c.closed && !c.healing {
+	if len(c.handles)+len(c.outputs)+len(c.notices) > 0 && !c.closed && !c.healing {
 		c.healing = true
 		since := time.Now()
 		c.running.Go(func() { c.heal(since) })

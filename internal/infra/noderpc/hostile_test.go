@@ -60,8 +60,7 @@ func (r *rig) works() {
 }
 
 func TestHandshake(t *testing.T) {
-	r := newRig(t)
-	r.server.handshake = 50 * time.Millisecond
+	r := newRig(t, func(o *timeouts) { o.handshake = 200 * time.Millisecond })
 	for name, start := range map[string]string{
 		"nothing": "", "garbage": strings.Repeat("GET / HTTP/1.1\r\n", 10), "half a hello": magic, "hello without streams": magic + "\x00\x01" + strings.Repeat("x", 24),
 	} {
@@ -86,8 +85,6 @@ func TestHandshake(t *testing.T) {
 		t.Error(w, err)
 	}
 	conn.Close()
-	r.server.handshake = defaults.handshake
-	r.works()
 }
 
 func TestGarbage(t *testing.T) {
@@ -169,8 +166,7 @@ func TestManyStreams(t *testing.T) {
 }
 
 func TestNeverReads(t *testing.T) {
-	r := newRig(t)
-	r.server.write = 100 * time.Millisecond
+	r := newRig(t, func(o *timeouts) { o.write = 100 * time.Millisecond })
 	c := r.client()
 	h := r.use(c, "a")
 	conn := r.raw(1)

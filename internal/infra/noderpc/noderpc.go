@@ -110,11 +110,37 @@ type session struct {
 	*yamux.Session
 	conn *timedConn
 	live sync.WaitGroup
+
+	mu      sync.Mutex
+	reading map[net.Conn]bool // guarded by mu; streams of calls
+	closing bool              // guarded by mu
+}
+
+// track returns a function that forgets a stream. Close ends the reads of tracked streams first.
+func (s *session) track(stream net.Conn) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading[stream] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.reading, stream)
+	}
+}
+
+// setReadDeadline sets the deadline of a tracked stream, unless the session closes.
+func (s *session) setReadDeadline(stream net.Conn, at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return net.ErrClosed
+	}
+	return stream.SetReadDeadline(at)
 }
 
 // newSession begins to use streams over conn.
 func newSession(conn net.Conn, begin func(io.ReadWriteCloser, *yamux.Config) (*yamux.Session, error), log *slog.Logger, write time.Duration) (*session, error) {
-	s := &session{conn: &timedConn{Conn: conn, timeout: write, broken: make(chan struct{})}}
+	s := &session{reading: map[net.Conn]bool{}, conn: &timedConn{Conn: conn, timeout: write, broken: make(chan struct{})}}
 	var err error
 	if s.Session, err = begin(s.conn, streams(log, write)); err != nil {
 		return nil, err
@@ -142,6 +168,12 @@ func (s *session) keepAlive() {
 // Close closes the connection first. While yamux closes a session whose connection still receives,
 // every goroutine that reads a stream spins.
 func (s *session) Close() {
+	s.mu.Lock()
+	s.closing = true
+	for stream := range s.reading {
+		_ = stream.SetReadDeadline(time.Unix(1, 0))
+	}
+	s.mu.Unlock()
 	s.conn.shut()
 	s.Session.Close()
 	s.live.Wait()

@@ -31,7 +31,7 @@ type rig struct {
 }
 
 // newRig starts a server. At the end of the test, no goroutine is left.
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, change ...func(*timeouts)) *rig {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
@@ -44,6 +44,9 @@ func newRig(t *testing.T) *rig {
 	})
 	r := &rig{t: t, node: newFake()}
 	r.server = NewServer(r.node, slog.New(slog.DiscardHandler))
+	for _, f := range change {
+		f(&r.server.timeouts)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -541,28 +544,34 @@ func TestGrace(t *testing.T) {
 	r.proxy.cut()
 	<-h.Done()
 
-	long := r.use(c, "b")
-	o, err := long.Guest().Run(t.Context(), process.Spec{Shell: "silent"})
+	h.Close()
+}
+
+// TestAfterGrace checks that a long cut ends handles and outputs on both sides.
+func TestAfterGrace(t *testing.T) {
+	r := newRig(t, func(o *timeouts) { o.grace = time.Millisecond })
+	c := r.client()
+	c.grace = 100 * time.Millisecond
+	h := r.use(c, "a")
+	o, err := h.Guest().Run(t.Context(), process.Spec{Shell: "silent"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.server.grace, c.grace = time.Millisecond, 100*time.Millisecond
 	r.proxy.setDown(true)
 	if _, err := o.Next(); fault.KindOf(err) != fault.Unavailable {
 		t.Error(err)
 	}
 	eventually(t, "the server closes the handles", func() bool { return len(r.node.open()) == 0 })
-	<-long.Done()
+	<-h.Done()
 	r.proxy.setDown(false)
-	if _, err := long.Guest().Process(t.Context(), "p"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := h.Guest().Process(t.Context(), "p"); fault.KindOf(err) != fault.Unavailable {
 		t.Error(err)
 	}
-	r.server.grace, c.grace = defaults.grace, defaults.grace
-	again := r.use(c, "c")
+	again := r.use(c, "b")
 	if _, err := again.Guest().Process(t.Context(), "p"); err != nil {
 		t.Error(err)
 	}
-	long.Close()
+	h.Close()
 	again.Close()
 }
 

@@ -41,14 +41,19 @@ func (k *serverConn) serveCall(stream net.Conn) {
 	l := newLink(stream, maxRequest, maxAnswer, &k.held)
 	defer l.release()
 	defer l.close()
-	if stream.SetReadDeadline(time.Now().Add(requestTimeout)) != nil {
+	setDeadline := stream.SetReadDeadline
+	if k.mux != nil {
+		defer k.mux.track(stream)()
+		setDeadline = func(at time.Time) error { return k.mux.setReadDeadline(stream, at) }
+	}
+	if setDeadline(time.Now().Add(requestTimeout)) != nil {
 		return
 	}
 	m, body, err := l.receive()
 	if err != nil || m != frameLast {
 		return
 	}
-	if stream.SetReadDeadline(time.Time{}) != nil {
+	if setDeadline(time.Time{}) != nil {
 		return
 	}
 	c := &call{link: l, k: k, asks: make(chan message, 1)}
