@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 
@@ -26,12 +25,13 @@ type nodesModule struct {
 	mu      sync.Mutex
 	clients map[string]*nodeClient // guarded by mu; by executor
 	closed  bool                   // guarded by mu
+	closing sync.WaitGroup         // of clients, which may wait for their servers
 }
 
 // nodeClient is the connection to one server.
 type nodeClient struct {
 	*noderpc.Client
-	address string
+	at bus.Node
 }
 
 // Start implements module.Part.
@@ -44,20 +44,29 @@ func (m *nodesModule) Start(ctx context.Context, undo *module.Undo) (err error) 
 	if m.registry, err = m.bus.OpenNodes(ctx); err != nil {
 		return err
 	}
-	undo.Add(func(context.Context) error { return m.close() })
+	undo.Add(func(context.Context) error { m.close(); return nil })
 	return nil
 }
 
 // close ends all connections.
-func (m *nodesModule) close() error {
+func (m *nodesModule) close() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.closed = true
-	var errs []error
-	for _, c := range m.clients {
-		errs = append(errs, c.Close())
+	for executor, c := range m.clients {
+		m.drop(executor, c)
 	}
-	return errors.Join(errs...)
+	m.mu.Unlock()
+	m.closing.Wait()
+}
+
+// drop closes a client in the background. m.mu is held.
+func (m *nodesModule) drop(executor string, c *nodeClient) {
+	delete(m.clients, executor)
+	m.closing.Go(func() {
+		if err := c.Close(); err != nil {
+			m.log.Debug("cannot close the connection to another server", "executor", executor, "error", err)
+		}
+	})
 }
 
 // Node implements directory.Peers.
@@ -65,7 +74,7 @@ func (m *nodesModule) Node(ctx context.Context, executor string) (sandbox.Node, 
 	if m.registry == nil {
 		return nil, fault.New(fault.Unavailable, "the sandbox is on another machine (executor %s); send the request to that machine's server, or set node_listen on all servers", executor)
 	}
-	address, err := m.registry.Address(ctx, executor)
+	at, err := m.registry.Find(ctx, executor)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, fault.New(fault.Unavailable, "the machine of the sandbox (executor %s) cannot be reached; retry when it is back", executor)
 	}
@@ -78,15 +87,13 @@ func (m *nodesModule) Node(ctx context.Context, executor string) (sandbox.Node, 
 		return nil, fault.New(fault.Unavailable, "the server is shutting down; nothing was started. Retry in a few seconds")
 	}
 	c := m.clients[executor]
-	if c != nil && c.address == address {
+	if c != nil && (c.at.Address == at.Address || c.at.Revision > at.Revision) {
 		return c, nil
 	}
-	if c != nil { // it has moved, so what the old connection was for is gone
-		if err := c.Close(); err != nil {
-			m.log.Debug("cannot close the connection to a server that has moved", "executor", executor, "error", err)
-		}
+	if c != nil { // the server has moved
+		m.drop(executor, c)
 	}
-	c = &nodeClient{noderpc.New(noderpc.Config{Dial: m.dial(address), Log: m.log}), address}
+	c = &nodeClient{noderpc.New(noderpc.Config{Dial: m.dial(at.Address), Log: m.log}), at}
 	m.clients[executor] = c
 	return c, nil
 }
@@ -134,6 +141,7 @@ func (m *nodeServerModule) Start(ctx context.Context, undo *module.Undo) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	work.Go(func() {
+		defer stop() // no announcement without a server
 		if err := noderpc.NewServer(m.sandboxes.Manager, m.log).Serve(serving, tls.NewListener(l, secure)); err != nil && serving.Err() == nil {
 			m.log.Error("other servers cannot reach this one", "error", err)
 		}

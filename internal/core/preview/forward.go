@@ -43,7 +43,8 @@ type Target struct {
 // Forwarder passes requests of browsers on to servers in sandboxes.
 type Forwarder interface {
 	// Forward sends a request to its target and the answer to w. It calls failed if the server in the
-	// sandbox has not answered and w can still take an answer. ctx ends the request.
+	// sandbox has not answered and w can still take an answer. It closes the target's Use as soon as
+	// the sandbox has answered. ctx ends the request.
 	Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, to Target, failed func(w http.ResponseWriter, err error))
 	// Close closes idle connections. Connections in use end with their requests.
 	Close()

@@ -183,11 +183,32 @@ func (m *Models) buckets(r rated, model string, now time.Time) *[2]bucket {
 		return nil
 	}
 	c := m.callers[r.id]
-	if own := r.own; c == nil || c.responses != own[responsesKind] || c.tokens != own[tokensKind] { // the first, or the plan or the number of servers has changed
-		c = &modelCaller{responses: own[responsesKind], tokens: own[tokensKind], of: map[string]*[2]bucket{}}
+	if c == nil {
+		c = &modelCaller{responses: r.own[responsesKind], tokens: r.own[tokensKind], of: map[string]*[2]bucket{}}
 		m.callers[r.id] = c
 	}
+	c.change(r.own, now)
 	return c.bucketsOf(model, now)
+}
+
+// change applies other limits, after a change of the plan or of the number of servers. What is left,
+// or owed, keeps its proportion.
+func (c *modelCaller) change(own [2]int64, now time.Time) {
+	was := [2]int64{c.responses, c.tokens}
+	if was == own {
+		return
+	}
+	for model := range c.of {
+		b := c.bucketsOf(model, now)
+		for kind := range b {
+			if was[kind] == 0 {
+				b[kind] = bucket{} // it was unlimited
+				continue
+			}
+			b[kind].left *= float64(own[kind]) / float64(was[kind])
+		}
+	}
+	c.responses, c.tokens = own[responsesKind], own[tokensKind]
 }
 
 func (c *modelCaller) bucketsOf(model string, now time.Time) *[2]bucket {

@@ -73,8 +73,8 @@ func TestModels(t *testing.T) {
 }
 
 func TestServersDivideModelRates(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	m := NewModels(func() time.Time { return now }, func() int { return 2 })
+	now, servers := time.Unix(1_700_000_000, 0), 2
+	m := NewModels(func() time.Time { return now }, func() int { return servers })
 	p := &tenant.Principal{Key: tenant.Key{ID: "key_1"}, Tenant: tenant.Tenant{ID: "ten_1"}, Plan: tenant.Plan{Name: "small", MaxResponseRate: 6, MaxTokenRate: 600}}
 	for range 3 {
 		if err := m.Begin(p, "a"); err != nil {
@@ -87,5 +87,17 @@ func TestServersDivideModelRates(t *testing.T) {
 	}
 	if got := m.Left(p, "a"); got != (Rates{Rate{3, 0, time.Minute}, Rate{300, 300, 0}}) {
 		t.Errorf("got %+v", got)
+	}
+
+	// A server that comes and goes pays no debt.
+	m.Use("ten_1", "key_1", "a", 900)
+	for _, servers = range []int{1, 3, 2} {
+		if f, ok := errors.AsType[*fault.Error](m.Begin(p, "a")); !ok || f.Dimension != TenantResponses {
+			t.Errorf("on %d servers: %+v", servers, f)
+		}
+	}
+	now = now.Add(time.Minute)
+	if f, ok := errors.AsType[*fault.Error](m.Begin(p, "a")); !ok || f.Dimension != TenantTokens {
+		t.Errorf("got %+v", f)
 	}
 }

@@ -115,12 +115,16 @@ func (l *Limiter) bounds(p *tenant.Principal, now time.Time, bytes bool) []bound
 			limiter = &c.bytes
 		}
 		own := l.servers.share(perSecond)
-		if *limiter == nil || (*limiter).Limit() != rate.Limit(own) { // the first, or the plan or the number of servers has changed
-			ahead := own * int64(burst/time.Second)
-			if bytes {
-				ahead = max(ahead, maxPiece)
-			}
+		ahead := own * int64(burst/time.Second)
+		if bytes {
+			ahead = max(ahead, maxPiece)
+		}
+		switch {
+		case *limiter == nil:
 			*limiter = rate.NewLimiter(rate.Limit(own), int(ahead))
+		case (*limiter).Limit() != rate.Limit(own): // the plan or the number of servers has changed
+			(*limiter).SetLimitAt(now, rate.Limit(own))
+			(*limiter).SetBurstAt(now, int(ahead))
 		}
 		all = append(all, bound{*limiter, dimension, perSecond})
 	}

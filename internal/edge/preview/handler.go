@@ -97,9 +97,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(ctx, w, r, err)
 		return
 	}
-	defer use.Close()
 	if record.Every {
 		if err := h.cfg.Admit(r, use); err != nil {
+			use.Close()
 			h.refuse(ctx, w, r, err)
 			return
 		}

@@ -24,9 +24,10 @@ type Nodes struct {
 	kv jetstream.KeyValue
 }
 
-// node is a server's announcement.
-type node struct {
-	Address string `json:"address"` // host and port of the connections between servers
+// Node is a server's announcement.
+type Node struct {
+	Address  string `json:"address"` // host and port of the connections between servers
+	Revision uint64 `json:"-"`       // increases with each announcement in the installation
 }
 
 // OpenNodes opens the registry, and creates it if it does not exist.
@@ -42,7 +43,7 @@ func (b *Bus) OpenNodes(ctx context.Context) (*Nodes, error) {
 
 // Announce registers this server under an address until ctx ends.
 func (n *Nodes) Announce(ctx context.Context, address string) {
-	entry, err := json.Marshal(node{address})
+	entry, err := json.Marshal(Node{Address: address})
 	if err != nil {
 		panic(err) // it is a string
 	}
@@ -68,24 +69,24 @@ func (n *Nodes) Announce(ctx context.Context, address string) {
 	}
 }
 
-// Address returns the address of a server. It returns a NotFound fault for a server that does not
-// announce itself.
-func (n *Nodes) Address(ctx context.Context, name string) (string, error) {
+// Find returns the last announcement of a server. It returns a NotFound fault for a server that does
+// not announce itself.
+func (n *Nodes) Find(ctx context.Context, name string) (Node, error) {
 	if !isToken(name) {
-		return "", errNoNode
+		return Node{}, errNoNode
 	}
 	entry, err := n.kv.Get(ctx, name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return "", errNoNode
+		return Node{}, errNoNode
 	}
 	if err != nil {
-		return "", unavailable(err)
+		return Node{}, unavailable(err)
 	}
-	var of node
+	of := Node{Revision: entry.Revision()}
 	if err := json.Unmarshal(entry.Value(), &of); err != nil {
-		return "", unavailable(err)
+		return Node{}, unavailable(err)
 	}
-	return of.Address, nil
+	return of, nil
 }
 
 var errNoNode = fault.New(fault.NotFound, "the server does not announce itself")

@@ -29,10 +29,10 @@ func TestNodes(t *testing.T) {
 	}()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		address, err := there.Address(t.Context(), "exe_1")
+		at, err := there.Find(t.Context(), "exe_1")
 		if err == nil {
-			if address != "10.0.0.1:8443" {
-				t.Errorf("got %q", address)
+			if at.Address != "10.0.0.1:8443" || at.Revision == 0 {
+				t.Errorf("got %+v", at)
 			}
 			break
 		}
@@ -42,13 +42,13 @@ func TestNodes(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, name := range []string{"exe_2", "", "exe_1.x", "*"} {
-		if _, err := there.Address(t.Context(), name); fault.KindOf(err) != fault.NotFound {
+		if _, err := there.Find(t.Context(), name); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	stop()
 	<-done
-	if _, err := there.Address(t.Context(), "exe_1"); fault.KindOf(err) != fault.NotFound {
+	if _, err := there.Find(t.Context(), "exe_1"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("after its end: %v", err)
 	}
 }

@@ -37,21 +37,44 @@ func (t *Tickets) Put(ctx context.Context, hash [32]byte, value []byte) error {
 
 // Take removes a value and returns it, to one of several callers. The others get a NotFound fault.
 func (t *Tickets) Take(ctx context.Context, hash [32]byte) ([]byte, error) {
-	key := keyOf(hash)
-	entry, err := t.kv.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, errNoTicket
+	entry, err := t.find(ctx, keyOf(hash))
+	if err != nil {
+		return nil, err
+	}
+	err = t.kv.Delete(ctx, entry.Key(), jetstream.LastRevision(entry.Revision()))
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return nil, errNoTicket // another caller was faster
 	}
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if err := t.kv.Delete(ctx, key, jetstream.LastRevision(entry.Revision())); err != nil {
-		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
-			return nil, errNoTicket // another caller was faster
-		}
-		return nil, unavailable(err)
-	}
 	return entry.Value(), nil
+}
+
+// lag is how far a replica of the bus may be behind, in steps of lagStep.
+const (
+	lag     = 300 * time.Millisecond
+	lagStep = 50 * time.Millisecond
+)
+
+// find reads an entry. Any replica may answer, so one that is not found yet is read again.
+func (t *Tickets) find(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	for end := time.Now().Add(lag); ; {
+		entry, err := t.kv.Get(ctx, key)
+		switch {
+		case err == nil:
+			return entry, nil
+		case !errors.Is(err, jetstream.ErrKeyNotFound):
+			return nil, unavailable(err)
+		case time.Now().After(end):
+			return nil, errNoTicket
+		}
+		select {
+		case <-time.After(lagStep):
+		case <-ctx.Done():
+			return nil, unavailable(context.Cause(ctx))
+		}
+	}
 }
 
 var errNoTicket = fault.New(fault.NotFound, "there is no such ticket")

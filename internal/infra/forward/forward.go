@@ -44,6 +44,7 @@ func New(cfg Config) *Proxy {
 func (p *Proxy) Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, to preview.Target, failed func(w http.ResponseWriter, err error)) {
 	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx}
 	defer out.end()
+	defer to.Use.Close() // before the end of the answer, which waits for the client
 	defer func() { to.Use.Carried(out.written.Load()) }()
 	v := &visit{to: to, out: out, failed: failed, ctx: ctx, until: time.Now().Add(listenTime)}
 	var err error

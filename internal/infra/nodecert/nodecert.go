@@ -35,13 +35,14 @@ const (
 	skew = 5 * time.Minute
 )
 
-var hostPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.:-]{0,251}[a-zA-Z0-9])?$`)
+var namePattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$`)
 
 // Issue writes a certificate for a host, a DNS name or IP address, and its private key into an
 // authority's folder: HOST-cert.pem and HOST-key.pem. It creates the authority if the folder has none,
 // and replaces an earlier certificate of the host.
 func Issue(dir, host string, life time.Duration) (cert, key string, err error) {
-	if !hostPattern.MatchString(host) {
+	ip := net.ParseIP(host)
+	if ip == nil && !namePattern.MatchString(host) {
 		return "", "", fmt.Errorf("%q is neither a DNS name nor an IP address", host)
 	}
 	if life <= 0 || life > caLife {
@@ -55,7 +56,7 @@ func Issue(dir, host string, life time.Duration) (cert, key string, err error) {
 		Subject: pkix.Name{CommonName: host}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	if ip := net.ParseIP(host); ip != nil {
+	if ip != nil {
 		template.IPAddresses = []net.IP{ip}
 	} else {
 		template.DNSNames = []string{host}
@@ -114,6 +115,8 @@ func sign(template, ca *x509.Certificate, signer *ecdsa.PrivateKey, life time.Du
 	template.NotBefore, template.NotAfter = now.Add(-skew), now.Add(life)
 	if ca == nil {
 		ca, signer = template, key
+	} else if template.NotAfter.After(ca.NotAfter) {
+		return nil, nil, fmt.Errorf("the authority is valid until %s only; ask for a shorter --life, or choose an empty folder for a new authority", ca.NotAfter.Format(time.DateOnly))
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), signer)
 	if err != nil {

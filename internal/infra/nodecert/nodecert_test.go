@@ -87,11 +87,12 @@ func TestServersOfOneAuthority(t *testing.T) {
 
 func TestIssueRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for _, host := range []string{"", "../x", "a/b", "-a", "a b", strings.Repeat("a", 300)} {
+	for _, host := range []string{"", "../x", "a/b", "-a", "a b", "10.0.0.1:8443", strings.Repeat("a", 300)} {
 		if _, _, err := Issue(dir, host, time.Hour); err == nil {
 			t.Errorf("host %q is accepted", host)
 		}
 	}
+	issue(t, t.TempDir(), "2001:db8::")
 	if _, _, err := Issue(dir, "a", 0); err == nil {
 		t.Error("a certificate without a life is made")
 	}
@@ -99,6 +100,9 @@ func TestIssueRefuses(t *testing.T) {
 		t.Errorf("refused, it leaves %v, %v", left, err)
 	}
 	issue(t, dir, "a")
+	if _, _, err := Issue(dir, "a", caLife); err == nil || !strings.Contains(err.Error(), "--life") {
+		t.Errorf("a certificate that outlives its authority: %v", err)
+	}
 	if err := os.Remove(filepath.Join(dir, caKeyFile)); err != nil {
 		t.Fatal(err)
 	}
