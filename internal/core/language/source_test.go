@@ -24,6 +24,7 @@ var spelled = map[string]string{
 	"cmd/atoll/bare.go":                           "measures the demo's program, which is Python",
 	"cmd/atoll/demo.go":                           "the demo's program is Python",
 	"cmd/atoll/imagebuild.go":                     "lists what the default image has, most of which is no language",
+	"cmd/atoll/node.go":                           "a server of an installation is a node, too",
 	"cmd/atoll/sandbox.go":                        "examples name an image, and a shell",
 	"internal/agent/sandboxtool/check.go":         "the check of an outcome is a command of the shell",
 	"internal/agent/interpreter/interpreter.go":   "code_interpreter runs Python alone, as OpenAI's does",
