@@ -89,9 +89,9 @@ func (s *Service) ensure(ctx context.Context, p *tenant.Principal, t *Trail, ses
 // NewName returns a random name for a sandbox whose caller chooses none.
 func NewName(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
-// NameForKey returns the name of a sandbox that p creates with an idempotency key. A repeated
+// nameForKey returns the name of a sandbox that p creates with an idempotency key. A repeated
 // request thus finds the sandbox of the first one.
-func NameForKey(p *tenant.Principal, prefix, key string) string {
+func nameForKey(p *tenant.Principal, prefix, key string) string {
 	sum := sha256.Sum256([]byte(p.Key.ID + "\x00" + key))
 	return prefix + hex.EncodeToString(sum[:16])
 }

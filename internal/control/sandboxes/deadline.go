@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
@@ -45,8 +46,13 @@ func (s *Service) ExtendDeadline(ctx context.Context, r Ref, sb *sandbox.Sandbox
 	return s.SetDeadline(ctx, r, sb, timeout)
 }
 
-// Pause puts a sandbox to sleep. While it sleeps, it does not expire unless its plan says so.
-func (s *Service) Pause(ctx context.Context, r Ref, sb *sandbox.Sandbox) error {
+// Pause puts a sandbox to sleep, for which it ends the sandbox's watches with end. While it sleeps,
+// it does not expire unless its plan says so.
+func (s *Service) Pause(ctx context.Context, r Ref, sb *sandbox.Sandbox, end func()) error {
+	if sb.State == sandbox.Sleeping {
+		return fault.New(fault.Conflict, "Sandbox %s is paused already", sb.ID)
+	}
+	end()
 	if _, err := s.Sleep(ctx, r); err != nil || Pauses(sb) {
 		return err
 	}
@@ -74,6 +80,9 @@ type Copied struct {
 // ForkUntil copies a sandbox, and sets the deadline of each copy to timeout from now. It deletes a
 // copy whose deadline cannot be set.
 func (s *Service) ForkUntil(ctx context.Context, r Ref, count int, timeout time.Duration) ([]Copied, error) {
+	if count < 1 || count > maxFork {
+		return nil, fault.New(fault.Invalid, "count must be 1 to %d", maxFork)
+	}
 	copies, err := s.Fork(ctx, r, count)
 	if err != nil {
 		return nil, err

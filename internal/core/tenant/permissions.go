@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // PermissionsChange says what to change of permissions; nil leaves a thing as it
@@ -66,6 +67,17 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 	}
 	e.Permissions = p
 	return t.allows(e, c.Root != nil || e.Profile != string(Unrestricted))
+}
+
+// ParseCIDRs reads ranges of addresses that a client allows.
+func ParseCIDRs(texts []string) (_ []netip.Prefix, err error) {
+	list := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		if list[i], err = netip.ParsePrefix(text); err != nil {
+			return nil, invalid("permissions: network.allowed_cidrs: %s is not a range of addresses; want one such as \"203.0.113.0/24\"", wire.Quote(text))
+		}
+	}
+	return list, nil
 }
 
 // NetworkOver is what c makes of a network policy.

@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -22,13 +23,6 @@ func unsupported(format string, args ...any) error {
 	return httpapi.Invalid(format, args...)
 }
 
-// errGone says that a sandbox's services do not answer any more. Clients know it by "was not found".
-type errGone struct{ error }
-
-func gone(err error) error { return &errGone{err} }
-
-func (e *errGone) Unwrap() error { return e.error }
-
 const goneMessage = "The sandbox was not found"
 
 // statusFull is E2B's status for a disk without space.
@@ -36,8 +30,8 @@ const statusFull = http.StatusInsufficientStorage
 
 // told is err as E2B's statuses have it.
 func told(err error) error {
-	if g, ok := errors.AsType[*errGone](err); ok {
-		return &httpapi.ProtocolError{Status: http.StatusBadGateway, Message: goneMessage + ": " + httpapi.Reason(g.error)}
+	if g, ok := errors.AsType[*sandboxes.Unreachable](err); ok { // clients know it by "was not found"
+		return &httpapi.ProtocolError{Status: http.StatusBadGateway, Message: goneMessage + ": " + httpapi.Reason(g.Unwrap())}
 	}
 	if _, body := httpapi.Render(err); body.Error == "disk_full" || body.Dimension == "disk" {
 		return &httpapi.ProtocolError{Status: statusFull, Message: body.Message}

@@ -13,7 +13,6 @@ import (
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -39,14 +38,7 @@ func (d *Handlers) health(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	sb, err := d.sandboxes.Get(c.Context(), refTo(c, claim.Sandbox))
-	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return err
-	}
-	if err != nil || sb.Status() != sandbox.Running {
-		return gone(fault.New(fault.Conflict, "it does not run"))
-	}
-	return nil
+	return d.sandboxes.CheckRunning(c.Context(), refTo(c, claim.Sandbox))
 }
 
 func (d *Handlers) readFile(c *httpapi.Call) error {

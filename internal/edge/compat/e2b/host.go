@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/control/signed"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -23,9 +24,6 @@ import (
 const (
 	envdPort = 49983
 	codePort = 49999
-
-	// privateEnv is the variable of a sandbox whose ports want the access token.
-	privateEnv = "E2B_PRIVATE_TRAFFIC"
 )
 
 // hosted is the sandbox that a request's host names.
@@ -68,8 +66,6 @@ func (d *Handlers) known(text string) runtime.ID {
 // private reports whether a new sandbox's ports want its access token.
 func (n *Network) private() bool { return n != nil && n.AllowPublic != nil && !*n.AllowPublic }
 
-func isPrivate(sb *sandbox.Sandbox) bool { return sb.Env[privateEnv] == "true" }
-
 // Admit refuses a request to a port of a sandbox that wants its traffic token. No token reaches
 // the program that listens.
 func (d *Handlers) Admit(r *http.Request, sb *sandbox.Sandbox) error {
@@ -78,7 +74,7 @@ func (d *Handlers) Admit(r *http.Request, sb *sandbox.Sandbox) error {
 	if _, err := d.claimOf(&http.Request{Header: http.Header{tokenHeader: r.Header.Values(tokenHeader)}}); err == nil {
 		r.Header.Del(tokenHeader) // another is of the program that listens
 	}
-	if !isPrivate(sb) {
+	if !sandboxes.Private(sb) {
 		return nil
 	}
 	return d.tokens.Admit(r.Context(), asks.Header.Get(trafficHeader), sb.ID)

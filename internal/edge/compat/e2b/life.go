@@ -3,10 +3,9 @@ package e2b
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/control/filewatch"
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -46,10 +45,7 @@ type KeepSnapshot struct {
 	Memory *bool  `json:"memory,omitzero"`
 }
 
-const (
-	forkTimeout = 15 // seconds, of copies
-	maxFork     = 20 // copies
-)
+const forkTimeout = 15 // seconds, of copies
 
 func (d *Handlers) setTimeout(c *httpapi.Call, in *Timeout) error {
 	r, sb, err := d.on(c)
@@ -59,7 +55,7 @@ func (d *Handlers) setTimeout(c *httpapi.Call, in *Timeout) error {
 	if in.Timeout == nil {
 		return httpapi.Invalid("timeout is required")
 	}
-	timeout, err := seconds(in.Timeout, 0)
+	timeout, err := sandboxes.Seconds(in.Timeout, 0)
 	if err != nil {
 		return err
 	}
@@ -71,7 +67,7 @@ func (d *Handlers) refresh(c *httpapi.Call, in *Refresh) error {
 	if err != nil {
 		return err
 	}
-	timeout, err := seconds(in.Duration, 15)
+	timeout, err := sandboxes.Seconds(in.Duration, 15)
 	if err != nil {
 		return err
 	}
@@ -86,11 +82,7 @@ func (d *Handlers) pause(c *httpapi.Call, in *Pause) error {
 	if in.Memory != nil && !*in.Memory {
 		return unsupported("memory: false is not supported by this server: a sandbox is paused with its memory")
 	}
-	if sb.State == sandbox.Sleeping {
-		return fault.New(fault.Conflict, "Sandbox %s is paused already", sb.ID)
-	}
-	d.watchers.End(filewatch.Owner{Tenant: c.Caller.Tenant.ID, Sandbox: sb.ID})
-	return d.sandboxes.Pause(c.Context(), r, sb)
+	return d.sandboxes.Pause(c.Context(), r, sb, func() { d.watchers.End(filewatch.Owner{Tenant: c.Caller.Tenant.ID, Sandbox: sb.ID}) })
 }
 
 func (d *Handlers) connect(c *httpapi.Call, in *Connect) (out Sandbox, err error) {
@@ -101,7 +93,7 @@ func (d *Handlers) connect(c *httpapi.Call, in *Connect) (out Sandbox, err error
 	if in.Memory != nil && !*in.Memory {
 		return out, unsupported("memory: false is not supported by this server: a sandbox continues with its memory")
 	}
-	timeout, err := seconds(in.Timeout, defaultTimeout)
+	timeout, err := sandboxes.Seconds(in.Timeout, defaultTimeout)
 	if err != nil {
 		return out, err
 	}
@@ -116,16 +108,13 @@ func (d *Handlers) fork(c *httpapi.Call, in *Fork) (out []Forked, err error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := seconds(in.Timeout, forkTimeout)
+	timeout, err := sandboxes.Seconds(in.Timeout, forkTimeout)
 	if err != nil {
 		return nil, err
 	}
 	count := 1
 	if in.Count != nil {
 		count = *in.Count
-	}
-	if count < 1 || count > maxFork {
-		return nil, httpapi.Invalid("count must be 1 to %d", maxFork)
 	}
 	copies, err := d.sandboxes.ForkUntil(c.Context(), r, count, timeout)
 	for _, made := range copies {
@@ -151,16 +140,11 @@ func (d *Handlers) metrics(c *httpapi.Call) ([]Metric, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := d.sandboxes.Usage(c.Context(), r)
+	l, err := d.sandboxes.Load(c.Context(), r, sb)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC()
-	m := Metric{Timestamp: now, Unix: now.Unix(), CPU: cpus(sb.Limits), MemUsed: u.Memory, MemTotal: sb.Limits.Memory, DiskUsed: u.Disk, DiskTotal: sb.Disk}
-	if lived := now.Sub(sb.CreatedAt).Seconds(); lived > 0 {
-		m.CPUUsed = 100 * u.CPUSeconds / lived / float64(m.CPU)
-	}
-	return []Metric{m}, nil
+	return []Metric{{Timestamp: l.At, Unix: l.At.Unix(), CPU: sandboxes.CPUs(sb), CPUUsed: l.CPU, MemUsed: l.Memory, MemTotal: sb.Limits.Memory, DiskUsed: l.Disk, DiskTotal: sb.Disk}}, nil
 }
 
 func (d *Handlers) snapshot(c *httpapi.Call, in *KeepSnapshot) (out Snapshot, err error) {

@@ -1,18 +1,9 @@
 package e2b
 
 import (
-	"net/netip"
-	"slices"
-	"strings"
-
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
 )
-
-// everything is all addresses.
-const everything = "0.0.0.0/0"
 
 // narrowed reads what a sandbox may connect to, of what its environment may; nil for all of
 // that. n may be nil.
@@ -32,34 +23,7 @@ func (n *Network) narrowed(internet *bool) (sandboxes.Narrow, error) {
 			return nil, unsupported("network: %s is not supported by this server", f.name)
 		}
 	}
-	for _, to := range n.DenyOut {
-		if to != everything && to != "::/0" {
-			return nil, unsupported("network: denyOut can be %q alone, with allowOut for what stays open: this server has no rules that close a part", everything)
-		}
-		closed = true
-	}
-	if !closed || slices.Contains(n.AllowOut, everything) {
-		return nil, nil
-	}
-	hosts, ranges, no := []string{}, []string{}, false
-	for _, to := range n.AllowOut {
-		if at, err := netip.ParseAddr(to); err == nil {
-			ranges = append(ranges, netip.PrefixFrom(at, at.BitLen()).String())
-		} else if strings.Contains(to, "/") {
-			ranges = append(ranges, to)
-		} else {
-			hosts = append(hosts, to)
-		}
-	}
-	change := environmentwire.NetworkChange{Unrestricted: &no, AllowedHosts: &hosts, AllowedCIDRs: &ranges}
-	return func(env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
-		if env.Blocked() { // and stays so
-			_, err := change.Over(runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted})
-			return nil, err
-		}
-		policy, err := change.Over(env)
-		return &policy, err
-	}, nil
+	return sandboxes.Narrowed(n.AllowOut, n.DenyOut, closed)
 }
 
 func (d *Handlers) setNetwork(c *httpapi.Call, in *Network) error {
@@ -67,16 +31,13 @@ func (d *Handlers) setNetwork(c *httpapi.Call, in *Network) error {
 	if err != nil {
 		return err
 	}
-	if in.AllowPublic != nil && in.private() != isPrivate(sb) {
-		return unsupported("network: allowPublicTraffic can be said when a sandbox is made alone")
-	}
 	narrowed, err := in.narrowed(in.Internet)
 	if err != nil {
 		return err
 	}
-	if narrowed == nil {
-		narrowed = sandboxes.Everything
+	var private *bool
+	if in.AllowPublic != nil {
+		private = new(in.private())
 	}
-	_, err = d.sandboxes.Update(c.Context(), r, sandboxes.Change{Network: narrowed})
-	return err
+	return d.sandboxes.SetNarrowed(c.Context(), r, sb, private, narrowed)
 }

@@ -1,12 +1,8 @@
 package e2b
 
 import (
-	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/control/filewatch"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/control/signed"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -23,7 +18,6 @@ import (
 const (
 	session        = "e2b" // that sandboxes are made in
 	defaultTimeout = 300   // seconds
-	maxTimeout     = 365 * 24 * 60 * 60
 	maxPage        = 100
 )
 
@@ -87,20 +81,8 @@ func refTo(c *httpapi.Call, id runtime.ID) sandboxes.Ref {
 }
 
 // on finds the sandbox that a request is about. Its name will not do: clients know ids.
-func (d *Handlers) on(c *httpapi.Call) (r sandboxes.Ref, sb *sandbox.Sandbox, err error) {
-	id := d.known(c.Path("sandbox"))
-	unknown := fault.New(fault.NotFound, "Sandbox %.80q was not found", id)
-	if !id.Valid() {
-		return r, nil, unknown
-	}
-	r = d.sandboxes.Refer(c.Context(), c.Caller, c.Trail, sandbox.Default, string(id))
-	if sb, err = d.sandboxes.Get(c.Context(), r); err != nil {
-		return r, nil, err
-	}
-	if sb.State == sandbox.Destroyed || sb.State == sandbox.Lost {
-		return r, nil, unknown
-	}
-	return r, sb, nil
+func (d *Handlers) on(c *httpapi.Call) (sandboxes.Ref, *sandbox.Sandbox, error) {
+	return d.sandboxes.Find(c.Context(), c.Caller, c.Trail, d.known(c.Path("sandbox")))
 }
 
 func (d *Handlers) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, error) {
@@ -110,34 +92,8 @@ func (d *Handlers) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, err
 	}
 	traffic, err := d.tokens.Token(c.Caller, sb.ID, signed.ForPorts)
 	return Sandbox{
-		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: traffic, Domain: d.hosts.Base().Domain(),
+		Template: sandboxes.Template(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: traffic, Domain: d.hosts.Base().Domain(),
 	}, err
-}
-
-// seconds reads a timeout.
-func seconds(n *int64, otherwise int64) (time.Duration, error) {
-	if n == nil {
-		n = &otherwise
-	}
-	if *n < 0 || *n > maxTimeout {
-		return 0, httpapi.Invalid("timeout must be 0 to %d seconds", maxTimeout)
-	}
-	return max(time.Duration(*n)*time.Second, time.Millisecond), nil // 0 elsewhere is the longest there is
-}
-
-var idempotencyKey = regexp.MustCompile(`^[a-z0-9-]{1,255}$`)
-
-// nameOf is the name of a new sandbox. Clients that ask again with their key get the one
-// that they have made.
-func nameOf(c *httpapi.Call) (string, error) {
-	key := c.R.Header.Get("Idempotency-Key")
-	if key == "" {
-		return sandboxes.NewName("e2b-"), nil
-	}
-	if !idempotencyKey.MatchString(key) {
-		return "", httpapi.Invalid("Idempotency-Key must be 1 to 255 lower-case letters, digits and hyphens")
-	}
-	return sandboxes.NameForKey(c.Caller, "e2b-key-", key), nil
 }
 
 func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) {
@@ -145,53 +101,23 @@ func (d *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 	if err := in.refuse(); err != nil {
 		return out, err
 	}
-	timeout, err := seconds(in.Timeout, defaultTimeout)
+	timeout, err := sandboxes.Seconds(in.Timeout, defaultTimeout)
 	if err != nil {
 		return out, err
 	}
-	n := &sandboxes.NewSandbox{Session: new(session), Command: &in.Template, Spec: sandbox.Spec{Env: in.Env, Timeout: timeout, SleepAfter: -1}}
-	spec := &n.Spec
-	if in.AutoPause != nil && *in.AutoPause {
-		spec.Timeout, spec.SleepAfter = 0, timeout
-	}
-	if len(in.Metadata) > 0 {
-		text, err := json.Marshal(in.Metadata)
-		if err != nil {
-			return out, err
-		}
-		if spec.Env == nil {
-			spec.Env = map[string]string{}
-		}
-		spec.Env[metadataEnv] = string(text)
-	}
-	if in.Network.private() {
-		if spec.Env == nil {
-			spec.Env = map[string]string{}
-		}
-		spec.Env[privateEnv] = "true"
-	}
-	switch id := sandbox.SnapshotID(in.Template); {
-	case id.Valid():
-		spec.Snapshot = id
-	case !slices.Contains(anyTemplate, in.Template):
-		spec.Image, spec.ImageExact = in.Template, true // E2B's answers have no place for a warning
-	}
-	if n.Network, err = in.Network.narrowed(in.Internet); err != nil {
+	network, err := in.Network.narrowed(in.Internet)
+	if err != nil {
 		return out, err
 	}
-	if n.Name, err = nameOf(c); err != nil {
-		return out, err
-	}
-	sb, _, err := d.sandboxes.Create(c.Context(), c.Caller, c.Trail, n)
+	sb, err := d.sandboxes.CreateTimed(c.Context(), c.Caller, c.Trail, &sandboxes.NewTimed{
+		Session: session, Template: in.Template, Timeout: timeout, Pauses: in.AutoPause != nil && *in.AutoPause, Env: in.Env, Metadata: in.Metadata,
+		Private: in.Network.private(), Network: network, Key: c.R.Header.Get("Idempotency-Key"),
+	})
 	if err != nil {
 		return out, err
 	}
 	return d.sandboxOf(c, sb)
 }
-
-// anyTemplate are the templates that stand for the image of the key's environment: what
-// clients ask for that were told nothing.
-var anyTemplate = []string{"", "base", "code-interpreter-v1", "code-interpreter"}
 
 // refuse names what of a new sandbox there is not.
 func (in *NewSandbox) refuse() error {
@@ -243,23 +169,18 @@ func (d *Handlers) kill(c *httpapi.Call) error {
 
 // list lists the sandboxes of the key's environment, including those of other APIs.
 func (d *Handlers) list(c *httpapi.Call) ([]Listed, error) {
-	keep, err := d.filterOf(c)
+	q, err := queryOf(c)
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.sandboxes.List(c.Context(), c.Caller, nil)
+	page, more, err := d.sandboxes.Select(c.Context(), c.Caller, q)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(sb *sandbox.Sandbox) bool { return sb.State == sandbox.Lost || !keep(sb) })
-	slices.SortFunc(all, func(a, b *sandbox.Sandbox) int {
-		order := cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-		if c.Text("order") == "asc" {
-			return order
-		}
-		return -order
-	})
-	return pageOf(c, all, func(sb *sandbox.Sandbox) string { return string(sb.ID) }, d.listedOf)
+	if more {
+		c.W.Header().Set("X-Next-Token", string(page[len(page)-1].ID))
+	}
+	return httpapi.Each(page, d.listedOf), nil
 }
 
 // limitOf reads how many entries a page has at the most.
@@ -274,41 +195,24 @@ func limitOf(c *httpapi.Call) (int, error) {
 	return min(n, maxPage), nil
 }
 
-// pageOf is a page of a list, in which X-Next-Token names the last of it.
-func pageOf[T, Out any](c *httpapi.Call, all []T, id func(T) string, show func(T) Out) ([]Out, error) {
-	limit, err := limitOf(c)
-	if err != nil {
-		return nil, err
-	}
-	if after := c.Text("nextToken"); after != "" {
-		at := slices.IndexFunc(all, func(v T) bool { return id(v) == after })
-		if at < 0 {
-			return nil, httpapi.Invalid("nextToken belongs to a list that has changed: start again without it")
-		}
-		all = all[at+1:]
-	}
-	if len(all) > limit {
-		all = all[:limit]
-		c.W.Header().Set("X-Next-Token", id(all[limit-1]))
-	}
-	return httpapi.Each(all, show), nil
-}
-
-// filterOf reads which sandboxes a list is of.
-func (d *Handlers) filterOf(c *httpapi.Call) (func(*sandbox.Sandbox) bool, error) {
-	var states []string
+// queryOf reads which sandboxes a list is of.
+func queryOf(c *httpapi.Call) (*sandboxes.Query, error) {
+	q := &sandboxes.Query{Metadata: map[string]string{}, Template: c.Text("template"), Oldest: c.Text("order") == "asc", After: runtime.ID(c.Text("nextToken"))}
 	if c.Text("state") != "" {
-		states = strings.Split(c.Text("state"), ",")
-	}
-	for _, s := range states {
-		if s != "running" && s != "paused" {
-			return nil, httpapi.Invalid("state must be running or paused")
+		for s := range strings.SplitSeq(c.Text("state"), ",") {
+			switch s {
+			case "running":
+				q.Running = true
+			case "paused":
+				q.Paused = true
+			default:
+				return nil, httpapi.Invalid("state must be running or paused")
+			}
 		}
 	}
-	var since time.Time
+	var err error
 	if text := c.Text("startedAfter"); text != "" {
-		var err error
-		if since, err = time.Parse(time.RFC3339, text); err != nil {
+		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
 			return nil, httpapi.Invalid("startedAfter must be a time such as 2026-01-31T12:00:00Z")
 		}
 	}
@@ -316,22 +220,14 @@ func (d *Handlers) filterOf(c *httpapi.Call) (func(*sandbox.Sandbox) bool, error
 	if err != nil {
 		return nil, httpapi.Invalid("metadata must be names and values, URL-encoded")
 	}
-	labels := map[string]string{}
 	for k, values := range want {
 		name, failed := url.PathUnescape(k) // clients encode twice
 		value, wrong := url.PathUnescape(values[0])
 		if failed != nil || wrong != nil {
 			return nil, httpapi.Invalid("metadata must be names and values, URL-encoded")
 		}
-		labels[name] = value
+		q.Metadata[name] = value
 	}
-	return func(sb *sandbox.Sandbox) bool {
-		l := d.listedOf(sb)
-		for k, v := range labels {
-			if got, ok := l.Metadata[k]; !ok || got != v {
-				return false
-			}
-		}
-		return (len(states) == 0 || slices.Contains(states, l.State)) && (c.Text("template") == "" || c.Text("template") == l.Template) && (since.IsZero() || sb.CreatedAt.After(since))
-	}, nil
+	q.Limit, err = limitOf(c)
+	return q, err
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -276,61 +275,24 @@ func (d *Handlers) within(ctx context.Context, c *httpapi.Call, f func(*sandboxe
 		return err
 	}
 	r := d.sandboxes.Refer(ctx, c.Caller, c.Trail, sandbox.Default, string(claim.Sandbox))
-	if err := d.awake(ctx, r); err != nil {
-		return err
-	}
-	begun := false
-	err = d.sandboxes.Within(ctx, r, func(u *sandboxes.Use) error {
-		begun = true
-		if err := allowed(c, u); err != nil {
-			return err
-		}
-		return f(u)
-	})
-	if kind := fault.KindOf(err); !begun && (kind == fault.NotFound || kind == fault.Conflict) || errors.Is(err, process.ErrGone) {
-		return gone(err)
-	}
-	return err
+	return d.sandboxes.WithinAwake(ctx, r, func() (string, error) { return userOf(c) }, f)
 }
 
-func (d *Handlers) awake(ctx context.Context, r sandboxes.Ref) error {
-	sb, err := d.sandboxes.Get(ctx, r)
-	if fault.KindOf(err) == fault.NotFound {
-		return gone(err)
-	}
-	if err != nil {
-		return err
-	}
-	switch {
-	case sb.State == sandbox.Sleeping && !sandboxes.Pauses(sb):
-		return gone(fault.New(fault.Conflict, "it is paused; connect to it to resume it"))
-	case sb.State == sandbox.Lost, sb.State == sandbox.Destroyed:
-		return gone(fault.New(fault.Conflict, "it is %s", sb.State))
-	}
-	return nil
-}
-
-// allowed refuses a user that programs cannot run as: there is one, whom the environment
-// of the key says.
-func allowed(c *httpapi.Call, u *sandboxes.Use) error {
-	name := ""
+// userOf is the user that a call wants to be; "" if it does not say.
+func userOf(c *httpapi.Call) (string, error) {
 	if c.Has("username") {
-		name = c.Text("username")
-	} else if scheme, coded, _ := strings.Cut(c.R.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "basic") {
-		text, err := base64.StdEncoding.DecodeString(coded)
-		if err != nil {
-			return httpapi.Invalid("Authorization is no user's name")
-		}
-		name, _, _ = strings.Cut(string(text), ":")
+		return c.Text("username"), nil
 	}
-	root := u.Sandbox().Permissions.Process.Root
-	if name == "" || name == "user" || name == "root" && root {
-		return nil
+	scheme, coded, _ := strings.Cut(c.R.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "basic") {
+		return "", nil
 	}
-	if name == "root" {
-		return httpapi.Invalid("programs of this sandbox cannot run as root: its environment does not allow it (permissions.process.root)")
+	text, err := base64.StdEncoding.DecodeString(coded)
+	if err != nil {
+		return "", httpapi.Invalid("Authorization is no user's name")
 	}
-	return httpapi.Invalid("there is no user %.80q in the sandbox: programs run as user", name)
+	name, _, _ := strings.Cut(string(text), ":")
+	return name, nil
 }
 
 // home resolves a path that begins with ~.

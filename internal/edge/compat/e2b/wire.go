@@ -1,8 +1,6 @@
 package e2b
 
 import (
-	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -119,56 +117,21 @@ type Forked struct {
 	Error   *Failure `json:"error,omitzero"`
 }
 
-// metadataEnv is the variable of a sandbox that its metadata is kept in.
-const metadataEnv = "E2B_METADATA"
-
-// never stands for the end of a sandbox that has none: clients want a time.
-const never = 365 * 24 * time.Hour
-
-func metadataOf(sb *sandbox.Sandbox) map[string]string {
-	out := map[string]string{}
-	_ = json.Unmarshal([]byte(sb.Env[metadataEnv]), &out) // callers of other APIs can set any value
-	if out == nil {
-		out = map[string]string{}
-	}
-	return out
-}
-
-// endOf is when the time of a sandbox is over.
-func endOf(sb *sandbox.Sandbox) time.Time {
-	if at, ok := sandboxes.Deadline(sb); ok {
-		return at
-	}
-	return sb.CreatedAt.Add(never).UTC()
-}
-
-func templateOf(sb *sandbox.Sandbox) string {
-	if sb.ImageAlias == "" {
-		return "base"
-	}
-	return sb.ImageAlias
-}
-
-func cpus(l runtime.Limits) int { return max(1, int(math.Ceil(l.CPU))) }
-
 func (d *Handlers) listedOf(sb *sandbox.Sandbox) Listed {
 	state := "running"
 	if sb.State == sandbox.Sleeping {
 		state = "paused"
 	}
 	return Listed{
-		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Started: sb.CreatedAt.UTC(), End: endOf(sb), CPU: cpus(sb.Limits),
-		Memory: sb.Limits.Memory >> 20, Disk: sb.Disk >> 20, State: state, Envd: envdVersion, Metadata: metadataOf(sb),
+		Template: sandboxes.Template(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Started: sb.CreatedAt.UTC(), End: sandboxes.End(sb), CPU: sandboxes.CPUs(sb),
+		Memory: sb.Limits.Memory >> 20, Disk: sb.Disk >> 20, State: state, Envd: envdVersion, Metadata: sandboxes.Metadata(sb),
 	}
 }
 
 func networkOf(p runtime.NetworkPolicy) *Network {
-	if p.Mode == runtime.NetworkUnrestricted {
+	allow, deny := sandboxes.Opened(p)
+	if deny == nil {
 		return nil
 	}
-	n := &Network{AllowOut: append([]string{}, p.AllowedHosts...), DenyOut: []string{everything}}
-	for _, c := range p.AllowedCIDRs {
-		n.AllowOut = append(n.AllowOut, c.String())
-	}
-	return n
+	return &Network{AllowOut: allow, DenyOut: deny}
 }

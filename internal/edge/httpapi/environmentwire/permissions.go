@@ -5,7 +5,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -82,11 +81,9 @@ func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
 	if n := c.Network; n != nil {
 		out.Network, out.AnyAddress, out.AllowedHosts, out.BlockedPorts = n.Enabled, n.Unrestricted, n.AllowedHosts, n.BlockedPorts
 		if n.AllowedCIDRs != nil {
-			list := make([]netip.Prefix, len(*n.AllowedCIDRs))
-			for i, text := range *n.AllowedCIDRs {
-				if list[i], err = netip.ParsePrefix(text); err != nil {
-					return out, httpapi.Invalid("permissions: network.allowed_cidrs: %s is not a range of addresses; want one such as \"203.0.113.0/24\"", wire.Quote(text))
-				}
+			list, err := tenant.ParseCIDRs(*n.AllowedCIDRs)
+			if err != nil {
+				return out, err
 			}
 			out.AllowedCIDRs = &list
 		}
