@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -58,7 +59,7 @@ func (s *Service) CodeTimeout(p *tenant.Principal, timeout time.Duration) (time.
 	return timeout, nil
 }
 
-// RunCode runs code in a context and calls take with its output. It returns an error if the end
+// RunCode runs code in a context and calls take with its output, in whole characters. It returns an error if the end
 // of the code is unknown. The audit row is written before RunCode returns.
 func (u *Use) RunCode(ctx context.Context, in codecontext.Contexts, r *CodeRun, take func(codecontext.Event) error) (*CodeResult, error) {
 	u.trail.Asks(r.Code)
@@ -76,6 +77,13 @@ func (u *Use) RunCode(ctx context.Context, in codecontext.Contexts, r *CodeRun, 
 		}
 		return nil, err
 	}
+	for s, rest := range run.held {
+		if len(rest) > 0 {
+			if err := take(codecontext.Event{Stream: process.Stream(s), Text: rest}); err != nil {
+				return nil, err
+			}
+		}
+	}
 	out := &CodeResult{Result: res}
 	if res.Status == codecontext.Ended {
 		out.Killed = u.Killed(ctx, *res.Exit)
@@ -91,7 +99,8 @@ type codeRun struct {
 	*CodeRun
 	in    codecontext.Contexts
 	take  func(codecontext.Event) error
-	begun bool // there was output
+	begun bool                     // there was output
+	held  [process.Terminal][]byte // the beginning of a character, by stream
 	tails [process.Terminal]execution.Tail
 }
 
@@ -100,7 +109,16 @@ func (r *codeRun) event(e codecontext.Event) error {
 	if r.Hinted && e.Display == nil && len(e.Text) > 0 {
 		r.tails[e.Stream].Add(e.Text)
 	}
-	return r.take(e)
+	if e.Display != nil || len(e.Text) == 0 {
+		return r.take(e)
+	}
+	text := append(r.held[e.Stream], e.Text...)
+	whole := wire.WholeRunes(text)
+	r.held[e.Stream] = append([]byte(nil), text[whole:]...)
+	if whole == 0 {
+		return nil
+	}
+	return r.take(codecontext.Event{Stream: e.Stream, Text: text[:whole]})
 }
 
 func (r *codeRun) run(ctx context.Context, req codecontext.Request) (*codecontext.Result, error) {

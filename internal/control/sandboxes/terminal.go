@@ -79,3 +79,37 @@ func (o *Output) unlessEnded(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// TerminalClient is the client of a terminal.
+type TerminalClient interface {
+	// Receive returns the client's next input, or the new size of the terminal; size is nil for input.
+	Receive(ctx context.Context) (data []byte, size *process.Size, err error)
+	// Show shows output. The client can continue at cursor.
+	Show(ctx context.Context, data []byte, cursor process.Seq) error
+}
+
+// Converse passes input and output between a terminal and its client until one of them ends. It
+// returns io.EOF if the process ended. tolerant continues after input that the process does not take.
+func (o *Output) Converse(ctx context.Context, client TerminalClient, tolerant bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { cancel(o.receive(ctx, client, tolerant)) }() // ends with the client
+	return o.Show(ctx, func(_ process.Stream, data []byte) error { return client.Show(ctx, data, o.Cursor()) }, nil, nil)
+}
+
+func (o *Output) receive(ctx context.Context, client TerminalClient, tolerant bool) error {
+	for {
+		data, size, err := client.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		if size == nil {
+			err = o.Type(ctx, data)
+		} else {
+			err = o.Resize(ctx, *size)
+		}
+		if err != nil && (!tolerant || errors.Is(err, process.ErrGone)) {
+			return err
+		}
+	}
+}

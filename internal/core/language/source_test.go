@@ -32,7 +32,7 @@ var spelled = map[string]string{
 	"internal/app/config/config.go":               "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":        "repeats the table's constants for tests",
 	"internal/core/tenant/preset.go":              "people type languages for the package registries of languages",
-	"internal/edge/compat/e2b/code.go":            "E2B has names of its own for some languages",
+	"internal/control/sandboxes/display.go":       "E2B has names of its own for some languages",
 	"internal/edge/httpapi/docs/docs.go":          "serves a script to browsers",
 	"internal/edge/httpapi/execute/operations.go": "the example of a request is Python",
 	"internal/agent/toolset/toolset.go":           "a tool of Anthropic's has the name of its shell",

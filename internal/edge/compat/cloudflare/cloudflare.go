@@ -14,7 +14,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -163,12 +162,6 @@ func (d *Handlers) running(c *httpapi.Call) (out Running, err error) {
 	if err != nil {
 		return out, err
 	}
-	sb, err := d.sandboxes.Get(c.Context(), sandboxes.Ref{Caller: c.Caller, Session: session, Name: id})
-	if fault.KindOf(err) == fault.NotFound {
-		return out, nil
-	}
-	if err == nil {
-		out.Running = sb.State == sandbox.Running || sb.State == sandbox.Sleeping
-	}
+	out.Running, err = d.sandboxes.Exists(c.Context(), sandboxes.Ref{Caller: c.Caller, Session: session, Name: id})
 	return out, err
 }

@@ -65,7 +65,7 @@ func (d *Handlers) exec(c *httpapi.Call, in *Exec) error {
 	return d.within(ctx, c, func(u *sandboxes.Use) error {
 		events := &events{w: c.W, conn: http.NewResponseController(c.W)}
 		out, err := u.Run(ctx, spec, nil)
-		if code, ok := notStarted(err); ok { // as a shell says it
+		if code, ok := sandboxes.NotStarted(err); ok { // as a shell says it
 			c.Start(httpapi.EventStream)
 			return errors.Join(events.send(process.Stderr, []byte(spec.Argv[0]+": "+httpapi.Reason(err)+"\n")), events.exit(code))
 		}
@@ -100,19 +100,6 @@ func (d *Handlers) exec(c *httpapi.Call, in *Exec) error {
 		}
 		return events.exit(exit.Code)
 	})
-}
-
-// notStarted is the exit code of a shell for a program that there is not, or that cannot
-// be executed.
-func notStarted(err error) (int, bool) {
-	f, ok := errors.AsType[*fault.Error](err)
-	switch {
-	case ok && f.Code == process.NoProgram:
-		return 127, true
-	case ok && f.Code == process.NoExecutable:
-		return 126, true
-	}
-	return 0, false
 }
 
 // events are those that a client is sent.

@@ -1,8 +1,6 @@
 package cloudflare
 
 import (
-	"archive/tar"
-	"errors"
 	"io"
 	"net/http"
 	"path"
@@ -74,22 +72,7 @@ func upload(c *httpapi.Call) (io.Reader, error) {
 	if c.R.ContentLength > maxBody {
 		return nil, &failed{tooLarge, codes[http.StatusBadRequest]}
 	}
-	return &bounded{from: c.Content(), left: maxBody, over: tooLarge}, nil
-}
-
-// bounded is a reader that fails where more comes than it may read.
-type bounded struct {
-	from io.Reader
-	left int64
-	over error
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, b.over
-	}
-	return n, err
+	return &sandboxes.Limited{From: c.Content(), Left: maxBody, Over: tooLarge}, nil
 }
 
 func (d *Handlers) write(c *httpapi.Call) (out Done, err error) {
@@ -111,59 +94,15 @@ func (d *Handlers) write(c *httpapi.Call) (out Done, err error) {
 
 // persist sends the workspace as a tar archive, without what the client excludes.
 func (d *Handlers) persist(c *httpapi.Call) error {
-	var excluded []string
-	for e := range strings.SplitSeq(c.Text("excludes"), ",") {
-		if e = strings.Trim(path.Clean("/"+e), "/"); e != "" {
-			excluded = append(excluded, e)
-		}
-	}
 	return d.within(c.Context(), c, func(u *sandboxes.Use) error {
-		c.Trail.Asks(c.Text("excludes"))
-		archive, err := u.Guest().Pack(c.Context(), runtime.Home)
+		archive, err := u.PackWithout(c.Context(), runtime.Home, c.Text("excludes"))
 		if err != nil {
 			return &failed{err, codeRead}
 		}
 		defer archive.Close()
 		c.Start(httpapi.Tar)
-		if len(excluded) == 0 {
-			_, err = io.Copy(c.W, archive)
-			return err
-		}
-		return without(c.W, archive, excluded)
+		return archive.Copy(c.W)
 	})
-}
-
-// without copies an archive without some paths and what is below them. A hard link to a
-// file that is left out is left out, too.
-func without(to io.Writer, from io.Reader, excluded []string) error {
-	skip := func(name string) bool {
-		name = strings.Trim(path.Clean("/"+name), "/")
-		for _, e := range excluded {
-			if name == e || strings.HasPrefix(name, e+"/") {
-				return true
-			}
-		}
-		return false
-	}
-	in, out := tar.NewReader(from), tar.NewWriter(to)
-	for {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return out.Close()
-		}
-		if err != nil {
-			return err
-		}
-		if skip(h.Name) || h.Typeflag == tar.TypeLink && skip(h.Linkname) {
-			continue
-		}
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
-		if _, err := io.Copy(out, in); err != nil {
-			return err
-		}
-	}
 }
 
 // hydrate unpacks an archive into the workspace.

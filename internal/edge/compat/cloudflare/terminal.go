@@ -64,17 +64,11 @@ func (d *Handlers) terminal(c *httpapi.Call) error {
 		}
 		defer func() { _ = conn.CloseNow() }()
 		conn.SetReadLimit(maxTyped)
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		t := &pty{httpapi.Socket{Conn: conn}, out}
+		t := pty{httpapi.Socket{Conn: conn}}
 		if t.conn.Tell(ctx, Message{Type: "ready"}) != nil {
 			return nil
 		}
-		go func() { cancel(t.typed(ctx)) }() // ends with conn
-		err = out.Show(ctx, func(_ process.Stream, data []byte) error {
-			return t.conn.Send(ctx, websocket.MessageBinary, data)
-		}, nil, nil)
-		if !errors.Is(err, io.EOF) {
+		if err := out.Converse(ctx, t, true); !errors.Is(err, io.EOF) {
 			if errors.Is(err, httpapi.ErrShutdown) {
 				_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down")
 			}
@@ -89,30 +83,24 @@ func (d *Handlers) terminal(c *httpapi.Call) error {
 }
 
 // pty is one client of one terminal.
-type pty struct {
-	conn httpapi.Socket
-	out  *sandboxes.Output
+type pty struct{ conn httpapi.Socket }
+
+// Show implements sandboxes.TerminalClient.
+func (t pty) Show(ctx context.Context, data []byte, _ process.Seq) error {
+	return t.conn.Send(ctx, websocket.MessageBinary, data)
 }
 
-// typed passes on what the client sends, until it goes.
-func (t *pty) typed(ctx context.Context) error {
+// Receive implements sandboxes.TerminalClient.
+func (t pty) Receive(ctx context.Context) ([]byte, *process.Size, error) {
 	for {
 		kind, data, err := t.conn.Read(ctx)
-		if err != nil {
-			return err
+		if err != nil || kind == websocket.MessageBinary {
+			return data, nil, err
 		}
-		if kind == websocket.MessageBinary {
-			err = t.out.Type(ctx, data)
-		} else {
-			var m Message
-			if json.Unmarshal(data, &m) != nil || m.Type != "resize" || m.Rows == 0 || m.Columns == 0 {
-				_ = t.conn.Tell(ctx, Message{Type: "error", Message: `want {"type":"resize","cols":80,"rows":24}`})
-				continue
-			}
-			err = t.out.Resize(ctx, process.Size{Rows: m.Rows, Columns: m.Columns})
+		var m Message
+		if json.Unmarshal(data, &m) == nil && m.Type == "resize" && m.Rows > 0 && m.Columns > 0 {
+			return nil, &process.Size{Rows: m.Rows, Columns: m.Columns}, nil
 		}
-		if errors.Is(err, process.ErrGone) {
-			return err
-		}
+		_ = t.conn.Tell(ctx, Message{Type: "error", Message: `want {"type":"resize","cols":80,"rows":24}`})
 	}
 }

@@ -3,7 +3,7 @@ package e2b
 import (
 	"context"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,9 +12,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/language"
-	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -76,30 +73,8 @@ func sourced(ops []httpapi.Operation) []httpapi.Operation {
 	return ops
 }
 
-// names are what E2B calls a language, where that is not our name.
-var names = map[string]language.Name{"javascript": "node", "js": "node", "python3": "python", "shell": "bash"}
-
-// languageOf finds a language that has contexts.
-func languageOf(name *string) (language.Name, error) {
-	if name == nil || *name == "" {
-		return language.Default, nil
-	}
-	l := language.Name(strings.ToLower(*name))
-	if ours, ok := names[string(l)]; ok {
-		l = ours
-	}
-	if !slices.Contains(language.ContextNames(), l) {
-		return "", unsupported("language %.40q is not supported by this server; code runs in %s", *name, language.Join(language.ContextNames(), ", ", " or "))
-	}
-	return l, nil
-}
-
 func contextOf(c *codecontext.Context) Context {
-	l := string(c.ID.Language())
-	if l == "node" {
-		l = "javascript"
-	}
-	return Context{ID: string(c.ID), Language: l, Dir: c.Dir}
+	return Context{ID: string(c.ID), Language: sandboxes.LanguageName(c.ID.Language()), Dir: c.Dir}
 }
 
 // inContexts runs f with the contexts of the sandbox that a request is about.
@@ -135,13 +110,13 @@ func (d *Handlers) listContexts(c *httpapi.Call) (out []Context, err error) {
 }
 
 func (d *Handlers) createContext(c *httpapi.Call, in *NewContext) (out Context, err error) {
-	l, err := languageOf(in.Language)
+	l, err := sandboxes.ContextLanguage(in.Language)
 	if err != nil {
 		return out, err
 	}
 	dir := ""
 	if in.Dir != nil {
-		dir = home(*in.Dir)
+		dir = sandboxes.Home(*in.Dir)
 	}
 	err = d.inContexts(c.Context(), c, func(_ *sandboxes.Use, all codecontext.Contexts) error {
 		c.Trail.Asks(string(l))
@@ -175,7 +150,7 @@ func (d *Handlers) execute(c *httpapi.Call, in *Execute) error {
 	if len(in.Env) > 0 {
 		return unsupported("env_vars of a run are not supported by this server: give envs when the sandbox is created, or set them in code")
 	}
-	l, err := languageOf(in.Language)
+	l, err := sandboxes.ContextLanguage(in.Language)
 	if err != nil {
 		return err
 	}
@@ -203,7 +178,6 @@ type run struct {
 	contexts codecontext.Contexts
 	id       codecontext.ID
 	events   *httpapi.Events // nil before the first event
-	held     [process.Terminal][]byte
 }
 
 func (r *run) run(ctx context.Context, u *sandboxes.Use, code *sandboxes.CodeRun) error {
@@ -215,11 +189,6 @@ func (r *run) run(ctx context.Context, u *sandboxes.Use, code *sandboxes.CodeRun
 		return r.failed("ExecutionError", httpapi.Reason(err))
 	}
 	r.begin()
-	for s := range r.held {
-		if err := r.text(process.Stream(s), true); err != nil {
-			return err
-		}
-	}
 	switch {
 	case res.Status == codecontext.Ended:
 		why := "the code ended its interpreter; what it had defined is gone"
@@ -271,64 +240,17 @@ func (r *run) take(e codecontext.Event) error {
 	if len(e.Text) == 0 {
 		return nil
 	}
-	r.held[e.Stream] = append(r.held[e.Stream], e.Text...)
-	return r.text(e.Stream, false)
-}
-
-// text sends the output of a stream. The beginning of a character waits for its end, unless
-// it is all.
-func (r *run) text(s process.Stream, all bool) error {
-	whole := len(r.held[s])
-	if !all {
-		whole = wire.WholeRunes(r.held[s])
-	}
-	if whole == 0 {
-		return nil
-	}
-	text := string(r.held[s][:whole])
-	r.held[s] = append(r.held[s][:0], r.held[s][whole:]...)
-	return r.send(Line{Type: s.String(), Text: &text, Timestamp: time.Now().UnixNano()})
-}
-
-// forms are E2B's names of media types.
-var forms = map[string]string{
-	"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg",
-	"application/pdf": "pdf", "text/latex": "latex", "application/json": "json", "application/javascript": "javascript", "e2b/data": "data", "e2b/chart": "chart",
+	return r.send(Line{Type: e.Stream.String(), Text: new(string(e.Text)), Timestamp: time.Now().UnixNano()})
 }
 
 // resultOf is a line with a value in the forms there are of it.
 func resultOf(v *codecontext.Display) map[string]jsontext.Value {
-	line, extra := map[string]jsontext.Value{"type": jsontext.Value(`"result"`), "is_main_result": jsontext.Value("false")}, map[string]jsontext.Value{}
-	if v.Result {
-		line["is_main_result"] = jsontext.Value("true")
-	}
-	for media, data := range v.Data {
-		if form, ok := forms[media]; ok {
-			line[form] = data
-		} else {
-			extra[media] = data
-		}
-	}
-	if text, ok := line["text"]; ok {
-		line["text"] = unquoted(text)
-	}
+	line, extra := sandboxes.Forms(v)
+	line["type"], line["is_main_result"] = jsontext.Value(`"result"`), jsontext.Value(strconv.FormatBool(v.Result))
 	if len(extra) > 0 {
 		if text, err := json.Marshal(extra, json.Deterministic(true)); err == nil {
 			line["extra"] = text
 		}
 	}
 	return line
-}
-
-// unquoted takes the quotes of a string's representation off, as E2B does.
-func unquoted(text jsontext.Value) jsontext.Value {
-	var s string
-	if json.Unmarshal(text, &s) != nil || len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
-		return text
-	}
-	out, err := json.Marshal(s[1 : len(s)-1])
-	if err != nil {
-		return text
-	}
-	return out
 }

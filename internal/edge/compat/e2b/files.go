@@ -80,7 +80,7 @@ func (d *Handlers) writeFiles(c *httpapi.Call) (out []Written, err error) {
 	default:
 		return nil, fault.New(fault.Unsupported, "Content-Encoding must be gzip, or none")
 	}
-	first := home(c.Text("path"))
+	first := sandboxes.Home(c.Text("path"))
 	err = d.onPath(c.Context(), c, first, func(u *sandboxes.Use, _ string) error {
 		write := func(at string, from io.Reader) error {
 			if at == "" {
@@ -100,7 +100,7 @@ func (d *Handlers) writeFiles(c *httpapi.Call) (out []Written, err error) {
 			if first != "" {
 				name = first
 			}
-			return write(home(name), from)
+			return write(sandboxes.Home(name), from)
 		})
 	})
 	return out, err

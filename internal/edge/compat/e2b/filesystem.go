@@ -105,7 +105,7 @@ func entryOf(f file.Info) Entry {
 
 // onPath runs f with the sandbox that a call about a path is about.
 func (d *Handlers) onPath(ctx context.Context, c *httpapi.Call, at string, f func(u *sandboxes.Use, at string) error) error {
-	at = home(at)
+	at = sandboxes.Home(at)
 	if strings.ContainsRune(at, 0) {
 		return httpapi.Invalid("path must not contain a NUL character")
 	}
@@ -165,7 +165,7 @@ func (d *Handlers) makeDir(ctx context.Context, c *httpapi.Call, in *PathRequest
 func (d *Handlers) move(ctx context.Context, c *httpapi.Call, in *MoveRequest) (*EntryResponse, error) {
 	out := &EntryResponse{}
 	return out, d.onPath(ctx, c, in.Source, func(u *sandboxes.Use, from string) error {
-		to := home(in.Destination)
+		to := sandboxes.Home(in.Destination)
 		c.Trail.Asks(from + "\x00" + to)
 		return out.of(u.MoveFile(ctx, from, to, true))
 	})

@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
-	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -183,24 +179,10 @@ func (in *StartRequest) spec(ctx context.Context) (spec process.Spec, err error)
 	}
 	config := in.Process
 	if config.Cwd != nil {
-		spec.Dir = home(*config.Cwd)
+		spec.Dir = sandboxes.Home(*config.Cwd)
 	}
-	// What the clients start is a login shell, in which /etc/profile replaces the PATH of
-	// the image, and which not every image has where they look for it.
-	switch bash := config.Cmd == "/bin/bash"; {
-	case bash && len(config.Args) == 3 && config.Args[0] == "-l" && config.Args[1] == "-c" && config.Args[2] != "":
-		spec.Shell = config.Args[2]
-	case bash && in.PTY != nil && slices.Equal(config.Args, []string{"-i", "-l"}):
-		spec.Shell = "exec $(command -v bash || echo sh) -i"
-	default:
-		spec.Argv = append([]string{config.Cmd}, config.Args...)
-	}
-	for _, text := range append([]string{spec.Shell, spec.Dir}, spec.Argv...) {
-		if strings.ContainsRune(text, 0) {
-			return spec, httpapi.Invalid("cmd, args and cwd must not contain a NUL character")
-		}
-	}
-	if err := execution.CheckSandboxEnv(config.Envs); err != nil {
+	sandboxes.SetCommand(&spec, config.Cmd, config.Args, in.PTY != nil)
+	if err := sandboxes.CheckProgram(&spec, config.Envs, "cmd, args and cwd"); err != nil {
 		return spec, err
 	}
 	if in.PTY != nil {
@@ -316,14 +298,10 @@ func (d *Handlers) resize(ctx context.Context, c *httpapi.Call, in *ProcessReque
 
 // write gives input to a process.
 func (in *Input) write(ctx context.Context, u *sandboxes.Use, p process.Info) error {
-	switch {
-	case in == nil || in.Stdin == nil && in.PTY == nil:
-		return httpapi.Invalid("input is required: stdin or pty")
-	case in.Stdin != nil && p.Terminal, in.PTY != nil && !p.Terminal:
-		return fault.New(fault.Conflict, "input of a terminal is pty, that of any other process stdin")
+	if in == nil {
+		in = &Input{}
 	}
-	_, err := u.Guest().Write(ctx, p.ID, append(in.Stdin, in.PTY...))
-	return err
+	return u.Input(ctx, &p, in.Stdin, in.PTY)
 }
 
 func (d *Handlers) sendInput(ctx context.Context, c *httpapi.Call, in *ProcessRequest) (*Empty, error) {

@@ -294,14 +294,3 @@ func userOf(c *httpapi.Call) (string, error) {
 	name, _, _ := strings.Cut(string(text), ":")
 	return name, nil
 }
-
-// home resolves a path that begins with ~.
-func home(path string) string {
-	if path == "~" {
-		return "/home/user"
-	}
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		return "/home/user/" + rest
-	}
-	return path
-}

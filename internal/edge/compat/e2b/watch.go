@@ -46,7 +46,7 @@ func changeOf(e filewatch.Event) FileEvent {
 }
 
 func (in *PathRequest) folder() *filewatch.Folder {
-	return &filewatch.Folder{Path: home(in.Path), Recursive: in.Recursive, Entries: in.Entries}
+	return &filewatch.Folder{Path: sandboxes.Home(in.Path), Recursive: in.Recursive, Entries: in.Entries}
 }
 
 func (d *Handlers) watchDir(ctx context.Context, c *httpapi.Call, in *PathRequest, to *sender[WatchResponse]) error {

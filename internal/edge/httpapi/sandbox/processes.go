@@ -4,15 +4,9 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/wire"
@@ -164,12 +158,7 @@ func (in *NewProcess) domain() (spec process.Spec, err error) {
 	if in.WorkingDir != nil {
 		spec.Dir = *in.WorkingDir
 	}
-	for _, text := range append([]string{spec.Shell, spec.Dir}, spec.Argv...) {
-		if strings.ContainsRune(text, 0) {
-			return spec, httpapi.Invalid("command, argv and working_dir must not contain a NUL character")
-		}
-	}
-	if err := execution.CheckSandboxEnv(wire.StringMap(in.EnvVars)); err != nil {
+	if err := sandboxes.CheckProgram(&spec, wire.StringMap(in.EnvVars), "command, argv and working_dir"); err != nil {
 		return spec, err
 	}
 	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
@@ -237,26 +226,11 @@ func (h *Handlers) signalProcess(c *httpapi.Call, in *ProcessSignal) (out Sandbo
 	if err != nil {
 		return out, err
 	}
-	sig, err := signalOf(*in.Signal)
+	sig, err := sandboxes.ParseSignal(*in.Signal)
 	if err != nil {
 		return out, err
 	}
 	return sandboxes.With(c.Context(), h.Service, r, func(u *sandboxes.Use) (SandboxProcess, error) {
 		return shown(u.Signal(c.Context(), id, sig, in.Group == nil || *in.Group))
 	})
-}
-
-// signalOf reads a signal by name or number.
-func signalOf(text string) (syscall.Signal, error) {
-	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
-		return syscall.Signal(n), nil
-	}
-	name := strings.ToUpper(text)
-	if !strings.HasPrefix(name, "SIG") {
-		name = "SIG" + name
-	}
-	if sig := unix.SignalNum(name); sig != 0 {
-		return sig, nil
-	}
-	return 0, httpapi.Invalid("there is no signal %s; want a name such as TERM, or a number from 1 to 64", wire.Quote(text))
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/process"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -62,28 +61,12 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 		return a.events.Send(CodeEvent{Type: "value", Value: &v})
 	case e.Display != nil:
 		a.values = append(a.values, valueOf(e.Display))
+	case len(e.Text) > 0 && a.streamed:
+		return a.events.Send(CodeEvent{Type: "output", Stream: e.Stream.String(), Data: string(e.Text)})
 	case len(e.Text) > 0:
 		a.out[e.Stream] = append(a.out[e.Stream], e.Text...)
-		if a.streamed {
-			return a.flush(e.Stream, false)
-		}
 	}
 	return nil
-}
-
-// flush sends the output of a stream; the beginning of a character waits for its
-// end unless it is all.
-func (a *codeAnswer) flush(stream process.Stream, all bool) error {
-	whole := len(a.out[stream])
-	if !all {
-		whole = wire.WholeRunes(a.out[stream])
-	}
-	if whole == 0 {
-		return nil
-	}
-	err := a.events.Send(CodeEvent{Type: "output", Stream: stream.String(), Data: string(a.out[stream][:whole])})
-	a.out[stream] = append(a.out[stream][:0], a.out[stream][whole:]...)
-	return err
 }
 
 // fail is for a run that is not known to have ended.
@@ -102,11 +85,6 @@ func (a *codeAnswer) finish(res *sandboxes.CodeResult) error {
 		body.Stdout, body.Stderr = string(a.out[process.Stdout]), string(a.out[process.Stderr])
 		body.Values = append(body.Values, a.values...)
 		return httpapi.WriteJSON(a.c.W, http.StatusOK, body)
-	}
-	for _, stream := range []process.Stream{process.Stdout, process.Stderr} {
-		if err := a.flush(stream, true); err != nil {
-			return err
-		}
 	}
 	return a.events.Send(CodeEvent{Type: "result", Result: body})
 }

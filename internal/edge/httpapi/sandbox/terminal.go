@@ -171,14 +171,11 @@ func attach(ctx context.Context, c *httpapi.Call, u *sandboxes.Use, out *sandbox
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxTyped)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	t := &terminal{httpapi.Socket{Conn: conn}, out}
+	t := terminal{httpapi.Socket{Conn: conn}}
 	if err := t.conn.Tell(ctx, TerminalMessage{Type: "started", ProcessID: string(out.Info().ID)}); err != nil {
 		return nil
 	}
-	go func() { cancel(t.typed(ctx)) }()
-	if err := t.show(ctx); !errors.Is(err, io.EOF) {
+	if err := out.Converse(ctx, t, false); !errors.Is(err, io.EOF) {
 		if errors.Is(context.Cause(ctx), httpapi.ErrShutdown) {
 			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
 		}
@@ -196,41 +193,26 @@ func attach(ctx context.Context, c *httpapi.Call, u *sandboxes.Use, out *sandbox
 }
 
 // terminal is one client of one terminal.
-type terminal struct {
-	conn httpapi.Socket
-	out  *sandboxes.Output
-}
+type terminal struct{ conn httpapi.Socket }
 
-// typed passes on what the client sends, until it goes.
-func (t *terminal) typed(ctx context.Context) error {
-	for {
-		kind, data, err := t.conn.Read(ctx)
-		if err != nil {
-			return err
-		}
-		if kind == websocket.MessageBinary {
-			if err := t.out.Type(ctx, data); err != nil {
-				return err
-			}
-			continue
-		}
-		var m TerminalMessage
-		if err := json.Unmarshal(data, &m, json.RejectUnknownMembers(true)); err != nil || m.Type != "resize" || m.Rows == 0 || m.Columns == 0 {
-			_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
-			return errors.New("the client sent no message that a terminal knows")
-		}
-		if err := t.out.Resize(ctx, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
-			return err
-		}
+// Receive implements sandboxes.TerminalClient.
+func (t terminal) Receive(ctx context.Context) ([]byte, *process.Size, error) {
+	kind, data, err := t.conn.Read(ctx)
+	if err != nil || kind == websocket.MessageBinary {
+		return data, nil, err
 	}
+	var m TerminalMessage
+	if err := json.Unmarshal(data, &m, json.RejectUnknownMembers(true)); err != nil || m.Type != "resize" || m.Rows == 0 || m.Columns == 0 {
+		_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
+		return nil, nil, errors.New("the client sent no message that a terminal knows")
+	}
+	return nil, &process.Size{Rows: m.Rows, Columns: m.Columns}, nil
 }
 
-// show sends what the terminal shows, until it fails: with io.EOF when the process ends.
-func (t *terminal) show(ctx context.Context) error {
-	return t.out.Show(ctx, func(_ process.Stream, data []byte) error {
-		if err := t.conn.Send(ctx, websocket.MessageBinary, data); err != nil {
-			return err
-		}
-		return t.conn.Tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(t.out.Cursor())})
-	}, nil, nil)
+// Show implements sandboxes.TerminalClient.
+func (t terminal) Show(ctx context.Context, data []byte, cursor process.Seq) error {
+	if err := t.conn.Send(ctx, websocket.MessageBinary, data); err != nil {
+		return err
+	}
+	return t.conn.Tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(cursor)})
 }
