@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"encoding/base64"
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -64,4 +65,50 @@ func (s *Service) checkCopies(ctx context.Context, t tenant.ID, all []session.Mo
 		}
 	}
 	return nil
+}
+
+// NewMount is a mount as a client describes it; omitted fields are nil.
+type NewMount struct {
+	Type              session.MountType
+	Path, FileID      *string
+	Content, Encoding *string
+	URL, Ref, Token   *string
+}
+
+// Mount returns the mount at a path of the request. A copy of an uploaded file without a path gets the
+// default one.
+func (in *NewMount) Mount(path string) (m session.Mount, err error) {
+	m.Type = in.Type
+	if in.Path == nil && in.FileID == nil {
+		return m, invalid("%s.path is required", path)
+	}
+	if in.FileID != nil {
+		m.File = upload.ID(*in.FileID)
+		if !m.File.Valid() {
+			return m, invalid("%s.file_id: %s", path, upload.ErrNotFound.Msg)
+		}
+		if in.Content != nil || in.Encoding != nil {
+			return m, invalid("%s must have content or file_id", path)
+		}
+	}
+	for _, f := range []struct{ from, to *string }{{in.Path, &m.Path}, {in.URL, &m.URL}, {in.Ref, &m.Ref}, {in.Token, &m.Token}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	switch {
+	case m.Type != session.MountFile && (in.Content != nil || in.Encoding != nil):
+		return m, invalid("%s: content and encoding are of mounts of the type file", path)
+	case m.Type == session.MountFile && in.Content == nil && in.FileID == nil:
+		return m, invalid("%s.content or file_id is required in a mount of the type file", path)
+	case in.Content == nil:
+		return m, nil
+	case in.Encoding != nil && *in.Encoding == "base64":
+		if m.Content, err = base64.StdEncoding.DecodeString(*in.Content); err != nil {
+			return m, invalid("%s.content is not valid base64", path)
+		}
+	default:
+		m.Content = []byte(*in.Content)
+	}
+	return m, nil
 }

@@ -17,6 +17,9 @@ const (
 	maxRubric     = 256 << 10 // characters
 	maxIterations = 20
 	fewIterations = 3 // if the client does not say
+
+	maxCommand     = 64 << 10 // bytes of a check
+	maxCheckMillis = 24 * 3600 * 1000
 )
 
 // Outcome is the result that a client wants from a turn.
@@ -38,6 +41,27 @@ func NewOutcome(path, description, rubric string, iterations *int) (*Outcome, er
 		return nil, invalid("%srubric must be a text of at most %d characters", path, maxRubric)
 	case o.Iterations < 1 || o.Iterations > maxIterations:
 		return nil, invalid("%smax_iterations must be between 1 and %d", path, maxIterations)
+	}
+	return o, nil
+}
+
+// Judged adds how the outcome is judged: a model and a check; nil for what the client omits. rubric says
+// whether the client gave one.
+func (o *Outcome) Judged(rubric bool, model *string, check *sandboxtool.Check) (*Outcome, error) {
+	if o.Command = check; model != nil {
+		o.Model = *model
+	}
+	switch {
+	case strings.TrimSpace(o.Rubric) == "" && rubric:
+		return nil, invalid("rubric must say something: leave it out where check says all")
+	case !rubric && check == nil:
+		return nil, invalid("rubric or check is required in an event of the type %s", run.ToldOutcome)
+	case model != nil && (!rubric || *model == ""):
+		return nil, invalid("model must be the name of a model, and has a meaning with rubric only")
+	case check != nil && (strings.TrimSpace(*check.Command) == "" || len(*check.Command) > maxCommand):
+		return nil, invalid("check.command must be a text of 1 to %d bytes", maxCommand)
+	case check != nil && check.TimeoutMS != nil && (*check.TimeoutMS < 1 || *check.TimeoutMS > maxCheckMillis):
+		return nil, invalid("check.timeout_ms must be between 1 and %d", maxCheckMillis)
 	}
 	return o, nil
 }

@@ -4,6 +4,8 @@
 package toolset
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -206,4 +208,45 @@ func Server(d *agent.Definition, of string) (def agent.Verdict, own []Judged) {
 		}
 	}
 	return def, own
+}
+
+// SetServers replaces the MCP servers of an agent. One that is the same by name and URL keeps its headers, its
+// description, and the choice of its tools. Servers that are commands stay.
+func SetServers(d *agent.Definition, servers []agent.Server) {
+	before := *d
+	d.Servers = nil
+	for _, server := range servers {
+		if old := before.Server(server.Name); old != nil && old.URL == server.URL {
+			server = *old
+		} else if old != nil {
+			server.AllowedTools = old.AllowedTools // never more than before, unless tools say so
+		}
+		d.Servers = append(d.Servers, server)
+	}
+	for _, old := range before.Servers { // which clients of sets do not know
+		if old.Command != "" && d.Server(old.Name) == nil {
+			d.Servers = append(d.Servers, old)
+		}
+	}
+}
+
+// PolicyKey is the key of metadata that repeat the policy.
+const PolicyKey = "tool_policy"
+
+// SyncMetadata updates metadata that repeat the policy.
+func SyncMetadata(d *agent.Definition) error {
+	if _, there := d.Metadata[PolicyKey]; !there {
+		return nil
+	}
+	policy := map[string]any{"allow_list": d.Policy.Allow, "deny_list": d.Policy.Deny, "require_confirmation": d.Policy.Confirm}
+	if d.Policy.Within > 0 {
+		policy["confirm_within"] = d.Policy.Within
+	}
+	text, err := json.Marshal(policy)
+	if err != nil {
+		return err
+	}
+	d.Metadata = maps.Clone(d.Metadata)
+	d.Metadata[PolicyKey] = text
+	return nil
 }

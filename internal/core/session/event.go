@@ -107,3 +107,21 @@ var (
 	// ErrChanged says that the session changed since the caller read it.
 	ErrChanged = fault.New(fault.Conflict, "the session has just changed: read it, and try again")
 )
+
+// NewSpan returns the time after gt or from gte, and before lt or until lte; a zero bound is none.
+func NewSpan(gt, gte, lt, lte time.Time) (s Span) {
+	after := func(t time.Time) time.Time {
+		if t.IsZero() {
+			return t
+		}
+		return t.Add(1)
+	}
+	if s.From = gte; s.From.Before(after(gt)) {
+		s.From = after(gt)
+	}
+	s.Until = lt
+	if t := after(lte); s.Until.IsZero() || !t.IsZero() && t.Before(s.Until) {
+		s.Until = t
+	}
+	return s
+}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -22,14 +22,6 @@ const MaxBody = 8 << 20
 
 // bodyTimeout is how long a client may take to send a body.
 const bodyTimeout = 30 * time.Second
-
-const (
-	// freeBytes is how large a body may be without being counted, because requests of that size
-	// are bounded by the connections.
-	freeBytes = 64 << 10
-	// bodyCost is how often the bytes of a body are in memory while it is decoded.
-	bodyCost = 2
-)
 
 // maxDiscarded is how many bytes of a body that is too large are read for nothing: many
 // clients read no answer before they have sent everything.
@@ -138,11 +130,11 @@ func (c *Call) readBody(json *wire.Counter) ([]byte, error) {
 	if size < 0 { // it is not announced
 		size = MaxBody
 	}
-	buf.Grow(int(min(size, freeBytes)) + bytes.MinRead)
-	_, err := io.CopyN(&buf, from, freeBytes)
+	buf.Grow(int(min(size, connections.FreeBytes)) + bytes.MinRead)
+	_, err := io.CopyN(&buf, from, connections.FreeBytes)
 	switch {
-	case err == nil && size > freeBytes:
-		if err := c.hold(bodyCost * size); err != nil {
+	case err == nil && size > connections.FreeBytes:
+		if err := c.hold(connections.BodyCost * size); err != nil {
 			discard()
 			return nil, err
 		}
@@ -173,11 +165,11 @@ func (c *Call) readBody(json *wire.Counter) ([]byte, error) {
 // hold counts bytes that a request takes while its body is read and decoded, against what the
 // caller's tenant may take of this process's memory at a time. They are counted until letGo.
 func (c *Call) hold(bytes int64) error {
-	if c.Caller == nil || bytes <= freeBytes {
+	if c.Caller == nil {
 		return nil
 	}
 	release, err := c.server.decoding.Take(c.Caller.Tenant.ID, bytes)
-	if err == nil {
+	if release != nil {
 		c.held = append(c.held, release)
 	}
 	return err
@@ -186,29 +178,21 @@ func (c *Call) hold(bytes int64) error {
 // Hold counts a message of so many bytes against what the caller's tenant may have in decoding,
 // until the request is answered. It is for bodies that are read without ReadBody.
 func (c *Call) Hold(bytes int64) error {
-	if bytes <= freeBytes {
+	if bytes <= connections.FreeBytes {
 		return nil
 	}
-	return c.hold(bodyCost * bytes)
+	return c.hold(connections.BodyCost * bytes)
 }
-
-// maxInflation is the largest factor by which a compressed body can grow.
-const maxInflation = 1032
 
 // HoldBody reserves memory for the request's body, a message of at most most bytes, and returns a
 // reader of all of from. A body without Content-Length counts as the largest once it exceeds
-// freeBytes, because its size is unknown until the end.
+// connections.FreeBytes, because its size is unknown until the end.
 func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
 	size, packed := c.R.ContentLength, c.R.Header.Get("Content-Encoding") != ""
-	switch {
-	case size >= 0 && packed:
-		return from, c.Hold(min(min(size, most)*maxInflation, most)) // a client can announce any size
-	case size >= 0:
-		return from, c.Hold(min(size, most))
-	case packed:
-		return from, c.Hold(most)
+	if size >= 0 || packed {
+		return from, c.Hold(connections.MessageSize(size, most, packed))
 	}
-	head := make([]byte, freeBytes+1)
+	head := make([]byte, connections.FreeBytes+1)
 	n, err := io.ReadFull(from, head)
 	if err == nil {
 		err = c.Hold(most)
@@ -221,7 +205,7 @@ func (c *Call) HoldBody(from io.Reader, most int64) (io.Reader, error) {
 // HoldValues reserves memory for the elements of a JSON body, because decoded elements take more memory
 // than their text.
 func (c *Call) HoldValues(body []byte) error {
-	if len(body) <= freeBytes {
+	if len(body) <= connections.FreeBytes {
 		return nil
 	}
 	values, err := wire.Weigh(wire.Body.Noun, body)
@@ -238,19 +222,6 @@ func (c *Call) letGo() {
 	}
 	c.held = nil
 }
-
-// heaviest is the memory that the largest request reserves: for its body and its elements.
-const heaviest = bodyCost*MaxBody + wire.MaxValues*wire.ValueCost
-
-// newDecoding divides an eighth of the memory that this process may take among the bodies that are
-// being decoded. A tenant may reserve half of it, which is one request on the smallest machine.
-func newDecoding(memory int64) *share.Pool {
-	const least, most = 2 * heaviest, 4 << 30
-	return share.NewPool(TenantDecoding, "bytes for request bodies", min(max(memory/8, least), most))
-}
-
-// TenantDecoding is the dimension of the limit of bytes in decoding, which refusals name.
-const TenantDecoding = "tenant_decoding_bytes"
 
 // noBody refuses a body where all that can be asked for is in the URL, because what it
 // asks for would be ignored. {} asks for nothing.
@@ -291,9 +262,6 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; files that it was to replace are unchanged")
 }
 
-// roomEvery is how many bytes of content are read before the disk is looked at again.
-const roomEvery = 8 << 20
-
 // Content is Upload for a body that is written to this machine's disk. It ends, with what
 // the client is to be told, while the disk is short of space.
 func (c *Call) Content() io.Reader { return c.Room(c.Upload(), c.R.ContentLength) }
@@ -301,27 +269,5 @@ func (c *Call) Content() io.Reader { return c.Room(c.Upload(), c.R.ContentLength
 // Room returns what ends as Content does, for content that is made of a body. size is of
 // all of it in bytes, negative if it is not known.
 func (c *Call) Room(r io.Reader, size int64) io.Reader {
-	if c.server.room == nil {
-		return r
-	}
-	return &content{Reader: r, room: c.server.room, size: max(0, size)}
-}
-
-type content struct {
-	io.Reader
-	room      func(bytes int64) error
-	size      int64 // that is announced
-	read, due int64 // due is how much may be read before the next look
-}
-
-func (b *content) Read(p []byte) (int, error) {
-	if b.read >= b.due {
-		if err := b.room(max(0, b.size-b.read)); err != nil {
-			return 0, err
-		}
-		b.due = b.read + roomEvery
-	}
-	n, err := b.Reader.Read(p[:min(int64(len(p)), b.due-b.read)])
-	b.read += int64(n)
-	return n, err
+	return connections.WithRoom(r, c.server.room, size)
 }

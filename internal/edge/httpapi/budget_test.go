@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -28,7 +29,7 @@ func sending(s *Server, of tenant.ID, size int, announced bool) *Call {
 // its share, and a neighbor is not.
 func TestBodiesShareMemory(t *testing.T) {
 	for _, announced := range []bool{true, false} {
-		s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", 8*bodyCost*MaxBody)}
+		s := &Server{decoding: connections.Bodies{Pool: share.NewPool(connections.TenantDecoding, "bytes for request bodies", 8*connections.BodyCost*MaxBody)}}
 		var held []*Call
 		for range 4 {
 			c := sending(s, "hostile", MaxBody, announced)
@@ -38,14 +39,14 @@ func TestBodiesShareMemory(t *testing.T) {
 			held = append(held, c)
 		}
 		_, err := sending(s, "hostile", MaxBody, announced).ReadBody()
-		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != TenantDecoding || f.ResetsAt.IsZero() {
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != connections.TenantDecoding || f.ResetsAt.IsZero() {
 			t.Errorf("announced %v: one too many: %v", announced, err)
 		}
 		if err := sending(s, "hostile", 0, announced).Hold(MaxBody); fault.KindOf(err) != fault.Exhausted {
 			t.Errorf("announced %v: a message: %v", announced, err)
 		}
-		small := sending(s, "hostile", freeBytes-1, announced)
-		if body, err := small.ReadBody(); err != nil || len(body) != freeBytes-1 {
+		small := sending(s, "hostile", connections.FreeBytes-1, announced)
+		if body, err := small.ReadBody(); err != nil || len(body) != connections.FreeBytes-1 {
 			t.Errorf("announced %v: a small one: %d, %v", announced, len(body), err)
 		}
 		c := sending(s, "neighbor", MaxBody, announced)
@@ -68,7 +69,7 @@ func TestBodiesShareMemory(t *testing.T) {
 // TestSmallestMachine: the largest request that is allowed has room on a machine of little memory.
 func TestSmallestMachine(t *testing.T) {
 	for _, memory := range []int64{64 << 20, 512 << 20, 1 << 30} {
-		s := &Server{decoding: newDecoding(memory)}
+		s := &Server{decoding: connections.NewBodies(memory, MaxBody)}
 		c := sending(s, "alone", MaxBody, true)
 		if _, err := c.ReadBody(); err != nil {
 			t.Fatalf("%d: %v", memory, err)
@@ -89,10 +90,10 @@ func TestHoldBody(t *testing.T) {
 		packed string
 		held   int64
 	}{
-		"announced": {1 << 20, true, "", bodyCost << 20}, "larger than allowed": {2 * most, true, "", bodyCost * most}, "in pieces": {1 << 20, false, "", bodyCost * most}, "small, in pieces": {freeBytes, false, "", 0},
-		"small": {100, true, "", 0}, "compressed": {1000, true, "gzip", bodyCost * 1000 * maxInflation}, "compressed, large": {1 << 20, true, "gzip", bodyCost * most}, "compressed, in pieces": {10, false, "gzip", bodyCost * most},
+		"announced": {1 << 20, true, "", connections.BodyCost << 20}, "larger than allowed": {2 * most, true, "", connections.BodyCost * most}, "in pieces": {1 << 20, false, "", connections.BodyCost * most}, "small, in pieces": {connections.FreeBytes, false, "", 0},
+		"small": {100, true, "", 0}, "compressed": {1000, true, "gzip", connections.BodyCost * 1000 * connections.MaxInflation}, "compressed, large": {1 << 20, true, "gzip", connections.BodyCost * most}, "compressed, in pieces": {10, false, "gzip", connections.BodyCost * most},
 	} {
-		s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", 1<<30)}
+		s := &Server{decoding: connections.Bodies{Pool: share.NewPool(connections.TenantDecoding, "bytes for request bodies", 1<<30)}}
 		call := sending(s, "t", c.size, c.told)
 		call.R.Header.Set("Content-Encoding", c.packed)
 		from, err := call.HoldBody(call.R.Body, most)
@@ -104,14 +105,14 @@ func TestHoldBody(t *testing.T) {
 			t.Errorf("%s: %d bytes are read: %v", name, len(got), err)
 		}
 	}
-	endless := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", 1<<30)}
+	endless := &Server{decoding: connections.Bodies{Pool: share.NewPool(connections.TenantDecoding, "bytes for request bodies", 1<<30)}}
 	huge := sending(endless, "t", 0, true)
 	huge.R.ContentLength = math.MaxInt64 // whose multiple is no number of bytes
 	huge.R.Header.Set("Content-Encoding", "gzip")
-	if _, err := huge.HoldBody(huge.R.Body, most); err != nil || endless.decoding.Held("t") != bodyCost*most {
-		t.Errorf("compressed, of a size that cannot be: %d bytes are held, want %d: %v", endless.decoding.Held("t"), bodyCost*most, err)
+	if _, err := huge.HoldBody(huge.R.Body, most); err != nil || endless.decoding.Held("t") != connections.BodyCost*most {
+		t.Errorf("compressed, of a size that cannot be: %d bytes are held, want %d: %v", endless.decoding.Held("t"), connections.BodyCost*most, err)
 	}
-	s := &Server{decoding: share.NewPool(TenantDecoding, "bytes for request bodies", most)}
+	s := &Server{decoding: connections.Bodies{Pool: share.NewPool(connections.TenantDecoding, "bytes for request bodies", most)}}
 	if err := sending(s, "t", 0, true).Hold(most / 4); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -15,8 +14,6 @@ import (
 	"github.com/atoll-run/atoll/internal/control/webcall"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
-	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // IdempotencyHeader is the header by which a request that is repeated is not done twice.
@@ -171,7 +168,7 @@ func (c *Call) forgets() error {
 	if len(parts) == 0 || !strings.HasSuffix(c.op.Path, "}") { // a part of something that stays
 		return nil
 	}
-	gone := append(c.inPath(parts[len(parts)-1][1]), inAnswer(w.body)...)
+	gone := append(c.inPath(parts[len(parts)-1][1]), repeats.Objects(w.body)...)
 	c.server.repeats.Forget(c.Context(), c.Caller.Tenant.ID, gone, c.TraceID())
 	return nil
 }
@@ -183,46 +180,12 @@ func (c *Call) named(answer []byte) (all []string) {
 	for _, part := range pathParts.FindAllStringSubmatch(c.op.Path, -1) {
 		all = append(all, c.inPath(part[1])...)
 	}
-	return append(all, inAnswer(answer)...)
+	return append(all, repeats.Objects(answer)...)
 }
 
-// inPath is the id or name that a part of a request's path has. Names of sandboxes are their sessions'.
+// inPath is the id or name that a part of a request's path has.
 func (c *Call) inPath(part string) []string {
-	switch value := c.Path(part); {
-	case value == "":
-		return nil
-	case part == "sandbox" && !runtime.ID(value).Valid():
-		return []string{cmp.Or(c.Query.Get("session"), sandbox.Default) + "/" + value}
-	default:
-		return []string{value}
-	}
-}
-
-// inAnswer returns the ids in a JSON answer, and a sandbox's session and name in the form of inPath.
-func inAnswer(answer []byte) (all []string) {
-	var of struct {
-		ID        string `json:"id"`
-		Slug      string `json:"slug"`
-		Sandbox   string `json:"sandbox_id"`
-		Session   string `json:"session"`
-		Name      string `json:"name"`
-		Trace     string `json:"trace_id"`
-		Snapshot  string `json:"snapshot_id"`
-		Process   string `json:"process_id"`
-		Container string `json:"container_id"`
-	}
-	if json.Unmarshal(answer, &of) != nil {
-		return nil
-	}
-	if of.Sandbox != "" && of.Name != "" {
-		all = append(all, cmp.Or(of.Session, sandbox.Default)+"/"+of.Name)
-	}
-	for _, id := range []string{of.ID, of.Slug, of.Sandbox, of.Trace, of.Snapshot, of.Process, of.Container} {
-		if id != "" {
-			all = append(all, id)
-		}
-	}
-	return all
+	return repeats.Object(part, c.Path(part), c.Query.Get("session"))
 }
 
 // keptResponse keeps what is answered, also when its client has left.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
+	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
@@ -267,7 +269,7 @@ func TestInAnswer(t *testing.T) {
 		`{"trace_id":"trc_1","stdout":"secret"}`:               "trc_1",
 		`data: {"id":"x"}`:                                     "",
 	} {
-		if got := strings.Join(inAnswer([]byte(answer)), " "); got != want {
+		if got := strings.Join(repeats.Objects([]byte(answer)), " "); got != want {
 			t.Errorf("%s is about %q, want %q", answer, got, want)
 		}
 	}
@@ -339,8 +341,8 @@ func TestRepeatedAtOnce(t *testing.T) {
 // it is read, and not again when it is decoded.
 func TestKeyedBodyIsCountedBySize(t *testing.T) {
 	s := newMaker(t)
-	s.decoding = share.NewPool(TenantDecoding, "bytes for request bodies", 5*MaxBody)
-	r := httptest.NewRequest(http.MethodPost, agents, strings.NewReader(`{"name":"`+strings.Repeat("x", 2*freeBytes)+`"}`))
+	s.decoding = connections.Bodies{Pool: share.NewPool(connections.TenantDecoding, "bytes for request bodies", 5*MaxBody)}
+	r := httptest.NewRequest(http.MethodPost, agents, strings.NewReader(`{"name":"`+strings.Repeat("x", 2*connections.FreeBytes)+`"}`))
 	r.ContentLength = -1
 	r.Header.Set("Authorization", "Bearer a")
 	r.Header.Set("Content-Type", "application/json")

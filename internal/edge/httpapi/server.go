@@ -103,7 +103,7 @@ type Server struct {
 	room     func(bytes int64) error
 	rates    *ratelimit.Limiter
 	streams  *share.Pool
-	decoding *share.Pool
+	decoding connections.Bodies
 	maxConns int
 
 	streamLimits StreamLimits
@@ -130,7 +130,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, tokens: cfg.Tokens, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: newDecoding(debug.SetMemoryLimit(-1)), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: connections.NewBodies(debug.SetMemoryLimit(-1), MaxBody), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if cfg.Repeats != nil {
 		s.repeats = &repeats.Service{Store: cfg.Repeats, Log: cfg.Log}

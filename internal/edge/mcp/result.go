@@ -1,10 +1,8 @@
 package mcp
 
 import (
-	"fmt"
+	"errors"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	stdjson "encoding/json"
@@ -19,19 +17,12 @@ const envelope = 1 << 10
 // fit is an output as a result that the client can read: whole where the answer can still
 // be application/json, otherwise cut at the bound of an event.
 func (r *request) fit(out any, traceID string) (*mcp.CallToolResult, error) {
-	raw, err := text(out)
+	out, raw, err := tools.Fit(out, r.size, r.out.room)
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return refusal(f), nil
+	}
 	if err != nil {
 		return nil, err
-	}
-	bound := r.out.room(r.size(raw))
-	for share := bound / 2; bound > 0 && r.size(raw) > bound; share = share * 3 / 4 {
-		var shorter bool
-		if out, shorter = tools.Shorten(out, share); !shorter && share < envelope {
-			return refusal(fault.New(fault.TooLarge, "the output is larger than the %d bytes that this client reads at once: ask for less of it", bound)), nil
-		}
-		if raw, err = text(out); err != nil {
-			return nil, err
-		}
 	}
 	f, ok := out.(interface{ Failed() bool })
 	return &mcp.CallToolResult{
@@ -39,14 +30,6 @@ func (r *request) fit(out any, traceID string) (*mcp.CallToolResult, error) {
 		Content: []mcp.Content{&mcp.TextContent{Text: string(raw)}}, StructuredContent: stdjson.RawMessage(raw),
 		IsError: ok && f.Failed(),
 	}, nil
-}
-
-func text(out any) ([]byte, error) {
-	raw, err := json.Marshal(out, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return nil, fmt.Errorf("write the output: %w", err)
-	}
-	return raw, nil
 }
 
 // size is at least the bytes of the message that has an output for programs and as text,

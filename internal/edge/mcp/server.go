@@ -56,6 +56,7 @@ const maxBody = 8 << 20
 // Server answers at /mcp. Close it when no request is left.
 type Server struct {
 	cfg       Config
+	remote    tools.Remote
 	offered   []offer
 	stateless http.Handler
 	stateful  http.Handler
@@ -81,7 +82,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Proxied == nil {
 		cfg.Proxied = func(*http.Request) bool { return false }
 	}
-	s := &Server{cfg: cfg, sessions: mcpsession.New(cfg.Pool), shared: map[access]map[bool]*mcp.Server{}}
+	s := &Server{cfg: cfg, remote: tools.Remote{Tools: cfg.Tools, Cancel: cfg.Cancel, Log: cfg.Log}, sessions: mcpsession.New(cfg.Pool), shared: map[access]map[bool]*mcp.Server{}}
 	s.drain, s.stop = context.WithCancel(context.Background())
 	for _, d := range cfg.Tools.Definitions() {
 		s.offered = append(s.offered, offer{toolOf(d), func(a access) bool { return a.tools }})

@@ -20,7 +20,6 @@ const (
 	null           = "null"
 	serviceAccount = "service_account" // the only execution identity there is
 	standardSpeed  = "standard"
-	toolPolicy     = "tool_policy" // of metadata: see package httpapi/agent
 )
 
 // only reads one field of a body into a struct that has it alone, so that messages name it.
@@ -140,8 +139,8 @@ func (in *AgentFields) setMetadata(d *agent.Definition) error {
 	d.Metadata = maps.Clone(d.Metadata)
 	for key, value := range of.Metadata {
 		switch {
-		case key == toolPolicy:
-			return httpapi.Invalid("metadata.%s must be omitted: permissions are said by tools", toolPolicy)
+		case key == toolset.PolicyKey:
+			return httpapi.Invalid("metadata.%s must be omitted: permissions are said by tools", toolset.PolicyKey)
 		case value == nil:
 			delete(d.Metadata, key)
 			continue
@@ -172,25 +171,14 @@ func (in *AgentFields) setServers(d *agent.Definition) error {
 	if err := only("mcp_servers", in.MCPServers, &of); err != nil {
 		return err
 	}
-	before := *d
-	d.Servers = nil
+	servers := make([]agent.Server, len(of.Servers))
 	for i, s := range of.Servers {
 		if *s.Type != "url" {
 			return httpapi.Invalid("mcp_servers[%d].type must be url", i)
 		}
-		server := agent.Server{Name: *s.Name, URL: *s.URL}
-		if old := before.Server(server.Name); old != nil && old.URL == server.URL {
-			server = *old
-		} else if old != nil {
-			server.AllowedTools = old.AllowedTools // never more than before, unless tools say so
-		}
-		d.Servers = append(d.Servers, server)
+		servers[i] = agent.Server{Name: *s.Name, URL: *s.URL}
 	}
-	for _, old := range before.Servers { // which this form does not know
-		if old.Command != "" && d.Server(old.Name) == nil {
-			d.Servers = append(d.Servers, old)
-		}
-	}
+	toolset.SetServers(d, servers)
 	return nil
 }
 
@@ -228,23 +216,5 @@ func (in *AgentFields) setTools(d *agent.Definition) error {
 	if !slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox }) { // which has tools of the same names
 		d.Tools = append(d.Tools, kept...)
 	}
-	return syncMetadata(d)
-}
-
-// syncMetadata has metadata that speak of the policy say what holds now.
-func syncMetadata(d *agent.Definition) error {
-	if _, there := d.Metadata[toolPolicy]; !there {
-		return nil
-	}
-	policy := map[string]any{"allow_list": d.Policy.Allow, "deny_list": d.Policy.Deny, "require_confirmation": d.Policy.Confirm}
-	if d.Policy.Within > 0 {
-		policy["confirm_within"] = d.Policy.Within
-	}
-	text, err := stdjson.Marshal(policy)
-	if err != nil {
-		return err
-	}
-	d.Metadata = maps.Clone(d.Metadata)
-	d.Metadata[toolPolicy] = text
-	return nil
+	return toolset.SyncMetadata(d)
 }

@@ -3,9 +3,9 @@ package anthropic
 import (
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -15,7 +15,7 @@ import (
 
 func (d *Handlers) events() []httpapi.Operation {
 	const all = "/v1/sessions/{session_id}/events"
-	list := slices.Concat(httpapi.PageParams(100, maxPage), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
+	list := slices.Concat(httpapi.PageParams(100, conversation.MaxPage), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
 	return []httpapi.Operation{
 		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listEvents)},
 		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeExecute, Body: httpapi.JSON(EventsFields{}), Serve: httpapi.Takes(d.sendEvents)},
@@ -73,46 +73,27 @@ func (d *Handlers) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err err
 	for _, name := range asked {
 		f.Sorts = append(f.Sorts, sorts[name]...)
 	}
-	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
+	return pageOfEvents(f, d.eventsOf(c, s), func(e *session.Event) Event { return eventOf(s.ID, e) })
+}
+
+// eventsOf reads events of a session.
+func (d *Handlers) eventsOf(c *httpapi.Call, s *session.Session) conversation.ReadEvents {
+	return func(f session.EventFilter) ([]session.Event, string, error) {
 		return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
-	}, func(e *session.Event) Event { return eventOf(s.ID, e) })
+	}
 }
 
-// reads reads a page of events from the store.
-type reads func(f session.EventFilter) (page []session.Event, next string, err error)
-
-// pageOfEvents is a page of events, which is read in several pages of the store.
-func pageOfEvents(f session.EventFilter, read reads, render func(e *session.Event) Event) (httpapi.Page[Event], error) {
+// pageOfEvents is a page of events.
+func pageOfEvents(f session.EventFilter, read conversation.ReadEvents, render func(e *session.Event) Event) (httpapi.Page[Event], error) {
 	out := httpapi.Page[Event]{Data: []Event{}}
-	if len(f.Sorts) == 0 {
-		return out, nil
-	}
-	size := 0
-	for left := f.Limit; left > 0 && size < maxPageBytes; left -= storePage {
-		f.Limit = min(left, storePage)
-		page, next, err := read(f)
-		if err != nil {
-			return out, err
-		}
-		for i := range page {
-			e := render(&page[i])
-			size += e.size()
-			out.Data = append(out.Data, e)
-		}
-		if f.Cursor, out.NextPage = next, httpapi.OrNull(next); next == "" {
-			break
-		}
-	}
-	return out, nil
+	next, err := read.Page(f, func(of *session.Event) int {
+		e := render(of)
+		out.Data = append(out.Data, e)
+		return e.size()
+	})
+	out.NextPage = httpapi.OrNull(next)
+	return out, err
 }
-
-// Bounds of a page of events. The packages ask for long ones, which end early where events are
-// long, too.
-const (
-	maxPage      = 1000
-	maxPageBytes = 4 << 20
-	storePage    = 100 // events that are read at a time
-)
 
 // size is about how many bytes an event has.
 func (e *Event) size() (n int) {
@@ -151,39 +132,10 @@ func lastID(c *httpapi.Call) string {
 func (d *Handlers) streamOf(c *httpapi.Call, s *session.Session) (err error) {
 	after := s.Events
 	if last := lastID(c); last != "" {
-		if after, err = place(s.ID, s.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
-		}); err != nil {
+		if after, err = d.eventsOf(c, s).Place(s.ID, s.Events, last, idOf); err != nil {
 			return err
 		}
 	}
 	previewed := values(c, "event_deltas")
 	return d.Streams.Session(c, s, after, len(previewed) > 0, &stream{s.ID, previewed, map[string]bool{}})
-}
-
-// named are ids of events that were known before their place was: by the turn that they are of.
-var named = regexp.MustCompile(`^sevt_([0-9a-f]{32})(_m[1-9][0-9]{0,3}|_interrupt|[0-9a-f]{4,8})$`)
-
-// place finds an event of a session or thread, which has so many, by its id.
-func place(of session.ID, events int64, id string, read reads) (int64, error) {
-	if seq, ok := session.EventSeq(of, id); ok && seq <= events {
-		return seq, nil
-	}
-	m := named.FindStringSubmatch(id)
-	for cursor := ""; m != nil; {
-		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: storePage}, Run: run.ID("run_" + m[1])}
-		page, next, err := read(f)
-		if err != nil {
-			return 0, err
-		}
-		for i := range page {
-			if idOf(of, &page[i]) == id {
-				return page[i].Seq, nil
-			}
-		}
-		if cursor = next; cursor == "" {
-			break
-		}
-	}
-	return 0, httpapi.Invalid("%s and cursor must be the id of an event of this session", lastEventID)
 }

@@ -57,22 +57,9 @@ func spanParams() (out []httpapi.Param) {
 }
 
 // spanOf is the time that a query speaks of.
-func spanOf(c *httpapi.Call) (s session.Span) {
-	bound := func(name string, more time.Duration) time.Time {
-		t := c.Time("created_at[" + name + "]")
-		if t.IsZero() {
-			return t
-		}
-		return t.Add(more)
-	}
-	if s.From = bound("gte", 0); s.From.Before(bound("gt", 1)) {
-		s.From = bound("gt", 1)
-	}
-	s.Until = bound("lt", 0)
-	if t := bound("lte", 1); s.Until.IsZero() || !t.IsZero() && t.Before(s.Until) {
-		s.Until = t
-	}
-	return s
+func spanOf(c *httpapi.Call) session.Span {
+	bound := func(name string) time.Time { return c.Time("created_at[" + name + "]") }
+	return session.NewSpan(bound("gt"), bound("gte"), bound("lt"), bound("lte"))
 }
 
 // statuses are the states that this form knows. Sessions are not rescheduled here.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -22,7 +23,7 @@ var threadStatuses = map[string][]session.ThreadStatus{
 
 func (d *Handlers) threads() []httpapi.Operation {
 	const all, one = "/v1/sessions/{session_id}/threads", "/v1/sessions/{session_id}/threads/{thread_id}"
-	list := slices.Concat(httpapi.PageParams(100, maxPage), many("statuses", []string{"running", "idle", "terminated", "rescheduling"}))
+	list := slices.Concat(httpapi.PageParams(100, conversation.MaxPage), many("statuses", []string{"running", "idle", "terminated", "rescheduling"}))
 	follow := func(path string) httpapi.Operation {
 		return httpapi.Operation{
 			Method: http.MethodGet, Path: path, Scope: tenant.ScopeRead, Watched: true, Params: followParams(), Serve: httpapi.Writes(d.streamThread),
@@ -33,7 +34,7 @@ func (d *Handlers) threads() []httpapi.Operation {
 		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listThreads)},
 		{Method: http.MethodGet, Path: one, Scope: tenant.ScopeRead, Serve: httpapi.Returns(d.thread)},
 		{Method: http.MethodPost, Path: one + "/archive", Scope: tenant.ScopeExecute, Serve: httpapi.Returns(d.archiveThread)},
-		{Method: http.MethodGet, Path: one + "/events", Scope: tenant.ScopeRead, Params: httpapi.PageParams(100, maxPage), Serve: httpapi.Returns(d.listThreadEvents)},
+		{Method: http.MethodGet, Path: one + "/events", Scope: tenant.ScopeRead, Params: httpapi.PageParams(100, conversation.MaxPage), Serve: httpapi.Returns(d.listThreadEvents)},
 		follow(one + "/stream"), follow(one + "/events/stream"),
 	}
 }
@@ -123,23 +124,18 @@ func (d *Handlers) listThreads(c *httpapi.Call) (out httpapi.Page[Thread], err e
 	default:
 		f.Cursor = cursor
 	}
-	for ; left > 0; left -= storePage {
-		f.Limit = min(left, storePage)
-		page, next, err := d.Conversations.Store.Threads(c.Context(), s.Tenant, s.ID, f)
+	page, next, err := d.Conversations.Threads(c.Context(), s, f, left)
+	if err != nil {
+		return out, err
+	}
+	for i := range page {
+		one, err := r.thread(&page[i])
 		if err != nil {
 			return out, err
 		}
-		for i := range page {
-			one, err := r.thread(&page[i])
-			if err != nil {
-				return out, err
-			}
-			out.Data = append(out.Data, one)
-		}
-		if f.Cursor, out.NextPage = next, httpapi.OrNull(next); next == "" {
-			break
-		}
+		out.Data = append(out.Data, one)
 	}
+	out.NextPage = httpapi.OrNull(next)
 	return out, nil
 }
 
@@ -165,9 +161,7 @@ func (d *Handlers) listThreadEvents(c *httpapi.Call) (out httpapi.Page[Event], e
 		for _, all := range sorts {
 			f.Sorts = append(f.Sorts, all...)
 		}
-		return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Conversations.Store.Events(c.Context(), s.Tenant, s.ID, f)
-		}, func(e *session.Event) Event { return eventOf(s.ID, e) })
+		return pageOfEvents(f, d.eventsOf(c, s), func(e *session.Event) Event { return eventOf(s.ID, e) })
 	}
 	t, err := d.findThread(c)
 	if err != nil {
@@ -178,9 +172,14 @@ func (d *Handlers) listThreadEvents(c *httpapi.Call) (out httpapi.Page[Event], e
 		return out, err
 	}
 	f.Sorts = threadSorts
-	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
+	return pageOfEvents(f, d.eventsOfThread(c, t), form.render)
+}
+
+// eventsOfThread reads events of a thread.
+func (d *Handlers) eventsOfThread(c *httpapi.Call, t *session.Thread) conversation.ReadEvents {
+	return func(f session.EventFilter) ([]session.Event, string, error) {
 		return d.Conversations.Store.ThreadEvents(c.Context(), t, f)
-	}, form.render)
+	}
 }
 
 // threadForm is how the events of a thread are written.
@@ -269,9 +268,7 @@ func (d *Handlers) streamThread(c *httpapi.Call) error {
 	}
 	after := t.Events
 	if last := lastID(c); last != "" {
-		if after, err = place(session.ID(t.ID), t.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
-			return d.Conversations.Store.ThreadEvents(c.Context(), t, f)
-		}); err != nil {
+		if after, err = d.eventsOfThread(c, t).Place(session.ID(t.ID), t.Events, last, idOf); err != nil {
 			return err
 		}
 	}

@@ -3,21 +3,18 @@ package activity
 
 import (
 	"context"
-	"encoding/hex"
 	"net/http"
-	"regexp"
 
+	"github.com/atoll-run/atoll/internal/control/trail"
 	"github.com/atoll-run/atoll/internal/core/activity"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Names finds tenants, their keys and their environments; a *tenant.Admin does.
 type Names interface {
+	trail.Names
 	Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error)
-	Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error)
-	Environment(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Environment, error)
 }
 
 // Handlers serve /v1/activity.
@@ -63,9 +60,6 @@ func (h *Handlers) ofTenant(c *httpapi.Call) (out httpapi.Page[Activity], err er
 	return h.of(c, t.ID)
 }
 
-// sourceName matches the names of sources.
-var sourceName = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
-
 // of returns the page of a tenant's activity that the query of c selects.
 func (h *Handlers) of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity], err error) {
 	f := activity.Filter{
@@ -78,27 +72,9 @@ func (h *Handlers) of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity]
 	if f.Since, f.Before, err = c.Span(); err != nil {
 		return out, err
 	}
-	if c.Has("source") && !sourceName.MatchString(f.Source) {
-		return out, httpapi.Invalid("source must be the source of an entry, such as execute, shell or process")
-	}
-	if text := c.Text("executed_code_hash"); text != "" {
-		if f.CodeSHA256, err = hex.DecodeString(text); err != nil || len(f.CodeSHA256) != 32 {
-			return out, httpapi.Invalid("executed_code_hash must be 64 hexadecimal digits")
-		}
-	}
-	if name := c.Text("key"); name != "" {
-		k, err := named(c, of, "key", name, h.Names.Key)
-		if err != nil {
-			return out, err
-		}
-		f.Key = k.ID
-	}
-	if name := c.Text("environment"); name != "" {
-		e, err := named(c, of, "environment", name, h.Names.Environment)
-		if err != nil {
-			return out, err
-		}
-		f.Environment = e.ID
+	q := trail.Query{HasSource: c.Has("source"), CodeSHA256: c.Text("executed_code_hash"), Key: c.Text("key"), Environment: c.Text("environment")}
+	if err := q.Activity(c.Context(), h.Names, &f); err != nil {
+		return out, err
 	}
 	page, next, err := h.Store.Activity(c.Context(), f)
 	if err != nil {
@@ -109,17 +85,4 @@ func (h *Handlers) of(c *httpapi.Call, of tenant.ID) (out httpapi.Page[Activity]
 		out.Data[i] = activityOf(&page[i])
 	}
 	return out, nil
-}
-
-// named finds the key or environment that a parameter names.
-func named[T any](c *httpapi.Call, of tenant.ID, param, name string, find func(context.Context, tenant.ID, string) (T, error)) (v T, err error) {
-	unknown := httpapi.Invalid("%s not found: give the id or name of one that the tenant has, or omit it", param)
-	if !tenant.Name.MatchString(name) {
-		return v, unknown
-	}
-	v, err = find(c.Context(), of, name)
-	if err != nil && fault.KindOf(err) == fault.NotFound {
-		return v, unknown
-	}
-	return v, err
 }

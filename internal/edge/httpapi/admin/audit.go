@@ -2,24 +2,16 @@ package admin
 
 import (
 	"bufio"
-	"encoding/hex"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/control/trail"
 	"github.com/atoll-run/atoll/internal/core/audit"
-	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
-
-// sourceName is what sources look like: interfaces, tools, and what is done with named
-// sandboxes.
-var sourceName = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
 
 var exampleHash = strings.Repeat("0123456789abcdef", 4)
 
@@ -46,25 +38,9 @@ func (h *Handlers) listAudit(c *httpapi.Call) (out httpapi.Page[AuditRow], err e
 	if f.Since, f.Before, err = c.Span(); err != nil {
 		return out, err
 	}
-	if c.Has("source") && !sourceName.MatchString(f.Source) {
-		return out, httpapi.Invalid("source must be one that rows have, such as execute, execute_code, shell or sandbox_create")
-	}
-	if text := c.Text("executed_code_hash"); text != "" {
-		if f.CodeSHA256, err = hex.DecodeString(text); err != nil || len(f.CodeSHA256) != 32 {
-			return out, httpapi.Invalid("executed_code_hash must be 64 hexadecimal digits")
-		}
-	}
-	if name := c.Text("key"); name != "" {
-		if !tenant.Name.MatchString(name) {
-			return out, httpapi.Invalid("key: not found in this tenant")
-		}
-		k, err := h.Tenants.Key(c.Context(), t.ID, name)
-		if fault.KindOf(err) == fault.NotFound && err != nil {
-			return out, httpapi.Invalid("key: not found in this tenant")
-		} else if err != nil {
-			return out, err
-		}
-		f.Key = k.ID
+	q := trail.Query{HasSource: c.Has("source"), CodeSHA256: c.Text("executed_code_hash"), Key: c.Text("key")}
+	if err := q.Rows(c.Context(), h.Tenants, &f); err != nil {
+		return out, err
 	}
 	for name := range c.Query {
 		if key, ok := strings.CutPrefix(name, "metadata."); ok {
@@ -115,44 +91,23 @@ func (h *Handlers) exportAudit(c *httpapi.Call) error {
 }
 
 func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport, err error) {
-	id, there, err := h.trailOf(c)
+	t, failed := c.Tenant(h.Tenants.Recorded)
+	name, _ := c.NameIn("tenant")
+	of, err := trail.Find(c.Context(), h.Verifier, t, failed, name)
 	if err != nil {
 		return out, err
 	}
 	var known audit.Mark
 	if in.Known != nil {
-		sum, err := hex.DecodeString(in.Known.Hash)
-		if err != nil || len(sum) != len(known.Hash) || in.Known.Number < 1 {
-			return out, httpapi.Invalid("known must be the head of an earlier report: a number from 1 and a hash of 64 hexadecimal digits")
+		if known, err = trail.Mark(in.Known.Number, in.Known.Hash); err != nil {
+			return out, err
 		}
-		known = audit.Mark{Number: in.Known.Number, Hash: [32]byte(sum)}
 	}
-	r, err := h.Verifier.Verify(c.Context(), id, known)
+	r, err := of.Verify(c.Context(), known)
 	if err != nil {
 		return out, err
 	}
-	if !there {
-		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "the audit trail of tenant " + id + " has no record of the tenant: a server that deletes a tenant keeps a record of it"})
-	}
 	return reportOf(r), nil
-}
-
-// trailOf finds the trail that a path names: a tenant's, or that of a tenant
-// which is not on record any more, by its id.
-func (h *Handlers) trailOf(c *httpapi.Call) (id tenant.ID, there bool, err error) {
-	t, err := c.Tenant(h.Tenants.Recorded)
-	if err == nil || fault.KindOf(err) != fault.NotFound {
-		return t.ID, true, err
-	}
-	name, _ := c.NameIn("tenant")
-	trails, failed := h.Verifier.Trails(c.Context())
-	if failed != nil {
-		return "", false, failed
-	}
-	if slices.Contains(trails, name) {
-		return name, false, nil
-	}
-	return "", false, err
 }
 
 func (h *Handlers) listTrails(c *httpapi.Call) (out httpapi.Page[AuditTrail], err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/environments"
+	"github.com/atoll-run/atoll/internal/control/trail"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -24,7 +25,7 @@ type Handlers struct {
 	Tenants      *tenant.Admin
 	Environments *environments.Service
 	Trail        AuditReader
-	Verifier     AuditVerifier
+	Verifier     trail.Verifier
 	Caps         CapKeeper
 	Models       *model.Catalog
 }
@@ -33,12 +34,6 @@ type Handlers struct {
 type AuditReader interface {
 	List(ctx context.Context, f audit.Filter) (page []audit.Row, next string, err error)
 	Export(ctx context.Context, tenant tenant.ID, since, before time.Time) iter.Seq2[audit.Row, error]
-}
-
-// AuditVerifier checks the audit trail.
-type AuditVerifier interface {
-	Verify(ctx context.Context, tenant tenant.ID, known audit.Mark) (audit.Report, error)
-	Trails(ctx context.Context) ([]tenant.ID, error)
 }
 
 // CapKeeper keeps the installation's caps of execute_code.

@@ -1,11 +1,10 @@
 package session
 
 import (
-	"encoding/base64"
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/agent/conversation"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -43,52 +42,14 @@ func mountOf(m session.Mount) Mount {
 // mountsOf reads the mounts of a new session.
 func mountsOf(in []NewMount) (out []session.Mount, err error) {
 	for i := range in {
-		m, err := in[i].domain(fmt.Sprintf("mounts[%d]", i))
+		one := &in[i]
+		m, err := (&conversation.NewMount{
+			Type: session.MountType(*one.Type), Path: one.Path, FileID: one.FileID, Content: one.Content, Encoding: one.Encoding, URL: one.URL, Ref: one.Ref, Token: one.Token,
+		}).Mount(fmt.Sprintf("mounts[%d]", i))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-// domain reads a mount. A copy of an uploaded file without a path gets the default one.
-func (in *NewMount) domain(path string) (session.Mount, error) {
-	m := session.Mount{Type: session.MountType(*in.Type)}
-	switch {
-	case in.Path != nil:
-		m.Path = *in.Path
-	case in.FileID == nil:
-		return m, httpapi.Invalid("%s.path is required", path)
-	}
-	if in.FileID != nil {
-		m.File = upload.ID(*in.FileID)
-		if !m.File.Valid() {
-			return m, httpapi.Invalid("%s.file_id: %s", path, upload.ErrNotFound.Msg)
-		}
-		if in.Content != nil || in.Encoding != nil {
-			return m, httpapi.Invalid("%s must have content or file_id", path)
-		}
-	}
-	for _, f := range []struct{ from, to *string }{{in.URL, &m.URL}, {in.Ref, &m.Ref}, {in.Token, &m.Token}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	switch {
-	case m.Type != session.MountFile && (in.Content != nil || in.Encoding != nil):
-		return m, httpapi.Invalid("%s: content and encoding are of mounts of the type file", path)
-	case m.Type == session.MountFile && in.Content == nil && in.FileID == nil:
-		return m, httpapi.Invalid("%s.content or file_id is required in a mount of the type file", path)
-	case in.Content == nil:
-		return m, nil
-	case in.Encoding != nil && *in.Encoding == "base64":
-		var err error
-		if m.Content, err = base64.StdEncoding.DecodeString(*in.Content); err != nil {
-			return m, httpapi.Invalid("%s.content is not valid base64", path)
-		}
-	default:
-		m.Content = []byte(*in.Content)
-	}
-	return m, nil
 }

@@ -168,7 +168,7 @@ func (h *Handlers) listFolder(c *httpapi.Call, in *FilesListRequest) (out FilesL
 	if err != nil {
 		return out, err
 	}
-	m, err := visible(c.Caller, *in.ID, p)
+	m, err := storage.Visible(c.Caller.Storage, *in.ID, p)
 	if err != nil {
 		return out, err
 	}
@@ -183,30 +183,4 @@ func (h *Handlers) listFolder(c *httpapi.Call, in *FilesListRequest) (out FilesL
 		}
 		return out
 	})}, nil
-}
-
-// visible is a folder of a connection as the caller's executions could mount it.
-func visible(caller *tenant.Principal, id string, p storage.Path) (storage.Mount, error) {
-	for _, g := range caller.Storage {
-		if id == g.Connection.ID {
-			id = g.Connection.Slug
-		}
-	}
-	mounts, err := storage.Resolve(caller.Storage, nil)
-	if err != nil {
-		return storage.Mount{}, err
-	}
-	for _, m := range mounts {
-		if m.Slug != id {
-			continue
-		}
-		if p != "" && !p.Within(m.Path) {
-			return m, httpapi.Invalid("path lies outside what this key may see of %q: name %q or a folder below it", m.Slug, m.Path)
-		}
-		if p != "" {
-			m.Path = p
-		}
-		return m, nil
-	}
-	return storage.Mount{}, fault.New(fault.NotFound, "connection %.80q not found: this key does not mount it", id)
 }
