@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/agent/vaults"
 	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/control/environments"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/control/signed"
@@ -141,7 +142,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	m.Server, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), CompatPath: anthropic.Path, Previews: m.previews.proxy, Services: services,
 		Auth: authority, Tokens: authority, CORS: cfg.CORSOrigins, Repeats: db.Idempotency(), Record: directory.Record, Metrics: m.cfg.Registry, Log: m.log, Grace: cfg.ShutdownGrace,
-		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Servers: m.installation.servers, Streams: httpapi.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.executor.expire,
+		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Servers: m.installation.servers, Streams: connections.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.executor.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	if err != nil {

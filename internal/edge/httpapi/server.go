@@ -30,7 +30,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/idempotency"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
-	"github.com/atoll-run/atoll/internal/core/share"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -78,7 +77,7 @@ type Config struct {
 	// Servers returns how many servers of the installation divide the rates of plans; nil means one.
 	Servers func() int
 	// Streams are the limits of open streams.
-	Streams StreamLimits
+	Streams connections.StreamLimits
 	// Drain is called when a shutdown begins.
 	Drain []func()
 	// Expire is called when a shutdown's grace is over; it returns when the executions
@@ -102,11 +101,9 @@ type Server struct {
 	ready    func(context.Context) error
 	room     func(bytes int64) error
 	rates    *ratelimit.Limiter
-	streams  *share.Pool
+	streams  *connections.Streams
 	decoding connections.Bodies
 	maxConns int
-
-	streamLimits StreamLimits
 
 	drain  []func()
 	expire func()
@@ -130,7 +127,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, tokens: cfg.Tokens, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: newStreams(cfg.MaxConnections), decoding: connections.NewBodies(debug.SetMemoryLimit(-1), MaxBody), streamLimits: cfg.Streams, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(cfg.Servers), maxConns: cfg.MaxConnections, streams: connections.NewStreams(cfg.MaxConnections, cfg.Streams), decoding: connections.NewBodies(debug.SetMemoryLimit(-1), MaxBody), drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if cfg.Repeats != nil {
 		s.repeats = &repeats.Service{Store: cfg.Repeats, Log: cfg.Log}

@@ -144,34 +144,12 @@ func shown(p sandboxes.Process, err error) (out SandboxProcess, _ error) {
 	return processOf(&p), nil
 }
 
-func (in *NewProcess) domain() (spec process.Spec, err error) {
-	switch {
-	case (in.Command == nil) == (len(in.Argv) == 0):
-		return spec, httpapi.Invalid("give command or argv, one of them")
-	case in.Command != nil && *in.Command == "":
-		return spec, httpapi.Invalid("command must not be empty")
-	case in.Command != nil:
-		spec.Shell = *in.Command
-	default:
-		spec.Argv = wire.Strings(in.Argv)
+func (in *NewProcess) domain() (process.Spec, error) {
+	p := sandboxes.NewProcess{Command: in.Command, Dir: in.WorkingDir, Argv: wire.Strings(in.Argv), Env: wire.StringMap(in.EnvVars), Timeout: in.TimeoutMS, Patient: in.Wait, Input: in.Stdin}
+	if t := in.Terminal; t != nil {
+		p.Terminal = &process.Size{Rows: t.Rows, Columns: t.Columns}
 	}
-	if in.WorkingDir != nil {
-		spec.Dir = *in.WorkingDir
-	}
-	if err := sandboxes.CheckProgram(&spec, wire.StringMap(in.EnvVars), "command, argv and working_dir"); err != nil {
-		return spec, err
-	}
-	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
-		return spec, err
-	}
-	spec.Patient = in.Wait != nil && *in.Wait
-	if spec.Input = in.Stdin != nil && *in.Stdin; in.Terminal != nil {
-		if in.Terminal.Rows == 0 || in.Terminal.Columns == 0 {
-			return spec, httpapi.Invalid("terminal needs rows and columns, both at least 1")
-		}
-		spec.Input, spec.Terminal = false, &process.Size{Rows: in.Terminal.Rows, Columns: in.Terminal.Columns}
-	}
-	return spec, nil
+	return p.Spec()
 }
 
 func (h *Handlers) listProcesses(c *httpapi.Call) (SandboxProcesses, error) {

@@ -11,7 +11,7 @@ import (
 
 // runContext runs code in a context.
 func (h *Handlers) runContext(c *httpapi.Call, in *RunCode) error {
-	timeout, err := millis("timeout_ms", in.TimeoutMS, 1)
+	timeout, err := sandboxes.Millis("timeout_ms", in.TimeoutMS, 1)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environmentwire"
@@ -34,33 +32,14 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err err
 
 func (in *NewSandbox) domain() (*sandboxes.NewSandbox, error) {
 	out := &sandboxes.NewSandbox{Session: in.Session, Name: *in.Name, Environment: in.Environment, Network: narrowed(in.Network)}
-	spec := &out.Spec
-	spec.Env = wire.StringMap(in.EnvVars)
-	if in.Image != nil {
-		if spec.Image = *in.Image; spec.Image == "" {
-			return nil, httpapi.Invalid("image must not be empty; leave it out for that of the key's environment")
-		}
+	out.Spec.Env = wire.StringMap(in.EnvVars)
+	s := sandboxes.Settings{
+		Image: in.Image, Snapshot: in.Snapshot, SleepAfter: in.SleepAfterMS, Timeout: in.TimeoutMS, SubPaths: wire.Strings(in.SubPaths), Disk: in.DiskSize, FilesOnly: in.FilesOnly,
 	}
-	var err error
-	if spec.SleepAfter, err = millis("sleep_after_ms", in.SleepAfterMS, -1); err != nil {
-		return nil, err
+	if in.Limits != nil {
+		s.CPU, s.Memory = in.Limits.CPU, in.Limits.Memory
 	}
-	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
-		return nil, err
-	}
-	if in.Snapshot != nil {
-		if spec.Snapshot = sandbox.SnapshotID(*in.Snapshot); !spec.Snapshot.Valid() {
-			return nil, httpapi.Invalid("snapshot must be the snapshot_id of a snapshot, snap- and 16 hexadecimal digits")
-		}
-	}
-	if spec.SubPaths, err = storage.ParseSubPaths(wire.Strings(in.SubPaths)); err != nil {
-		return nil, err
-	}
-	if spec.Size, err = in.size(); err != nil {
-		return nil, err
-	}
-	spec.FilesOnly = in.FilesOnly != nil && *in.FilesOnly
-	return out, nil
+	return out, s.Set(&out.Spec)
 }
 
 // narrowed reads which part of its environment's network a sandbox gets.
@@ -72,37 +51,6 @@ func narrowed(change *environmentwire.NetworkChange) sandboxes.Narrow {
 		policy, err := change.Over(env)
 		return &policy, err
 	}
-}
-
-// size reads the sandbox's limits. It rejects 0 cores, because 0 stands for an omitted limit in the
-// result.
-func (in *NewSandbox) size() (size sandbox.Size, err error) {
-	if l := in.Limits; l != nil {
-		if l.CPU != nil {
-			if size.CPU = *l.CPU; !(size.CPU > 0) {
-				return size, httpapi.Invalid("limits.cpu must be above 0 cores, not %g", size.CPU)
-			}
-		}
-		if l.Memory != nil {
-			size.Memory = *l.Memory
-		}
-	}
-	if in.DiskSize != nil {
-		size.Disk = *in.DiskSize
-	}
-	return size, nil
-}
-
-// millis reads a time in milliseconds that is at least least; 0 if it is omitted.
-func millis(name string, ms *wire.Millis, least wire.Millis) (time.Duration, error) {
-	const limit = wire.Millis(365 * 24 * time.Hour / time.Millisecond)
-	switch {
-	case ms == nil:
-		return 0, nil
-	case *ms < least || *ms > limit:
-		return 0, httpapi.Invalid("%s must be a whole number from %d to %d", name, least, limit)
-	}
-	return ms.Duration(), nil
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out SandboxList, err error) {
@@ -144,23 +92,9 @@ func (h *Handlers) update(c *httpapi.Call, change sandboxes.Change) (Sandbox, er
 }
 
 func (h *Handlers) setTimeout(c *httpapi.Call, in *SandboxTimeout) (out Sandbox, err error) {
-	if in.TimeoutMS == nil && in.SleepAfterMS == nil {
-		return out, httpapi.Invalid("give timeout_ms, sleep_after_ms or both")
-	}
-	var change sandboxes.Change
-	for _, f := range []struct {
-		name  string
-		from  *wire.Millis
-		least wire.Millis
-		to    **time.Duration
-	}{{"timeout_ms", in.TimeoutMS, 0, &change.Timeout}, {"sleep_after_ms", in.SleepAfterMS, -1, &change.SleepAfter}} {
-		if f.from != nil {
-			d, err := millis(f.name, f.from, f.least)
-			if err != nil {
-				return out, err
-			}
-			*f.to = &d
-		}
+	change, err := sandboxes.Times(in.TimeoutMS, in.SleepAfterMS)
+	if err != nil {
+		return out, err
 	}
 	return h.update(c, change)
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/connections"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/test/httpapitest"
 )
 
@@ -97,7 +97,7 @@ func TestFeedSeesOtherProcesses(t *testing.T) {
 // TestStreamLimits: a key that has the most streams gets no more, a refusal says why, and a
 // neighbor's streams open.
 func TestStreamLimits(t *testing.T) {
-	k := openOn(t, `{}`, answer, func(s *httpapitest.Setup) { s.Config.Streams = httpapi.StreamLimits{Key: 3} })
+	k := openOn(t, `{}`, answer, func(s *httpapitest.Setup) { s.Config.Streams = connections.StreamLimits{Key: 3} })
 	var ends []func()
 	for range 3 {
 		end, err := k.Server.OpenStream(k.Caller)
@@ -146,7 +146,7 @@ func TestStreamLimits(t *testing.T) {
 // TestAnswersWithoutStream checks that a request that starts no turn needs no stream: it gets its
 // answer at the stream limit too.
 func TestAnswersWithoutStream(t *testing.T) {
-	k := openOn(t, `{"Confirm":["sandbox"]}`, answer, func(s *httpapitest.Setup) { s.Config.Streams = httpapi.StreamLimits{Key: 1} })
+	k := openOn(t, `{"Confirm":["sandbox"]}`, answer, func(s *httpapitest.Setup) { s.Config.Streams = connections.StreamLimits{Key: 1} })
 	turn := k.say("call run_code write_file")
 	end, err := k.Server.OpenStream(k.Caller)
 	if err != nil {
