@@ -19,6 +19,14 @@ type Container struct {
 	container.Settings
 }
 
+// CheckMinutes checks how long an unused container lives.
+func CheckMinutes(minutes int64) error {
+	if minutes < 1 || minutes > container.MaxMinutes {
+		return fault.New(fault.Invalid, "expires_after.minutes must be between 1 and %d", container.MaxMinutes)
+	}
+	return nil
+}
+
 // CreateContainer creates a container. memory is in bytes; 0 and nil select the limits and the
 // network of the environment.
 func (s *Service) CreateContainer(ctx context.Context, p *tenant.Principal, t *Trail, settings container.Settings, memory int64, network *runtime.NetworkPolicy) (*Container, error) {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"strconv"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -83,7 +85,7 @@ func (s *Sandboxes) Admit(ctx context.Context, token string, id runtime.ID) erro
 // with.
 type Signed struct {
 	Path, Operation, User string
-	Until                 string // with a colon before it; "" for any time
+	Until                 *string // Unix time; nil for any time
 	Signature             string
 }
 
@@ -92,6 +94,17 @@ var ErrSignature = fault.New(fault.Unauthorized, "the signature is not valid: ma
 
 // Verify returns what the signature of a file in a sandbox allows.
 func (s *Sandboxes) Verify(ctx context.Context, id runtime.ID, of *Signed) (c Claim, err error) {
+	until := ""
+	if of.Until != nil {
+		n, err := strconv.ParseInt(*of.Until, 10, 64)
+		if err != nil {
+			return c, ErrSignature
+		}
+		if time.Now().Unix() >= n {
+			return c, fault.New(fault.Unauthorized, "the signature has expired: make the URL again")
+		}
+		until = ":" + *of.Until
+	}
 	owner, keys, err := s.Holders.Holders(ctx, id)
 	if err != nil {
 		return c, err
@@ -102,7 +115,7 @@ func (s *Sandboxes) Verify(ctx context.Context, id runtime.ID, of *Signed) (c Cl
 		if err != nil {
 			return Claim{}, err
 		}
-		sum := sha256.Sum256([]byte(of.Path + ":" + of.Operation + ":" + of.User + ":" + token + of.Until))
+		sum := sha256.Sum256([]byte(of.Path + ":" + of.Operation + ":" + of.User + ":" + token + until))
 		if subtle.ConstantTimeCompare([]byte(of.Signature), []byte("v1_"+base64.RawStdEncoding.EncodeToString(sum[:]))) == 1 {
 			return c, nil
 		}

@@ -103,3 +103,19 @@ func ShownPage[T, W any](wire func(*T) W) func([]T, string, error) (Page[W], err
 		return Page[W]{Data: Each(page, func(v T) W { return wire(&v) }), NextPage: OrNull(next)}, err
 	}
 }
+
+// After is the part of a list behind an entry: at most limit entries, and whether more follow. of is
+// what a refusal calls the list.
+func After[T any](all []T, after string, limit int, id func(*T) string, of string) (page []T, more bool, err error) {
+	if after != "" {
+		at := slices.IndexFunc(all, func(one T) bool { return id(&one) == after })
+		if at < 0 {
+			return nil, false, Invalid("after names no %s", of)
+		}
+		all = all[at+1:]
+	}
+	if len(all) > limit {
+		return all[:limit], true, nil
+	}
+	return all, false, nil
+}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,7 +13,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -251,16 +249,7 @@ func (in *SessionFields) budget() (b session.Budget, err error) {
 		return b, err
 	}
 	most := of.Budget.MaxListCost
-	cents, err := strconv.ParseInt(*most.Amount, 10, 64)
-	switch {
-	case *of.Budget.Type != "limit":
-		return b, httpapi.Invalid("budget.type must be limit")
-	case *most.Currency != "USD":
-		return b, httpapi.Invalid("budget.max_list_cost.currency must be USD")
-	case err != nil || cents < 1 || cents > 100_000_000:
-		return b, httpapi.Invalid("budget.max_list_cost.amount must be cents from 1 to 100000000, as a string")
-	}
-	return session.Budget{Cost: usage.MoneyOf(float64(cents) / 100)}, nil
+	return conversation.NewBudget(*of.Budget.Type, *most.Currency, *most.Amount)
 }
 
 // title reads the title; null is an empty one.

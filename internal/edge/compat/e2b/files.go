@@ -2,7 +2,6 @@ package e2b
 
 import (
 	"compress/gzip"
-	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -74,7 +73,7 @@ func (d *Handlers) writeFiles(c *httpapi.Call) (out []Written, err error) {
 	case "gzip":
 		const notGzip = "the body is not gzip"
 		if content, err = gzip.NewReader(c.Upload()); err != nil {
-			return nil, badBody(err, notGzip)
+			return nil, httpapi.BadBody(err, notGzip)
 		}
 		content = c.Room(body{content, notGzip}, -1)
 	default:
@@ -106,19 +105,7 @@ func (d *Handlers) writeFiles(c *httpapi.Call) (out []Written, err error) {
 	return out, err
 }
 
-// badBody is what a client is told of a body that could not be read: why, if that is
-// known, or that it is not what it says.
-func badBody(err error, otherwise string) error {
-	if _, known := errors.AsType[*fault.Error](err); known {
-		return err
-	}
-	if _, known := errors.AsType[*httpapi.ProtocolError](err); known {
-		return err
-	}
-	return fault.Wrap(fault.Invalid, err, otherwise)
-}
-
-// body is a body that ends as badBody says.
+// body is a body that ends as httpapi.BadBody says.
 type body struct {
 	io.Reader
 	otherwise string
@@ -127,26 +114,25 @@ type body struct {
 func (b body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = badBody(err, b.otherwise)
+		err = httpapi.BadBody(err, b.otherwise)
 	}
 	return n, err
 }
 
 // eachFile calls write for each file of a form. Its name is a path.
 func eachFile(form *multipart.Reader, write func(name string, from io.Reader) error) error {
-	const notForm = "the body is not multipart/form-data"
 	for n := 0; ; {
 		part, err := form.NextRawPart()
 		if err == io.EOF && n > 0 {
 			return nil
 		}
 		if err != nil {
-			return badBody(err, notForm)
+			return httpapi.BadForm(err)
 		}
 		// Part.FileName cuts a path off.
 		_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 		if err != nil {
-			return badBody(err, notForm)
+			return httpapi.BadForm(err)
 		}
 		if params["name"] != "file" {
 			continue
@@ -154,7 +140,7 @@ func eachFile(form *multipart.Reader, write func(name string, from io.Reader) er
 		if n++; n > maxParts {
 			return httpapi.Invalid("one request can write at most %d files", maxParts)
 		}
-		if err := write(params["filename"], body{part, notForm}); err != nil {
+		if err := write(params["filename"], httpapi.FormContent{Reader: part}); err != nil {
 			return err
 		}
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/control/signed"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
@@ -109,16 +106,9 @@ func (d *Handlers) verify(r *http.Request, at *hosted) (signed.Claim, error) {
 	if r.Method == http.MethodPost {
 		operation = "write"
 	}
-	until := ""
+	var until *string
 	if query.Has(expiryParam) {
-		n, err := strconv.ParseInt(query.Get(expiryParam), 10, 64)
-		if err != nil {
-			return signed.Claim{}, signed.ErrSignature
-		}
-		if time.Now().Unix() >= n {
-			return signed.Claim{}, fault.New(fault.Unauthorized, "the signature has expired: make the URL again")
-		}
-		until = ":" + query.Get(expiryParam)
+		until = new(query.Get(expiryParam))
 	}
 	c, err := d.tokens.Verify(r.Context(), at.id, &signed.Signed{Path: query.Get("path"), Operation: operation, User: query.Get("username"), Until: until, Signature: query.Get(signatureParam)})
 	if err == nil {

@@ -13,8 +13,8 @@ func (h *Handlers) create(c *httpapi.Call, in *NewContainer) error {
 	s := container.Settings{Name: *in.Name, Minutes: container.DefaultMinutes}
 	c.Trail.By(c.Caller, container.Session, s.Name)
 	if e := in.ExpiresAfter; e != nil {
-		if *e.Minutes < 1 || *e.Minutes > container.MaxMinutes {
-			return httpapi.Invalid("expires_after.minutes must be between 1 and %d", container.MaxMinutes)
+		if err := sandboxes.CheckMinutes(*e.Minutes); err != nil {
+			return err
 		}
 		s.Minutes = int(*e.Minutes)
 	}
@@ -74,18 +74,9 @@ func pageOf[T any](c *httpapi.Call, all []T, id func(*T) *string) (page []T, fir
 	if c.Text("order") != "asc" {
 		slices.Reverse(all)
 	}
-	if after := c.Text("after"); after != "" {
-		at := slices.IndexFunc(all, func(one T) bool { return *id(&one) == after })
-		if at < 0 {
-			return nil, nil, nil, false, httpapi.Invalid("after names no entry of this list")
-		}
-		all = all[at+1:]
+	page, more, err = httpapi.After(all, c.Text("after"), int(c.Int("limit")), func(one *T) string { return *id(one) }, "entry of this list")
+	if n := len(page); n > 0 {
+		first, last = id(&page[0]), id(&page[n-1])
 	}
-	if limit := int(c.Int("limit")); len(all) > limit {
-		all, more = all[:limit], true
-	}
-	if n := len(all); n > 0 {
-		first, last = id(&all[0]), id(&all[n-1])
-	}
-	return all, first, last, more, nil
+	return page, first, last, more, err
 }

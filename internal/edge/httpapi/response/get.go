@@ -197,16 +197,9 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	if c.Text("order") != "asc" {
 		slices.Reverse(all)
 	}
-	if after := c.Text("after"); after != "" {
-		at := slices.IndexFunc(all, func(it ResponseItem) bool { return it.ID == after })
-		if at < 0 {
-			return nil, invalid("after names no item of this response")
-		}
-		all = all[at+1:]
-	}
-	page := &ResponseInput{Object: "list", Data: all}
-	if limit := int(c.Int("limit")); len(all) > limit {
-		page.Data, page.HasMore = all[:limit], true
+	page := &ResponseInput{Object: "list"}
+	if page.Data, page.HasMore, err = httpapi.After(all, c.Text("after"), int(c.Int("limit")), func(it *ResponseItem) string { return it.ID }, "item of this response"); err != nil {
+		return nil, err
 	}
 	if n := len(page.Data); n > 0 {
 		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
