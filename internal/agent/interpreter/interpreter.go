@@ -168,3 +168,18 @@ func item(c *loop.Call, s run.ItemStatus, out *Output, why string) (*run.Item, e
 		CallID: c.Call.ID, Tool: Name, Input: json.RawMessage(c.Call.Arguments), Output: text, Error: why,
 	}}, err
 }
+
+// CodeOf returns the code of a call, or as much of it as the model has written.
+func CodeOf(u *run.ToolUse) (string, error) {
+	if u.Input == nil {
+		return NewCode().Write(u.Writes), nil
+	}
+	in, err := Parse(string(u.Input))
+	if err != nil {
+		return "", err
+	}
+	return *in.Code, nil
+}
+
+// NewCode returns a reader of the code in the arguments of a call.
+func NewCode() *wire.Partial { return wire.NewPartial("code") }

@@ -6,7 +6,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // stream renders the events of a run. The same events always give the same stream, so
@@ -32,11 +31,8 @@ type open struct {
 	index   int    // of that part
 	text    []byte // of it
 	cites   []model.Citation
-	content []ResponsePart // those that are done
-	// Of a call of the server's that the model writes: what it has written so far, or the code
-	// in it, is in text.
-	writes bool
-	code   *wire.Partial // of code_interpreter
+	content []ResponsePart    // those that are done
+	writes  *response.Writing // of a call of the server's that the model writes; otherwise nil
 }
 
 func (s *stream) send(e *ResponseEvent) error {
@@ -75,29 +71,12 @@ func (s *stream) event(e *run.Event) error {
 	return nil
 }
 
-// recorded returns an item that is not in its event.
-func (s *stream) recorded(e *run.ItemEvent) (*run.Item, error) {
-	if !e.Recorded {
-		return &e.Item, nil
-	}
-	full, err := s.full()
-	if err != nil {
-		return nil, err
-	}
-	if e.Index >= len(full.Output) {
-		return nil, run.ErrNoEvents
-	}
-	it := full.Output[e.Index]
-	it.Status = e.Item.Status
-	return &it, nil
-}
-
 func (s *stream) began(e *run.ItemEvent) error {
-	it, err := s.recorded(e)
+	it, err := response.Recorded(e, s.full)
 	if err != nil {
 		return err
 	}
-	shown, err := s.item(unfinished(it), s.set)
+	shown, err := s.item(response.Unfinished(it), s.set)
 	if err != nil {
 		return err
 	}
@@ -111,7 +90,11 @@ func (s *stream) began(e *run.ItemEvent) error {
 		shown.Arguments = new("")
 	}
 	interpreterAdded(shown, e.Recorded)
-	s.items = append(s.items, open{id: shown.ID, kind: shown.Type, writes: it.Use != nil && it.Use.Input == nil})
+	o := open{id: shown.ID, kind: shown.Type}
+	if it.Use != nil && it.Use.Input == nil {
+		o.writes = &response.Writing{}
+	}
+	s.items = append(s.items, o)
 	if err := s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown}); err != nil {
 		return err
 	}
@@ -137,7 +120,7 @@ func (s *stream) delta(d *run.Delta) error {
 	at := &d.Index
 	switch d.Kind {
 	case model.CallArguments:
-		if it.writes {
+		if it.writes != nil {
 			return s.writes(it, at, d.Text)
 		}
 		it.text = append(it.text, d.Text...)
@@ -257,7 +240,7 @@ func (s *stream) closePart(it *open, at *int) error {
 }
 
 func (s *stream) done(e *run.ItemEvent) error {
-	it, err := s.recorded(e)
+	it, err := response.Recorded(e, s.full)
 	if err != nil {
 		return err
 	}

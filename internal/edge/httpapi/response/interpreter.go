@@ -11,7 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 )
@@ -82,7 +81,7 @@ func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
 			return err
 		}
 	}
-	code, err := codeOf(u)
+	code, err := interpreter.CodeOf(u)
 	if err != nil {
 		return err
 	}
@@ -97,21 +96,6 @@ func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
 	out.Outputs, err = json.Marshal(outputs)
 	return err
 }
-
-// codeOf is the code of a call, or as much of it as the model has written.
-func codeOf(u *run.ToolUse) (string, error) {
-	if u.Input == nil {
-		return codeIn().Write(u.Writes), nil
-	}
-	in, err := interpreter.Parse(string(u.Input))
-	if err != nil {
-		return "", err
-	}
-	return *in.Code, nil
-}
-
-// codeIn finds the code in the arguments of a call.
-func codeIn() *wire.Partial { return wire.NewPartial("code") }
 
 // hideOutputs leaves the outputs of a call of code_interpreter out, unless they were asked
 // for.

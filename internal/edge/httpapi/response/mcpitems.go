@@ -43,20 +43,6 @@ func showApproval(out *ResponseItem, a *run.Approval) {
 	out.Type, out.Status, out.ServerLabel, out.Name, out.Arguments = "mcp_approval_request", "", a.Server, a.Tool, &a.Arguments
 }
 
-// unfinished is an item as its stream begins with it: what it has comes when it is done.
-func unfinished(it *run.Item) *run.Item {
-	out := *it
-	switch {
-	case it.Use != nil:
-		use := *it.Use
-		use.Output, use.Error, use.Images = nil, "", nil
-		out.Use = &use
-	case it.Listing != nil:
-		out.Listing = &run.Listing{Server: it.Listing.Server}
-	}
-	return &out
-}
-
 // useBegan sends the events of a tool whose call is in progress.
 func (s *stream) useBegan(it *run.Item, id string, at *int) error {
 	send := func(e ResponseEvent) error {

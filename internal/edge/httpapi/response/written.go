@@ -1,9 +1,8 @@
 package response
 
 import (
-	"strings"
-
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
+	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -17,13 +16,8 @@ func (s *stream) writes(it *open, at *int, text string) error {
 	kind := "response.mcp_call_arguments.delta"
 	if it.kind == "code_interpreter_call" {
 		kind = "response.code_interpreter_call_code.delta"
-		if it.code == nil {
-			it.code = codeIn()
-		}
-		text = it.code.Write(text)
 	}
-	it.text = append(it.text, text...)
-	if text == "" {
+	if text = it.writes.Write(text, it.kind == "code_interpreter_call"); text == "" {
 		return nil
 	}
 	return s.send(&ResponseEvent{Type: kind, ItemID: it.id, OutputIndex: at, Delta: &text})
@@ -31,7 +25,7 @@ func (s *stream) writes(it *open, at *int, text string) error {
 
 // called tells that a call is made which the model wrote.
 func (s *stream) called(e *run.ItemEvent) error {
-	it, err := s.recorded(e)
+	it, err := response.Recorded(e, s.full)
 	if err != nil {
 		return err
 	}
@@ -47,25 +41,22 @@ func (s *stream) written(it *run.Item, at *int) error {
 	whole, delta := string(it.Use.Input), "response.mcp_call_arguments.delta"
 	after := []ResponseEvent{{Type: "response.mcp_call_arguments.done", Arguments: &whole}}
 	if it.Use.Server == "" {
-		code, err := codeOf(it.Use)
+		code, err := interpreter.CodeOf(it.Use)
 		if err != nil {
 			return err
 		}
 		whole, delta = code, "response.code_interpreter_call_code.delta"
 		after = []ResponseEvent{{Type: "response.code_interpreter_call_code.done", Code: &whole}, {Type: "response.code_interpreter_call.interpreting"}}
 	}
-	rest, ok := strings.CutPrefix(whole, string(o.text))
-	if !ok {
-		rest = "" // the provider has said two things: the last one counts
+	if o.writes == nil { // it was on record
+		o.writes = &response.Writing{}
 	}
-	o.writes, o.code, o.text = false, nil, nil
-	for rest != "" {
-		piece := rest[:pieceOf(rest)]
-		rest = rest[len(piece):]
+	for _, piece := range o.writes.End(whole) {
 		if err := s.send(&ResponseEvent{Type: delta, ItemID: o.id, OutputIndex: at, Delta: &piece}); err != nil {
 			return err
 		}
 	}
+	o.writes = nil
 	for i := range after {
 		after[i].ItemID, after[i].OutputIndex = o.id, at
 		if err := s.send(&after[i]); err != nil {
@@ -73,13 +64,4 @@ func (s *stream) written(it *run.Item, at *int) error {
 		}
 	}
 	return nil
-}
-
-// pieceOf is how much of a text goes into one event.
-func pieceOf(text string) int {
-	n := min(len(text), run.MaxDelta)
-	for n < len(text) && n > 0 && text[n]&0xC0 == 0x80 {
-		n--
-	}
-	return n
 }
