@@ -210,8 +210,8 @@ func Server(d *agent.Definition, of string) (def agent.Verdict, own []Judged) {
 	return def, own
 }
 
-// SetServers replaces the MCP servers of an agent. One that is the same by name and URL keeps its headers, its
-// description, and the choice of its tools. Servers that are commands stay.
+// SetServers replaces the MCP servers of an agent. A server with the name and URL of an old one keeps its headers,
+// description and choice of tools. Servers that are commands stay.
 func SetServers(d *agent.Definition, servers []agent.Server) {
 	before := *d
 	d.Servers = nil

@@ -32,7 +32,7 @@ func (s *Service) Find(ctx context.Context, p *tenant.Principal, t *Trail, id ru
 
 // Query selects sandboxes. Zero fields select all.
 type Query struct {
-	Running, Paused bool // neither selects both
+	Running, Paused bool // both if no field is set
 	Metadata        map[string]string
 	Template        string
 	Since           time.Time

@@ -22,7 +22,7 @@ import (
 type Tickets interface {
 	// Put keeps a value for TicketLife.
 	Put(ctx context.Context, hash [sha256.Size]byte, value []byte) error
-	// Take removes a value and returns it once. It returns a NotFound fault if there is none.
+	// Take removes a value and returns it once. It returns a NotFound fault for an unknown hash.
 	Take(ctx context.Context, hash [sha256.Size]byte) ([]byte, error)
 }
 
