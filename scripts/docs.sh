@@ -4,7 +4,7 @@
 # has no /help.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=internal/edge/httpapi/help/site
+out=api/helpsite/site
 sources=$(find docs site -path site/node_modules -prune -o -path site/.vitepress/cache -prune -o -type f -print | sort | xargs sha256sum | sha256sum)
 [ "$(cat .cache/help.sum 2>/dev/null)" = "$sources" ] && [ -e "$out/help.zip" ] && exit
 if ! command -v npm >/dev/null; then

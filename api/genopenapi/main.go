@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/atoll-run/atoll/api/openapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
+	"github.com/atoll-run/atoll/api/routes"
 )
 
 func main() {

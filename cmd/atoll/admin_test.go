@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/api/routes"
 	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/environments"
@@ -32,7 +33,6 @@ import (
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 

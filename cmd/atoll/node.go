@@ -32,7 +32,7 @@ other servers connect to (node_address). The first use creates a certificate
 authority in the folder.
 
 Keep the folder on one machine. Copy only ca.pem, HOST-cert.pem and HOST-key.pem to
-the server HOST: whoever has ca.key can use every sandbox of the installation.
+the server HOST. A person who has ca.key can use every sandbox of the installation.
 
 To renew a certificate, run the command again and replace the files. A running
 server reads them for each new connection.`,

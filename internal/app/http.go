@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/api/routes"
 	"github.com/atoll-run/atoll/internal/agent/agents"
 	"github.com/atoll-run/atoll/internal/agent/feed"
 	"github.com/atoll-run/atoll/internal/agent/skills"
@@ -40,7 +41,6 @@ import (
 	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	responseapi "github.com/atoll-run/atoll/internal/edge/httpapi/response"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sessionstream"

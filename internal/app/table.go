@@ -129,7 +129,7 @@ func (s *Server) table() []module.Module {
 		{Name: "results of executions", Part: results, Needs: []string{"bus", "executor", "gateway", "deletion of tenants", "jobs", "executions of an earlier process"}},
 		{Name: "runs of an earlier process", Part: resume, Needs: []string{"runs", "results of executions"}},
 		// Last: a start that fails must not use up the key that is shown once.
-		{Name: "admin key", Part: adminKey, Needs: []string{"traces", "answers while it starts", "records", "runs of an earlier process"}},
+		{Name: "admin key", Part: adminKey, Needs: []string{"traces", "answers while it starts", "records", "connections of other servers", "runs of an earlier process"}},
 	}
 }
 

@@ -47,7 +47,7 @@ type Config struct {
 	NodeAddress string `group:"Connections between servers" name:"node_address" default:"" shown:"node_listen" help:"Host and port that other servers connect to, where it is not node_listen. node_cert must be for this host."`
 	NodeCert    string `group:"Connections between servers" name:"node_cert" default:"" shown:"none" help:"PEM file with this server's certificate, such as 'atoll node cert' writes; read for each connection."`
 	NodeKey     string `group:"Connections between servers" name:"node_key" default:"" shown:"none" help:"PEM file with the private key of node_cert."`
-	NodeCA      string `group:"Connections between servers" name:"node_ca" default:"" shown:"none" help:"PEM file with the certificate authority of the installation. Whoever has a certificate of it can use every sandbox of this server, so do not use an authority that serves other purposes."`
+	NodeCA      string `group:"Connections between servers" name:"node_ca" default:"" shown:"none" help:"PEM file with the certificate authority of the installation. The holder of any certificate of this authority can use every sandbox of this server, so use an authority that serves no other purpose."`
 
 	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite. Servers that share a database must share nats, blobs and volumes too; a server that does not refuses to start."`
 	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222, of version 2.11 or later, whose max_payload is at least 6 MiB; nothing for one in this process."`

@@ -77,6 +77,6 @@ func (t *Tickets) find(ctx context.Context, key string) (jetstream.KeyValueEntry
 	}
 }
 
-var errNoTicket = fault.New(fault.NotFound, "there is no such ticket")
+var errNoTicket = fault.New(fault.NotFound, "ticket not found")
 
 func keyOf(hash [32]byte) string { return hex.EncodeToString(hash[:]) }

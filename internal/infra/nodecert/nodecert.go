@@ -1,6 +1,6 @@
 // Package nodecert issues and loads the certificates of connections between servers.
 //
-// A folder holds a certificate authority. Keep it offline: whoever has its key can use every
+// A folder holds a certificate authority. Keep it offline: the holder of its key can use every
 // sandbox of the installation.
 package nodecert
 

@@ -1,41 +1,15 @@
-// Package help serves the documentation at /help. 'make docs' builds the site from docs/ into
-// an archive that is embedded. The pages load nothing from another host.
+// Package help serves the documentation at /help. The pages load nothing from another host.
 package help
 
 import (
-	"archive/zip"
-	"bytes"
-	"crypto/sha256"
-	"embed"
-	"encoding/base64"
-	"errors"
-	"io/fs"
 	"mime"
 	"net/http"
 	"path"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/api/helpsite"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
-
-//go:embed all:site
-var embedded embed.FS
-
-// archive is the site in the embedded folder.
-const archive = "site/help.zip"
-
-// site opens the archive.
-var site = sync.OnceValues(func() (fs.FS, error) {
-	data, err := embedded.ReadFile(archive)
-	if err != nil {
-		return nil, fault.New(fault.NotFound, "this build of Atoll has no documentation; build it with 'make docs build', or read the folder docs of the sources")
-	}
-	return zip.NewReader(bytes.NewReader(data), int64(len(data)))
-})
 
 // policy allows the scripts of the site: its files, and the inline scripts that SCRIPTS names by
 // their hashes. Code examples carry their colours in style attributes.
@@ -58,31 +32,15 @@ func Operations() []httpapi.Operation {
 
 // file answers with a file of the site. Links have no ".html".
 func file(c *httpapi.Call) error {
-	site, err := site()
+	name, data, found, err := helpsite.Find(c.R.PathValue("path"))
 	if err != nil {
 		return err
 	}
-	name := path.Clean("/" + c.R.PathValue("path"))[1:]
-	for _, candidate := range []string{name, name + ".html", path.Join(name, "index.html")} {
-		data, err := fs.ReadFile(site, candidate)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || isFolder(site, candidate) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		return write(c, candidate, http.StatusOK, data)
+	status := http.StatusOK
+	if !found {
+		status = http.StatusNotFound
 	}
-	data, err := fs.ReadFile(site, "404.html")
-	if err != nil {
-		return err
-	}
-	return write(c, "404.html", http.StatusNotFound, data)
-}
-
-func isFolder(site fs.FS, name string) bool {
-	st, err := fs.Stat(site, name)
-	return err == nil && st.IsDir()
+	return write(c, name, status, data)
 }
 
 func write(c *httpapi.Call, name string, status int, data []byte) error {
@@ -98,7 +56,7 @@ func write(c *httpapi.Call, name string, status int, data []byte) error {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	if path.Ext(name) == ".html" {
-		allowed, err := scripts()
+		allowed, err := helpsite.Scripts()
 		if err != nil {
 			return err
 		}
@@ -108,30 +66,3 @@ func write(c *httpapi.Call, name string, status int, data []byte) error {
 	_, err := c.W.Write(data)
 	return err
 }
-
-var inline = regexp.MustCompile(`(?s)<script(?: id="[^"]*")?>(.*?)</script>`)
-
-// scripts returns the sources of a policy for the inline scripts of all pages: " 'sha256-…'" for each.
-var scripts = sync.OnceValues(func() (string, error) {
-	site, err := site()
-	if err != nil {
-		return "", err
-	}
-	var sources []string
-	err = fs.WalkDir(site, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || path.Ext(name) != ".html" {
-			return err
-		}
-		page, err := fs.ReadFile(site, name)
-		if err != nil {
-			return err
-		}
-		for _, m := range inline.FindAllSubmatch(page, -1) {
-			sum := sha256.Sum256(m[1])
-			sources = append(sources, " 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
-		}
-		return nil
-	})
-	slices.Sort(sources)
-	return strings.Join(slices.Compact(sources), ""), err
-})

@@ -61,7 +61,7 @@ func TestLinks(t *testing.T) {
 		pages[address] = d
 		return d, 200
 	}
-	site, err := zip.OpenReader("site/help.zip")
+	site, err := zip.OpenReader("../../../../api/helpsite/site/help.zip")
 	if err != nil {
 		t.Fatalf("the site is not built, run 'make docs': %v", err)
 	}

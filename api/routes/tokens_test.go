@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/api/routes"
 	"github.com/atoll-run/atoll/internal/control/repeats"
 	"github.com/atoll-run/atoll/internal/control/tokens"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 )
 
 // TestTokenOperations: the list of what is open to tokens says of each operation what the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/api/openapi"
+	"github.com/atoll-run/atoll/api/routes"
 	"github.com/atoll-run/atoll/internal/edge/compat/openai"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
@@ -23,7 +24,6 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/openaiwire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
-	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
@@ -36,11 +36,11 @@ import (
 )
 
 func TestDocumentIsCommitted(t *testing.T) {
-	text, err := openapi.Document(routes.Documented(), "../../../..")
+	text, err := openapi.Document(routes.Documented(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	committed, err := os.ReadFile("../../../../api/openapi.json")
+	committed, err := os.ReadFile("../openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
