@@ -69,30 +69,30 @@ type Type uint8
 
 // Frames from host to guest.
 const (
-	Hello       Type = iota + 1 // ID: nonce; Seq: last frame the host has
-	Ack                         // Seq: last frame the host has
-	Warm                        // ID: request
-	Run                         // ID: run
-	Kill                        // ID: request
-	Reseed                      // ID: request
-	Ping                        // ID: request
-	Confine                     // ID: request
-	Enter                       // ID: request
-	StartDaemon                 // ID: request
-	Protect                     // ID: request
-	Answer                      // ID: run; to an Ask of it
-	Renew                       // ID: request
+	Hello       Type = iota + 1 // connects, and names the versions that the host knows. ID: nonce; Seq: last frame the host has
+	Ack                         // acknowledges frames. Seq: last frame the host has
+	Warm                        // starts an interpreter that waits for a program. ID: request
+	Run                         // starts a program, with timeout, output limit, files and stdin. ID: run
+	Kill                        // sends a signal to a run. ID: request
+	Reseed                      // sets a new host name and machine id after a restore. ID: request
+	Ping                        // asks whether the guest is alive. ID: request
+	Confine                     // sets the permission rules, before the first program. ID: request
+	Enter                       // mounts the home of a thread. ID: request
+	StartDaemon                 // starts the guest daemon. ID: request
+	Protect                     // makes directories read-only. ID: request
+	Answer                      // answers an Ask, with at most 4 MiB. ID: run
+	Renew                       // prepares a shared kernel for the next program. ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.
 const (
-	Welcome Type = iota + 0x81 // ID: the Hello's nonce
-	Reply                      // ID: request
-	Stdout                     // ID: run; payload: offset in the stream, bytes
-	Stderr                     // ID: run
-	Exit                       // ID: run; its last frame
-	Refused                    // ID: run; nothing was started; its last frame
-	Ask                        // ID: run; an HTTP request of its program
+	Welcome Type = iota + 0x81 // answers Hello, with the chosen version and the live runs. ID: the Hello's nonce
+	Reply                      // answers a request, with an error if it failed. ID: request
+	Stdout                     // output. ID: run; payload: offset in the stream, bytes
+	Stderr                     // likewise
+	Exit                       // the end of a run: status, signal, peak memory, CPU time. ID: run; its last frame
+	Refused                    // why a program did not start. ID: run; its last frame
+	Ask                        // an HTTP request of a program, with at most 60 KiB. ID: run
 )
 
 // Flags on the frames of a message that does not fit one frame.
