@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/atoll-run/atoll/internal/infra/nodecert"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -60,6 +62,11 @@ func TestAnyServerUsesAnySandbox(t *testing.T) {
 		}
 	})
 	t.Run("output", func(t *testing.T) { followElsewhere(t, home, other) })
+	t.Run("terminal", func(t *testing.T) {
+		for _, s := range servers {
+			exitOfTerminal(t, s)
+		}
+	})
 	t.Run("preview", func(t *testing.T) {
 		other.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes/dev/processes", map[string]any{"command": "mkdir -p site && echo there > site/index.html && exec python3 -m http.server 8000 --bind 127.0.0.1 --directory site"}).Into(t, http.StatusCreated, nil)
 		var opened struct{ URL string }
@@ -127,6 +134,44 @@ func TestAnyServerUsesAnySandbox(t *testing.T) {
 		return a.Status == http.StatusOK && string(a.Body) == "there\n"
 	})
 	other.Must(t, atolltest.Key, http.MethodDelete, "/v1/sandboxes/dev", nil).Into(t, http.StatusNoContent, nil)
+}
+
+// exitOfTerminal checks that a terminal tells its client how its program has ended.
+func exitOfTerminal(t *testing.T, s *atolltest.Server) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(s.URL, "http")+"/v1/sandboxes/dev/terminal?command="+url.QueryEscape("read line; exit 7"), &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + atolltest.Key}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.CloseNow() }()
+	if err := conn.Write(ctx, websocket.MessageBinary, []byte("text\n")); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		kind, data, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatalf("before the exit: %v", err)
+		}
+		var m struct {
+			Type     string
+			ExitCode *int `json:"exit_code"`
+		}
+		if kind == websocket.MessageBinary {
+			continue
+		}
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == "exit" {
+			if m.ExitCode == nil || *m.ExitCode != 7 {
+				t.Errorf("got %s", data)
+			}
+			return
+		}
+	}
 }
 
 // followElsewhere follows the output of a program through a server that does not have its sandbox, and

@@ -89,12 +89,14 @@ type TerminalClient interface {
 }
 
 // Converse passes input and output between a terminal and its client until one of them ends. It
-// returns io.EOF if the process ended. tolerant continues after input that the process does not take.
+// returns io.EOF if the process ended; the client can then still be told. It receives until the caller
+// closes the client or ends ctx. tolerant continues after input that the process does not take.
 func (o *Output) Converse(ctx context.Context, client TerminalClient, tolerant bool) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() { cancel(o.receive(ctx, client, tolerant)) }() // ends with the client
-	return o.Show(ctx, func(_ process.Stream, data []byte) error { return client.Show(ctx, data, o.Cursor()) }, nil, nil)
+	showing, left := context.WithCancelCause(ctx)
+	defer left(nil)
+	// Receive has ctx: a WebSocket closes when the context of a read ends, and the exit is still to be sent.
+	go func() { left(o.receive(ctx, client, tolerant)) }() // ends with the client
+	return o.Show(showing, func(_ process.Stream, data []byte) error { return client.Show(showing, data, o.Cursor()) }, nil, nil)
 }
 
 func (o *Output) receive(ctx context.Context, client TerminalClient, tolerant bool) error {
