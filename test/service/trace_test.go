@@ -185,8 +185,8 @@ POST /v1/sandbox/execute
 
 	t.Run("taken over", func(t *testing.T) {
 		trace := strings.Repeat("4", 32)
-		// It ends by its time limit, and nobody follows it: whoever cancels or follows an execution may
-		// record its end, in a trace of its own.
+		// It ends by its time limit, without a follower: a request that cancels or follows an execution
+		// may record its end in its own trace.
 		id := execute(trace, "import time; print('begun', flush=True); time.sleep(600)", http.Header{"Prefer": {"respond-async"}}, 15).Header.Get("X-Trace-Id")
 		begun := make(chan struct{})
 		go last(t, s, id, begun)

@@ -44,7 +44,8 @@ func Manages(d *agent.Definition, name string) bool {
 	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return t.Type == agent.MCP && t.Server == server })
 }
 
-// Forget removes from a policy what sets say anew. An allow list stays: it restricts all tools.
+// Forget removes the rules of toolsets from a policy, before other toolsets replace them. It keeps an
+// allow list, which restricts all tools.
 func Forget(d *agent.Definition) {
 	rest := func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return Manages(d, name) })

@@ -35,7 +35,7 @@ type connection struct {
 	all   *Connections
 	state http.ConnState // guarded by Connections.mu
 	since time.Time      // when it took its state; guarded by Connections.mu
-	gone  bool           // it is not counted any more; guarded by Connections.mu
+	gone  bool           // it no longer counts; guarded by Connections.mu
 	// owner is whose keys its requests had: nil before there was one, "" for several
 	// tenants. It is stored under Connections.mu.
 	owner atomic.Pointer[tenant.ID]

@@ -72,7 +72,7 @@ func Watch(ctx context.Context, u *sandboxes.Use, of *Folder, ready func() error
 			return errors.Join(err, context.Cause(ctx))
 		}
 		if e.Change == file.Lost {
-			return fault.New(fault.Exhausted, "there were more changes than could be told: watch anew")
+			return fault.New(fault.Exhausted, "Atoll lost changes, because too many happened at once: read the directory, and start another watch")
 		}
 		if unfinished.MatchString(path.Base(e.Path)) {
 			continue
@@ -94,14 +94,14 @@ func below(folder, at string) string {
 	return strings.ToValidUTF8(strings.TrimPrefix(strings.TrimPrefix(at, folder), "/"), "\ufffd")
 }
 
-// A watcher is a watch that is asked for its events, by clients that cannot keep a stream
-// open. It is in the memory of this process, keeps its sandbox awake, and ends when it is
-// not asked for watcherIdle, when its key is revoked, and when its sandbox is paused or
-// killed. One whose sandbox went away is kept for watcherOver, to tell why.
+// Clients that cannot keep a stream open create a watcher and poll it for events. A watcher is in the
+// memory of this process and keeps its sandbox awake. It ends after watcherIdle without a poll, when
+// its key is revoked, and when its sandbox is paused or killed. A watcher whose sandbox has ended
+// stays for watcherOver, to tell the client why.
 const (
 	watcherIdle    = 10 * time.Minute
 	watcherOver    = time.Minute
-	watcherEvents  = 4096      // that wait to be asked for
+	watcherEvents  = 4096      // unread
 	watcherBytes   = 512 << 10 // of them
 	maxWatchers    = 32        // of a sandbox
 	tenantWatchers = 256
@@ -136,7 +136,7 @@ type watcher struct {
 	err    error   // guarded by mu; why there are no more
 }
 
-var errForgotten = errors.New("the watcher was not asked for its events")
+var errForgotten = errors.New("no client polled the watcher")
 
 // New returns Watchers without any.
 func New() *Watchers {
@@ -233,7 +233,7 @@ func (w *Watchers) Start(ctx context.Context, of Owner, authorized func(context.
 		one.mu.Unlock()
 		one.idle.Reset(watcherOver)
 		select {
-		case <-began: // its last events can be asked for
+		case <-began: // a client can still poll its last events
 			<-life.Done()
 		default:
 		}
@@ -249,13 +249,13 @@ func (w *Watchers) Start(ctx context.Context, of Owner, authorized func(context.
 	}
 }
 
-// tell keeps an event until it is asked for.
+// tell keeps an event until the next poll.
 func (w *watcher) tell(e Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bytes += e.size()
 	if len(w.events) >= watcherEvents || w.bytes > watcherBytes {
-		return fault.New(fault.Exhausted, "more changes waited to be asked for than are kept, %d or %d bytes of them: watch anew", watcherEvents, watcherBytes)
+		return fault.New(fault.Exhausted, "the watcher holds at most %d unread changes, or %d bytes: read the directory, and start another watcher", watcherEvents, watcherBytes)
 	}
 	w.events = append(w.events, e)
 	return nil

@@ -79,7 +79,7 @@ func (s *Sessions) Events(replayed func(ctx context.Context)) mcp.EventStore {
 func (s *Sessions) Open(at Place, serve func(*Session) *mcp.Server) (*Session, error) {
 	one := &Session{Place: at, ID: rand.Text(), used: time.Now()}
 	if !at.Named {
-		// What can be read in lists of sandboxes must not open the session.
+		// Lists of sandboxes show the pool's name, so the session's ID must not follow from it.
 		sum := sha256.Sum256([]byte(one.ID))
 		one.Pool = "mcp-" + hex.EncodeToString(sum[:8])
 	}
@@ -108,7 +108,7 @@ func (one *Session) Call() (end func(), err error) {
 }
 
 // admit adds a session if there is room. Otherwise it returns one that makes
-// room, which is to be closed; it is not found any more.
+// room. The caller closes that session, which Sessions no longer finds.
 func (s *Sessions) admit(one *Session) (over *Session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

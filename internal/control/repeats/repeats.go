@@ -98,7 +98,7 @@ func (s *Service) Begin(ctx context.Context, r idempotency.Request, stop <-chan 
 func (s *Service) begin(ctx context.Context, r idempotency.Request, stop <-chan struct{}) (earlier *idempotency.Record, err error) {
 	until := time.Now().Add(waitsFor)
 	for look := firstLook; ; look = min(2*look, longestLook) {
-		if earlier == nil { // there is none, or it gave the key up
+		if earlier == nil { // no request has the key, or its request gave the key up
 			if earlier, err = s.Store.Begin(ctx, r); err != nil || earlier == nil {
 				return nil, err
 			}

@@ -171,7 +171,7 @@ func missing(err error, field string) error {
 	return err
 }
 
-// scopes are those that a token gets.
+// scopes returns the scopes of a new token.
 func scopes(p *tenant.Principal, in *New, t *tenant.Token) (all []tenant.Scope, err error) {
 	switch {
 	case in.Scopes != nil:
@@ -187,7 +187,7 @@ func scopes(p *tenant.Principal, in *New, t *tenant.Token) (all []tenant.Scope, 
 			}
 		}
 	case t.Bound():
-		// What an agent does in its session, and a program in its sandbox, is not cut off.
+		// The scopes let an agent act in its session, and a program in its sandbox.
 		for _, s := range tenant.TokenScopes {
 			if p.May(s) {
 				all = append(all, s)

@@ -191,8 +191,8 @@ func (m *Models) buckets(r rated, model string, now time.Time) *[2]bucket {
 	return c.bucketsOf(model, now)
 }
 
-// change applies other limits, after a change of the plan or of the number of servers. What is left,
-// or owed, keeps its proportion.
+// change applies new limits after the plan or the number of servers has changed. It scales the
+// remainder, or the debt, of each bucket in proportion.
 func (c *modelCaller) change(own [2]int64, now time.Time) {
 	was := [2]int64{c.responses, c.tokens}
 	if was == own {

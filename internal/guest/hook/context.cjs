@@ -300,7 +300,7 @@ new vm.Script('0', { importModuleDynamically: loader });
 // after SIGINT: it says so to this thread, and has what runs ended if that has not helped
 // either. Node.js takes note of callbacks that do not return, which is put right when one
 // was ended.
-const waiting = new Int32Array(new SharedArrayBuffer(20)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears; [2]: run; [3]: the last run settled; [4]: a run to interrupt once it waits
+const waiting = new Int32Array(new SharedArrayBuffer(20)); // [0]: 1 while the run waits and is not interrupted; [1]: 1 once the watcher listens; [2]: run; [3]: the last run settled; [4]: a run to interrupt once it waits
 let watcher;
 const watch = () => {
   if (watcher) return;

@@ -3,7 +3,8 @@ package bus
 import (
 	"context"
 	"testing"
-	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
@@ -21,25 +22,21 @@ func TestNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	announced, err := there.kv.WatchAll(t.Context(), jetstream.UpdatesOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		here.Announce(ctx, "10.0.0.1:8443")
 	}()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		at, err := there.Find(t.Context(), "exe_1")
-		if err == nil {
-			if at.Address != "10.0.0.1:8443" || at.Revision == 0 {
-				t.Errorf("got %+v", at)
-			}
-			break
-		}
-		if fault.KindOf(err) != fault.NotFound || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	if at := <-announced.Updates(); at == nil || at.Key() != "exe_1" {
+		t.Fatalf("the first announcement is %+v", at)
+	}
+	if at, err := there.Find(t.Context(), "exe_1"); err != nil || at.Address != "10.0.0.1:8443" || at.Revision == 0 {
+		t.Errorf("got %+v, %v", at, err)
 	}
 	for _, name := range []string{"exe_2", "", "exe_1.x", "*"} {
 		if _, err := there.Find(t.Context(), name); fault.KindOf(err) != fault.NotFound {

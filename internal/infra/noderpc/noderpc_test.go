@@ -600,7 +600,7 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// TestSlowReaders checks that outputs that nobody reads do not delay other calls.
+// TestSlowReaders checks that unread outputs do not delay other calls.
 func TestSlowReaders(t *testing.T) {
 	r := newRig(t)
 	c := r.client()

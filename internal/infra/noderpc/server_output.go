@@ -67,7 +67,7 @@ func (st *clientState) keep(ctx context.Context, open func(context.Context) (pro
 	return k, nil
 }
 
-// notify wakes whoever waits for a change. Callers hold mu.
+// notify wakes the goroutines that wait for a change. Callers hold mu.
 func (k *keptOutput) notify() {
 	close(k.changed)
 	k.changed = make(chan struct{})

@@ -19,9 +19,8 @@ import (
 // makeTime bounds making a sandbox.
 const makeTime = 2 * time.Minute
 
-// Ensure returns grant's sandbox of a session and name, and makes it if there is none.
-// A nil spec means that any will do. Otherwise it is a Conflict if there is one
-// of another image, and a new one takes the place of one that is lost.
+// Ensure implements sandbox.Node. A nil spec accepts any sandbox. With a spec, a sandbox of another
+// image is a Conflict, and a new sandbox replaces a lost one.
 func (m *Manager) Ensure(ctx context.Context, grant *sandbox.Grant, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, created bool, err error) {
 	if err := grant.Check(); err != nil {
 		return nil, false, err

@@ -12,8 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
-// mountsOf is what a new sandbox of grant's has mounted. It holds no credentials, as it
-// is recorded.
+// mountsOf returns the mounts of a new sandbox, without credentials, because the records keep them.
 func mountsOf(grant *sandbox.Grant, sub []storage.SubPath) ([]storage.Mount, error) {
 	mounts, err := storage.Resolve(grant.Storage, sub)
 	for i := range mounts {
@@ -51,8 +50,8 @@ func describeMounts(mounts []storage.Mount) string {
 	return strings.Join(storage.Labels(mounts), ", ")
 }
 
-// checkMounts says why grant's key cannot use a sandbox: every user sees what it has mounted,
-// which another key may have been granted.
+// checkMounts returns why grant's key cannot use a sandbox: each user sees its mounts, which may be
+// granted to another key only.
 func checkMounts(grant *sandbox.Grant, sb *sandbox.Sandbox) error {
 	if covers(grant.Storage, sb.Mounts) {
 		return nil
@@ -60,9 +59,9 @@ func checkMounts(grant *sandbox.Grant, sb *sandbox.Sandbox) error {
 	return fault.New(fault.Forbidden, "the sandbox %q has storage mounted (%s) that this key is not granted as far; use a key that is, or another sandbox", sb.Name, describeMounts(sb.Mounts))
 }
 
-// grants are those that hold for e's sandbox now, as far as is known: those of the
-// key that made it or, once that is not valid any more, of its environment. grant is that of
-// a caller that uses it.
+// grants returns the storage grants that apply to e's sandbox now: those of the key that created it
+// or, if that key is no longer valid, of its environment. known is false before the first check of
+// that key. grant is the grant of a caller that uses the sandbox.
 func (m *Manager) grants(e *entry, grant *sandbox.Grant) (grants []storage.Granted, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,9 +80,9 @@ func (m *Manager) grants(e *entry, grant *sandbox.Grant) (grants []storage.Grant
 // with.
 const detailWithdrawn = "storage that it had mounted was taken back or changed"
 
-// limitStorage has e's sandbox have no more of its tenant's storage mounted than holds now,
-// and says why grant's key cannot use it. What is mounted cannot be taken from programs that
-// have it open: if it is too much they end, and its files stay. e is locked.
+// limitStorage withdraws storage that e's sandbox may no longer mount, and returns why grant's key
+// cannot use the sandbox. Programs keep open files of a mount, so a withdrawal ends them; the
+// sandbox's files stay. e is locked.
 func (m *Manager) limitStorage(ctx context.Context, e *entry, grant *sandbox.Grant) error {
 	m.mu.Lock()
 	none := len(e.sb.Mounts) == 0

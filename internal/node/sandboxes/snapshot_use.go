@@ -16,7 +16,7 @@ import (
 // fetchTime bounds bringing a sandbox back from the blob store.
 const fetchTime = 30 * time.Minute
 
-// findSnapshot is the snapshot that a spec asks for, if there is one that grant can use so.
+// findSnapshot returns the snapshot that a spec names, or nil.
 func (m *Manager) findSnapshot(ctx context.Context, grant *sandbox.Grant, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
 	if spec.Snapshot == "" {
 		if spec.FilesOnly {

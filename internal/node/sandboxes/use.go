@@ -298,8 +298,8 @@ func (m *Manager) guestError(h *Handle, err error) error {
 	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run. Retry in a few seconds, or destroy it", h.sb.Name))
 }
 
-// checkRoot refuses a sandbox whose programs run as root, when the policy of its tenant
-// does not allow that any more. grant is nil where no key is used.
+// checkRoot rejects a sandbox whose programs run as root if its tenant's policy no longer allows
+// that. grant is nil for a caller without a key.
 func checkRoot(grant *sandbox.Grant, sb *sandbox.Sandbox) error {
 	if grant == nil || grant.RootEnabled || !sb.Permissions.Process.Root {
 		return nil

@@ -99,7 +99,7 @@ func modelUsageOf(u *model.Usage) *ModelUsage {
 	return &ModelUsage{fresh(u), u.Output, u.CacheRead, u.CacheWrite}
 }
 
-// outcomes are those of a session, oldest first.
+// outcomes returns the outcomes of a session, oldest first.
 func (r *renderer) outcomes(s *session.Session) ([]OutcomeEvaluation, error) {
 	all, err := r.d.Conversations.Outcomes(r.c.Context(), s)
 	return httpapi.Each(all, func(o conversation.Progress) OutcomeEvaluation {

@@ -212,7 +212,7 @@ func TestWatcherThatIsNotAsked(t *testing.T) {
 	if code, said := call("GetWatcherEvents", first); code != 200 || !strings.Contains(said, "nnn") {
 		t.Errorf("%d %.200s", code, said)
 	}
-	if code, said := call("GetWatcherEvents", first); code != http.StatusTooManyRequests || !strings.Contains(said, "watch anew") {
+	if code, said := call("GetWatcherEvents", first); code != http.StatusTooManyRequests || !strings.Contains(said, "start another watcher") {
 		t.Errorf("%d %.200s", code, said)
 	}
 

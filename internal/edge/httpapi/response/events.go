@@ -31,7 +31,7 @@ type open struct {
 	index   int    // of that part
 	text    []byte // of it
 	cites   []model.Citation
-	content []ResponsePart    // those that are done
+	content []ResponsePart    // completed parts
 	writes  *response.Writing // of a call of the server's that the model writes; otherwise nil
 }
 
