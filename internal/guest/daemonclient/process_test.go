@@ -160,7 +160,8 @@ func testEnds(t *testing.T, c *daemonclient.Client) {
 			t.Errorf("%q ended with %+v", text, got.Exit)
 		}
 	}
-	p := start(t, c, shell("head -c 1000 /dev/zero; head -c 500 /dev/zero >&2; exit 4"))
+	// gVisor counts processor time in ticks of 10 ms.
+	p := start(t, c, shell("head -c 1000 /dev/zero; head -c 500 /dev/zero >&2; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 4"))
 	e, err := c.Wait(t.Context(), p.ID)
 	if err != nil || e.Code != 4 || e.CPU <= 0 || e.PeakRSS <= 0 {
 		t.Errorf("Wait: %+v, %v", e, err)
