@@ -30,7 +30,7 @@ type jobsModule struct {
 	records   *recordsModule
 	blobs     *blobsModule
 	threads   *threadsModule
-	sandboxes *sandboxesModule
+	snapshots *snapshotsModule
 	webhooks  *webhooksModule
 	gateway   *gatewayModule
 	runs      *runsModule
@@ -40,7 +40,7 @@ type jobsModule struct {
 
 // Start implements module.Part.
 func (m *jobsModule) Start(ctx context.Context, undo *module.Undo) (err error) {
-	db := m.records.db
+	db, kept := m.records.db, m.snapshots.retention()
 	trail := audit.NewSealer(db.Audit())
 	delivered, err := countDeliveries(m.cfg.Registry)
 	if err != nil {
@@ -62,9 +62,9 @@ func (m *jobsModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 			{Name: "expire_responses", Every: expireEvery, Timeout: purgeTime, Run: m.runs.Expire},
 			{Name: "expire_threads", Every: purgeEvery, Timeout: purgeTime, Run: m.threads.Expire},
 			{Name: "sweep_threads", Every: sweepEvery, Timeout: sweepEvery, Run: m.threads.Sweep},
-			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(m.sandboxes.Purge)},
-			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(m.sandboxes.ExpireSnapshots)},
-			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: m.sandboxes.Sweep},
+			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(kept.Purge)},
+			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(kept.Expire)},
+			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: kept.Sweep},
 			{Name: "sweep_files", Every: purgeEvery, Timeout: purgeTime, Run: purge(m.blobs.files.Sweep)},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				n, err := db.Executions().PurgeKeys(ctx, most)

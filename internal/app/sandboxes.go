@@ -5,26 +5,25 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/executors"
 	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/engine"
-	"github.com/atoll-run/atoll/internal/node/home"
-	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // sandboxesModule opens the named sandboxes of this machine.
 type sandboxesModule struct {
 	*process
-	identity *identityModule
-	disk     *diskModule
-	records  *recordsModule
-	blobs    *blobsModule
-	engine   *engineModule
-	images   *imagesModule
+	identity  *identityModule
+	disk      *diskModule
+	records   *recordsModule
+	snapshots *snapshotsModule
+	engine    *engineModule
+	images    *imagesModule
 
 	*sandboxes.Manager
 }
@@ -36,14 +35,6 @@ func (m *sandboxesModule) Start(_ context.Context, undo *module.Undo) error {
 	if err != nil {
 		return err
 	}
-	owners, err := idmap.Find()
-	if err != nil {
-		m.log.Debug("nothing is brought back from the blob store here", "reason", err) // no sandbox can be made, either
-	}
-	kept, err := home.NewStore(home.Config{Blobs: m.blobs.Store, Folder: "snapshots", Key: m.records.box.Snapshots(), Owners: owners})
-	if err != nil {
-		return err
-	}
 	retries, err := cleanup.New(m.log, m.cfg.Registry)
 	if err != nil {
 		return err
@@ -51,7 +42,7 @@ func (m *sandboxesModule) Start(_ context.Context, undo *module.Undo) error {
 	undo.Add(func(context.Context) error { retries.Close(); return nil })
 	m.Manager = sandboxes.New(sandboxes.Config{
 		Cleanup: retries,
-		Store:   m.records.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.records.db.Sandboxes(), Prices: m.prices()}, Snapshots: m.records.db.Snapshots(), Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: kept}, Grants: directory.Grants{Callers: m.records.authority}, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
+		Records: executors.Records{Store: m.records.db.Sandboxes()}, Ledger: control.Ledger{Accounts: m.records.db.Sandboxes(), Prices: m.prices()}, Snapshots: executors.SnapshotRecords{SnapshotStore: m.records.db.Snapshots()}, Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: m.snapshots.kept}, Grants: directory.Grants{Callers: m.records.authority}, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
 		Images: m.images.Aliases, Contexts: contexts.New(),
 		Rules: rules, AuthTTL: tenant.AuthTTL, Log: m.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",

@@ -33,7 +33,8 @@ func (s *Server) table() []module.Module {
 	packages := &packagesModule{process: p, identity: identity, disk: disk, records: records, engine: engine}
 	executor := &executorModule{process: p, identity: identity, records: records, bus: bus, blobs: blobs, homes: homes, engine: engine}
 	images := &imagesModule{process: p, disk: disk, engine: engine}
-	sandboxes := &sandboxesModule{process: p, identity: identity, disk: disk, records: records, blobs: blobs, engine: engine, images: images}
+	snapshots := &snapshotsModule{process: p, records: records, blobs: blobs}
+	sandboxes := &sandboxesModule{process: p, identity: identity, disk: disk, records: records, snapshots: snapshots, engine: engine, images: images}
 
 	webhooks := &webhooksModule{process: p, blobs: blobs}
 	gateway := &gatewayModule{process: p, disk: disk, records: records, bus: bus, blobs: blobs}
@@ -51,7 +52,7 @@ func (s *Server) table() []module.Module {
 		directory: directory, models: models, web: web, remotes: remotes, tools: tools,
 	}
 	erasure := &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, gateway: gateway, runs: runs}
-	jobs := &jobsModule{process: p, identity: identity, records: records, blobs: blobs, threads: threads, sandboxes: sandboxes, webhooks: webhooks, gateway: gateway, runs: runs}
+	jobs := &jobsModule{process: p, identity: identity, records: records, blobs: blobs, threads: threads, snapshots: snapshots, webhooks: webhooks, gateway: gateway, runs: runs}
 	ready := &readiness{log: p.log, disk: disk, records: records, bus: bus, installation: installation, engine: engine}
 	http := &httpModule{
 		process: p, installation: installation, disk: disk, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, executor: executor, webhooks: webhooks, gateway: gateway,
@@ -101,7 +102,8 @@ func (s *Server) table() []module.Module {
 		{Name: "packages", Part: packages, Needs: []string{"name of this server", "disk", "records", "engine"}},
 		{Name: "executor", Part: executor, Needs: []string{"name of this server", "records", "bus", "blob store", "homes of threads", "engine", "packages"}},
 		{Name: "images", Part: images, Needs: []string{"disk", "engine"}},
-		{Name: "named sandboxes", Part: sandboxes, Needs: []string{"name of this server", "disk", "records", "blob store", "engine", "images"}},
+		{Name: "snapshots", Part: snapshots, Needs: []string{"records", "blob store"}},
+		{Name: "named sandboxes", Part: sandboxes, Needs: []string{"name of this server", "disk", "records", "snapshots", "engine", "images"}},
 
 		{Name: "webhooks", Part: webhooks, Needs: []string{"blob store"}},
 		{Name: "gateway", Part: gateway, Needs: []string{joined, "disk", "records", "bus", "blob store"}},
@@ -116,7 +118,7 @@ func (s *Server) table() []module.Module {
 		{Name: "tools", Part: tools, Needs: []string{"records", "bus", "blob store", "images", "gateway", "directory", "previews", "MCP servers of callers"}},
 		{Name: "runs", Part: runs, Needs: []string{joined, "name of this server", "records", "bus", "blob store", "packages", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}},
 		{Name: "deletion of tenants", Part: erasure, Needs: []string{"records", "bus", "blob store", "storage", "threads", "gateway", "runs"}},
-		{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "blob store", "threads", "named sandboxes", "webhooks", "gateway", "runs"}},
+		{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "blob store", "threads", "snapshots", "webhooks", "gateway", "runs"}},
 		{Name: "HTTP interface", Part: http, Needs: []string{
 			"disk", "records", "bus", "blob store", "storage", joined, "threads", "engine", "executor", "webhooks", "gateway", "directory", "previews", "tenants",
 			"models", "web", "MCP servers of callers", "development mode", "tools", "runs", "deletion of tenants", "jobs",

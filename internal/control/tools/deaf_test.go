@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/executors"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -61,7 +62,7 @@ func lied(t *testing.T, p daemonclient.Timeouts, answer func(*proto.Request) *pr
 	guest := clienttest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
 	node := sandboxes.New(sandboxes.Config{
-		Images: plain{}, Contexts: contexts.New(), Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
+		Images: plain{}, Contexts: contexts.New(), Records: executors.Records{Store: db.Sandboxes()}, Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
 		AdmitDisk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
 	})
 	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{

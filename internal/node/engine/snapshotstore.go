@@ -138,15 +138,3 @@ func ownFolder(dir string) error {
 		return nil
 	})
 }
-
-// Collect implements sandbox.SnapshotStore.
-func (v SnapshotStore) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
-	done, err := v.Store.Collect(ctx, tenantID, live)
-	if err != nil {
-		return err
-	}
-	if done.Packs > 0 || done.States > 0 {
-		v.Engine.cfg.Log.InfoContext(ctx, "removed data that no snapshot needs", "tenant", tenantID, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
-	}
-	return nil
-}

@@ -35,7 +35,7 @@ func (m *Manager) checkBudget(ctx context.Context, id tenant.ID) error {
 	if ok && time.Since(known.at) < budgetTTL {
 		return known.err
 	}
-	err := m.cfg.Store.CheckBudget(ctx, id)
+	err := m.cfg.Records.CheckBudget(ctx, id)
 	if err != nil && fault.KindOf(err) != fault.Exhausted {
 		return err
 	}

@@ -134,7 +134,7 @@ func (m *Manager) create(ctx context.Context, grant *sandbox.Grant, session, nam
 	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer span.End()
 	recorded := sb.Clone()
-	there, err := m.cfg.Store.Create(ctx, recorded, grant.Quota())
+	there, err := m.cfg.Records.Create(ctx, grant, recorded)
 	if err != nil {
 		return nil, false, err
 	}
@@ -154,7 +154,7 @@ func (m *Manager) create(ctx context.Context, grant *sandbox.Grant, session, nam
 		return m.cfg.Engine.Create(making, r)
 	}); err != nil {
 		span.Fail(err)
-		return nil, false, errors.Join(err, m.cfg.Store.Delete(context.WithoutCancel(ctx), sb.ID))
+		return nil, false, errors.Join(err, m.cfg.Records.Delete(context.WithoutCancel(ctx), sb.ID))
 	}
 	m.cfg.Log.InfoContext(ctx, "named sandbox made", "sandbox_id", string(sb.ID), "tenant", sb.Tenant, "image", sb.Image)
 	m.mu.Lock()

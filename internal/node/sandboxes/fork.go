@@ -142,7 +142,7 @@ func (m *Manager) reserveForks(ctx context.Context, grant *sandbox.Grant, parent
 			continue
 		}
 		recorded := sb.Clone() // others see sb by now
-		elsewhere, err := m.cfg.Store.Create(ctx, recorded, grant.Quota())
+		elsewhere, err := m.cfg.Records.Create(ctx, grant, recorded)
 		if err != nil || elsewhere != nil {
 			m.unregister(e)
 			if err != nil {
@@ -260,7 +260,7 @@ func (m *Manager) undoForks(ctx context.Context, forks []*entry) error {
 			} else {
 				errs = append(errs, m.cfg.Engine.Remove(ctx, fork.sb.ID))
 			}
-			errs = append(errs, m.cfg.Store.Delete(ctx, fork.sb.ID))
+			errs = append(errs, m.cfg.Records.Delete(ctx, fork.sb.ID))
 		}
 		fork.unlock()
 	}

@@ -51,7 +51,7 @@ func (m *Manager) Get(ctx context.Context, grant *sandbox.Grant, session, nameOr
 	if !id.Valid() || grant.Environment == "" {
 		return nil, err
 	}
-	sb, recorded := m.cfg.Store.Get(ctx, grant.Tenant, id)
+	sb, recorded := m.cfg.Records.Get(ctx, grant.Tenant, id)
 	switch {
 	case recorded != nil && fault.KindOf(recorded) != fault.NotFound:
 		return nil, recorded

@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/executors"
 	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
@@ -156,7 +157,7 @@ func (m *machine) open() {
 	}
 	cfg := sandboxes.Config{
 		Contexts: contexts.New(),
-		Store:    m.db.Sandboxes(), Ledger: control.Ledger{Accounts: m.db.Sandboxes(), Prices: usage.DefaultPrices()}, Snapshots: m.db.Snapshots(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Sandboxes(), Grants: directory.Grants{Callers: m.callers}, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
+		Records:  executors.Records{Store: m.db.Sandboxes()}, Ledger: control.Ledger{Accounts: m.db.Sandboxes(), Prices: usage.DefaultPrices()}, Snapshots: executors.SnapshotRecords{SnapshotStore: m.db.Snapshots()}, SnapshotFiles: engine.SnapshotStore{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Sandboxes(), Grants: directory.Grants{Callers: m.callers}, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Rules: []string{"jwt"},
 		SleepAfter: time.Hour, AuthTTL: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -164,7 +165,7 @@ func (m *machine) open() {
 		m.change(&cfg)
 	}
 	m.Manager = sandboxes.New(cfg)
-	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: m.db.Sandboxes(), Snapshots: cfg.Snapshots, Refusals: m.db.Audit()})
+	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: m.db.Sandboxes(), Snapshots: m.db.Snapshots(), Refusals: m.db.Audit()})
 	finish, err := m.BeginRecovery(context.Background())
 	if err != nil {
 		m.t.Fatal(err)

@@ -2,7 +2,7 @@
 //
 // A Manager finds them by their names, makes and wakes them, holds the limits of plans,
 // and takes over what an earlier process left. How a sandbox is made is an Engine's
-// business, where it is recorded a Store's, and what is done inside one its guest
+// business, where it is recorded Records', and what is done inside one its guest
 // daemon's, to which a Handle leads.
 package sandboxes
 
@@ -19,20 +19,6 @@ import (
 	"github.com/atoll-run/atoll/internal/node/cleanup"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 )
-
-// Store keeps the records of this machine's sandboxes; see sandbox.Store.
-type Store interface {
-	Create(ctx context.Context, s *sandbox.Sandbox, quota sandbox.Quota) (there *sandbox.Sandbox, err error)
-	Save(ctx context.Context, s *sandbox.Sandbox) error
-	SaveEndings(ctx context.Context, id runtime.ID, endings []sandbox.Ending) error
-	Wake(ctx context.Context, s *sandbox.Sandbox, quota sandbox.Quota) error
-	CheckBudget(ctx context.Context, tenantID tenant.ID) error
-	Delete(ctx context.Context, id runtime.ID) error
-	Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error)
-	ListByExecutor(ctx context.Context, executor string) ([]*sandbox.Sandbox, error)
-	ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error)
-	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
-}
 
 // Images finds images by what callers call them.
 type Images interface {
@@ -52,9 +38,9 @@ type Images interface {
 
 // Config is what a Manager is made of. All of it is required.
 type Config struct {
-	Store         Store
+	Records       sandbox.Records
 	Ledger        sandbox.Ledger
-	Snapshots     sandbox.SnapshotStore
+	Snapshots     sandbox.SnapshotRecords
 	Engine        Engine
 	SnapshotFiles SnapshotFiles
 	Images        Images
@@ -241,7 +227,7 @@ func (m *Manager) save(ctx context.Context, e *entry, change func(*sandbox.Sandb
 	if err := change(sb); err != nil {
 		return err
 	}
-	if err := m.cfg.Store.Save(ctx, sb); err != nil {
+	if err := m.cfg.Records.Save(ctx, sb); err != nil {
 		return err
 	}
 	m.publish(e, sb)

@@ -33,7 +33,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 // BeginRecovery makes the sandboxes of an earlier process known, each locked until finish
 // has taken it over: calls of it wait, and the server can serve others already.
 func (m *Manager) BeginRecovery(ctx context.Context) (finish func(context.Context) error, err error) {
-	held, err := m.cfg.Store.ListByExecutor(ctx, m.cfg.Executor)
+	held, err := m.cfg.Records.ListByExecutor(ctx, m.cfg.Executor)
 	if err != nil {
 		return nil, fmt.Errorf("list named sandboxes: %w", err)
 	}
@@ -68,7 +68,7 @@ func (m *Manager) discardUnmade(ctx context.Context, held []*sandbox.Sandbox) {
 		}
 		g.Go(func() error {
 			m.cfg.Cleanup.Try(ctx, cleanup.Named, string(sb.ID), func(ctx context.Context) error {
-				return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
+				return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Records.Delete(ctx, sb.ID))
 			})
 			return nil
 		})

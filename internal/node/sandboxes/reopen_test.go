@@ -21,7 +21,7 @@ type frail struct {
 }
 
 type forgetful struct {
-	sandboxes.Store
+	sandbox.Records
 	saves atomic.Int32
 }
 
@@ -52,14 +52,14 @@ func (f *forgetful) Save(ctx context.Context, sb *sandbox.Sandbox) error {
 	if err := failing(&f.saves); err != nil {
 		return err
 	}
-	return f.Store.Save(ctx, sb)
+	return f.Records.Save(ctx, sb)
 }
 
 func startFrail(t *testing.T) (*machine, *frail, *forgetful) {
 	f, s := &frail{}, &forgetful{}
 	m := start(t, func(c *sandboxes.Config) {
-		f.Engine, s.Store = c.Engine, c.Store
-		c.Engine, c.Store = f, s
+		f.Engine, s.Records = c.Engine, c.Records
+		c.Engine, c.Records = f, s
 	})
 	return m, f, s
 }

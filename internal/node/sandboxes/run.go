@@ -19,7 +19,6 @@ const (
 	// maxMaintenance is how many sandboxes are charged, put to sleep or ended at the same
 	// time: one that takes its time does not keep the others.
 	maxMaintenance = 4
-	keepDestroyed  = 24 * time.Hour // how long a destroyed sandbox is on record
 )
 
 // Run ends sandboxes whose time is over, notices those that ended by themselves,
@@ -56,7 +55,7 @@ func (m *Manager) Run(ctx context.Context) {
 // destroyWithoutEnvironment destroys sandboxes whose environment was deleted, or whose session
 // with an agent has ended. One that is locked is left for the next time.
 func (m *Manager) destroyWithoutEnvironment(ctx context.Context) {
-	ids, err := m.cfg.Store.ListWithoutEnvironment(ctx, m.cfg.Executor)
+	ids, err := m.cfg.Records.ListWithoutEnvironment(ctx, m.cfg.Executor)
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Log.WarnContext(ctx, "cannot look for named sandboxes without an environment", "error", err)
 	}
@@ -80,11 +79,6 @@ func (m *Manager) destroyWithoutEnvironment(ctx context.Context) {
 			m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox without an environment", "sandbox_id", string(id), "error", err)
 		}
 	}
-}
-
-// Purge deletes records of sandboxes that were destroyed, at most most of them.
-func (m *Manager) Purge(ctx context.Context, most int) (int, error) {
-	return m.cfg.Store.Purge(ctx, keepDestroyed, most)
 }
 
 // maintain begins what is due of every sandbox. A sandbox that is

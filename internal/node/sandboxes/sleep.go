@@ -232,7 +232,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, grant *sandbox.Grant) (err
 	if how != sandbox.Frozen {
 		sb.MeteredAt = time.Now().UTC()
 	}
-	if err := m.cfg.Store.Wake(ctx, sb, grant.Quota()); err != nil {
+	if err := m.cfg.Records.Wake(ctx, grant, sb); err != nil {
 		return err
 	}
 	m.publish(e, sb)

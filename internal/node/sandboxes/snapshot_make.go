@@ -51,7 +51,7 @@ func (m *Manager) Snapshot(ctx context.Context, grant *sandbox.Grant, session, n
 		keep = m.cfg.KeepSnapshots
 	}
 	if err == nil {
-		err = m.cfg.Snapshots.Finish(undo, sn, keep, grant.SnapshotQuota())
+		err = m.cfg.Snapshots.Finish(undo, grant, sn, keep)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.cfg.Snapshots.Abandon(undo, sn.ID))
@@ -79,7 +79,7 @@ func (m *Manager) stage(ctx context.Context, grant *sandbox.Grant, e *entry) (*s
 	} else if sn.Stored.Bytes, err = m.snapshotSize(ctx, e); err != nil {
 		return nil, "", err
 	}
-	if err := m.cfg.Snapshots.Begin(ctx, sn, grant.SnapshotQuota()); err != nil || sb.Sleep == sandbox.Stored {
+	if err := m.cfg.Snapshots.Begin(ctx, grant, sn); err != nil || sb.Sleep == sandbox.Stored {
 		if err != nil {
 			sn = nil
 		}
@@ -152,30 +152,4 @@ func (m *Manager) unstage(ctx context.Context, id runtime.ID) error {
 	defer m.mu.Unlock()
 	delete(m.staged, id)
 	return err
-}
-
-// ExpireSnapshots deletes snapshots whose time is over, at most most of them.
-func (m *Manager) ExpireSnapshots(ctx context.Context, most int) (int, error) {
-	return m.cfg.Snapshots.Expire(ctx, most)
-}
-
-// garbageTime is for how long after a tenant left something in the blob store the
-// next Sweeps still look for it: what is young is not taken for litter.
-const garbageTime = 7 * 24 * time.Hour
-
-// Sweep deletes from the blob store what no snapshot and no sandbox needs any more.
-func (m *Manager) Sweep(ctx context.Context) error {
-	tenants, err := m.cfg.Snapshots.TenantsWithGarbage(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, id := range tenants {
-		err := m.cfg.SnapshotFiles.Collect(ctx, id, func(ctx context.Context) ([]string, error) { return m.cfg.Snapshots.ReferencedStates(ctx, id) })
-		if err == nil {
-			err = m.cfg.Snapshots.ClearGarbage(ctx, id, garbageTime)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ func (m *Manager) findSnapshot(ctx context.Context, grant *sandbox.Grant, spec *
 		}
 		return nil, nil
 	}
-	return sandbox.FindSnapshot(ctx, m.cfg.Snapshots, grant.Tenant, grant.Environment, spec.Snapshot)
+	return m.cfg.Snapshots.Find(ctx, grant, spec.Snapshot)
 }
 
 // applySnapshot makes sb, which was drafted for grant, one that begins with a snapshot. With

@@ -20,6 +20,4 @@ type SnapshotFiles interface {
 	// Fetch makes a sandbox of this machine from a stored copy: one that is asleep, or
 	// files alone. A damaged copy is a Conflict. A failed Fetch leaves nothing.
 	Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) error
-	// Collect removes what no State that live returns refers to.
-	Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error
 }

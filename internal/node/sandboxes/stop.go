@@ -79,7 +79,7 @@ func (m *Manager) saveEndings(ctx context.Context, e *entry) {
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := m.cfg.Store.SaveEndings(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
+	if err := m.cfg.Records.SaveEndings(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
 		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were stopped", "sandbox_id", string(e.id), "error", err)
 	}
 }

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/control/sandboxes"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+)
+
+// snapshotsModule opens the store of snapshots, and of sandboxes that sleep in the blob store.
+type snapshotsModule struct {
+	*process
+	records *recordsModule
+	blobs   *blobsModule
+
+	kept *home.Store
+}
+
+// Start implements module.Part.
+func (m *snapshotsModule) Start(context.Context, *module.Undo) error {
+	owners, err := idmap.Find()
+	if err != nil { // then no sandbox starts on this machine either
+		m.log.Debug("cannot restore snapshots on this machine", "reason", err)
+	}
+	m.kept, err = home.NewStore(home.Config{Blobs: m.blobs.Store, Folder: "snapshots", Key: m.records.box.Snapshots(), Owners: owners})
+	return err
+}
+
+// retention deletes expired sandboxes and snapshots.
+func (m *snapshotsModule) retention() sandboxes.Retention {
+	return sandboxes.Retention{Sandboxes: m.records.db.Sandboxes(), Snapshots: m.records.db.Snapshots(), Collect: m.kept.Collect, Log: m.log}
+}
