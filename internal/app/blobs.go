@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/app/module"
-	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	_ "github.com/atoll-run/atoll/internal/infra/blob/provider" // gs:// and azblob://
 )
@@ -14,10 +13,9 @@ import (
 type blobsModule struct {
 	*process
 	identity *identityModule
-	records  *recordsModule
+	shared   *sharedModule
 
 	*blob.Store
-	files *upload.Service
 	claim string // of the installation on a shared blob store; "" for one in the data folder
 }
 
@@ -32,13 +30,9 @@ func (m *blobsModule) Start(ctx context.Context, undo *module.Undo) (err error) 
 	}
 	undo.Add(func(context.Context) error { return m.Close() })
 	if m.cfg.Settings.Blobs != "" {
-		if m.claim, err = m.Claim(ctx, m.records.installation, m.identity.id); err != nil {
+		if m.claim, err = m.Claim(ctx, m.shared.id, m.identity.id); err != nil {
 			return fmt.Errorf("blobs: %w", err)
 		}
-	}
-	m.files = &upload.Service{
-		Store: m.records.db.Files(), Contents: upload.Contents{Blobs: m.Store, Seal: m.records.box}, Log: m.log,
-		Limits: upload.Limits{Files: m.cfg.Settings.MaxFiles, Bytes: int64(m.cfg.Settings.MaxFileBytes), Size: int64(m.cfg.Settings.MaxFileSize)},
 	}
 	return nil
 }

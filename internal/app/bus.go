@@ -12,7 +12,7 @@ import (
 type busModule struct {
 	*process
 	identity *identityModule
-	records  *recordsModule
+	shared   *sharedModule
 
 	*bus.Bus
 }
@@ -22,7 +22,7 @@ func (m *busModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 	cfg := m.cfg.Settings
 	installation, replicas := "", 0
 	if !cfg.Alone() {
-		installation, replicas = m.records.installation, cfg.NATSReplicas
+		installation, replicas = m.shared.id, cfg.NATSReplicas
 	}
 	m.Bus, err = bus.Open(ctx, bus.Config{
 		URL: cfg.NATS, Credentials: cfg.NATSCreds, Dir: m.path("nats"), Name: m.identity.id, Installation: installation, Replicas: replicas,

@@ -12,7 +12,7 @@ import (
 // engineModule opens the runtime, the pool and the network of sandboxes.
 type engineModule struct {
 	*process
-	records *recordsModule
+	control *controlModule
 	storage *storageModule
 	homes   *homesModule
 
@@ -31,7 +31,7 @@ func (m *engineModule) Start(ctx context.Context, undo *module.Undo) (err error)
 	if m.storage.volumes.Dir != "" {
 		folders = m.storage.volumes
 	}
-	if m.ca, err = m.startCA(ctx); err != nil {
+	if m.ca, err = m.currentCA(ctx); err != nil {
 		return err
 	}
 	network, err := m.network(undo)
@@ -54,26 +54,13 @@ func (m *engineModule) Start(ctx context.Context, undo *module.Undo) (err error)
 	return nil
 }
 
-// startCA returns the certificates that sandboxes trust. Sandboxes are made long before the
-// stored settings are applied, so stored certificates replace the configured ones here.
-func (m *engineModule) startCA(ctx context.Context) (value, error) {
+// currentCA returns the certificates that new sandboxes trust: the stored ones, or else the configured
+// ones.
+func (m *engineModule) currentCA(ctx context.Context) (value, error) {
 	configured := value{m.cfg.Settings.SandboxCA, m.cfg.Platform.CA}
-	kept, err := m.records.db.Settings(ctx)
-	if err != nil {
-		return value{}, err
+	kept, err := m.control.storedCA(ctx)
+	if kept == nil || err != nil {
+		return configured, err
 	}
-	text, ok := kept[sandboxCA]
-	if !ok {
-		return configured, nil
-	}
-	t, err := storableSetting(sandboxCA)
-	if err != nil {
-		return value{}, err
-	}
-	v, err := storedValue(ctx, m.records.db, t, text)
-	if err != nil {
-		m.log.Error("cannot read a stored setting, and the configured one applies", "setting", sandboxCA, "error", err)
-		return configured, nil // settingsModule tries again
-	}
-	return v, nil
+	return *kept, nil
 }

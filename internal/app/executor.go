@@ -32,7 +32,7 @@ const (
 type executorModule struct {
 	*process
 	identity *identityModule
-	records  *recordsModule
+	control  *controlModule
 	bus      *busModule
 	blobs    *blobsModule
 	homes    *homesModule
@@ -59,7 +59,7 @@ func (m *executorModule) Start(_ context.Context, undo *module.Undo) (err error)
 	m.Executor, err = executor.New(executor.Config{
 		Waiting: m.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs: filepath.Join(m.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
-		Web: m.bus.Web(), Skills: m.records.db, Uploads: m.blobs.files, Homes: m.homes.forExecutor(), HomeFree: int64(cfg.MinFreeDisk),
+		Web: m.bus.Web(), Skills: m.control.skills, Uploads: m.control.uploads, Homes: m.homes.forExecutor(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: m.engine.Engine, Writer: m.bus.Log(), Starts: m.bus.Starts(), Blobs: m.blobs.Store, Log: m.log, Registry: m.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})

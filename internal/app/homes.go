@@ -18,7 +18,9 @@ import (
 type homesModule struct {
 	*process
 	bus     *busModule
+	blobs   *blobsModule
 	threads *threadsModule
+	control *controlModule
 
 	cached engine.Threads // Cache is nil if the machine cannot keep homes
 	unfit  error          // why the machine cannot keep homes

@@ -62,7 +62,7 @@ type httpModule struct {
 	disk         *diskModule
 	records      *recordsModule
 	bus          *busModule
-	blobs        *blobsModule
+	files        *filesModule
 	storage      *storageModule
 	threads      *threadsModule
 	executor     *executorModule
@@ -121,13 +121,13 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 		Sessions:     &sessionapi.Handlers{Service: conversations, Streams: streams, Outputs: gateway},
 		Skills:       &skillapi.Handlers{Service: &skills.Service{Store: db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}}},
 		Vaults:       &vaultapi.Handlers{Service: vaultService},
-		Files:        &fileapi.Handlers{Files: m.blobs.files, Conversations: conversations, Outputs: gateway},
+		Files:        &fileapi.Handlers{Files: m.files.Service, Conversations: conversations, Outputs: gateway},
 		Web:          &webapi.Handlers{Web: m.web.Service},
 		Admin:        &admin.Handlers{Tenants: m.tenants.Admin, Environments: envs, Trail: db.Audit(), Verifier: audit.NewSealer(db.Audit()), Caps: m.tools.breakers, Models: m.models.Catalog},
 	}
 	handlers.Approvals = &approval.Handlers{Service: m.runs.approvals, Within: authority.Within, Cover: gateway.Cover}
 	handlers.Tools.Own = conversations.Own
-	handlers.Managed = &anthropic.Handlers{Agents: agentService, Streams: streams, Conversations: conversations, Vaults: vaultService, Files: m.blobs.files, Environments: envs, Keys: authority}
+	handlers.Managed = &anthropic.Handlers{Agents: agentService, Streams: streams, Conversations: conversations, Vaults: vaultService, Files: m.files.Service, Environments: envs, Keys: authority}
 	handlers.Containers = &openai.Handlers{Sandboxes: named}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {
@@ -142,7 +142,7 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	m.Server, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), CompatPath: anthropic.Path, Previews: m.previews.proxy, Services: services,
 		Auth: authority, Tokens: authority, CORS: cfg.CORSOrigins, Repeats: db.Idempotency(), Record: directory.Record, Metrics: m.cfg.Registry, Log: m.log, Grace: cfg.ShutdownGrace,
-		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Servers: m.installation.servers, Streams: connections.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.executor.expire,
+		Ready: m.readiness.check, Room: m.disk.AdmitBytes, MaxConnections: maxConnections(), Servers: m.installation.servers, Streams: connections.StreamLimits{Token: cfg.StreamsPerToken, Key: cfg.StreamsPerKey, Tenant: cfg.StreamsPerTenant}, Drain: []func(){mcp.Drain, m.previews.proxy.Drain}, Expire: m.expire(),
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	if err != nil {
@@ -154,6 +154,14 @@ func (m *httpModule) Start(ctx context.Context, undo *module.Undo) error {
 	}
 	undo.Add(func(context.Context) error { stop(); return nil })
 	return nil
+}
+
+// expire returns what ends the executions of this process; nil in a gateway, which runs none.
+func (m *httpModule) expire() func() {
+	if m.executor == nil {
+		return nil
+	}
+	return m.executor.expire
 }
 
 // openMCP opens what offers the tools to clients of the Model Context Protocol.

@@ -28,7 +28,7 @@ type jobsModule struct {
 	*process
 	identity  *identityModule
 	records   *recordsModule
-	blobs     *blobsModule
+	files     *filesModule
 	threads   *threadsModule
 	snapshots *snapshotsModule
 	webhooks  *webhooksModule
@@ -65,7 +65,7 @@ func (m *jobsModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(kept.Purge)},
 			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(kept.Expire)},
 			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: kept.Sweep},
-			{Name: "sweep_files", Every: purgeEvery, Timeout: purgeTime, Run: purge(m.blobs.files.Sweep)},
+			{Name: "sweep_files", Every: purgeEvery, Timeout: purgeTime, Run: purge(m.files.Sweep)},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				n, err := db.Executions().PurgeKeys(ctx, most)
 				if err != nil || n == most {

@@ -19,7 +19,7 @@ type nodesModule struct {
 	*process
 	bus *busModule
 
-	registry *bus.Nodes // nil if node_listen is not set
+	registry *bus.Nodes // nil without certificates for connections between servers
 	files    nodecert.Files
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ type nodeClient struct {
 // Start implements module.Part.
 func (m *nodesModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 	cfg := m.cfg.Settings
-	if cfg.NodeListen == "" {
+	if cfg.NodeCert == "" {
 		return nil
 	}
 	m.files, m.clients = nodecert.Files{Cert: cfg.NodeCert, Key: cfg.NodeKey, CA: cfg.NodeCA}, map[string]*nodeClient{}

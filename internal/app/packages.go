@@ -19,6 +19,7 @@ type packagesModule struct {
 	identity *identityModule
 	disk     *diskModule
 	records  *recordsModule
+	control  *controlModule
 	engine   *engineModule
 
 	provisioner *provision.Provisioner // nil if this server installs no packages and makes no variants
@@ -31,7 +32,7 @@ func (m *packagesModule) Start(context.Context, *module.Undo) error {
 		return nil
 	}
 	m.provisioner = provision.New(provision.Config{
-		Store: m.records.db.PackageBuilds(), Images: m.cfg.Images, Installer: m.engine.Engine, Executor: m.identity.id, Mirrors: m.engine.mirrors, Trouble: m.engine.mirrorTrouble.Since, Allowed: m.engine.allowed,
+		Store: m.control.builds, Images: m.cfg.Images, Installer: m.engine.Engine, Executor: m.identity.id, Mirrors: m.engine.mirrors, Trouble: m.engine.mirrorTrouble.Since, Allowed: m.engine.allowed,
 		Time: cfg.PackageTime, Size: int64(cfg.PackageSize), Most: cfg.PackageImages, PerTenant: cfg.PackageImagesPerTenant, Room: m.disk.AdmitBytes, Log: m.log,
 		Variants: m.variants(), Registry: m.cfg.Registry,
 	})

@@ -29,6 +29,24 @@ type readiness struct {
 	lacking atomic.Pointer[string] // unready parts in the last check, for the log
 }
 
+// part is a part of the server, and why it is not ready.
+type part struct {
+	name string
+	err  error
+}
+
+// parts checks the parts of the server's role.
+func (c *readiness) parts(ctx context.Context) []part {
+	all := []part{{"bus", c.bus.Ready()}, {"disk", c.disk.Admit()}}
+	if c.records != nil {
+		all = append(all, part{"database", errors.Join(c.records.db.Ping(ctx), c.installation.writable())}, part{"installation", c.installation.fits()})
+	}
+	if c.engine != nil {
+		all = append(all, part{filling, c.engine.Ready(ctx)})
+	}
+	return all
+}
+
 // check reports what keeps executions from running now. The error is for
 // any client, and so only says which parts it is; the log says why, when that
 // changes.
@@ -37,12 +55,7 @@ func (c *readiness) check(asked context.Context) error {
 	defer cancel()
 	var lacking []string
 	var reasons []any
-	for _, part := range []struct {
-		name string
-		err  error
-	}{
-		{"bus", c.bus.Ready()}, {"database", errors.Join(c.records.db.Ping(ctx), c.installation.writable())}, {"disk", c.disk.Admit()}, {"installation", c.installation.fits()}, {filling, c.engine.Ready(ctx)},
-	} {
+	for _, part := range c.parts(ctx) {
 		if part.err != nil {
 			lacking = append(lacking, part.name)
 			reasons = append(reasons, part.name, part.err)

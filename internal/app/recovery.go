@@ -35,7 +35,9 @@ func (m *recoveryModule) Start(ctx context.Context, undo *module.Undo) error {
 			m.log.Error("cannot take over the named sandboxes", "error", err)
 		}
 	})
-	loops.Go(func() { m.warmUp(loop) })
+	if m.records != nil {
+		loops.Go(func() { m.warmUp(loop) })
+	}
 	if m.packages.provisioner != nil {
 		loops.Go(func() { m.packages.provisioner.Run(loop) })
 	}

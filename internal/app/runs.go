@@ -34,7 +34,7 @@ type runsModule struct {
 	identity     *identityModule
 	records      *recordsModule
 	bus          *busModule
-	blobs        *blobsModule
+	files        *filesModule
 	packages     *packagesModule
 	webhooks     *webhooksModule
 	gateway      *gatewayModule
@@ -112,7 +112,7 @@ func (m *runsModule) Start(context.Context, *module.Undo) error {
 		},
 	}
 	m.conversations = conversation.New(conversation.Config{
-		Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Files: m.blobs.files, Runs: m.Loop, Records: db.Runs(),
+		Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Files: m.files.Service, Runs: m.Loop, Records: db.Runs(),
 		Gate: gate, MCP: m.remotes.Tools, Web: m.web.Service, Services: m.web.Services(), Pool: m.pool(), Sandboxes: m.directory.Directory, Images: m.packages.preparer(), EndTurn: m.gateway.EndTurn,
 		Enter: authority.Enter, Entrant: authority.Entrant, CheckWebhook: m.webhooks.CheckURL, Told: m.poke,
 		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: m.log,

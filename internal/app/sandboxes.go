@@ -4,9 +4,6 @@ import (
 	"context"
 
 	"github.com/atoll-run/atoll/internal/app/module"
-	"github.com/atoll-run/atoll/internal/control/directory"
-	"github.com/atoll-run/atoll/internal/control/executors"
-	control "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/cleanup"
@@ -20,7 +17,7 @@ type sandboxesModule struct {
 	*process
 	identity  *identityModule
 	disk      *diskModule
-	records   *recordsModule
+	control   *controlModule
 	snapshots *snapshotsModule
 	engine    *engineModule
 	images    *imagesModule
@@ -42,7 +39,7 @@ func (m *sandboxesModule) Start(_ context.Context, undo *module.Undo) error {
 	undo.Add(func(context.Context) error { retries.Close(); return nil })
 	m.Manager = sandboxes.New(sandboxes.Config{
 		Cleanup: retries,
-		Records: executors.Records{Store: m.records.db.Sandboxes()}, Ledger: control.Ledger{Accounts: m.records.db.Sandboxes(), Prices: m.prices()}, Snapshots: executors.SnapshotRecords{SnapshotStore: m.records.db.Snapshots()}, Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: m.snapshots.kept}, Grants: directory.Grants{Callers: m.records.authority}, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
+		Records: m.control.sandboxes, Ledger: m.control.ledger, Snapshots: m.control.snapshots, Engine: m.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine.Engine, Store: m.snapshots.kept}, Grants: m.control.grants, Executor: m.identity.id, AdmitDisk: m.disk.Admit, AdmitBytes: m.disk.AdmitBytes,
 		Images: m.images.Aliases, Contexts: contexts.New(),
 		Rules: rules, AuthTTL: tenant.AuthTTL, Log: m.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",

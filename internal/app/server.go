@@ -1,10 +1,6 @@
-// Package app puts the parts of a server together in one process: records,
-// bus, blobs, engine and executor, gateway, jobs, and the HTTP interface over
-// them. It alone knows all of them.
-//
-// Each part is a module, in a file with its name. A module points to the modules
-// that it needs, and the table in table.go lists all of them. Modules start in the
-// order of their dependencies and stop in reverse order, also when Open fails in
+// Package app builds a server from its modules. Each module is in a file with its name, and points to
+// the modules that it needs. The table in table.go lists all modules with the roles that contain them.
+// Modules start in the order of their dependencies and stop in reverse order, also when Open fails in
 // the middle.
 package app
 
@@ -56,7 +52,7 @@ type Server struct {
 	tls      *tlsModule
 	starting *startingModule
 	previews *previewsModule
-	http     *httpModule
+	front    front
 	adminKey *adminKeyModule
 	ready    *readiness
 
@@ -65,6 +61,11 @@ type Server struct {
 	// AdminKey is the key that administers, if this start made it: nothing shows it
 	// again.
 	AdminKey string
+}
+
+// front answers HTTP until ctx ends.
+type front interface {
+	Serve(ctx context.Context, ln net.Listener) error
 }
 
 // Open starts everything but the HTTP interface. What an earlier process left
@@ -79,7 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if err := s.modules.Start(ctx); err != nil {
 		return nil, err
 	}
-	s.AdminKey = s.adminKey.key
+	if s.adminKey != nil {
+		s.AdminKey = s.adminKey.key
+	}
 	return s, nil
 }
 
@@ -99,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if s.tls.files != nil {
 		ln = s.tls.files.Listen(ln)
 	}
-	err := s.http.Serve(ctx, ln)
+	err := s.front.Serve(ctx, ln)
 	closing := context.WithoutCancel(ctx)
 	if ctx.Err() != nil {
 		until, cancel := context.WithDeadline(closing, <-deadline)
@@ -112,8 +115,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // takeListener prepares to serve on an address: answers that the server starts end, and the address is
 // recorded for the commands of this machine.
 func (s *Server) takeListener(ctx context.Context, address string) error {
-	if err := s.previews.listening(address); err != nil {
-		return err
+	if s.previews != nil {
+		if err := s.previews.listening(address); err != nil {
+			return err
+		}
 	}
 	if err := s.starting.stop(ctx); err != nil {
 		return err

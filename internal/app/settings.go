@@ -25,9 +25,9 @@ type stored struct {
 	name       string
 	configured func(m *settingsModule) value
 	parse      func(given string) (value, error)
-	apply      func(m *settingsModule, v value) error
-	file       bool   // the setting names a file, whose content Atoll stores
-	note       string // for the operator: which sandboxes a change reaches only later
+	apply      func(m *settingsModule, v value) error // nil if another module applies it
+	file       bool                                   // the setting names a file, whose content Atoll stores
+	note       string                                 // for the operator: which sandboxes a change reaches only later
 }
 
 // value is the value of a setting. Different values have different texts.
@@ -43,7 +43,6 @@ var storable = []stored{
 	{
 		name: sandboxCA, file: true, parse: readBundle,
 		configured: func(m *settingsModule) value { return value{m.cfg.Settings.SandboxCA, m.cfg.Platform.CA} },
-		apply:      func(m *settingsModule, v value) error { return m.engine.SetCA(v.content) },
 		note:       "New sandboxes use the change. Running and sleeping named sandboxes keep their certificates until you restart them: 'atoll sandbox restart NAME'",
 	},
 	storedList("webhook_allow", func(c *config.Config) config.List { return c.WebhookAllow }, checkAllow, func(m *settingsModule, l []string) error { return m.webhooks.Allowed().Set(l) }),
@@ -99,7 +98,6 @@ func storableSetting(name string) (*stored, error) {
 type settingsModule struct {
 	*process
 	records  *recordsModule
-	engine   *engineModule
 	webhooks *webhooksModule
 	models   *modelsModule
 	remotes  *remotesModule
@@ -114,7 +112,6 @@ func (m *settingsModule) Start(ctx context.Context, undo *module.Undo) error {
 	for _, t := range storable {
 		m.done[t.name] = t.configured(m).text
 	}
-	m.done[sandboxCA] = m.engine.ca.text // the engine starts with the stored certificates
 	if err := m.apply(ctx); err != nil {
 		return err
 	}
@@ -147,6 +144,9 @@ func (m *settingsModule) apply(ctx context.Context) error {
 	}
 	for i := range storable {
 		t := &storable[i]
+		if t.apply == nil {
+			continue
+		}
 		v, from := t.configured(m), "configuration"
 		if text, ok := kept[t.name]; ok {
 			v, from = value{text: text}, "stored"

@@ -20,7 +20,7 @@ import (
 type storageModule struct {
 	*process
 	identity *identityModule
-	records  *recordsModule
+	shared   *sharedModule
 
 	buckets bucket.Buckets
 	volumes volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
@@ -48,14 +48,14 @@ func (m *storageModule) Start(ctx context.Context, undo *module.Undo) (err error
 			return fmt.Errorf("volumes: %w", err)
 		}
 		undo.Add(func(context.Context) error { return m.buckets.Volumes.Close() })
-		if m.claim, err = blob.Claim(ctx, m.buckets.Volumes, m.records.installation, m.identity.id); err != nil {
+		if m.claim, err = blob.Claim(ctx, m.buckets.Volumes, m.shared.id, m.identity.id); err != nil {
 			return fmt.Errorf("volumes: %w", err)
 		}
 		return nil
 	}
 	m.volumes.Dir = where
 	if m.cfg.Settings.Volumes != "" {
-		if m.claim, err = blob.ClaimFolder(ctx, where, m.records.installation, m.identity.id); err != nil {
+		if m.claim, err = blob.ClaimFolder(ctx, where, m.shared.id, m.identity.id); err != nil {
 			return fmt.Errorf("volumes: %w", err)
 		}
 	}

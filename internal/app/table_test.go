@@ -10,14 +10,14 @@ import (
 	"github.com/atoll-run/atoll/internal/app/module"
 )
 
-func testTable() []module.Module {
-	return (&Server{process: &process{cfg: Config{Settings: &config.Config{}}, log: slog.New(slog.DiscardHandler)}}).table()
+func testTable(role string) []module.Module {
+	return (&Server{process: &process{cfg: Config{Settings: &config.Config{Role: role}}, log: slog.New(slog.DiscardHandler)}}).table()
 }
 
 // TestTableOrder checks that modules start in the order in which the table lists them, and that the
 // admin key is made after all others have started.
 func TestTableOrder(t *testing.T) {
-	table := testTable()
+	table := testTable(config.RoleAll)
 	g, err := module.New(table)
 	if err != nil {
 		t.Fatal(err)
@@ -49,15 +49,23 @@ func TestTableOrder(t *testing.T) {
 	}
 }
 
-// TestTableNeeds checks that each part has what it points to, and that the table lists it.
+// TestTableNeeds checks that each part has the parts of its role that it points to, that the table lists
+// them, and that it points to no others.
 func TestTableNeeds(t *testing.T) {
-	table := testTable()
-	names := map[any]string{}
-	for _, m := range table {
-		names[m.Part] = m.Name
-	}
-	for _, m := range table {
-		checkFields(t, &m, reflect.ValueOf(m.Part).Elem(), names)
+	for _, role := range []string{config.RoleAll, config.RoleGateway, config.RoleExecutor} {
+		t.Run(role, func(t *testing.T) {
+			table := testTable(role)
+			if _, err := module.New(table); err != nil {
+				t.Fatal(err)
+			}
+			names := map[any]string{}
+			for _, m := range table {
+				names[m.Part] = m.Name
+			}
+			for _, m := range table {
+				checkFields(t, &m, reflect.ValueOf(m.Part).Elem(), names)
+			}
+		})
 	}
 }
 
@@ -71,7 +79,11 @@ func checkFields(t *testing.T, m *module.Module, part reflect.Value, names map[a
 			checkFields(t, m, field.Elem(), names)
 		case of.Type.Implements(reflect.TypeFor[module.Part]()) && of.Type.Elem().PkgPath() == part.Type().PkgPath():
 			if field.IsNil() {
-				t.Errorf("%s: the table does not set %s", m.Name, of.Name)
+				for p, n := range names {
+					if reflect.TypeOf(p) == of.Type {
+						t.Errorf("%s: the table does not set %s, which is %q", m.Name, of.Name, n)
+					}
+				}
 				continue
 			}
 			name := ""

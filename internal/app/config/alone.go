@@ -1,7 +1,8 @@
 package config
 
 // Alone reports whether this server has the only gateway and the only executor of its installation,
-// because its NATS server runs in this process and opens no port. An execution that this executor
+// because its NATS server runs in this process and opens no port. Only a server of the role all can be
+// alone. An execution that this executor
 // does not know is lost then, and jobs need not wait for other executors.
 //
 // A database does not change this: while one server is alone, no other server can start on the same

@@ -248,6 +248,7 @@ func (c *Config) validate() error {
 		"database: must be a postgres:// URL, or empty for SQLite")
 	check(c.DatabaseConnections >= 2 && c.DatabaseConnections <= 1000, "database_connections: must be between 2 and 1000")
 	c.checkNode(check)
+	c.checkRole(check)
 	check(c.NATSReplicas >= 0 && c.NATSReplicas <= 5, "nats_replicas: must be between 1 and 5, or 0 to leave streams as they are")
 	check(c.NATSReplicas <= 1 || !c.Alone(), "nats_replicas: set nats too; the embedded NATS server keeps one copy")
 	if c.SecretKey != "" {

@@ -4,6 +4,10 @@ import "net"
 
 // checkNode checks the settings of connections between servers, and fills in their defaults.
 func (c *Config) checkNode(check func(ok bool, format string, args ...any)) {
+	if c.NodeListen == "" && c.Role == RoleGateway {
+		check(c.NodeAddress == "", "node_address: a gateway runs no sandboxes, so unset it")
+		return
+	}
 	if c.NodeListen == "" {
 		check(c.NodeAddress == "" && c.NodeCert == "" && c.NodeKey == "" && c.NodeCA == "", "node_listen: set it too, or none of node_address, node_cert, node_key and node_ca")
 		return
