@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
-	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -30,20 +28,6 @@ func (m *imagesModule) Start(context.Context, *module.Undo) error {
 			return fault.New(fault.Invalid, "image_pull_redirect_allow: %v", err)
 		}
 		m.Pull = &image.Pull{Import: m.cfg.Images.Import, Allow: cfg.ImagePullAllow, Reach: reach, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: m.engine.Probe(), Room: m.disk.Admit}
-	}
-	return nil
-}
-
-// check reports why an environment cannot have an image.
-func (m *imagesModule) check(_ context.Context, name string) error {
-	if strings.HasPrefix(name, requirement.ImagePrefix) {
-		return fault.New(fault.Invalid, "image %q was built for the packages of environments and is deleted with them: use its base image, and packages", name)
-	}
-	if requirement.IsVariant(name) {
-		return m.hasVariant(name)
-	}
-	if _, err := m.cfg.Images.Get(name); err != nil {
-		return m.NotHere(name, err)
 	}
 	return nil
 }

@@ -2,13 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/app/module"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/requirement"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/provision"
 )
 
@@ -18,7 +14,6 @@ type packagesModule struct {
 	*process
 	identity *identityModule
 	disk     *diskModule
-	records  *recordsModule
 	control  *controlModule
 	engine   *engineModule
 
@@ -28,7 +23,7 @@ type packagesModule struct {
 // Start implements module.Part.
 func (m *packagesModule) Start(context.Context, *module.Undo) error {
 	cfg := m.cfg.Settings
-	if cfg.PackageImages == 0 && cfg.ImageVariants == variantsOff {
+	if !m.provisions() {
 		return nil
 	}
 	m.provisioner = provision.New(provision.Config{
@@ -64,16 +59,6 @@ func (m *packagesModule) variants() *provision.Variants {
 	return v
 }
 
-// hasVariant reports why an environment cannot have a variant of the default image; nil if it
-// exists or can be created.
-func (p *process) hasVariant(name string) error {
-	_, err := p.cfg.Images.Get(name)
-	if err == nil || p.cfg.Settings.ImageVariants != variantsOff {
-		return nil
-	}
-	return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q is not on this server, and its setting image_variants does not let it make one: ask the operator to run '%s' on the server", name, requirement.VariantCommand(name)))
-}
-
 // resolver finds images with packages, and variants of the default image. It exists because
 // the server opens the engine before the provisioner.
 type resolver struct {
@@ -86,7 +71,7 @@ type resolver struct {
 func (r *resolver) Resolve(ctx context.Context, name string) (string, error) {
 	switch {
 	case r.packages == nil && requirement.IsVariant(name):
-		return name, r.hasVariant(name)
+		return name, provision.CheckVariant(r.cfg.Images, r.cfg.Settings.ImageVariants != variantsOff, name)
 	case !requirement.IsRef(name) && !requirement.IsVariant(name):
 		return name, nil
 	case r.packages == nil:
@@ -101,44 +86,4 @@ func (r *resolver) Extend(ctx context.Context, name string, extras, need []strin
 		return r.Resolve(ctx, name)
 	}
 	return r.packages.Extend(ctx, name, extras, need)
-}
-
-// extras explains to agents what their sandboxes lack; nil if this server cannot tell.
-func (m *packagesModule) extras() sandboxtool.Extras {
-	if m.provisioner == nil {
-		return nil
-	}
-	return lacking{m}
-}
-
-// preparer creates images that skills need; nil if this server creates none.
-func (m *packagesModule) preparer() interface {
-	Prepare(ctx context.Context, image string, extras []string) (string, error)
-} {
-	if m.provisioner == nil {
-		return nil
-	}
-	return m.provisioner
-}
-
-type lacking struct{ *packagesModule }
-
-// Lacking implements sandboxtool.Extras.
-func (l lacking) Lacking(ctx context.Context, t, environment string, extras []string) (string, error) {
-	e, err := l.records.db.Tenants().Environment(ctx, t, environment)
-	if fault.KindOf(err) == fault.NotFound { // it was deleted while the call ran
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return l.provisioner.Lacking(e.RunImage(), extras), nil
-}
-
-// installer installs the packages of environments; nil if this server installs none.
-func (m *packagesModule) installer() tenant.Packages {
-	if m.provisioner == nil {
-		return nil
-	}
-	return m.provisioner
 }

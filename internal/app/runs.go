@@ -35,7 +35,7 @@ type runsModule struct {
 	records      *recordsModule
 	bus          *busModule
 	files        *filesModule
-	packages     *packagesModule
+	images       *imageQuestionsModule
 	webhooks     *webhooksModule
 	gateway      *gatewayModule
 	directory    *directoryModule
@@ -76,7 +76,7 @@ func (m *runsModule) Start(context.Context, *module.Undo) error {
 		LetGo: m.releaseSandbox, Conversation: db.Sessions().Conversation,
 		Forget: func(ctx context.Context, id run.ID) error { return m.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
-			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: m.gateway.Gateway, Callers: authority, Ledger: db.Usage(), Services: m.web.Services(), Vaults: db.Vaults(), Extras: m.packages.extras(), Programs: skilltool.Programs()},
+			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: m.gateway.Gateway, Callers: authority, Ledger: db.Usage(), Services: m.web.Services(), Vaults: db.Vaults(), Extras: m.images.extras, Programs: skilltool.Programs()},
 			pooltool.Handler:    m.pool(),
 			webtool.Handler:     &webtool.Web{Service: m.web.Service, Callers: authority},
 			mcptool.Handler:     m.remotes.Tools,
@@ -113,7 +113,7 @@ func (m *runsModule) Start(context.Context, *module.Undo) error {
 	}
 	m.conversations = conversation.New(conversation.Config{
 		Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Files: m.files.Service, Runs: m.Loop, Records: db.Runs(),
-		Gate: gate, MCP: m.remotes.Tools, Web: m.web.Service, Services: m.web.Services(), Pool: m.pool(), Sandboxes: m.directory.Directory, Images: m.packages.preparer(), EndTurn: m.gateway.EndTurn,
+		Gate: gate, MCP: m.remotes.Tools, Web: m.web.Service, Services: m.web.Services(), Pool: m.pool(), Sandboxes: m.directory.Directory, Images: m.images.preparer, EndTurn: m.gateway.EndTurn,
 		Enter: authority.Enter, Entrant: authority.Entrant, CheckWebhook: m.webhooks.CheckURL, Told: m.poke,
 		Max: cfg.MaxSessions, MaxUnderWay: cfg.MaxResponses, Within: cfg.ConfirmationTime, Keep: cfg.KeepResponses, RetryFor: &cfg.ModelRetryFor, Log: m.log,
 	})

@@ -34,25 +34,26 @@ func (s *Server) table() []module.Module {
 	threads := optional(r, onGateway, &threadsModule{process: p, records: records, bus: bus, blobs: blobs})
 	homes := optional(r, onExecutor, &homesModule{process: p, bus: bus, blobs: blobs, threads: threads, control: control})
 	engine := optional(r, onExecutor, &engineModule{process: p, control: control, storage: storage, homes: homes})
-	packages := optional(r, onExecutor, &packagesModule{process: p, identity: identity, disk: disk, records: records, control: control, engine: engine})
+	packages := optional(r, onExecutor, &packagesModule{process: p, identity: identity, disk: disk, control: control, engine: engine})
 	executor := optional(r, onExecutor, &executorModule{process: p, identity: identity, control: control, bus: bus, blobs: blobs, homes: homes, engine: engine})
 	images := optional(r, onExecutor, &imagesModule{process: p, disk: disk, engine: engine})
 	snapshots := &snapshotsModule{process: p, records: records, blobs: blobs}
 	sandboxes := optional(r, onExecutor, &sandboxesModule{process: p, identity: identity, disk: disk, control: control, snapshots: snapshots, engine: engine, images: images})
 
+	questions := optional(r, onGateway, &imageQuestionsModule{process: p, records: records, packages: packages, images: images})
 	webhooks := optional(r, onGateway, &webhooksModule{process: p, blobs: blobs})
 	gateway := optional(r, onGateway, &gatewayModule{process: p, disk: disk, records: records, bus: bus, blobs: blobs})
 	nodes := &nodesModule{process: p, bus: bus}
 	directory := optional(r, onGateway, &directoryModule{process: p, identity: identity, records: records, sandboxes: sandboxes, gateway: gateway, nodes: nodes})
 	previews := optional(r, onGateway, &previewsModule{process: p, tls: tls, records: records, directory: directory})
-	tenants := optional(r, onGateway, &tenantsModule{process: p, records: records, storage: storage, packages: packages, images: images, webhooks: webhooks})
+	tenants := optional(r, onGateway, &tenantsModule{process: p, records: records, storage: storage, images: questions, webhooks: webhooks})
 	models := optional(r, onGateway, &modelsModule{process: p, records: records, tenants: tenants})
 	web := optional(r, onGateway, &webModule{process: p, records: records, gateway: gateway, directory: directory})
 	remotes := optional(r, onGateway, &remotesModule{process: p, records: records, gateway: gateway, directory: directory})
 	dev := optional(r, onGateway, &devModule{process: p, records: records, webhooks: webhooks, models: models, remotes: remotes})
-	tools := optional(r, onGateway, &toolsModule{process: p, records: records, bus: bus, files: files, images: images, gateway: gateway, directory: directory, previews: previews, remotes: remotes})
+	tools := optional(r, onGateway, &toolsModule{process: p, records: records, bus: bus, files: files, images: questions, gateway: gateway, directory: directory, previews: previews, remotes: remotes})
 	runs := optional(r, onGateway, &runsModule{
-		process: p, installation: installation, identity: identity, records: records, bus: bus, files: files, packages: packages, webhooks: webhooks, gateway: gateway,
+		process: p, installation: installation, identity: identity, records: records, bus: bus, files: files, images: questions, webhooks: webhooks, gateway: gateway,
 		directory: directory, models: models, web: web, remotes: remotes, tools: tools,
 	})
 	erasure := optional(r, onGateway, &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, gateway: gateway, runs: runs})
@@ -116,24 +117,25 @@ func (s *Server) table() []module.Module {
 		{onGateway, module.Module{Name: "threads", Part: threads, Needs: []string{joined, "records", "bus", "blob store"}}},
 		{onExecutor, module.Module{Name: "homes of threads", Part: homes, Needs: []string{joined, "bus", "blob store", "threads", "control plane"}}},
 		{onExecutor, module.Module{Name: "engine", Part: engine, Needs: []string{joined, "control plane", "storage", "homes of threads"}}},
-		{onExecutor, module.Module{Name: "packages", Part: packages, Needs: []string{"name of this server", "disk", "records", "control plane", "engine"}}},
+		{onExecutor, module.Module{Name: "packages", Part: packages, Needs: []string{"name of this server", "disk", "control plane", "engine"}}},
 		{onExecutor, module.Module{Name: "executor", Part: executor, Needs: []string{"name of this server", "control plane", "bus", "blob store", "homes of threads", "engine", "packages"}}},
 		{onExecutor, module.Module{Name: "images", Part: images, Needs: []string{"disk", "engine"}}},
 		{onBoth, module.Module{Name: "snapshots", Part: snapshots, Needs: []string{"records", "blob store"}}},
 		{onExecutor, module.Module{Name: "named sandboxes", Part: sandboxes, Needs: []string{"name of this server", "disk", "control plane", "snapshots", "engine", "images"}}},
 
+		{onGateway, module.Module{Name: "questions about images", Part: questions, Needs: []string{"records", "packages", "images"}}},
 		{onGateway, module.Module{Name: "webhooks", Part: webhooks, Needs: []string{"blob store"}}},
 		{onGateway, module.Module{Name: "gateway", Part: gateway, Needs: []string{joined, "disk", "records", "bus", "blob store"}}},
 		{onBoth, module.Module{Name: "other servers", Part: nodes, Needs: []string{"bus"}}},
 		{onGateway, module.Module{Name: "directory", Part: directory, Needs: []string{"name of this server", "records", "named sandboxes", "gateway", "other servers"}}},
 		{onGateway, module.Module{Name: "previews", Part: previews, Needs: []string{"TLS", "records", "directory"}}},
-		{onGateway, module.Module{Name: "tenants", Part: tenants, Needs: []string{"records", "storage", "packages", "images", "webhooks"}}},
+		{onGateway, module.Module{Name: "tenants", Part: tenants, Needs: []string{"records", "storage", "questions about images", "webhooks"}}},
 		{onGateway, module.Module{Name: "models", Part: models, Needs: []string{"records", "tenants"}}},
 		{onGateway, module.Module{Name: "web", Part: web, Needs: []string{"records", "gateway", "directory"}}},
 		{onGateway, module.Module{Name: "MCP servers of callers", Part: remotes, Needs: []string{"records", "gateway", "directory"}}},
 		{onGateway, module.Module{Name: "development mode", Part: dev, Needs: []string{"records", "webhooks", "models", "MCP servers of callers"}}},
-		{onGateway, module.Module{Name: "tools", Part: tools, Needs: []string{"records", "bus", "files of callers", "images", "gateway", "directory", "previews", "MCP servers of callers"}}},
-		{onGateway, module.Module{Name: "runs", Part: runs, Needs: []string{joined, "name of this server", "records", "bus", "files of callers", "packages", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}}},
+		{onGateway, module.Module{Name: "tools", Part: tools, Needs: []string{"records", "bus", "files of callers", "questions about images", "gateway", "directory", "previews", "MCP servers of callers"}}},
+		{onGateway, module.Module{Name: "runs", Part: runs, Needs: []string{joined, "name of this server", "records", "bus", "files of callers", "questions about images", "webhooks", "gateway", "directory", "models", "web", "MCP servers of callers", "tools"}}},
 		{onGateway, module.Module{Name: "deletion of tenants", Part: erasure, Needs: []string{"records", "bus", "blob store", "storage", "threads", "gateway", "runs"}}},
 		{onGateway, module.Module{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "files of callers", "threads", "snapshots", "webhooks", "gateway", "runs"}}},
 		{onGateway, module.Module{Name: "HTTP interface", Part: http, Needs: []string{

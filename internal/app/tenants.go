@@ -14,8 +14,7 @@ type tenantsModule struct {
 	*process
 	records  *recordsModule
 	storage  *storageModule
-	packages *packagesModule
-	images   *imagesModule
+	images   *imageQuestionsModule
 	webhooks *webhooksModule
 
 	*tenant.Admin
@@ -28,8 +27,8 @@ func (m *tenantsModule) Start(context.Context, *module.Undo) error {
 	cfg := m.cfg.Settings
 	m.Admin = tenant.NewAdmin(tenant.AdminConfig{
 		Store: m.records.db.Tenants(), Authority: m.records.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
-		CheckImage: m.images.check, CheckNetwork: egress.ValidatePolicy, CheckWebhook: m.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
-		Reach: m.storage.reach, Packages: m.packages.installer(), Deleted: m.deleted,
+		CheckImage: m.images.CheckImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: m.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+		Reach: m.storage.reach, Packages: m.images.installer, Deleted: m.deleted,
 	})
 	return nil
 }

@@ -15,7 +15,7 @@ type toolsModule struct {
 	records   *recordsModule
 	bus       *busModule
 	files     *filesModule
-	images    *imagesModule
+	images    *imageQuestionsModule
 	gateway   *gatewayModule
 	directory *directoryModule
 	previews  *previewsModule
@@ -33,7 +33,7 @@ func (m *toolsModule) Start(context.Context, *module.Undo) (err error) {
 		return err
 	}
 	m.executeCode = tools.NewExecuteCode(tools.Config{Runner: m.gateway.Gateway, Templates: db.Tenants(), Breakers: m.breakers})
-	m.Set = tools.NewSet(tools.SetConfig{Pool: m.directory.Directory, Images: m.images.Aliases, Policies: m.gateway.Gateway, ExecuteCode: m.executeCode, Previews: exposed{m.previews.Previews}, Sessions: db.Sessions(), Files: m.files.Service, Skills: db, Web: m.bus.Web(), Log: m.log})
+	m.Set = tools.NewSet(tools.SetConfig{Pool: m.directory.Directory, Images: m.images.Images, Policies: m.gateway.Gateway, ExecuteCode: m.executeCode, Previews: exposed{m.previews.Previews}, Sessions: db.Sessions(), Files: m.files.Service, Skills: db, Web: m.bus.Web(), Log: m.log})
 	m.remotes.client.StartBy(&sandboxmcp.Starter{Set: m.Set, Callers: m.records.authority})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
@@ -24,7 +25,9 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	spec.SleepAfter = time.Duration(ms) * time.Millisecond
 	if in.Image != nil {
 		spec.Image = *in.Image
-	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.RunImage() {
+	} else if name, err := c.set.cfg.Images.Resolve(ctx, contractImage); fault.KindOf(err) == fault.Unavailable {
+		return nil, err
+	} else if err == nil && name == c.by.Principal.Environment.RunImage() {
 		spec.Image, spec.ImageAssumed = contractImage, true
 	}
 	sb, created, err := c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, *in.Sandbox, spec)

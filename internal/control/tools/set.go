@@ -23,8 +23,9 @@ type Pool interface {
 
 // Images finds images by the names that callers use.
 type Images interface {
-	// Resolve returns an image's name in the image store.
-	Resolve(asked string) (string, error)
+	// Resolve returns an image's name in the image store, an Invalid fault if it has none, and an
+	// Unavailable fault if that is unknown.
+	Resolve(ctx context.Context, asked string) (string, error)
 }
 
 // Policies returns the limits of a caller's plan and environment; *gateway.Gateway implements it.

@@ -23,7 +23,8 @@ type AdminConfig struct {
 	// stands for Image.
 	Templates map[string]string
 
-	// CheckImage returns an error if an environment cannot use an image.
+	// CheckImage returns an Invalid fault if an environment cannot use an image. An Unavailable fault
+	// means that this is unknown.
 	CheckImage func(ctx context.Context, name string) error
 	// CheckNetwork returns an error if an environment cannot use a policy that the domain's rules
 	// accept; nil to apply only those rules.

@@ -9,8 +9,9 @@ import (
 
 // Packages installs the packages of environments into images.
 type Packages interface {
-	// Check says why packages cannot be installed over an image.
-	Check(image string, s *requirement.Set) error
+	// CheckPackages returns an Invalid fault, whose message begins with the field of the request, if
+	// packages cannot be installed over an image. An Unavailable fault means that this is unknown.
+	CheckPackages(ctx context.Context, image string, s *requirement.Set) error
 	// Admit refuses the image of a reference, by an Exhausted fault, to a tenant whose environments
 	// have the most already. replaced is the reference that the environment had before.
 	Admit(ctx context.Context, tenant, ref, replaced string) error
@@ -50,8 +51,8 @@ func (a *Admin) changePackages(ctx context.Context, t Tenant, e *Environment, re
 	case a.cfg.Packages == nil:
 		return invalid("packages: this server does not install packages; omit them")
 	}
-	if err := a.cfg.Packages.Check(e.Image, &e.Packages); err != nil {
-		return invalid("packages.%s", err)
+	if err := a.cfg.Packages.CheckPackages(ctx, e.Image, &e.Packages); err != nil {
+		return err
 	}
 	return a.cfg.Packages.Admit(ctx, t.ID, e.RunImage(), replaced)
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -102,7 +101,8 @@ func New(cfg Config) *Provisioner {
 // settings are the settings that name the mirrors.
 var settings = map[requirement.Kind]string{requirement.Apt: "apt_archive", requirement.Pip: "pip_index", requirement.NPM: "npm_registry"}
 
-// Check implements tenant.Packages.
+// Check reports why packages cannot be installed over an image. The error begins with the kind of a
+// package.
 func (p *Provisioner) Check(name string, s *requirement.Set) error {
 	if p.cfg.Most == 0 {
 		return fmt.Errorf("%s: this server does not install packages (package_images); omit them", firstKind(s))
@@ -176,21 +176,7 @@ func (p *Provisioner) Build(ctx context.Context, ref string) (requirement.Build,
 	if err != nil {
 		return requirement.Build{}, err
 	}
-	return p.below(ctx, p.closest(ref, all))
-}
-
-// closest returns the build of this executor, or else of another one that is ready if there is one.
-func (p *Provisioner) closest(ref string, all []requirement.Build) requirement.Build {
-	b := requirement.Build{Ref: ref, State: requirement.Building}
-	for i := range all {
-		if all[i].Executor == p.cfg.Executor {
-			return all[i]
-		}
-		if b.State != requirement.Ready {
-			b = all[i]
-		}
-	}
-	return b
+	return p.below(ctx, requirement.Closest(ref, p.cfg.Executor, all))
 }
 
 // below returns the build of the variant that packages wait for, if they do.
@@ -257,35 +243,13 @@ func (p *Provisioner) await(ctx context.Context, owners string, unready *fault.E
 
 var installing = fault.New(fault.Unavailable, "the packages of this environment are being installed; nothing was run. Retry in a few seconds. GET of the environment shows how far it is (package_build)")
 
-// Dimensions of limits, which refusals name.
-const (
-	DimensionImages = "package_images"
-	DimensionWaits  = "package_waits"
-)
+// DimensionWaits names the limit of calls that wait for packages, for refusals.
+const DimensionWaits = "package_waits"
 
 // Admit implements tenant.Packages.
 func (p *Provisioner) Admit(ctx context.Context, tenant, ref, replaced string) error {
-	if p.cfg.PerTenant == 0 || ref == replaced {
-		return nil
-	}
-	all, err := p.cfg.Store.Wanted(ctx)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for i := range all {
-		switch of := all[i].Ref(); {
-		case all[i].Set.Empty() || !slices.Contains(all[i].Tenants, tenant):
-		case of == ref:
-			return nil
-		case of != replaced:
-			n++
-		}
-	}
-	if n >= p.cfg.PerTenant {
-		return fault.Limit(DimensionImages, time.Time{}, "packages: the environments of this tenant have %d different sets of packages, which is its limit (package_images_per_tenant). Use a set that another environment has, or take the packages away from one", n)
-	}
-	return nil
+	r := requirement.Records{Store: p.cfg.Store, PerTenant: p.cfg.PerTenant}
+	return r.Admit(ctx, tenant, ref, replaced)
 }
 
 // ready is the name of the image of a reference; "" while it is not there.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -147,6 +148,11 @@ func (r *rig) state(t *testing.T, ref string) requirement.Build {
 	b, err := r.Build(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A gateway without images answers the same from the records.
+	records := requirement.Records{Store: r.db.PackageBuilds()}
+	if same, err := records.Build(t.Context(), ref); err != nil || !reflect.DeepEqual(same, b) {
+		t.Errorf("the records show %+v, %v, and the provisioner %+v", same, err, b)
 	}
 	return b
 }
@@ -348,7 +354,7 @@ func TestQuota(t *testing.T) {
 	r.want(t, "e2", "b")
 	r.step(t)
 	err := r.Admit(t.Context(), hostile, "packages:other", "base")
-	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != DimensionImages || !strings.Contains(f.Msg, "2 different sets") {
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != requirement.DimensionImages || !strings.Contains(f.Msg, "2 different sets") {
 		t.Errorf("a third set: %v", err)
 	}
 	for _, err := range []error{
