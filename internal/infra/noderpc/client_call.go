@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/remote"
 )
 
 type args []any
@@ -146,7 +147,7 @@ func (c *Client) stream(ctx context.Context, conn net.Conn) *stream {
 	s.forget = context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), codecontext.ErrDetached) {
 			_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-			_ = s.send(message{Cancel: encodeError(codecontext.ErrDetached)})
+			_ = s.send(message{Cancel: remote.EncodeError(codecontext.ErrDetached)})
 		}
 		s.link.close()
 	})
@@ -184,7 +185,7 @@ func (s *stream) await(in args, results []any) error {
 		}
 		switch {
 		case m.Answer:
-			if err := m.Err.decode(); err != nil {
+			if err := m.Err.Decode(); err != nil {
 				switch {
 				case u.failed != nil:
 					err = u.failed
@@ -201,7 +202,7 @@ func (s *stream) await(in args, results []any) error {
 				continue
 			}
 			failed = sink(*m.Event)
-			if err := s.send(message{Sunk: true, Err: encodeError(failed)}); err != nil {
+			if err := s.send(message{Sunk: true, Err: remote.EncodeError(failed)}); err != nil {
 				return err
 			}
 		default:
@@ -219,7 +220,7 @@ func decodeResults(from []cbor.RawMessage, results []any) error {
 		if err := decodeMessage(from[i], to); err != nil {
 			return err
 		}
-		if _, optional := to.(**failure); optional {
+		if _, optional := to.(**remote.Failure); optional {
 			continue
 		}
 		if v := reflect.ValueOf(to).Elem(); !complete(v) {
@@ -278,7 +279,7 @@ func (u *uploading) send() error {
 			return u.s.sendEmpty(frameEnd)
 		}
 		u.failed = err
-		return u.s.send(message{Err: encodeError(err)})
+		return u.s.send(message{Err: remote.EncodeError(err)})
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (o *output) Next() (process.Chunk, error) {
 		case m.Err == nil:
 			err = fmt.Errorf("%w: a piece without output", errProtocol)
 		default:
-			err = m.Err.decode()
+			err = m.Err.Decode()
 			o.acknowledge(true)
 		}
 		if m.Exit != nil {
@@ -256,7 +256,7 @@ func (d *download) last(size int) error {
 	if m.Counts != nil {
 		d.counts = *m.Counts
 	}
-	return m.Err.decode()
+	return m.Err.Decode()
 }
 
 func (d *download) Counts() file.Counts { return d.counts }
@@ -290,7 +290,7 @@ func (e *changes) Next() (file.Event, error) {
 		}
 		e.mu.Unlock()
 	case m.Err != nil:
-		e.end = m.Err.decode()
+		e.end = m.Err.Decode()
 	case m.Changed == nil:
 		e.end = interrupted(errProtocol)
 	default:
@@ -396,7 +396,7 @@ func (c *carried) frame() error {
 	if m.Err == nil {
 		return errProtocol
 	}
-	c.end = m.Err.decode()
+	c.end = m.Err.Decode()
 	c.fail(c.end)
 	return nil
 }

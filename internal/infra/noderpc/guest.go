@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 )
 
 // guest is a sandbox.Guest.
@@ -81,11 +82,11 @@ func (g guest) Write(ctx context.Context, id process.ID, data []byte) (n int, er
 	for {
 		part := data[n:min(len(data), n+fragment)]
 		var wrote int
-		var failed *failure
+		var failed *remote.Failure
 		err := g.call(ctx, "Write", args{id, part}, &wrote, &failed)
 		n += min(max(wrote, 0), len(part))
 		if err == nil {
-			err = failed.decode()
+			err = failed.Decode()
 		}
 		if err != nil || n == len(data) || wrote < len(part) {
 			return n, err
@@ -165,14 +166,14 @@ func (g guest) Pack(ctx context.Context, path string) (file.Archive, error) {
 
 func (g guest) Unpack(ctx context.Context, path string, archive io.Reader) (n file.Counts, err error) {
 	u := &caller{Reader: archive}
-	var failed *failure
+	var failed *remote.Failure
 	if err := g.call(ctx, "Unpack", args{path, lengthOf(archive, u)}, &n, &failed); err != nil {
 		return n, err
 	}
 	if failed != nil && u.err != nil {
 		return n, u.err
 	}
-	return n, failed.decode()
+	return n, failed.Decode()
 }
 
 // caller remembers the error of a caller's reader.

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/remote"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
@@ -85,11 +86,11 @@ func (h *handle) Killed(ctx context.Context, exit process.Exit) error {
 
 // reason returns why the server ended programs, or nil if it cannot ask the machine.
 func (h *handle) reason(ctx context.Context, name string, in args) error {
-	var why *failure
+	var why *remote.Failure
 	if h.call(ctx, name, true, in, &why) != nil {
 		return nil
 	}
-	return why.decode()
+	return why.Decode()
 }
 
 func (h *handle) NetworkHint(since time.Time, tails [][]byte) (hint string) {

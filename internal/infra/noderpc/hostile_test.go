@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
@@ -344,7 +345,7 @@ func FuzzServer(f *testing.F) {
 	f.Add(frames(outgoing{Target: toGuest, Handle: 1, Method: "Run", Args: []any{process.Spec{}}}, message{Ack: 3}, message{Ack: 1 << 60}))
 	f.Add(frames(outgoing{Target: toGuest, Handle: 1, Method: "Converse", Args: []any{"p", []byte("x"), 0}}, message{Next: true}, message{Enough: true}, message{Next: true}))
 	f.Add(frames(outgoing{Target: toGuest, Handle: 1, Method: "Unpack", Args: []any{"/", nil}, Push: true}, []byte("x"), []byte{}, frameNothing, frameEnd, []byte("y")))
-	f.Add(frames(outgoing{Target: toContexts, Handle: 1, Method: "Run", Args: []any{"python", codecontext.Request{Code: "wait"}, nil}}, message{Sunk: true}, message{Sunk: true}, message{Cancel: encodeError(io.EOF)}))
+	f.Add(frames(outgoing{Target: toContexts, Handle: 1, Method: "Run", Args: []any{"python", codecontext.Request{Code: "wait"}, nil}}, message{Sunk: true}, message{Sunk: true}, message{Cancel: remote.EncodeError(io.EOF)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := NewServer(newFake(), slog.New(panics{slog.DiscardHandler, t}))
 		k := &serverConn{s: s, st: newClientState(s, clientKey{}, 0), ctx: t.Context()}
@@ -367,10 +368,10 @@ func FuzzServer(f *testing.F) {
 func FuzzClient(f *testing.F) {
 	f.Add(frames(answer{Answer: true, Results: []any{&sandbox.Sandbox{}, true}}))
 	f.Add(frames(answer{Answer: true, Results: []any{nil, true}}))
-	f.Add(frames(message{Credit: 1 << 40}, message{Event: &codecontext.Event{}}, answer{Answer: true, Err: encodeError(sandbox.ErrNotFound)}))
+	f.Add(frames(message{Credit: 1 << 40}, message{Event: &codecontext.Event{}}, answer{Answer: true, Err: remote.EncodeError(sandbox.ErrNotFound)}))
 	f.Add(frames(message{Number: 1, Chunk: &process.Chunk{Data: []byte("x")}}, message{Number: 2, Chunk: &process.Chunk{Stream: 9}}))
-	f.Add(frames(message{Number: 1, Err: encodeError(io.EOF), Exit: &process.Exit{}}))
-	f.Add(frames([]byte("abc"), frameNothing, []byte{}, message{Err: encodeError(io.EOF)}))
+	f.Add(frames(message{Number: 1, Err: remote.EncodeError(io.EOF), Exit: &process.Exit{}}))
+	f.Add(frames([]byte("abc"), frameNothing, []byte{}, message{Err: remote.EncodeError(io.EOF)}))
 	f.Add(frames([]byte("abc"), frameEnd))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := New(Config{Log: slog.New(slog.DiscardHandler)})

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 )
 
 // decoding takes strings that are not UTF-8: paths, arguments and variables are bytes.
@@ -72,12 +73,12 @@ type outgoing struct {
 type message struct {
 	Answer  bool              `cbor:"1,keyasint,omitempty"`
 	Results []cbor.RawMessage `cbor:"2,keyasint,omitempty"`
-	Err     *failure          `cbor:"3,keyasint,omitempty"` // of an answer, a stream, or the caller's reader or sink
+	Err     *remote.Failure   `cbor:"3,keyasint,omitempty"` // of an answer, a stream, or the caller's reader or sink
 
 	Credit int64              `cbor:"4,keyasint,omitempty"` // to the client: bytes that it may upload
 	Event  *codecontext.Event `cbor:"5,keyasint,omitempty"`
 	Sunk   bool               `cbor:"6,keyasint,omitempty"` // to the server: the sink has received an event
-	Cancel *failure           `cbor:"7,keyasint,omitempty"` // to the server: why the caller cancels
+	Cancel *remote.Failure    `cbor:"7,keyasint,omitempty"` // to the server: why the caller cancels
 
 	Number  uint64         `cbor:"8,keyasint,omitempty"` // of a piece of output
 	Chunk   *process.Chunk `cbor:"9,keyasint,omitempty"`
@@ -94,9 +95,9 @@ type message struct {
 
 // answer is message for encoding an answer in one pass.
 type answer struct {
-	Answer  bool     `cbor:"1,keyasint,omitempty"`
-	Results []any    `cbor:"2,keyasint,omitempty"`
-	Err     *failure `cbor:"3,keyasint,omitempty"`
+	Answer  bool            `cbor:"1,keyasint,omitempty"`
+	Results []any           `cbor:"2,keyasint,omitempty"`
+	Err     *remote.Failure `cbor:"3,keyasint,omitempty"`
 }
 
 // notice tells the server something without waiting for an answer.

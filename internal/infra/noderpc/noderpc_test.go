@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -196,25 +195,6 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err = c.Orphans(ctx); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("got %v", err)
-	}
-	for name, want := range map[string]error{
-		"wrapped": fmt.Errorf("x: %w", fault.Wrap(fault.Conflict, process.ErrGone, "msg")), "plain": errTest, "code": &fault.Error{Kind: fault.Invalid, Msg: "m", Code: "c", RetryAfter: time.Second},
-		"eof": io.EOF, "joined": errors.Join(io.ErrUnexpectedEOF, errTest), "not begun": codecontext.ErrNotBegun,
-	} {
-		got := encodeError(want).decode()
-		if got.Error() != want.Error() || fault.KindOf(got) != fault.KindOf(want) {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
-		for _, s := range sentinels {
-			if errors.Is(got, s) != errors.Is(want, s) {
-				t.Errorf("%s: is %v: %v", name, s, errors.Is(got, s))
-			}
-		}
-		a, _ := errors.AsType[*fault.Error](got)
-		b, _ := errors.AsType[*fault.Error](want)
-		if b != nil && (a.Msg != b.Msg || a.Code != b.Code || a.RetryAfter != b.RetryAfter) {
-			t.Errorf("%s: got %+v, want %+v", name, a, b)
-		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 )
 
 // call is one call of a client.
@@ -103,7 +104,7 @@ func (c *call) do() {
 
 // fail answers with an error.
 func (c *call) fail(err error) {
-	_ = c.send(answer{Answer: true, Err: encodeError(err)})
+	_ = c.send(answer{Answer: true, Err: remote.EncodeError(err)})
 	c.conn.Close()
 }
 
@@ -209,13 +210,13 @@ func (c *call) receiveAll() error {
 		}
 		switch {
 		case m.Cancel != nil:
-			c.cancel(m.Cancel.decode())
+			c.cancel(m.Cancel.Decode())
 		case m.Sunk:
-			if err := m.Err.decode(); c.events.sunk(err) {
+			if err := m.Err.Decode(); c.events.sunk(err) {
 				c.cancel(fmt.Errorf("the caller takes no more events: %w", err))
 			}
 		case m.Err != nil:
-			c.upload.fail(m.Err.decode())
+			c.upload.fail(m.Err.Decode())
 		case m.Ack > 0 && output != nil:
 			output.ack(m.Ack)
 		case m.Next || m.Enough:
@@ -496,7 +497,7 @@ func (c *call) converse(o process.Output) error {
 		}
 		var m message
 		chunk, err := o.Next()
-		if m.Err = encodeError(err); err == nil {
+		if m.Err = remote.EncodeError(err); err == nil {
 			m.Chunk = &chunk
 		} else if errors.Is(err, io.EOF) {
 			exit := o.Exit()
@@ -516,7 +517,7 @@ func (c *call) download(r io.ReadCloser, results ...any) error {
 		return nil
 	}
 	err := c.sendFrom(r)
-	m := message{Err: encodeError(err)}
+	m := message{Err: remote.EncodeError(err)}
 	if packed, ok := r.(file.Archive); ok && err == io.EOF {
 		counts := packed.Counts()
 		m.Counts = &counts
@@ -553,7 +554,7 @@ func (c *call) watch(e file.Events) error {
 		event, err := e.Next()
 		m := message{Changed: &event}
 		if err != nil {
-			m = message{Err: encodeError(err)}
+			m = message{Err: remote.EncodeError(err)}
 		}
 		if c.send(m) != nil || err != nil {
 			return nil
@@ -571,7 +572,7 @@ func (c *call) connect(port net.Conn) error {
 	case io.EOF:
 		_ = c.sendEmpty(frameEnd)
 	default:
-		_ = c.send(message{Err: encodeError(err)})
+		_ = c.send(message{Err: remote.EncodeError(err)})
 	}
 	return nil // read closes port when the client closes the stream
 }

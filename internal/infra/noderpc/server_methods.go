@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
@@ -216,7 +217,7 @@ func (c *call) callHandle(h sandbox.Handle) error {
 }
 
 // reason answers with an error that is the result of the call.
-func (c *call) reason(why error) error { return c.answer(encodeError(why)) }
+func (c *call) reason(why error) error { return c.answer(remote.EncodeError(why)) }
 
 func (c *call) callGuest(g sandbox.Guest) error {
 	switch c.q.Method {
@@ -296,7 +297,7 @@ func (c *call) callProcesses(g process.Manager) error {
 			return err
 		}
 		n, err := g.Write(ctx, id, data)
-		return c.answer(n, encodeError(err))
+		return c.answer(n, remote.EncodeError(err))
 	case "CloseInput":
 		if err := c.args(&id); err != nil {
 			return err
@@ -405,7 +406,7 @@ func (c *call) callFiles(g sandbox.Guest) error {
 			return err
 		}
 		n, err := g.Unpack(ctx, path, &c.upload)
-		return c.answer(n, encodeError(err))
+		return c.answer(n, remote.EncodeError(err))
 	case "PutSkills":
 		if err := c.args(nil); err != nil {
 			return err

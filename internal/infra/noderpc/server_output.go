@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/remote"
 )
 
 // keptOutput reads the output of a process for a client. It keeps the pieces that the client has not
@@ -92,7 +93,7 @@ func (k *keptOutput) read() {
 			chunk.Data = slices.Clone(chunk.Data)
 			m.Chunk = &chunk
 		} else {
-			m.Err = encodeError(err)
+			m.Err = remote.EncodeError(err)
 			if errors.Is(err, io.EOF) {
 				exit := k.o.Exit()
 				m.Exit = &exit
