@@ -52,6 +52,8 @@ type Config struct {
 
 	probeEvery, probeTime time.Duration // of monitor; 0 for its defaults
 
+	calls callTimes // zero for callDefaults
+
 	// Inject and Extract carry a trace context in headers; nil for none.
 	Inject  func(ctx context.Context) map[string]string
 	Extract func(ctx context.Context, headers map[string]string) context.Context
@@ -98,6 +100,8 @@ type Bus struct {
 
 	lastFull atomic.Pointer[refused]
 
+	fetching atomic.Int32 // calls that fetch large answers
+
 	origins sync.Map // trace id of a run of this process -> the gateway that waits
 	tenants sync.Map // trace id of a run of this process -> its tenant
 }
@@ -118,6 +122,9 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	}
 	if cfg.probeEvery == 0 {
 		cfg.probeEvery, cfg.probeTime = probeEvery, probeTime
+	}
+	if cfg.calls == (callTimes{}) {
+		cfg.calls = callDefaults
 	}
 	if cfg.Installation != "" && !isToken(cfg.Installation) {
 		return nil, fmt.Errorf("bus: installation %q must be letters, digits, - and _", cfg.Installation)

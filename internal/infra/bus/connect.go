@@ -23,6 +23,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 	log := b.cfg.Log.With("connection", purpose)
 	opts := []nats.Option{
 		nats.Name("atoll " + b.cfg.Name + " " + purpose),
+		nats.CustomInboxPrefix(inboxes + b.cfg.Name), // permissions can hide a server's answers from others
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(200 * time.Millisecond),
@@ -70,21 +71,10 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 	if b.server != nil {
 		opts = append(opts, nats.InProcessServer(b.server))
 	}
-	if b.cfg.Credentials != "" {
-		opts = append(opts, nats.UserCredentials(b.cfg.Credentials))
-	}
-	if b.cfg.CA != "" {
-		opts = append(opts, nats.RootCAs(b.cfg.CA))
-	}
-	if b.cfg.Cert != "" {
-		opts = append(opts, nats.ClientCert(b.cfg.Cert, b.cfg.Key))
-	}
+	opts = append(opts, b.cfg.security()...)
 	nc, err := nats.Connect(b.cfg.URL, opts...)
-	if bad, ok := errors.AsType[*url.Error](err); ok {
-		err = fmt.Errorf("its URL cannot be read: %w", bad.Err) // without the URL, which may have a password
-	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", err)
+		return nil, connectError(err)
 	}
 	select {
 	case <-up:
@@ -97,6 +87,27 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		return nil, err
 	}
 	return nc, nil
+}
+
+// security returns the options that prove who this client is, and check the server.
+func (c Config) security() (opts []nats.Option) {
+	if c.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(c.Credentials))
+	}
+	if c.CA != "" {
+		opts = append(opts, nats.RootCAs(c.CA))
+	}
+	if c.Cert != "" {
+		opts = append(opts, nats.ClientCert(c.Cert, c.Key))
+	}
+	return opts
+}
+
+func connectError(err error) error {
+	if bad, ok := errors.AsType[*url.Error](err); ok {
+		err = fmt.Errorf("its URL cannot be read: %w", bad.Err) // without the URL, which may have a password
+	}
+	return fmt.Errorf("connect to NATS: %w", err)
 }
 
 // connection ends when a connection has come back after it was away: what was

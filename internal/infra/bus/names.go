@@ -2,8 +2,8 @@ package bus
 
 // Groups of subscribers that share the messages of a subject.
 const (
-	startGroup = "executors"
-	webGroup   = "gateways"
+	startGroup   = "executors"
+	gatewayGroup = "gateways"
 )
 
 // names are the subjects and streams of one installation. Several installations can use one
@@ -19,6 +19,8 @@ type names struct {
 	starts string // + trace id: whether an executor starts it, see Starts
 	web    string // a program's call of a service of the web, to any gateway
 	webEnd string // + a random name: the call is given up
+
+	control, command string // + server: its calls to gateways, and to executors; see call.go
 
 	threadDeleted, tenantDeleted string // to all processes
 
@@ -37,6 +39,7 @@ func namesOf(installation string) names {
 	return names{
 		start: subject + "start", exec: subject + "exec.", run: subject + "run.", turn: subject + "turn.",
 		result: subject + "result.", log: subject + "log.", news: subject + "news.", starts: subject + "starts.", web: subject + "web", webEnd: subject + "web.end.",
+		control: subject + "control.", command: subject + "command.",
 		threadDeleted: subject + "thread.deleted", tenantDeleted: subject + "tenant.deleted",
 		results: stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS", nodes: stream + "NODES", tickets: stream + "TICKETS",
 	}

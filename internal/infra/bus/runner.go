@@ -236,7 +236,10 @@ func (b *Bus) request(ctx context.Context, msg *nats.Msg) ([]byte, error) {
 
 // headers are the trace id and the trace context of ctx.
 func (b *Bus) headers(ctx context.Context, traceID string) nats.Header {
-	h := nats.Header{traceHeader: {traceID}}
+	h := nats.Header{}
+	if traceID != "" {
+		h[traceHeader] = []string{traceID}
+	}
 	if b.cfg.Inject != nil {
 		for k, v := range b.cfg.Inject(ctx) {
 			h[k] = []string{v}

@@ -92,7 +92,7 @@ func (w webClient) giveUp(wait context.Context, end string, cancel context.Cance
 func (b *Bus) ServeWeb(h execution.Web) (stop func(), err error) {
 	s := &webServer{b: b, h: h, room: make(chan struct{}, maxWebCalls)}
 	s.ctx, s.end = context.WithCancel(b.closed)
-	sub, err := b.data.QueueSubscribe(b.names.web, webGroup, s.take)
+	sub, err := b.data.QueueSubscribe(b.names.web, gatewayGroup, s.take)
 	if err != nil {
 		return nil, unavailable(err)
 	}
