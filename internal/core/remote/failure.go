@@ -75,7 +75,7 @@ func EncodeError(err error) *Failure {
 		f.Elsewhere, f.Executor = e.Sandbox, e.Executor
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		f.Fault = &Fault{Kind: e.Kind, Msg: e.Msg, Code: e.Code, Dimension: e.Dimension, ResetsAt: e.ResetsAt, RetryAfter: e.RetryAfter}
+		f.Fault = &Fault{Kind: e.Kind, Msg: e.Msg, Code: e.Code, Dimension: e.Dimension, ResetsAt: encodable(e.ResetsAt), RetryAfter: e.RetryAfter}
 		if e.Err != nil {
 			f.Fault.Cause = e.Err.Error()
 		}
@@ -84,8 +84,8 @@ func EncodeError(err error) *Failure {
 }
 
 // Decode returns the error of a message, nil if f is nil. It accepts any message: it ignores
-// unknown names, treats an unknown kind of fault as Internal, and drops times that cannot be
-// encoded again.
+// unknown names, treats an unknown kind of fault as Internal, and drops times that RFC 3339
+// cannot express.
 func (f *Failure) Decode() error {
 	if f == nil {
 		return nil
@@ -123,14 +123,19 @@ func (f *Failure) Decode() error {
 }
 
 func (f *Fault) decode() *fault.Error {
-	e := &fault.Error{Kind: f.Kind, Msg: f.Msg, Code: f.Code, Dimension: f.Dimension, ResetsAt: f.ResetsAt.UTC(), RetryAfter: max(0, f.RetryAfter)}
+	e := &fault.Error{Kind: f.Kind, Msg: f.Msg, Code: f.Code, Dimension: f.Dimension, ResetsAt: encodable(f.ResetsAt), RetryAfter: max(0, f.RetryAfter)}
 	if e.Kind > fault.Unsupported {
 		e.Kind = fault.Internal
 	}
-	if year := e.ResetsAt.Year(); year < 1 || year > 9999 {
-		e.ResetsAt = time.Time{}
-	}
 	return e
+}
+
+// encodable returns t in UTC, or the zero time if RFC 3339 cannot express it.
+func encodable(t time.Time) time.Time {
+	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // remoteError is an error of another process.

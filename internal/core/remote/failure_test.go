@@ -71,6 +71,9 @@ func TestFailure(t *testing.T) {
 	if err := send(t, nil); err != nil {
 		t.Error(err)
 	}
+	if err := send(t, &fault.Error{Kind: fault.Exhausted, ResetsAt: time.Unix(1<<40, 0)}); fault.KindOf(err) != fault.Exhausted {
+		t.Error(err)
+	}
 	elsewhere := &sandbox.ElsewhereError{Sandbox: &sandbox.Sandbox{Name: "x"}, Executor: "exe_1"}
 	for _, err := range []error{elsewhere, fmt.Errorf("y: %w", elsewhere)} {
 		got, ok := errors.AsType[*sandbox.ElsewhereError](send(t, err))
@@ -110,7 +113,7 @@ func check(t *testing.T, f *Failure) {
 		if e.Kind > fault.Unsupported || e.RetryAfter < 0 {
 			t.Errorf("got %+v", e)
 		}
-		if _, err := encoding.Marshal(e.ResetsAt); err != nil {
+		if _, err := e.ResetsAt.MarshalText(); err != nil {
 			t.Error(err)
 		}
 	}
