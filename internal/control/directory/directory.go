@@ -255,8 +255,8 @@ func (d *Directory) Fork(ctx context.Context, p *tenant.Principal, session, name
 
 // Destroy implements sandbox.Directory.
 func (d *Directory) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
-	_, err := call(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (struct{}, error) {
-		return struct{}{}, n.Destroy(ctx, grant, session, nameOrID)
+	_, err := call(ctx, d, p, session, nameOrID, func(n sandbox.Node, grant *sandbox.Grant) (*sandbox.Sandbox, error) {
+		return n.Destroy(ctx, grant, session, nameOrID)
 	})
 	return err
 }

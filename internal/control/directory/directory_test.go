@@ -26,7 +26,9 @@ func (machine) Get(context.Context, *sandbox.Grant, string, string) (*sandbox.Sa
 	return nil, errNone
 }
 
-func (machine) Destroy(context.Context, *sandbox.Grant, string, string) error { return errNone }
+func (machine) Destroy(context.Context, *sandbox.Grant, string, string) (*sandbox.Sandbox, error) {
+	return nil, errNone
+}
 
 // TestRecordable has a caller whose calls the trail has no room for look at sandboxes and
 // end them, and nothing else.

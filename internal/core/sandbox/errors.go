@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -15,6 +16,10 @@ func Unknown(name string) error { return fault.New(fault.NotFound, "there is no 
 
 // ErrNoValidKey is returned for a sandbox without a valid key.
 var ErrNoValidKey = fault.New(fault.Unauthorized, "every key that has used this sandbox has been revoked or may no longer work in its environment")
+
+// ErrMayHaveRun marks an Unavailable fault for a call to another machine whose outcome is unknown,
+// because the connection ended before the answer. Without the mark, the call had no effect.
+var ErrMayHaveRun = errors.New("the call may have run")
 
 var errNoEnvironment = fault.New(fault.Forbidden, "this key has no environment, so it has no sandboxes")
 

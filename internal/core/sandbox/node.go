@@ -56,7 +56,8 @@ type Node interface {
 	Sleep(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
 	Restart(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
 	Fork(ctx context.Context, grant *Grant, session, nameOrID string, count int) ([]*Sandbox, error)
-	Destroy(ctx context.Context, grant *Grant, session, nameOrID string) error
+	// Destroy returns the record of the destroyed sandbox.
+	Destroy(ctx context.Context, grant *Grant, session, nameOrID string) (*Sandbox, error)
 	Snapshot(ctx context.Context, grant *Grant, session, nameOrID string, keep time.Duration) (*Snapshot, error)
 
 	// Orphans lists sandboxes on this machine that have no record. Reap deletes them.

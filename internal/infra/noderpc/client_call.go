@@ -92,7 +92,7 @@ func (c *Client) open(ctx context.Context, m method, in args, results ...any) (*
 		case err == errCalls:
 			return nil, err
 		case errors.Is(err, errProtocol):
-			return nil, fault.Wrap(fault.Unavailable, err, "the machine of the sandbox sent an invalid answer; the call may have run. Check its effect, and run the same release of Atoll on both machines")
+			return nil, fault.Wrap(fault.Unavailable, &sentError{err}, "the machine of the sandbox sent an invalid answer; the call may have run. Check its effect, and run the same release of Atoll on both machines")
 		case repeated && !sent:
 			return nil, unreachable(err)
 		case !sent, !repeated && m.safe:

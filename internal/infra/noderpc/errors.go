@@ -12,6 +12,12 @@ type cutError struct{ err error }
 func (e *cutError) Error() string { return e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
+// sentError is the cause of a sandbox.ErrMayHaveRun.
+type sentError struct{ error }
+
+func (e *sentError) Is(target error) bool { return target == sandbox.ErrMayHaveRun }
+func (e *sentError) Unwrap() error        { return e.error }
+
 // notRun is the fault for a call that the server never received.
 func notRun(err error) error {
 	return fault.Wrap(fault.Unavailable, &cutError{err}, "cannot reach the machine of the sandbox; the call did not run. Retry in a few seconds")
@@ -19,7 +25,7 @@ func notRun(err error) error {
 
 // mayHaveRun is the fault for a call whose answer was lost.
 func mayHaveRun(err error) error {
-	return fault.Wrap(fault.Unavailable, &cutError{err}, "the connection to the machine of the sandbox was interrupted; the call may have run. Check its effect, then retry")
+	return fault.Wrap(fault.Unavailable, &cutError{&sentError{err}}, "the connection to the machine of the sandbox was interrupted; the call may have run. Check its effect, then retry")
 }
 
 // interrupted is the fault for a stream that a cut ended.

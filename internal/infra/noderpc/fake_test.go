@@ -82,8 +82,8 @@ func (n *fakeNode) Get(ctx context.Context, _ *sandbox.Grant, _, name string) (*
 	return &sandbox.Sandbox{Name: name}, nil
 }
 
-func (n *fakeNode) Destroy(ctx context.Context, _ *sandbox.Grant, _, _ string) error {
-	return n.wait(ctx)
+func (n *fakeNode) Destroy(ctx context.Context, _ *sandbox.Grant, _, name string) (*sandbox.Sandbox, error) {
+	return &sandbox.Sandbox{Name: name, State: sandbox.Destroyed}, n.wait(ctx)
 }
 
 func (n *fakeNode) List(context.Context, *sandbox.Grant, string) ([]*sandbox.Sandbox, error) {

@@ -75,8 +75,9 @@ func (c *Client) Fork(ctx context.Context, grant *sandbox.Grant, session, nameOr
 	return forks, err
 }
 
-func (c *Client) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) error {
-	return c.node(ctx, "Destroy", args{grant, session, nameOrID})
+func (c *Client) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sb *sandbox.Sandbox, err error) {
+	err = c.node(ctx, "Destroy", args{grant, session, nameOrID}, &sb)
+	return sb, err
 }
 
 func (c *Client) Snapshot(ctx context.Context, grant *sandbox.Grant, session, nameOrID string, keep time.Duration) (sn *sandbox.Snapshot, err error) {

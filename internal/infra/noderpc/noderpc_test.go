@@ -456,7 +456,7 @@ func TestCancellation(t *testing.T) {
 	}
 	timed, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if err := c.Destroy(timed, &sandbox.Grant{}, "s", "x"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Destroy(timed, &sandbox.Grant{}, "s", "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	<-r.node.ended
@@ -494,19 +494,22 @@ func TestRepeat(t *testing.T) {
 	if r.node.gets != 2 {
 		t.Errorf("%d calls", r.node.gets)
 	}
-	go func() { got <- c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x") }()
+	go func() {
+		_, err := c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x")
+		got <- err
+	}()
 	<-r.node.waiting
 	r.proxy.cut()
-	if err := <-got; fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "may have run") {
+	if err := <-got; fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "may have run") || !errors.Is(err, sandbox.ErrMayHaveRun) {
 		t.Error(err)
 	}
 	r.proxy.setDown(true)
-	if err := c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x"); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "did not run") {
+	if _, err := c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x"); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "did not run") || errors.Is(err, sandbox.ErrMayHaveRun) {
 		t.Error(err)
 	}
 	r.proxy.setDown(false)
 	close(r.node.block)
-	if err := c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x"); err != nil {
+	if sb, err := c.Destroy(t.Context(), &sandbox.Grant{}, "s", "x"); err != nil || sb.State != sandbox.Destroyed {
 		t.Error(err)
 	}
 }

@@ -145,7 +145,8 @@ func (c *call) callNode(n sandbox.Node) error {
 		if err != nil {
 			return err
 		}
-		return done(c, n.Destroy(ctx, grant, session, name))
+		sb, err := n.Destroy(ctx, grant, session, name)
+		return answered(c, sb, err)
 	case "Snapshot":
 		var keep time.Duration
 		grant, session, name, err := c.named(&keep)

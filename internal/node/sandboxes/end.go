@@ -15,22 +15,25 @@ import (
 const endTime = time.Minute
 
 // Destroy implements sandbox.Node.
-func (m *Manager) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) error {
+func (m *Manager) Destroy(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (*sandbox.Sandbox, error) {
 	e, err := m.find(grant, session, nameOrID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.lock(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	defer e.unlock()
 	m.mu.Lock()
 	gone := e.removed
 	m.mu.Unlock()
 	if gone {
-		return sandbox.Unknown(nameOrID)
+		return nil, sandbox.Unknown(nameOrID)
 	}
-	return m.end(ctx, e, "")
+	if err := m.end(ctx, e, ""); err != nil {
+		return nil, err
+	}
+	return m.current(e), nil
 }
 
 // end destroys e's sandbox for a reason. e is locked. What is recorded

@@ -276,7 +276,8 @@ func (m *machine) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 }
 
 func (m *machine) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
-	return m.Manager.Destroy(ctx, sandbox.GrantOf(p), session, nameOrID)
+	_, err := m.Manager.Destroy(ctx, sandbox.GrantOf(p), session, nameOrID)
+	return err
 }
 
 func (m *machine) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandbox.Snapshot, error) {

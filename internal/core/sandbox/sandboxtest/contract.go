@@ -114,7 +114,7 @@ func (s *suite) destroy(grant *sandbox.Grant) {
 			s.Error(err)
 		}
 		for _, sb := range all {
-			if err := s.Node.Destroy(ctx, grant, sb.Session, sb.Name); err != nil {
+			if _, err := s.Node.Destroy(ctx, grant, sb.Session, sb.Name); err != nil {
 				s.Error(err)
 			}
 		}

@@ -58,12 +58,13 @@ func testEnsure(s *suite) {
 	if got, err := s.Node.Get(ctx, p, "s", "builder"); err != nil || got.ID != sb.ID || got.UsedAt.Before(sb.UsedAt) {
 		s.Errorf("got %+v, %v", got, err)
 	}
-	if err := s.Node.Destroy(ctx, p, "s", "builder"); err != nil {
-		s.Fatal(err)
+	if ended, err := s.Node.Destroy(ctx, p, "s", "builder"); err != nil || ended.ID != sb.ID || ended.State != sandbox.Destroyed {
+		s.Fatalf("%+v, %v", ended, err)
 	}
 	_, err = s.Node.Use(ctx, p, "s", "builder")
 	refused(s.T, "a destroyed one", err, fault.NotFound, "no sandbox")
-	refused(s.T, "destroyed again", s.Node.Destroy(ctx, p, "s", "builder"), fault.NotFound, "no sandbox")
+	_, err = s.Node.Destroy(ctx, p, "s", "builder")
+	refused(s.T, "destroyed again", err, fault.NotFound, "no sandbox")
 	if got, err := s.Node.Get(ctx, p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed {
 		s.Errorf("on record: %+v, %v", got, err)
 	}
@@ -142,7 +143,7 @@ func testUnknown(s *suite) {
 				"puts down": func() error { _, err := s.Node.Sleep(ctx, q, "s", name); return err },
 				"forks":     func() error { _, err := s.Node.Fork(ctx, q, "s", name, 1); return err },
 				"snapshots": func() error { _, err := s.Node.Snapshot(ctx, q, "s", name, 0); return err },
-				"destroys":  func() error { return s.Node.Destroy(ctx, q, "s", name) },
+				"destroys":  func() error { _, err := s.Node.Destroy(ctx, q, "s", name); return err },
 			} {
 				err := call()
 				refused(s.T, who+" "+what+" it", err, fault.NotFound, want)

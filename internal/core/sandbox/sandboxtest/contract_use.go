@@ -366,7 +366,7 @@ func testUse(s *suite) {
 	// Another caller ends it while it is used.
 	waiting := (&use{s.T, after.Guest(), after}).start(process.Spec{Shell: "sleep 60"})
 	o := (&use{s.T, after.Guest(), after}).follow(waiting.ID, 0)
-	if err := s.Node.Destroy(s.Context(), p, "s", "x"); err != nil {
+	if _, err := s.Node.Destroy(s.Context(), p, "s", "x"); err != nil {
 		s.Fatal(err)
 	}
 	if _, err := o.Next(); !errors.Is(err, process.ErrGone) {
