@@ -146,7 +146,7 @@ func (m *nodeServerModule) Start(ctx context.Context, undo *module.Undo) error {
 			m.log.Error("other servers cannot reach this one", "error", err)
 		}
 	})
-	work.Go(func() { m.nodes.registry.Announce(serving, cfg.NodeAddress) })
+	work.Go(func() { m.nodes.registry.Announce(serving, func() bus.Node { return bus.Node{Address: cfg.NodeAddress} }) })
 	undo.Add(func(context.Context) error {
 		stop()
 		work.Wait()
