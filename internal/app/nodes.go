@@ -6,7 +6,10 @@ import (
 	"net"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/module"
+	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/placement"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/infra/bus"
@@ -98,6 +101,24 @@ func (m *nodesModule) Node(ctx context.Context, executor string) (sandbox.Node, 
 	return c, nil
 }
 
+// Candidates implements directory.Peers.
+func (m *nodesModule) Candidates(ctx context.Context) ([]placement.Candidate, error) {
+	if m.registry == nil {
+		return nil, nil
+	}
+	all, err := m.registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]placement.Candidate, len(all))
+	for i, n := range all {
+		out[i] = placement.Candidate{Executor: n.Name, Sandboxes: n.Sandboxes, MaxSandboxes: n.MaxSandboxes, FreeMemory: n.FreeMemory, CPUs: n.CPUs, Draining: n.Draining}
+	}
+	return out, nil
+}
+
+var _ directory.Peers = (*nodesModule)(nil)
+
 // dial returns a function that connects to a server.
 func (m *nodesModule) dial(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
@@ -118,6 +139,16 @@ type nodeServerModule struct {
 	*process
 	nodes     *nodesModule
 	sandboxes *sandboxesModule
+	draining  func() error // fails while the server shuts down
+}
+
+// announcement returns what other servers learn about this one.
+func (m *nodeServerModule) announcement() bus.Node {
+	cfg := m.cfg.Settings
+	return bus.Node{
+		Address: cfg.NodeAddress, Role: bus.RoleAll, Sandboxes: m.sandboxes.Count(), MaxSandboxes: cfg.MaxOnMachine,
+		FreeMemory: config.FreeMemory(), CPUs: config.ThisMachine().Cores, Draining: m.draining() != nil,
+	}
 }
 
 // Start implements module.Part.
@@ -146,7 +177,7 @@ func (m *nodeServerModule) Start(ctx context.Context, undo *module.Undo) error {
 			m.log.Error("other servers cannot reach this one", "error", err)
 		}
 	})
-	work.Go(func() { m.nodes.registry.Announce(serving, func() bus.Node { return bus.Node{Address: cfg.NodeAddress} }) })
+	work.Go(func() { m.nodes.registry.Announce(serving, m.announcement) })
 	undo.Add(func(context.Context) error {
 		stop()
 		work.Wait()

@@ -66,6 +66,7 @@ type Server struct {
 // front answers HTTP until ctx ends.
 type front interface {
 	Serve(ctx context.Context, ln net.Listener) error
+	Draining() error // while it shuts down
 }
 
 // Open starts everything but the HTTP interface. What an earlier process left

@@ -91,6 +91,7 @@ func (s *Server) table() []module.Module {
 				gateway.Sweep(ctx, time.Now(), time.Time{})
 			}
 		}
+		nodeServer.draining = func() error { return s.front.Draining() }
 	}
 
 	s.starting, s.tls, s.previews, s.ready, s.adminKey = starting, tls, previews, ready, adminKey

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"os"
@@ -108,7 +107,7 @@ func (c *Config) Note(setting string) string {
 // ThisMachine is the machine that this process runs on, or as much of it as the
 // process's control group allows.
 func ThisMachine() Machine {
-	m := Machine{Cores: runtime.NumCPU(), Memory: memTotal()}
+	m := Machine{Cores: runtime.NumCPU(), Memory: meminfo("MemTotal")}
 	for _, path := range memoryLimits() {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -119,22 +118,6 @@ func ThisMachine() Machine {
 		}
 	}
 	return m
-}
-
-// memTotal reads the machine's memory in bytes, 0 if that cannot be read.
-func memTotal() int64 {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var kib int64
-		if n, _ := fmt.Sscanf(lines.Text(), "MemTotal: %d kB", &kib); n == 1 {
-			return kib << 10
-		}
-	}
-	return 0
 }
 
 // memoryLimits are the files that may limit this process's memory, on version 1 and

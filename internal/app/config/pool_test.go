@@ -41,6 +41,12 @@ func TestThePoolsSizeFollowsFromTheMachine(t *testing.T) {
 	}
 }
 
+func TestFreeMemory(t *testing.T) {
+	if free, all := FreeMemory(), ThisMachine().Memory; free < 1<<20 || free > all {
+		t.Errorf("%d bytes of %d are free", free, all)
+	}
+}
+
 func TestThisMachineIsKnown(t *testing.T) {
 	m := ThisMachine()
 	if m.Cores < 1 || m.Memory < 64<<20 || m.Memory > 1<<46 {

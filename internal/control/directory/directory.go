@@ -1,16 +1,20 @@
 // Package directory finds the machine of a named sandbox and forwards calls to it.
 //
 // It finds this machine's sandboxes in memory. It queries the records only for sandboxes of
-// other machines, and only if other machines exist.
+// other machines, and only if other machines exist. A gateway without sandboxes has no local
+// machine: it finds every sandbox in the records, and places new ones on the machines that
+// announce themselves.
 package directory
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/placement"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -24,13 +28,16 @@ type Peers interface {
 	// Node returns the sandboxes of an executor's machine, or an error if that machine is
 	// unreachable.
 	Node(ctx context.Context, executor string) (sandbox.Node, error)
+	// Candidates returns the machines that announce themselves, for the placement of new
+	// sandboxes.
+	Candidates(ctx context.Context) ([]placement.Candidate, error)
 }
 
-// Config configures a Directory. All fields except Peers are required.
+// Config configures a Directory. All fields except Peers are required, unless a field says otherwise.
 type Config struct {
-	Local     sandbox.Node
-	Executor  string // name of this machine's executor
-	Peers     Peers  // nil where this machine is the only one
+	Local     sandbox.Node // nil for a gateway without sandboxes, which requires Peers
+	Executor  string       // name of this machine's executor; "" without Local
+	Peers     Peers        // nil where this machine is the only one
 	Store     sandbox.Store
 	Snapshots sandbox.SnapshotStore
 	Prices    usage.Prices
@@ -41,6 +48,11 @@ type Config struct {
 	Recordable func(ctx context.Context, p *tenant.Principal) error
 	// Text returns the activity's text for a caller's command; with nil, the activity has no texts.
 	Text func(p *tenant.Principal, command string) (string, error)
+	// Fold records a sandbox that a machine returned from a command, before its events arrive, so
+	// that lists and new calls see the change. The Directory calls it only without Local; nil does
+	// nothing. A failure does not fail the command, because the machine's events repeat the change.
+	Fold func(ctx context.Context, executor string, sb *sandbox.Sandbox) error
+	Log  *slog.Logger // nil discards
 }
 
 // Refusals records the audit rows of calls that never reached a sandbox.
@@ -57,6 +69,9 @@ var _ sandbox.Directory = (*Directory)(nil)
 func New(cfg Config) *Directory {
 	if cfg.Recordable == nil {
 		cfg.Recordable = func(context.Context, *tenant.Principal) error { return nil }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Directory{cfg}
 }
@@ -99,6 +114,9 @@ func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session
 		return none, err
 	}
 	grant := sandbox.GrantOf(p)
+	if d.cfg.Local == nil {
+		return remote(ctx, d, grant, session, nameOrID, do)
+	}
 	out, err := do(d.cfg.Local, grant)
 	if err == nil || fault.KindOf(err) != fault.NotFound {
 		return out, err
@@ -122,6 +140,9 @@ func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, na
 		return nil, false, err
 	}
 	grant := sandbox.GrantOf(p)
+	if d.cfg.Local == nil {
+		return d.ensure(ctx, grant, session, name, spec)
+	}
 	sb, created, err := d.cfg.Local.Ensure(ctx, grant, session, name, spec)
 	there, ok := errors.AsType[*sandbox.ElsewhereError](err)
 	if !ok {
@@ -146,6 +167,9 @@ func (d *Directory) Use(ctx context.Context, p *tenant.Principal, session, nameO
 
 // Reach implements sandbox.Directory.
 func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
+	if d.cfg.Local == nil {
+		return d.reach(ctx, id)
+	}
 	h, err := d.cfg.Local.Reach(ctx, id)
 	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil {
 		return h, err
@@ -164,10 +188,14 @@ func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, e
 	return node.Reach(ctx, id)
 }
 
-// Get implements sandbox.Directory. For a sandbox of another machine it returns the record.
+// Get implements sandbox.Directory. For a sandbox of another machine it returns the record, whose
+// UsedAt may be a minute old.
 func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	if err := sandbox.CheckCaller(p); err != nil {
 		return nil, err
+	}
+	if d.cfg.Local == nil {
+		return d.findRecord(ctx, sandbox.GrantOf(p), session, nameOrID)
 	}
 	sb, err := d.cfg.Local.Get(ctx, sandbox.GrantOf(p), session, nameOrID)
 	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil || runtime.ID(nameOrID).Valid() {
@@ -184,6 +212,9 @@ func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameO
 func (d *Directory) List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
 	if err := sandbox.CheckCaller(p); err != nil {
 		return nil, err
+	}
+	if d.cfg.Local == nil {
+		return d.list(ctx, p, session)
 	}
 	all, err := d.cfg.Local.List(ctx, sandbox.GrantOf(p), session)
 	if err != nil || d.cfg.Peers == nil {
@@ -268,10 +299,19 @@ func (d *Directory) Snapshot(ctx context.Context, p *tenant.Principal, session, 
 	})
 }
 
-// Orphans lists sandboxes on this machine that have no record.
+// Orphans lists sandboxes on this machine that have no record. Without a local machine it returns an
+// Invalid fault.
 func (d *Directory) Orphans(ctx context.Context) ([]runtime.ID, error) {
+	if d.cfg.Local == nil {
+		return nil, errOrphans
+	}
 	return d.cfg.Local.Orphans(ctx)
 }
 
-// Reap deletes the orphans and returns them.
-func (d *Directory) Reap(ctx context.Context) ([]runtime.ID, error) { return d.cfg.Local.Reap(ctx) }
+// Reap deletes the orphans and returns them. Without a local machine it returns an Invalid fault.
+func (d *Directory) Reap(ctx context.Context) ([]runtime.ID, error) {
+	if d.cfg.Local == nil {
+		return nil, errOrphans
+	}
+	return d.cfg.Local.Reap(ctx)
+}

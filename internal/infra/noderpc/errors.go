@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // cutError says that the connection ended during a call.

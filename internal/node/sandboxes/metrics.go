@@ -21,6 +21,13 @@ func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
 	ch <- checkpointBytesDesc
 }
 
+// Count returns the number of named sandboxes that count towards Config.MaxSandboxes.
+func (m *Manager) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byID)
+}
+
 // Collect implements prometheus.Collector.
 func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 	count := map[sandbox.State]int{sandbox.Creating: 0, sandbox.Running: 0, sandbox.Sleeping: 0, sandbox.Lost: 0}
