@@ -86,6 +86,12 @@ func start(t *testing.T, change func(*sandboxes.Config)) *machine {
 
 func startWith(t *testing.T, change func(*sandboxes.Config), network func(*engine.Config)) *machine {
 	t.Helper()
+	return startOn(t, storetest.SQLite(t), callers{}, change, network)
+}
+
+// startOn starts a machine with the records and keys of others.
+func startOn(t *testing.T, db *store.DB, who callers, change func(*sandboxes.Config), network func(*engine.Config)) *machine {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "atoll-named-") // t.TempDir is closed to the sandbox's user
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +100,7 @@ func startWith(t *testing.T, change func(*sandboxes.Config), network func(*engin
 	if err := home.Secure(own); err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), blobs: "file://" + filepath.Join(dir, "blobs"), change: change, network: network, callers: callers{}}
+	m := &machine{t: t, dir: dir, db: db, blobs: "file://" + filepath.Join(dir, "blobs"), change: change, network: network, callers: who}
 	t.Cleanup(func() {
 		for _, err := range []error{home.Unmount(own), os.RemoveAll(dir)} {
 			if err != nil {

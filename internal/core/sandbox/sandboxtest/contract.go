@@ -26,7 +26,7 @@ type Rig struct {
 	Caller func(name string, change ...func(*tenant.Principal)) *tenant.Principal
 	// Image is an alias of the tests' image, by which that can be asked for too.
 	Image string
-	// Elsewhere records a sandbox as one of another machine.
+	// Elsewhere records a sandbox as one of another machine. Nil skips the tests of such sandboxes.
 	Elsewhere func(t *testing.T, sb *sandbox.Sandbox, executor string)
 }
 
