@@ -197,14 +197,15 @@ func (a *answers) pieces(ctx context.Context, first callAnswer) ([]byte, error) 
 		}
 		body = append(body, m.Data...)
 	}
-	return body, a.publish(subject, callMore{ID: a.id, Offset: len(body)}, "")
+	_ = a.publish(subject, callMore{ID: a.id, Offset: len(body)}, "") // without it the server forgets the answer later
+	return body, nil
 }
 
 // piece asks for a piece until it comes.
 func (a *answers) piece(ctx context.Context, subject string, more callMore) (m callAnswer, err error) {
 	for began := time.Now(); time.Since(began) < a.b.cfg.calls.silence; {
 		if err := a.publish(subject, more, a.inbox); err != nil {
-			return m, err
+			return m, errors.Join(errInterrupted, ctx.Err()) // the call has run
 		}
 		for {
 			m, err = a.next(ctx, a.b.cfg.calls.again)

@@ -363,7 +363,7 @@ func (s *callServer) publish(reply string, a *callAnswer) error {
 
 func (s *callServer) failed(err error) {
 	if s.ctx.Err() == nil {
-		s.b.cfg.Log.Warn("cannot answer a call of another server; it will retry", "error", err)
+		s.b.cfg.Log.Warn("cannot answer a call of another server, which has to send it again", "error", err)
 	}
 }
 
@@ -396,7 +396,7 @@ func (s *callServer) sendMore(m *nats.Msg) {
 	s.mu.Unlock()
 	if c == nil {
 		if m.Reply == inboxOf(from, more.ID) {
-			s.send(m.Reply, &callAnswer{Lost: "the server that was asked does not have the answer any more; the call may have run. Check its effect, then retry"})
+			s.send(m.Reply, &callAnswer{Lost: "the server that was asked no longer has the answer; the call may have run. Check its effect, then retry"})
 		}
 		return
 	}
