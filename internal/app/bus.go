@@ -33,6 +33,14 @@ func (m *busModule) Start(ctx context.Context, undo *module.Undo) (err error) {
 		return err
 	}
 	undo.Add(func(context.Context) error { return m.Close() })
+	if !cfg.Gateway() {
+		return nil
+	}
+	stop, err := m.AnswerInstallation()
+	if err != nil {
+		return err
+	}
+	undo.Add(func(context.Context) error { stop(); return nil })
 	return nil
 }
 

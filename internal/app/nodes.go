@@ -146,7 +146,7 @@ type nodeServerModule struct {
 func (m *nodeServerModule) announcement() bus.Node {
 	cfg := m.cfg.Settings
 	return bus.Node{
-		Address: cfg.NodeAddress, Role: bus.RoleAll, Sandboxes: m.sandboxes.Count(), MaxSandboxes: cfg.MaxOnMachine,
+		Address: cfg.NodeAddress, Role: cfg.Role, Sandboxes: m.sandboxes.Count(), MaxSandboxes: cfg.MaxOnMachine,
 		FreeMemory: config.FreeMemory(), CPUs: config.ThisMachine().Cores, Draining: m.draining() != nil,
 	}
 }

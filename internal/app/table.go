@@ -23,7 +23,7 @@ func (s *Server) table() []module.Module {
 	tls := &tlsModule{process: p}
 	starting := &startingModule{process: p, tls: tls}
 	records := optional(r, onGateway, &recordsModule{process: p})
-	shared := &sharedModule{process: p, records: records}
+	shared := &sharedModule{process: p, identity: identity, records: records}
 	blobs := &blobsModule{process: p, identity: identity, shared: shared}
 	bus := &busModule{process: p, identity: identity, shared: shared}
 	storage := &storageModule{process: p, identity: identity, shared: shared}
@@ -84,6 +84,9 @@ func (s *Server) table() []module.Module {
 		previews.admit = http.admitE2B
 		tenants.deleted = erasure.deleted
 	}
+	if r.has(withoutExecutor) {
+		questions.executors = bus
+	}
 	starting.step = func() string { return s.modules.Current() }
 	if r.has(onExecutor) {
 		executor.ended = func(ctx context.Context) {
@@ -107,7 +110,7 @@ func (s *Server) table() []module.Module {
 		{onBoth, module.Module{Name: "TLS", Part: tls}},
 		{onBoth, module.Module{Name: "answers while it starts", Part: starting, Needs: []string{"TLS"}}},
 		{onGateway, module.Module{Name: "records", Part: records, Needs: []string{"data folder"}}},
-		{onBoth, module.Module{Name: "id of the installation", Part: shared, Needs: []string{"records"}}},
+		{onBoth, module.Module{Name: "id of the installation", Part: shared, Needs: []string{"name of this server", "records"}}},
 		{onBoth, module.Module{Name: "blob store", Part: blobs, Needs: []string{"data folder", "name of this server", "id of the installation"}}},
 		{onBoth, module.Module{Name: "bus", Part: bus, Needs: []string{"data folder", "name of this server", "id of the installation"}}},
 		{onBoth, module.Module{Name: "storage", Part: storage, Needs: []string{"data folder", "name of this server", "id of the installation"}}},
@@ -124,7 +127,7 @@ func (s *Server) table() []module.Module {
 		{onBoth, module.Module{Name: "snapshots", Part: snapshots, Needs: []string{"records", "blob store"}}},
 		{onExecutor, module.Module{Name: "named sandboxes", Part: sandboxes, Needs: []string{"name of this server", "disk", "control plane", "snapshots", "engine", "images"}}},
 
-		{onGateway, module.Module{Name: "questions about images", Part: questions, Needs: []string{"records", "packages", "images"}}},
+		{onGateway, module.Module{Name: "questions about images", Part: questions, Needs: []string{"records", "bus", "packages", "images"}}},
 		{onGateway, module.Module{Name: "webhooks", Part: webhooks, Needs: []string{"blob store"}}},
 		{onGateway, module.Module{Name: "gateway", Part: gateway, Needs: []string{joined, "disk", "records", "bus", "blob store"}}},
 		{onBoth, module.Module{Name: "other servers", Part: nodes, Needs: []string{"bus"}}},

@@ -1,5 +1,10 @@
 package config
 
+import "regexp"
+
+// installationPattern matches ids of installations.
+var installationPattern = regexp.MustCompile(`^ins_[0-9a-zA-Z]{1,64}$`)
+
 // Values of the setting role.
 const (
 	RoleAll      = "all"
@@ -14,6 +19,8 @@ func (c *Config) Executor() bool { return c.Role != RoleGateway }
 
 // checkRole checks the settings that a role needs and those that it must not have.
 func (c *Config) checkRole(check func(ok bool, format string, args ...any)) {
+	check(c.Installation == "" || c.Role == RoleExecutor, "installation: only an executor takes it; unset it")
+	check(c.Installation == "" || installationPattern.MatchString(c.Installation), "installation: %q is not the id of an installation", c.Installation)
 	if c.Role == RoleAll {
 		return
 	}
