@@ -32,6 +32,9 @@ Exit codes: those of serve.`,
 			if err != nil {
 				return err
 			}
+			if cfg.Role != config.RoleAll {
+				return &exit{exitUsage, fmt.Errorf("role: demo runs its program on this machine, so it needs the role %s", config.RoleAll)}
+			}
 			code, err := a.readProgram(args[0])
 			if err != nil {
 				return err

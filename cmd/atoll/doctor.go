@@ -19,10 +19,11 @@ func (a *cli) doctorCommand() *cobra.Command {
 	p := printer{out: a.std.out}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine's prerequisites for sandboxes",
-		Long: `Check kernel, user namespaces, cgroups, devices, disk, runtime, guest and image,
-and explain how to fix each problem. Sandboxes still start with warnings, but
-not with failures.
+		Short: "Check this machine's prerequisites",
+		Long: `Check kernel, user namespaces, cgroups, devices, disk, runtime, guest, image and
+the connections to database and nats, and explain how to fix each problem. With
+the role gateway, check only disk and connections. Sandboxes still start with
+warnings, but not with failures.
 
 Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
 		Args: cobra.NoArgs,
@@ -54,8 +55,17 @@ Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
 }
 
 func machine(cfg *config.Config) doctor.Target {
+	var servers []doctor.Server
+	if cfg.Database != "" {
+		servers = append(servers, doctor.Server{Setting: "database", URLs: cfg.Database})
+	}
+	if cfg.NATS != "" {
+		servers = append(servers, doctor.Server{Setting: "nats", URLs: cfg.NATS})
+	}
 	return doctor.Target{
 		DataDir: cfg.DataDir,
+		Gateway: !cfg.Executor(),
+		Servers: servers,
 		Runtime: cfg.Runtime,
 		Runsc:   runscPath(cfg),
 		OCI:     cfg.OCIRuntime,

@@ -50,7 +50,8 @@ func openPrivate(ctx context.Context, from *config.Config, log *slog.Logger) (*p
 	if err := p.makeRecords(filepath.Join(from.DataDir, "mcp")); err != nil {
 		return nil, fmt.Errorf("create this command's database: %w", err)
 	}
-	own.DataDir, own.DevKey = p.records, p.key
+	own.Role, own.DataDir, own.DevKey = config.RoleAll, p.records, p.key
+	own.NodeListen, own.NodeCert, own.NodeKey, own.NodeCA, own.Installation = "", "", "", "", ""
 	own.Database, own.NATS, own.Blobs, own.SecretKey, own.Volumes = "", "", "", "", ""
 	own.TLSCert, own.TLSKey, own.PreviewURL, own.E2B = "", "", "", "off"
 	own.OnExit, own.ShutdownGrace = "destroy", privateGrace

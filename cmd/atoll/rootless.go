@@ -24,6 +24,9 @@ func (a *cli) makesSandboxes(cmd *cobra.Command, s *settings, elsewhere func() b
 		if err != nil {
 			return err
 		}
+		if !cfg.Executor() {
+			return nil
+		}
 		needed, err := rootless.Needed(cfg.Rootless)
 		if err != nil {
 			return &exit{exitUsage, err}

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 func (a *cli) serveCommand() *cobra.Command {
@@ -40,12 +41,16 @@ file dev-key in data_dir. GET /readyz returns 200 when the server can run code;
 The first start creates an admin key, shows it, and stores it in data_dir. If the
 default image is missing, the server imports or builds it first.
 
+A server does everything unless you set --role. Servers of the role gateway answer
+clients; servers of the role executor run their sandboxes.
+
 Exit codes: 0 after a shutdown, 1 when the server failed, 2 when a retry cannot
 help: a wrong setting, a wrong key for the secrets in the database, or a missing
 image that cannot be built here.`,
 		Example: `  atoll serve
   ATOLL_POOL_SIZE=8 atoll serve --listen 127.0.0.1:9000
-  atoll serve --config /etc/atoll.yaml --on-exit destroy`,
+  atoll serve --config /etc/atoll.yaml --on-exit destroy
+  atoll serve --config /etc/gateway.yaml --role gateway`,
 		Args: cobra.NoArgs,
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			cfg, log, err := a.load(s)
@@ -74,15 +79,19 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	if err := app.CheckVolumes(ctx, cfg.Volumes); err != nil {
 		return &exit{exitUsage, err}
 	}
-	if err := a.firstImage(ctx, cfg, log); err != nil {
-		return err
+	if cfg.Executor() {
+		if err := a.firstImage(ctx, cfg, log); err != nil {
+			return err
+		}
 	}
 	if err := openDataFolder(cfg.DataDir, log); err != nil {
 		return err
 	}
-	key, err := devKey(cfg)
-	if err != nil {
-		return err
+	key := ""
+	if cfg.Gateway() {
+		if key, err = devKey(cfg); err != nil {
+			return err
+		}
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -97,9 +106,11 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	if exposed(cfg) {
 		log.Warn(plainHTTP, "listen", cfg.Listen)
 	}
-	images, err := readyImages(ctx, cfg, log)
-	if err != nil {
-		return err
+	var images *image.Store
+	if cfg.Executor() {
+		if images, err = readyImages(ctx, cfg, log); err != nil {
+			return err
+		}
 	}
 	tcp, _ := ln.(*net.TCPListener) // of the network "tcp" it is one
 	srv, err := a.openServer(ctx, cfg, images, platform(cfg, engine.Server, log), key, tcp, log)
@@ -124,7 +135,11 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	go func() {
 		defer close(done)
 		if err := whenReady(ctx, srv.Ready, func() error {
-			log.Info("ready", "docs", url+"/docs")
+			if cfg.Gateway() {
+				log.Info("ready", "role", cfg.Role, "docs", url+"/docs")
+			} else {
+				log.Info("ready", "role", cfg.Role)
+			}
 			if onReady == nil {
 				return nil
 			}

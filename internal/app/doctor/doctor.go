@@ -1,5 +1,4 @@
-// Package doctor looks at a machine and says what it lacks for running
-// sandboxes, and how to mend it.
+// Package doctor checks the prerequisites of a server on a machine and explains how to fix each problem.
 package doctor
 
 import (
@@ -14,7 +13,7 @@ type Level string
 const (
 	OK      Level = "ok"
 	Warning Level = "warning" // works, with less
-	Failed  Level = "failed"  // sandboxes cannot be made
+	Failed  Level = "failed"  // the server cannot work
 )
 
 // Finding is the outcome of one check.
@@ -29,24 +28,39 @@ func ok(check, format string, args ...any) Finding {
 	return Finding{Check: check, Level: OK, Detail: fmt.Sprintf(format, args...)}
 }
 
-// warning and failed take what was seen and how to mend it.
+// warning and failed take the observation and the fix.
 func warning(check, detail, fix string) Finding { return Finding{check, Warning, detail, fix} }
 func failed(check, detail, fix string) Finding  { return Finding{check, Failed, detail, fix} }
 
-// Target is what the machine is to be good for.
+// Target describes the server that the machine will run.
 type Target struct {
 	DataDir string
-	Runtime string // gvisor or oci
-	Runsc   string // path; may not exist
-	OCI     string // path or name
-	Guest   string // path; may not exist
+	Gateway bool     // it runs no sandboxes
+	Servers []Server // that it connects to
+	Runtime string   // gvisor or oci
+	Runsc   string   // path; may not exist
+	OCI     string   // path or name
+	Guest   string   // path; may not exist
 
 	// Image describes the configured image, or says why there is none.
 	Image func() (string, error)
 }
 
-// Examine runs every check, in the order a reader wants them.
+// Server is a server that Atoll connects to.
+type Server struct {
+	Setting string // that names it
+	URLs    string // separated by commas
+}
+
+// Examine runs the checks of a Target.
 func Examine(ctx context.Context, t Target) []Finding {
+	var servers []Finding
+	for _, s := range t.Servers {
+		servers = append(servers, reachable(ctx, s))
+	}
+	if t.Gateway {
+		return append([]Finding{ok("role", "a gateway, which runs no sandboxes"), disk(t.DataDir)}, servers...)
+	}
 	return slices.Concat([]Finding{kernel(), userNamespaces(ctx, t)}, subordinateIDs(), []Finding{
 		cgroups(),
 		network(),
@@ -55,7 +69,7 @@ func Examine(ctx context.Context, t Target) []Finding {
 		runtimeBinary(ctx, t),
 		guestBinary(t.Guest),
 		image(t.Image),
-	})
+	}, servers)
 }
 
 // Healthy reports whether no check failed.

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"errors"
+	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,5 +97,34 @@ func TestAnOCIRuntimeIsCalledWeaker(t *testing.T) {
 	}
 	if f := runtimeBinary(t.Context(), Target{Runtime: "oci", OCI: script + "-not"}); f.Level != Failed {
 		t.Errorf("a missing OCI runtime: %+v", f)
+	}
+}
+
+// TestExamineGateway checks a machine for a gateway, which runs no sandboxes.
+func TestExamineGateway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	target := Target{DataDir: t.TempDir(), Gateway: true, Servers: []Server{{"database", "postgres://u:secret@" + address + "/atoll"}, {"nats", address}}}
+	seen := func() map[string]Level {
+		levels := map[string]Level{}
+		for _, f := range Examine(t.Context(), target) {
+			if levels[f.Check] = f.Level; strings.Contains(f.Detail, "secret") {
+				t.Errorf("%s shows the password: %s", f.Check, f.Detail)
+			}
+		}
+		return levels
+	}
+	want := map[string]Level{"role": OK, "disk": OK, "database": OK, "nats": OK}
+	if got := seen(); !maps.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	l.Close()
+	target.Servers[0].URLs = "postgres://u:secret@%zz/atoll, " + target.Servers[0].URLs
+	want["database"], want["nats"] = Failed, Failed
+	if got := seen(); !maps.Equal(got, want) {
+		t.Errorf("without servers: found %v, want %v", got, want)
 	}
 }
