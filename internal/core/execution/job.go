@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -128,7 +129,16 @@ type Thread struct {
 	ID    string // the caller's name for it, unique within the tenant
 	State string // the last saved state; "" for none
 	Quota int64  // limit in bytes; 0 for unlimited
+	// Key is the tenant's key for the homes of threads, of 64 bytes; nil if the executor has the
+	// operator's key.
+	Key []byte `json:",omitempty"`
 }
+
+// String returns the thread without its key, so that logs and errors do not contain the key.
+func (t Thread) String() string { return "thread " + t.ID + " " + t.State }
+
+// LogValue implements slog.LogValuer.
+func (t Thread) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // ThreadState is a saved state of a thread.
 type ThreadState struct {

@@ -19,9 +19,12 @@ import (
 // homes are a machine's threads: their cache, and the store of their states.
 type homes struct {
 	blobs *faulty
-	store *home.Store
+	store *home.Store // with the operator's key; that of the cache learns the keys of tenants from jobs
 	cache *home.Cache
+	dir   string // of the blob store
 }
+
+var operatorKey = make([]byte, home.KeySize)
 
 // faulty is a blob store that can be away.
 type faulty struct {
@@ -39,18 +42,22 @@ func (f *faulty) Put(ctx context.Context, name string, r io.Reader) error {
 }
 
 func openHomes(ctx context.Context, dir string, log *slog.Logger) (_ *homes, err error) {
-	h := &homes{blobs: &faulty{}}
-	if h.blobs.Store, err = blob.Open(ctx, "file://"+filepath.Join(dir, "threads")); err != nil {
+	h := &homes{blobs: &faulty{}, dir: filepath.Join(dir, "threads")}
+	if h.blobs.Store, err = blob.Open(ctx, "file://"+h.dir); err != nil {
 		return nil, err
 	}
 	owners, err := idmap.Find()
 	if err != nil {
 		return nil, err
 	}
-	if h.store, err = home.NewStore(home.Config{Blobs: h.blobs, Key: make([]byte, home.KeySize), Owners: owners}); err != nil {
+	if h.store, err = home.NewStore(home.Config{Blobs: h.blobs, Key: operatorKey, Owners: owners}); err != nil {
 		return nil, err
 	}
-	h.cache, err = home.OpenCache(home.CacheConfig{Store: h.store, Dir: filepath.Join(dir, "cache"), Bytes: 1 << 30, Log: log})
+	learns, err := home.NewStore(home.Config{Blobs: h.blobs, Keys: home.Learned, Owners: owners})
+	if err != nil {
+		return nil, err
+	}
+	h.cache, err = home.OpenCache(home.CacheConfig{Store: learns, Dir: filepath.Join(dir, "cache"), Bytes: 1 << 30, Log: log})
 	return h, err
 }
 
@@ -91,5 +98,9 @@ func threadJob(id, state, language, code string) execution.Job {
 	j := job(code)
 	j.Language = execution.Language(language)
 	j.Thread = &execution.Thread{ID: id, State: state}
+	var err error
+	if j.Thread.Key, err = home.TenantKey(operatorKey, j.Tenant); err != nil {
+		panic(err) // of a wrong length alone
+	}
 	return j
 }

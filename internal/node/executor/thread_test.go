@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -52,6 +53,12 @@ os.symlink('/etc/passwd', 'link')
 		"of pythonof bash a,deep,link,main.js")
 	if keys := slices.Sorted(maps.Keys(files)); !slices.Equal(keys, []string{"a"}) {
 		t.Errorf("kept: %q", files)
+	}
+	key := threadJob("t", "", "bash", "").Thread.Key
+	for _, text := range []string{string(key), fmt.Sprint(key), fmt.Sprintf("%x", key), base64.StdEncoding.EncodeToString(key)} {
+		if strings.Contains(m.messages.String(), text) {
+			t.Errorf("the log has the key %q", text)
+		}
 	}
 	// An older state is still what it was.
 	before := state
@@ -221,6 +228,14 @@ func TestAThreadThatCannotBeHadIsRefused(t *testing.T) {
 	r := m.run(t, threadJob("t", strings.Repeat("ab", 16), "bash", "ls"))
 	if !r.NotStarted || r.Thread != nil || r.Error == "" {
 		t.Errorf("a state that there is not: %+v", r)
+	}
+	j = threadJob("t", "", "bash", "ls")
+	j.Tenant, j.Thread.Key = "other", nil
+	if r := m.run(t, j); !r.NotStarted || r.Thread != nil || r.Kind != fault.Unavailable || !strings.Contains(r.Error, "no key") {
+		t.Errorf("a thread whose key the executor does not have: %+v", r)
+	}
+	if left, err := filepath.Glob(filepath.Join(m.homes.dir, "threads", "other")); err != nil || left != nil {
+		t.Errorf("it left %q, %v", left, err)
 	}
 	// Two jobs at a time: one of them is told so.
 	first := threadJob("t", "", "bash", "echo on; sleep 100")

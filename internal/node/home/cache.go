@@ -107,20 +107,29 @@ type Home struct {
 	e     *cached
 	limit thread.Quota
 	tree  *Tree
+
+	release func() // of the tenant's keys
 }
 
 // Dir is where the home is, and where it is brought back to if it was moved.
 func (h *Home) Dir() string { return h.e.file(h.c, "home") }
 
 // Take returns a thread's home as t.State has it. It has no other user until it is
-// closed: another Take is a Conflict fault.
+// closed: another Take is a Conflict fault. The home keeps t.Key until then.
 func (c *Cache) Take(ctx context.Context, tenant string, t execution.Thread) (*Home, error) {
+	// First, so that no program runs whose home cannot be saved.
+	release, err := c.cfg.Store.use(ctx, tenant, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("take home: %w", err)
+	}
 	e, err := c.claim(tenant, t.ID)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}}
+	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}, release: release}
 	if err := h.prepare(ctx, State(t.State)); err != nil {
+		release()
 		return nil, errors.Join(fmt.Errorf("take home: %w", err), c.drop(e))
 	}
 	return h, nil
@@ -134,10 +143,15 @@ func (c *Cache) Adopt(ctx context.Context, tenant string, t execution.Thread) (*
 	if err != nil {
 		return nil, err
 	}
-	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}}
+	release, err := c.cfg.Store.use(ctx, tenant, t.Key)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("adopt home: %w", err), c.drop(e))
+	}
+	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}, release: release}
 	// With what was known then, only what changed since is read; without, all.
 	if h.tree, err = c.readIndex(e, "base"); err != nil || h.tree.State != State(t.State) {
 		if h.tree, err = c.cfg.Store.Load(ctx, tenant, State(t.State)); err != nil {
+			release()
 			return nil, errors.Join(fmt.Errorf("adopt home: %w", err), c.drop(e))
 		}
 	}
@@ -232,6 +246,7 @@ func (h *Home) Save(ctx context.Context, dir string) (execution.ThreadState, err
 // Close lets go of the home. With keep it is at Dir, as it was saved last, and
 // stays for the next Take; otherwise it is removed, if it is at Dir.
 func (h *Home) Close(keep bool) error {
+	defer h.release()
 	c, e := h.c, h.e
 	if !keep {
 		return c.drop(e)

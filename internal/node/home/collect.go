@@ -27,7 +27,7 @@ import (
 // save refers to packs of other homes only if they are not condemned, by a list
 // that it read after it began.
 func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Context) ([]string, error)) (done thread.Collected, err error) {
-	t, err := s.tenant(tenant)
+	t, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return done, err
 	}
@@ -142,15 +142,6 @@ func (s *Store) list(ctx context.Context, folder string) (map[string]storage.Blo
 		all[info.Name[len(folder)+1:]] = info
 	}
 	return all, nil
-}
-
-// Forget removes everything of a tenant.
-func (s *Store) Forget(ctx context.Context, tenant string) error {
-	t, err := s.tenant(tenant)
-	if err != nil {
-		return err
-	}
-	return s.cfg.Blobs.DeletePrefix(ctx, t.folder())
 }
 
 // condemnedMagic begins the list of condemned packs: a line for each, with its name

@@ -81,7 +81,7 @@ func TestCollect(t *testing.T) {
 	collect(2, 0)
 	collect(0, 2)
 	collect(0, 0)
-	must(t, s.Forget(t.Context(), "ten_a"))
+	must(t, b.DeletePrefix(t.Context(), "threads/ten_a"))
 	if n := count(t, b, "threads"); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}

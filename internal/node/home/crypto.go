@@ -1,9 +1,11 @@
 package home
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -19,19 +21,44 @@ const KeySize = 32
 // that a reader of two tenants' chunks cannot tell that they are the same.
 type id [16]byte
 
-// keys of a tenant are derived from the operator's.
+// TenantKeySize is the length of a tenant's key, in bytes: its digest key, then its object key.
+const TenantKeySize = 2 * KeySize
+
+// keys are the two parts of a tenant's key.
 type keys struct {
 	digest []byte
 	object []byte
 }
 
-func deriveKeys(operator []byte, tenant string) (keys, error) {
-	digest, err := hkdf.Key(sha256.New, operator, nil, "atoll threads 1 digest "+tenant, 32)
-	if err != nil {
-		return keys{}, err
+// TenantKey derives the key of a tenant, of TenantKeySize bytes, from the operator's key, of KeySize
+// bytes. The key reads and writes all that the tenant has in the folder of a Store. It says nothing
+// about the keys of other tenants.
+func TenantKey(operator []byte, tenant string) ([]byte, error) {
+	if len(operator) != KeySize {
+		return nil, fmt.Errorf("the operator's key has %d bytes, not %d", len(operator), KeySize)
 	}
-	object, err := hkdf.Key(sha256.New, operator, nil, "atoll threads 1 object "+tenant, 32)
-	return keys{digest, object}, err
+	digest, err := hkdf.Key(sha256.New, operator, nil, "atoll threads 1 digest "+tenant, KeySize)
+	if err != nil {
+		return nil, err
+	}
+	object, err := hkdf.Key(sha256.New, operator, nil, "atoll threads 1 object "+tenant, KeySize)
+	if err != nil {
+		return nil, err
+	}
+	return append(digest, object...), nil
+}
+
+// splitKey splits a copy of a tenant's key, so that the caller may reuse the bytes.
+func splitKey(tenant string, key []byte) (keys, error) {
+	if len(key) != TenantKeySize {
+		return keys{}, fmt.Errorf("the key of the tenant %q has %d bytes, not %d", tenant, len(key), TenantKeySize)
+	}
+	key = bytes.Clone(key)
+	return keys{digest: key[:KeySize], object: key[KeySize:]}, nil
+}
+
+func (k keys) equal(other keys) bool {
+	return hmac.Equal(k.digest, other.digest) && hmac.Equal(k.object, other.object)
 }
 
 // sum returns the name of a chunk.

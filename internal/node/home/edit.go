@@ -76,7 +76,7 @@ func (s *Store) Remove(ctx context.Context, tenant string, t *Tree, path string)
 
 // edit makes a state of a changed copy of a tree, to which about size bytes come.
 func (s *Store) edit(ctx context.Context, tenant string, t *Tree, limit thread.Quota, size int64, change func(*packer, *node) error) (*Tree, error) {
-	ts, err := s.tenant(tenant)
+	ts, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (x *index) remove(p pack) {
 // refresh lists a tenant's packs and reads the index of the newest. What cannot
 // be read is not known, which costs room and nothing else.
 func (s *Store) refresh(ctx context.Context, t *tenantStore) {
-	x := &t.index
+	x := t.index
 	x.listing.Lock()
 	defer x.listing.Unlock()
 	began := time.Now()
@@ -207,7 +207,7 @@ func (s *Store) boundIndexes() {
 			continue
 		}
 		if some++; oldest == nil || used.Before(first) {
-			oldest, first = &t.index, used
+			oldest, first = t.index, used
 		}
 	}
 	if some > maxIndexes {

@@ -13,7 +13,7 @@ const readAhead = 8
 // ReadFile reads limit bytes of a file from an offset on, or to its end with a
 // limit below 0; fewer when it ends earlier. Links are not followed.
 func (s *Store) ReadFile(ctx context.Context, tenant string, t *Tree, path string, offset, limit int64) (io.ReadCloser, error) {
-	ts, err := s.tenant(tenant)
+	ts, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // Set-user-id and set-group-id bits of files are set only where the file system
 // is mounted so that they mean nothing; t has them in any case.
 func (s *Store) Restore(ctx context.Context, tenant string, t *Tree, dir string, have *Tree) error {
-	ts, err := s.tenant(tenant)
+	ts, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return err
 	}

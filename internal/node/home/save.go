@@ -22,7 +22,7 @@ import (
 // fault. A home over the quota gives an Exhausted one. Whatever the error,
 // earlier states are as they were.
 func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit thread.Quota) (*Tree, error) {
-	t, err := s.tenant(tenant)
+	t, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (s *Store) Load(ctx context.Context, tenant string, state State) (*Tree, er
 	if state == "" {
 		return &Tree{root: newRoot()}, nil
 	}
-	t, err := s.tenant(tenant)
+	t, err := s.tenant(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"sync"
@@ -15,8 +16,13 @@ import (
 type Config struct {
 	Blobs  Blobs
 	Folder string    // in the blob store; "" is threads
-	Key    []byte    // the operator's, of KeySize bytes; another one for each folder
 	Owners idmap.Map // of files where homes are restored
+
+	// Exactly one of Key and Keys is set. Key is the operator's key, of KeySize bytes; another one
+	// for each folder. Keys returns the key of a tenant, of TenantKeySize bytes, as TenantKey
+	// derives it. A call that needs the key returns the error of Keys.
+	Key  []byte
+	Keys func(ctx context.Context, tenant string) ([]byte, error)
 
 	// Grace is how old something that no state refers to must be before Collect
 	// removes it: longer than a save takes, until its state is recorded. 0 is a day.
@@ -50,21 +56,29 @@ type Store struct {
 	cfg Config
 
 	mu      sync.Mutex
-	tenants map[string]*tenantStore
+	tenants map[string]*tenantStore // guarded by mu; at most maxTenants
 }
 
 // tenantStore is a tenant's part of a Store.
 type tenantStore struct {
 	in    string // the store's folder
 	name  string
-	keys  keys
-	index index
+	keys  keys // zero if only the index is left
+	index *index
+
+	users   int  // guarded by Store.mu; who needs the keys until they release them
+	learned bool // guarded by Store.mu; the keys go with the last user
 }
 
 // NewStore returns the Store in a blob store.
 func NewStore(cfg Config) (*Store, error) {
-	if len(cfg.Key) != KeySize {
+	switch {
+	case (cfg.Key == nil) == (cfg.Keys == nil):
+		return nil, errors.New("thread: exactly one of Key and Keys must be set")
+	case cfg.Keys == nil && len(cfg.Key) != KeySize:
 		return nil, errors.New("thread: the key must have 32 bytes")
+	case cfg.Keys == nil:
+		cfg.Keys = func(_ context.Context, tenant string) ([]byte, error) { return TenantKey(cfg.Key, tenant) }
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 24 * time.Hour
@@ -73,22 +87,6 @@ func NewStore(cfg Config) (*Store, error) {
 		cfg.Folder = "threads"
 	}
 	return &Store{cfg: cfg, tenants: map[string]*tenantStore{}}, nil
-}
-
-// tenant derives a tenant's keys once.
-func (s *Store) tenant(name string) (*tenantStore, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.tenants[name]; t != nil {
-		return t, nil
-	}
-	k, err := deriveKeys(s.cfg.Key, name)
-	if err != nil {
-		return nil, err
-	}
-	t := &tenantStore{in: s.cfg.Folder, name: name, keys: k}
-	s.tenants[name] = t
-	return t, nil
 }
 
 func (t *tenantStore) folder() string       { return t.in + "/" + t.name }

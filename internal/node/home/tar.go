@@ -29,7 +29,7 @@ func (s *Store) Export(ctx context.Context, tenant string, t *Tree, w io.Writer)
 			return fmt.Errorf("export %q: %w", path, err)
 		}
 		if h.Typeflag == tar.TypeReg && n.size > 0 {
-			ts, err := s.tenant(tenant)
+			ts, err := s.tenant(ctx, tenant)
 			if err != nil {
 				return err
 			}
