@@ -200,6 +200,9 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
 	began := time.Now()
 	job.StartBy = began.UTC().Add(execution.StartTime)
+	if job.Thread != nil && g.cfg.ThreadKey != nil { // here, not in job: Expected needs no key
+		job.Thread.Key = g.cfg.ThreadKey(job.Tenant)
+	}
 	start, took := g.metrics.begin(ctx, startStep)
 	err := g.cfg.Runner.Start(start, job)
 	took(err)

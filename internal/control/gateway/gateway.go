@@ -58,7 +58,7 @@ type Trail interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Config configures a Gateway. All fields except Starts, Disk and Recordable are required.
+// Config configures a Gateway. All fields except Starts, ThreadKey, Disk and Recordable are required.
 type Config struct {
 	Store   execution.Store
 	Runner  execution.Runner
@@ -67,7 +67,10 @@ type Config struct {
 	Await   func(traceID string) Waiter // called once per execution, before it starts
 	Outputs Outputs
 	Trail   Trail
-	Disk    func() error // rejects new executions, such as when the disk is full; may be nil
+	// ThreadKey returns the key of a tenant for the homes of threads, as execution.Thread has it, for
+	// executors without the operator's key; may be nil.
+	ThreadKey func(tenant string) []byte
+	Disk      func() error // rejects new executions, such as when the disk is full; may be nil
 	// Recordable rejects callers whose calls the audit trail cannot record; may be nil.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
 
