@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -279,4 +280,50 @@ func TestTenantsAreBounded(t *testing.T) {
 		t.Errorf("%d tenants, the one in use among them: %t", len(s.tenants), s.tenants["ten_a"] != nil)
 	}
 	release()
+}
+
+// TestKeysConcurrently: executions of a tenant begin and end at any time, and each has the keys
+// until its end.
+func TestKeysConcurrently(t *testing.T) {
+	_, b := folderStore(t)
+	s := keysStore(t, b, Learned)
+	key := tenantKey(t, "ten_a")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 500 {
+				release, err := s.use(t.Context(), "ten_a", key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if second, err := s.use(t.Context(), "ten_a", nil); err != nil {
+					t.Error(err)
+				} else {
+					second()
+				}
+				s.Forget("ten_a")
+				ts, err := s.tenant(t.Context(), "ten_a")
+				if err != nil {
+					t.Error(err)
+				} else {
+					ts.keys.sum(key)
+				}
+				release()
+			}
+		})
+	}
+	group.Wait()
+	if ts := s.tenants["ten_a"]; ts.keys.object != nil || ts.users != 0 {
+		t.Errorf("after all have ended: %d users, keys %t", ts.users, ts.keys.object != nil)
+	}
+}
+
+func BenchmarkUse(b *testing.B) {
+	s, _ := folderStore(b)
+	for b.Loop() {
+		release, err := s.use(b.Context(), "ten_a", nil)
+		must(b, err)
+		release()
+	}
 }
