@@ -24,6 +24,7 @@ server.`,
 
 func (a *cli) nodeCert() *cobra.Command {
 	var life time.Duration
+	role := string(nodecert.All)
 	cmd := &cobra.Command{
 		Use:   "cert FOLDER HOST...",
 		Short: "Write certificates for connections between servers",
@@ -31,18 +32,22 @@ func (a *cli) nodeCert() *cobra.Command {
 other servers connect to (node_address). The first use creates a certificate
 authority in the folder.
 
-Keep the folder on one machine. Copy only ca.pem, HOST-cert.pem and HOST-key.pem to
-the server HOST. A person who has ca.key can use every sandbox of the installation.
+Keep the folder on one machine. Copy only ca.pem and the two files of a server to
+that server. A person who has ca.key can use every sandbox of the installation.
+
+Set --role for servers of the role gateway or executor. The certificate of an
+executor does not open connections to other executors.
 
 To renew a certificate, run the command again and replace the files. A running
 server reads them for each new connection.`,
 		Example: `  atoll node cert ./certificates 10.0.0.1 10.0.0.2 10.0.0.3
-  atoll node cert --life 2160h ./certificates atoll-1.internal`,
+  atoll node cert --life 2160h ./certificates atoll-1.internal
+  atoll node cert --role executor ./certificates 10.0.1.1 10.0.1.2`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := args[0]
 			for _, host := range args[1:] {
-				cert, key, err := nodecert.Issue(dir, host, life)
+				cert, key, err := nodecert.Issue(dir, host, nodecert.Role(role), life)
 				if err != nil {
 					return err
 				}
@@ -51,6 +56,7 @@ server reads them for each new connection.`,
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&role, "role", role, "role of the servers: all, gateway or executor")
 	cmd.Flags().DurationVar(&life, "life", 365*24*time.Hour, "how long the certificates are valid")
 	return cmd
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Env  []string // settings as "ATOLL_NAME=value", over those that Launch sets
 	// Hosts is a file that the server has in the place of /etc/hosts, if any.
 	Hosts string
+	NoImages bool                // a new Data has no images, as a gateway needs none
+	User     *syscall.Credential // runs the server; the test's own user if nil
 	// NotReady returns the server once it listens, its pool still empty.
 	NotReady bool
 }
@@ -79,7 +81,7 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 16},
 	}}
 	if s.Data == "" {
-		if s.Data, err = NewData(); err != nil {
+		if s.Data, err = o.newData(); err != nil {
 			return nil, err
 		}
 		s.remove = true
@@ -94,6 +96,7 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		"ATOLL_IMAGE=" + Image, "ATOLL_POOL_SIZE=1", "ATOLL_LOG_FORMAT=text", "ATOLL_ON_EXIT=destroy",
 		"ATOLL_IMAGE_VARIANTS=off", // a build would take minutes from the tests beside it
 	}, o.Env...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: o.User}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -124,6 +127,17 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		return s, nil
 	}
 	return s, s.WaitReady(ctx)
+}
+
+// newData makes the data folder of a server.
+func (o *Options) newData() (dir string, err error) {
+	if !o.NoImages {
+		return NewData()
+	}
+	if dir, err = os.MkdirTemp("", "atoll-test-"); err == nil && o.User != nil {
+		err = os.Chown(dir, int(o.User.Uid), int(o.User.Gid))
+	}
+	return dir, err
 }
 
 // NewData makes a data folder that holds the tests' image by a link.

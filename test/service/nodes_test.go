@@ -29,7 +29,7 @@ func connected(t *testing.T, certificates string, env []string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, key, err := nodecert.Issue(certificates, "127.0.0.1", time.Hour)
+	cert, key, err := nodecert.Issue(certificates, "127.0.0.1", nodecert.All, time.Hour)
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}

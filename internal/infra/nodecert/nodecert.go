@@ -1,7 +1,8 @@
 // Package nodecert issues and loads the certificates of connections between servers.
 //
 // A folder holds a certificate authority. Keep it offline: the holder of its key can use every
-// sandbox of the installation.
+// sandbox of the installation. The certificate of a gateway only opens connections, and the certificate
+// of an executor only accepts them, so an executor cannot use the sandboxes of another one.
 package nodecert
 
 import (
@@ -37,10 +38,37 @@ const (
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$`)
 
+// Role is the role of a server with a certificate.
+type Role string
+
+// The roles of servers.
+const (
+	All      Role = "all"
+	Gateway  Role = "gateway"
+	Executor Role = "executor"
+)
+
+// usages returns what a certificate of the role may be used for; nil for an unknown role.
+func (r Role) usages() []x509.ExtKeyUsage {
+	switch r {
+	case All:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	case Gateway:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	case Executor:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+	return nil
+}
+
 // Issue writes a certificate for a host, a DNS name or IP address, and its private key into an
-// authority's folder: HOST-cert.pem and HOST-key.pem. It creates the authority if the folder has none,
-// and replaces an earlier certificate of the host.
-func Issue(dir, host string, life time.Duration) (cert, key string, err error) {
+// authority's folder: HOST-cert.pem and HOST-key.pem for the role All, HOST-ROLE-cert.pem and
+// HOST-ROLE-key.pem for others. It creates the authority if the folder has none, and replaces an earlier
+// certificate of the host and role.
+func Issue(dir, host string, role Role, life time.Duration) (cert, key string, err error) {
+	if role.usages() == nil {
+		return "", "", fmt.Errorf("%q is not a role; the roles are %s, %s and %s", role, All, Gateway, Executor)
+	}
 	ip := net.ParseIP(host)
 	if ip == nil && !namePattern.MatchString(host) {
 		return "", "", fmt.Errorf("%q is neither a DNS name nor an IP address", host)
@@ -54,7 +82,7 @@ func Issue(dir, host string, life time.Duration) (cert, key string, err error) {
 	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: host}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: role.usages(),
 	}
 	if ip != nil {
 		template.IPAddresses = []net.IP{ip}
@@ -65,7 +93,11 @@ func Issue(dir, host string, life time.Duration) (cert, key string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	cert, key = filepath.Join(dir, host+"-cert.pem"), filepath.Join(dir, host+"-key.pem")
+	name := host
+	if role != All {
+		name += "-" + string(role)
+	}
+	cert, key = filepath.Join(dir, name+"-cert.pem"), filepath.Join(dir, name+"-key.pem")
 	return cert, key, errors.Join(write(key, keyPEM, 0o600), write(cert, certPEM, 0o644))
 }
 

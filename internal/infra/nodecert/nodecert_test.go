@@ -44,7 +44,12 @@ func connect(t *testing.T, client, server Files, host string) error {
 
 func issue(t *testing.T, dir, host string) Files {
 	t.Helper()
-	cert, key, err := Issue(dir, host, time.Hour)
+	return issueFor(t, dir, host, All)
+}
+
+func issueFor(t *testing.T, dir, host string, role Role) Files {
+	t.Helper()
+	cert, key, err := Issue(dir, host, role, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,34 +90,55 @@ func TestServersOfOneAuthority(t *testing.T) {
 	}
 }
 
+// TestRoles checks that gateways connect to executors, and that no other connection between them works.
+func TestRoles(t *testing.T) {
+	dir := t.TempDir()
+	const host = "10.0.0.1"
+	of := map[Role]Files{}
+	for _, role := range []Role{All, Gateway, Executor} {
+		of[role] = issueFor(t, dir, host, role)
+	}
+	for client, from := range of {
+		for server, to := range of {
+			works := client != Executor && server != Gateway
+			if err := connect(t, from, to, host); (err == nil) != works {
+				t.Errorf("from %s to %s: %v", client, server, err)
+			}
+		}
+	}
+	if _, _, err := Issue(dir, host, "other", time.Hour); err == nil {
+		t.Error("an unknown role has a certificate")
+	}
+}
+
 func TestIssueRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, host := range []string{"", "../x", "a/b", "-a", "a b", "10.0.0.1:8443", strings.Repeat("a", 300)} {
-		if _, _, err := Issue(dir, host, time.Hour); err == nil {
+		if _, _, err := Issue(dir, host, All, time.Hour); err == nil {
 			t.Errorf("host %q is accepted", host)
 		}
 	}
 	issue(t, t.TempDir(), "2001:db8::")
-	if _, _, err := Issue(dir, "a", 0); err == nil {
+	if _, _, err := Issue(dir, "a", All, 0); err == nil {
 		t.Error("a certificate without a life is made")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("refused, it leaves %v, %v", left, err)
 	}
 	issue(t, dir, "a")
-	if _, _, err := Issue(dir, "a", caLife); err == nil || !strings.Contains(err.Error(), "--life") {
+	if _, _, err := Issue(dir, "a", All, caLife); err == nil || !strings.Contains(err.Error(), "--life") {
 		t.Errorf("a certificate that outlives its authority: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, caKeyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Issue(dir, "b", time.Hour); err == nil || !strings.Contains(err.Error(), "is missing") {
+	if _, _, err := Issue(dir, "b", All, time.Hour); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("without the authority's key: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, caKeyFile), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Issue(dir, "b", time.Hour); err == nil {
+	if _, _, err := Issue(dir, "b", All, time.Hour); err == nil {
 		t.Error("a broken authority is used")
 	}
 }
