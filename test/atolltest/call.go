@@ -85,7 +85,11 @@ func (s *Server) Must(t testing.TB, key, method, path string, body any) *Answer 
 // AdminKey is the key that the server made at its first start.
 func (s *Server) AdminKey(t testing.TB) string {
 	t.Helper()
-	key, err := os.ReadFile(filepath.Join(s.Data, "admin-key"))
+	of := s
+	if s.gateway != nil {
+		of = s.gateway
+	}
+	key, err := os.ReadFile(filepath.Join(of.Data, "admin-key"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,9 @@ type Cluster struct {
 }
 
 // NewCluster returns the settings of a cluster with these services. folder gets the certificates.
-func NewCluster(folder, database, nats, s3 string) (*Cluster, error) {
-	shared := []string{"ATOLL_NATS=" + nats, "ATOLL_BLOBS=" + s3 + "&prefix=blobs/", "ATOLL_VOLUMES=" + s3 + "&prefix=volumes/", "AWS_ACCESS_KEY_ID=" + S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + S3SecretKey}
+// prefix begins the names in the bucket.
+func NewCluster(folder, database, nats, s3, prefix string) (*Cluster, error) {
+	shared := []string{"ATOLL_NATS=" + nats, "ATOLL_BLOBS=" + s3 + "&prefix=" + prefix + "blobs/", "ATOLL_VOLUMES=" + s3 + "&prefix=" + prefix + "volumes/", "AWS_ACCESS_KEY_ID=" + S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + S3SecretKey}
 	return &Cluster{
 		Executor: shared, Gateway: append([]string{"ATOLL_DATABASE=" + database, "ATOLL_SECRET_KEY=" + strings.Repeat("ab", 32)}, shared...), Folder: folder,
 	}, os.MkdirAll(folder, 0o755)

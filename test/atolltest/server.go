@@ -28,7 +28,7 @@ type Options struct {
 	Data string   // an earlier server's Data; a new folder when empty
 	Env  []string // settings as "ATOLL_NAME=value", over those that Launch sets
 	// Hosts is a file that the server has in the place of /etc/hosts, if any.
-	Hosts string
+	Hosts    string
 	NoImages bool                // a new Data has no images, as a gateway needs none
 	User     *syscall.Credential // runs the server; the test's own user if nil
 	// NotReady returns the server once it listens, its pool still empty.
@@ -44,6 +44,8 @@ type Server struct {
 	cmd    *exec.Cmd
 	client *http.Client
 	remove bool // Data goes with the server
+
+	gateway *Server // of an executor in place of one server; nil for one server
 
 	mu  sync.Mutex
 	log strings.Builder // guarded by mu
@@ -71,8 +73,21 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
+// launchSplit starts a gateway and an executor in place of one server; nil without the build tag roles.
+// done is false if the options are for one server.
+var launchSplit func(ctx context.Context, o Options) (s *Server, done bool, err error)
+
 // Launch starts a server, which Close stops.
-func Launch(ctx context.Context, o Options) (_ *Server, err error) {
+func Launch(ctx context.Context, o Options) (*Server, error) {
+	if launchSplit != nil {
+		if s, done, err := launchSplit(ctx, o); done {
+			return s, err
+		}
+	}
+	return launchOne(ctx, o)
+}
+
+func launchOne(ctx context.Context, o Options) (_ *Server, err error) {
 	binary, err := Binary()
 	if err != nil {
 		return nil, err
@@ -177,6 +192,9 @@ func (s *Server) read(stderr io.Reader, address chan<- string) {
 func (s *Server) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gateway != nil {
+		return s.log.String() + "the gateway:\n" + s.gateway.Log()
+	}
 	return s.log.String()
 }
 
@@ -212,10 +230,20 @@ func (s *Server) Get(ctx context.Context, path string) (status int, err error) {
 }
 
 // Signal sends a signal to the server and to nothing else.
-func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+func (s *Server) Signal(sig syscall.Signal) error {
+	if s.gateway != nil {
+		_ = s.gateway.Signal(sig) // it may have ended
+	}
+	return s.cmd.Process.Signal(sig)
+}
 
 // Wait waits for the server's end and returns how it ended.
 func (s *Server) Wait(ctx context.Context) error {
+	if s.gateway != nil {
+		if err := s.gateway.Wait(ctx); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
 	select {
 	case <-s.exited:
 		return s.err
@@ -234,6 +262,9 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	var errs []error
+	if s.gateway != nil {
+		errs = append(errs, s.gateway.Close())
+	}
 	if err := s.Signal(syscall.SIGTERM); err == nil {
 		if err := s.Wait(ctx); err != nil {
 			errs = append(errs, err)
