@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/proof"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -73,6 +74,10 @@ type Config struct {
 	Disk      func() error // rejects new executions, such as when the disk is full; may be nil
 	// Recordable rejects callers whose calls the audit trail cannot record; may be nil.
 	Recordable func(ctx context.Context, p *tenant.Principal) error
+
+	// Signer proves to gateways that executors in other processes may read the skills and uploaded
+	// files of their jobs; nil if executors read them from the records.
+	Signer proof.Signer
 
 	Prices     usage.Prices
 	Rules      []string      // all redaction rules

@@ -50,6 +50,9 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 	}
 	if c.Turn != "" {
 		job.Turn, job.Window, job.Skills, job.Files = turnName(p, c), c.Window, c.Skills, c.Files
+		if g.cfg.Signer != nil {
+			job.ProveFiles(g.cfg.Signer)
+		}
 	}
 	job.Secrets, job.BoundSecrets = p.Secrets(), p.BoundSecrets()
 	for i := range mounts {

@@ -6,6 +6,8 @@ import "context"
 type SkillRef struct {
 	Name    string // of the directory
 	Version string // identifies its files
+	// Proof lets an executor in a process of its own read the files; nil elsewhere.
+	Proof []byte `json:",omitempty"`
 }
 
 // SkillFile is a file in a skill's directory.
@@ -26,13 +28,15 @@ type Skills interface {
 type FileRef struct {
 	ID   string
 	Path string // absolute in the sandbox
+	// Proof lets an executor in a process of its own read the file; nil elsewhere.
+	Proof []byte `json:",omitempty"`
 }
 
 // Uploads reads the files that tenants uploaded.
 type Uploads interface {
 	// Whole returns the contents of a tenant's file. It returns a NotFound fault if the file does
 	// not exist or has expired.
-	Whole(ctx context.Context, tenant, id string) ([]byte, error)
+	Whole(ctx context.Context, tenant string, of FileRef) ([]byte, error)
 }
 
 // MaxCopies limits the total bytes of uploaded files that Atoll copies into a sandbox.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -35,6 +36,11 @@ type Grant struct {
 	EnvironmentSecrets []execution.BoundSecret // the network puts them into requests of every sandbox
 	KeySecrets         []execution.BoundSecret // likewise, for sandboxes that the key created
 	Storage            []storage.Granted       // connections of the key and the environment
+
+	// Proof shows gateways that one of them gave the grant to this executor; see Pass. It is nil in a
+	// process that is gateway and executor.
+	Proof      []byte
+	ProofUntil time.Time
 }
 
 // GrantOf returns what a machine may know of p.

@@ -89,6 +89,8 @@ type SnapshotStore interface {
 	// Finish records the final size, if it fits into room, and makes the snapshot visible. The
 	// store sets CreatedAt, and ExpiresAt to keep after it.
 	Finish(ctx context.Context, s *Snapshot, keep time.Duration, room SnapshotQuota) error
+	// Begun returns a snapshot in progress of any tenant, without its variables.
+	Begun(ctx context.Context, id SnapshotID) (*Snapshot, error)
 	// Abandon deletes a snapshot in progress; AbandonAll deletes those of an executor.
 	Abandon(ctx context.Context, id SnapshotID) error
 	AbandonAll(ctx context.Context, executor string) error

@@ -18,13 +18,18 @@ func GetSnapshot(ctx context.Context, store SnapshotStore, p *tenant.Principal, 
 // FindSnapshot returns a snapshot of an environment.
 func FindSnapshot(ctx context.Context, store SnapshotStore, tenantID tenant.ID, environment string, id SnapshotID) (*Snapshot, error) {
 	if !id.Valid() {
-		return nil, fault.New(fault.NotFound, "snapshot %.80q not found", id)
+		return nil, UnknownSnapshot(id)
 	}
 	sn, err := store.Get(ctx, tenantID, environment, id)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.NotFound, "snapshot %q not found", id)
+		return nil, UnknownSnapshot(id)
 	}
 	return sn, err
+}
+
+// UnknownSnapshot is returned to callers for a snapshot that does not exist or is not theirs.
+func UnknownSnapshot(id SnapshotID) error {
+	return fault.New(fault.NotFound, "snapshot %.80q not found", id)
 }
 
 // ListSnapshots returns p's snapshots, newest first.

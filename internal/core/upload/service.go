@@ -105,8 +105,8 @@ func (s *Service) Open(ctx context.Context, f *File) io.ReadSeekCloser {
 }
 
 // Whole implements execution.Uploads.
-func (s *Service) Whole(ctx context.Context, t tenant.ID, id string) ([]byte, error) {
-	f, err := s.Get(ctx, t, id)
+func (s *Service) Whole(ctx context.Context, t tenant.ID, of execution.FileRef) ([]byte, error) {
+	f, err := s.Get(ctx, t, of.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (t *task) loadFiles(has map[string]string) error {
 		if t.x.cfg.Uploads == nil {
 			return fault.New(fault.Unavailable, "this executor has no uploaded files")
 		}
-		data, err := t.x.cfg.Uploads.Whole(t.ctx, t.job.Tenant, of.ID)
+		data, err := t.x.cfg.Uploads.Whole(t.ctx, t.job.Tenant, of)
 		if err != nil && fault.KindOf(err) == fault.NotFound {
 			return fault.Wrap(fault.Conflict, err, "the file "+of.ID+", which the session has at "+of.Path+", was deleted or has expired")
 		}

@@ -10,7 +10,9 @@ import (
 // oneUpload has one file for every id.
 type oneUpload struct{}
 
-func (oneUpload) Whole(context.Context, string, string) ([]byte, error) { return []byte("x"), nil }
+func (oneUpload) Whole(context.Context, string, execution.FileRef) ([]byte, error) {
+	return []byte("x"), nil
+}
 
 // TestNewSandboxGetsCopies: a sandbox that was made for a job without files has none, also where
 // the sandbox before it had some.

@@ -45,8 +45,15 @@ func testSnapshot(t *testing.T, o Opened) {
 		sn.Permissions.Filesystem.Writable = []string{"/tmp"}
 		sn.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}}
 	})
+	_, err := o.Snapshots.Begun(ctx, sn.ID)
+	wantKind(t, "one that was not begun", err, fault.NotFound, "")
 	must(t, o.Snapshots.Begin(ctx, sn, sandbox.SnapshotQuota{}))
-	_, err := o.Snapshots.Get(ctx, sn.Tenant, sn.Environment, sn.ID)
+	begun, err := o.Snapshots.Begun(ctx, sn.ID)
+	must(t, err)
+	if begun.Tenant != sn.Tenant || begun.Environment != sn.Environment || begun.Key != sn.Key || begun.Executor != sn.Executor || begun.Sandbox != sn.Sandbox || begun.Env != nil {
+		t.Errorf("begun: %+v", begun)
+	}
+	_, err = o.Snapshots.Get(ctx, sn.Tenant, sn.Environment, sn.ID)
 	wantKind(t, "one that is being made", err, fault.NotFound, "")
 	wantKind(t, "deleting it", o.Snapshots.Delete(ctx, sn.Tenant, sn.Environment, sn.ID), fault.NotFound, "")
 	sn.Stored = sandbox.StoredCopy{State: "a state", Bytes: 7, Disk: 2, Checkpoint: true, Kernel: "k", Image: "i"}
@@ -67,6 +74,8 @@ func testSnapshot(t *testing.T, o Opened) {
 	if !reflect.DeepEqual(got, sn) {
 		t.Errorf("got %+v, want %+v", got, sn)
 	}
+	_, err = o.Snapshots.Begun(ctx, sn.ID)
+	wantKind(t, "a finished one in progress", err, fault.NotFound, "")
 	wantKind(t, "finished twice", o.Snapshots.Finish(ctx, sn, 0, sandbox.SnapshotQuota{}), fault.Conflict, "")
 	must(t, o.Snapshots.Abandon(ctx, sn.ID))
 	must(t, o.Snapshots.AbandonAll(ctx, sn.Executor))

@@ -52,6 +52,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"a budget is asked for by itself", testAfford},
 		{"a sandbox is found whichever machine has it", testElsewhere},
 		{"the keys of a sandbox are found", testHolders},
+		{"an executor holds its own sandboxes", testHolds},
 		{"what is another tenant's does not exist", testOthers},
 		{"only what never was one is forgotten", testForget},
 		{"time is charged once", testMeter},
@@ -217,6 +218,28 @@ func testHolders(t *testing.T, o Opened) {
 	}
 }
 
+func testHolds(t *testing.T, o Opened) {
+	sb := run(t, o, create(t, o, nil))
+	holds := func(want bool, executor, tenant, environment, key string) {
+		t.Helper()
+		if got, err := o.Store.Holds(t.Context(), executor, tenant, environment, key); err != nil || got != want {
+			t.Errorf("%s holds a sandbox of %s, %q and %q: %v, %v", executor, tenant, environment, key, got, err)
+		}
+	}
+	holds(true, "exe_1", "ten_1", "", "")
+	holds(true, "exe_1", "ten_1", "env_1", "")
+	holds(true, "exe_1", "ten_1", "env_1", "key_1")
+	holds(true, "exe_1", "ten_1", "", "key_1")
+	holds(false, "exe_2", "ten_1", "", "")
+	holds(false, "exe_1", "ten_2", "", "")
+	holds(false, "exe_1", "", "", "")
+	holds(false, "exe_1", "ten_1", "env_2", "")
+	holds(false, "exe_1", "ten_1", "env_1", "key_2")
+	sb.State = sandbox.Destroyed
+	must(t, o.Store.Save(t.Context(), sb))
+	holds(false, "exe_1", "ten_1", "", "")
+}
+
 func testElsewhere(t *testing.T, o Opened) {
 	here := create(t, o, nil)
 	there := create(t, o, func(sb *sandbox.Sandbox) { sb.Name, sb.Executor = "there", "exe_2" })
@@ -351,7 +374,7 @@ func testMemory(t *testing.T, o Opened) {
 		t.Errorf("one that may not wake is %s", got.State)
 	}
 	room.Memory = 3 * memory
-	a.MeteredAt = a.MeteredAt.Add(time.Hour)
+	a.MeteredAt = a.MeteredAt.Add(time.Second)
 	must(t, o.Store.Wake(t.Context(), a, room))
 	if got, err = o.Store.Get(t.Context(), a.Tenant, a.ID); err != nil || got.State != sandbox.Running || !got.MeteredAt.Equal(a.MeteredAt) {
 		t.Errorf("woken: %+v, %v", got, err)

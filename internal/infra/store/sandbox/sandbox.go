@@ -356,6 +356,13 @@ func (s *Store) Holders(ctx context.Context, id runtime.ID) (owner tenant.ID, ke
 	return owner, keys, s.db.Read.Wrap("list the keys of a sandbox", err)
 }
 
+func (s *Store) Holds(ctx context.Context, executor string, tenantID tenant.ID, environment, key string) (holds bool, err error) {
+	err = s.db.Read.Row(ctx, `SELECT EXISTS (SELECT 1 FROM sandboxes
+		WHERE executor = ? AND tenant = ? AND state <> 'destroyed' AND (environment = ? OR ? = '') AND (key_id = ? OR ? = ''))`,
+		executor, tenantID, environment, environment, key, key).Scan(&holds)
+	return holds, s.db.Read.Wrap("look for a sandbox of an executor", err)
+}
+
 func (s *Store) ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*sandbox.Sandbox, error) {
 	query := `SELECT ` + sandboxTable.Selected + ` FROM sandboxes
 		WHERE tenant = ? AND environment = ? AND (session = ? OR ? = '') AND executor <> ? AND state <> 'destroyed' ORDER BY session, name`

@@ -190,6 +190,12 @@ func (s *Snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.
 	})
 }
 
+func (s *Snapshots) Begun(ctx context.Context, id sandbox.SnapshotID) (*sandbox.Snapshot, error) {
+	row := snapshotRow{Snapshot: &sandbox.Snapshot{}}
+	err := snapshotTable.Scan(s.db.Read.Row(ctx, `SELECT `+snapshotTable.Selected+` FROM snapshots WHERE id = ? AND kept = ''`, string(id)), &row)
+	return row.Snapshot, s.db.Read.Found("get a snapshot in progress", err, sandbox.ErrNoSnapshot)
+}
+
 func (s *Snapshots) Abandon(ctx context.Context, id sandbox.SnapshotID) error {
 	return s.db.Exec(ctx, "abandon a snapshot", `DELETE FROM snapshots WHERE id = ? AND kept = ''`, string(id))
 }
