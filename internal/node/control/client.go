@@ -31,7 +31,7 @@ type Config struct {
 // Client asks gateways. It is safe for concurrent use.
 //
 // A gateway may have acted on a call whose answer was lost. The Client repeats calls while gateways
-// are Unavailable only if a repetition has no further effect: all except Ledger.Contacted. Records.List
+// are Unavailable only if a repetition has no further effect: all except Ledger.Contacted. Records.ListByExecutorByExecutor
 // and Snapshots.AbandonAll, with which an executor starts, are repeated until their context ends.
 type Client struct {
 	cfg    Config
