@@ -30,9 +30,10 @@ type Config struct {
 
 // Client asks gateways. It is safe for concurrent use.
 //
-// A gateway may have acted on a call whose answer was lost. The Client repeats calls while gateways
-// are Unavailable only if a repetition has no further effect: all except Ledger.Contacted. Records.ListByExecutorByExecutor
-// and Snapshots.AbandonAll, with which an executor starts, are repeated until their context ends.
+// A gateway may have acted on a call whose answer was lost. While gateways are Unavailable, the Client
+// repeats only calls whose repetition has no further effect: all except Ledger.Contacted. It repeats
+// Records.ListByExecutor and Snapshots.AbandonAll, with which an executor starts, until their context
+// ends.
 type Client struct {
 	cfg    Config
 	passes passes
