@@ -83,7 +83,7 @@ func TestCreateAgain(t *testing.T) {
 	must(t, sb.Move(sandbox.Running, ""))
 	failures = append(failures, unavailable)
 	must(t, lossy.Save(ctx, sb))
-	snapshots, sn := node.Snapshots{Client: lossy.Client}, sandbox.SnapshotOf(sb)
+	snapshots, sn := node.Snapshots(lossy), sandbox.SnapshotOf(sb)
 	failures = append(failures, unavailable)
 	must(t, snapshots.Begin(ctx, grant, sn))
 	sn.Stored = sandbox.StoredCopy{State: "abc", Bytes: 3}
@@ -204,7 +204,7 @@ func TestSnapshots(t *testing.T) {
 	must(t, snapshots.Begin(ctx, grant, late))
 	gone := *sb
 	gone.State = sandbox.Destroyed
-	must(t, node.Records{Client: snapshots.Client}.Save(ctx, &gone))
+	must(t, node.Records(snapshots).Save(ctx, &gone))
 	late.Stored = sandbox.StoredCopy{State: "def"}
 	must(t, snapshots.Finish(ctx, nil, late, 0))
 	wantKind(t, "of a destroyed sandbox", snapshots.Begin(ctx, grant, sandbox.SnapshotOf(sb)), fault.NotFound)
