@@ -39,7 +39,7 @@ func (m *certificatesModule) Start(ctx context.Context, undo *module.Undo) error
 
 // apply applies the stored certificates if they have changed since the last call.
 func (m *certificatesModule) apply(ctx context.Context) error {
-	now, err := m.engine.currentCA(ctx)
+	now, err := m.engine.currentCA(ctx, m.engine.ca.text, false)
 	if err != nil || now.text == m.engine.ca.text {
 		return err
 	}

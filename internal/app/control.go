@@ -8,18 +8,22 @@ import (
 	"github.com/atoll-run/atoll/internal/control/executors"
 	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/remote/control"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	nodecontrol "github.com/atoll-run/atoll/internal/node/control"
 )
 
 // controlModule is the control plane as the modules of an executor use it: the records of this
 // process, or else a gateway.
 type controlModule struct {
 	*process
-	identity *identityModule
-	records  *recordsModule
-	bus      *busModule
-	files    *filesModule
+	records *recordsModule
+	bus     *busModule
+	files   *filesModule
+	threads *threadsModule
+
+	gateways *nodecontrol.Client // nil if this process has the records
 
 	sandboxes sandbox.Records
 	ledger    sandbox.Ledger
@@ -32,6 +36,12 @@ type controlModule struct {
 
 // Start implements module.Part.
 func (m *controlModule) Start(context.Context, *module.Undo) error {
+	if m.records == nil {
+		c := nodecontrol.New(nodecontrol.Config{Gateways: m.bus.Gateways(), Log: m.log})
+		m.gateways, m.grants, m.skills, m.uploads = c, c, c, c
+		m.sandboxes, m.ledger, m.snapshots, m.builds = nodecontrol.Records{Client: c}, nodecontrol.Ledger{Client: c}, nodecontrol.Snapshots{Client: c}, nodecontrol.Builds{Client: c}
+		return nil
+	}
 	db := m.records.db
 	m.sandboxes, m.snapshots = executors.Records{Store: db.Sandboxes()}, executors.SnapshotRecords{SnapshotStore: db.Snapshots()}
 	m.ledger = sandboxes.Ledger{Accounts: db.Sandboxes(), Prices: m.prices()}
@@ -40,9 +50,28 @@ func (m *controlModule) Start(context.Context, *module.Undo) error {
 	return nil
 }
 
+// threadExists reports whether a tenant has a thread.
+func (m *controlModule) threadExists(ctx context.Context, tenantID, id string) (bool, error) {
+	if m.gateways != nil {
+		return m.gateways.ThreadExists(ctx, tenantID, id)
+	}
+	return m.threads.Exists(ctx, tenantID, id)
+}
+
+// node returns a machine's sandboxes as other servers use them.
+func (m *controlModule) node(local sandbox.Node) sandbox.Node {
+	if m.gateways == nil {
+		return local
+	}
+	return m.gateways.Node(local)
+}
+
 // storedCA returns the stored certificates that sandboxes trust; nil if none are stored or they
-// cannot be read now.
-func (m *controlModule) storedCA(ctx context.Context) (*value, error) {
+// cannot be read now. It waits for a gateway if wait is set.
+func (m *controlModule) storedCA(ctx context.Context, known string, wait bool) (*value, error) {
+	if m.gateways != nil {
+		return m.remoteCA(ctx, known, wait)
+	}
 	kept, err := m.records.db.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -61,4 +90,16 @@ func (m *controlModule) storedCA(ctx context.Context) (*value, error) {
 		return nil, nil // certificatesModule tries again
 	}
 	return &v, nil
+}
+
+func (m *controlModule) remoteCA(ctx context.Context, known string, wait bool) (*value, error) {
+	get := func() (control.CA, error) { return m.gateways.SandboxCA(ctx, known) }
+	if wait {
+		get = func() (control.CA, error) { return m.gateways.AwaitSandboxCA(ctx) }
+	}
+	ca, err := get()
+	if err != nil || !ca.Stored {
+		return nil, err
+	}
+	return &value{text: ca.Text, content: ca.Content}, nil
 }

@@ -31,7 +31,7 @@ func (m *engineModule) Start(ctx context.Context, undo *module.Undo) (err error)
 	if m.storage.volumes.Dir != "" {
 		folders = m.storage.volumes
 	}
-	if m.ca, err = m.currentCA(ctx); err != nil {
+	if m.ca, err = m.currentCA(ctx, "", true); err != nil {
 		return err
 	}
 	network, err := m.network(undo)
@@ -55,10 +55,10 @@ func (m *engineModule) Start(ctx context.Context, undo *module.Undo) (err error)
 }
 
 // currentCA returns the certificates that new sandboxes trust: the stored ones, or else the configured
-// ones.
-func (m *engineModule) currentCA(ctx context.Context) (value, error) {
+// ones. See controlModule.storedCA.
+func (m *engineModule) currentCA(ctx context.Context, known string, wait bool) (value, error) {
 	configured := value{m.cfg.Settings.SandboxCA, m.cfg.Platform.CA}
-	kept, err := m.control.storedCA(ctx)
+	kept, err := m.control.storedCA(ctx, known, wait)
 	if kept == nil || err != nil {
 		return configured, err
 	}

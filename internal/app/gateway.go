@@ -29,7 +29,7 @@ func (m *gatewayModule) Start(context.Context, *module.Undo) error {
 	if err != nil {
 		return err
 	}
-	m.Gateway, err = gateway.New(gateway.Config{
+	c := gateway.Config{
 		Store:   prompt{m.records.db.Executions(), m.poke},
 		Runner:  m.bus.Runner(),
 		Log:     m.bus.Log(),
@@ -48,7 +48,11 @@ func (m *gatewayModule) Start(context.Context, *module.Undo) error {
 		Keep:       m.keepOutputs(),
 		Logger:     m.log,
 		Metrics:    m.cfg.Registry,
-	})
+	}
+	if !cfg.Alone() { // executors without records need these
+		c.ThreadKey, c.Signer = m.records.threadKey, m.records.box
+	}
+	m.Gateway, err = gateway.New(c)
 	return err
 }
 

@@ -46,8 +46,13 @@ func (m *homesModule) Start(_ context.Context, undo *module.Undo) error {
 	if err != nil {
 		return err
 	}
+	store, err := m.store()
+	if err != nil {
+		retries.Close()
+		return err
+	}
 	cache, err := home.OpenCache(home.CacheConfig{
-		Store: m.threads.homes, Dir: filepath.Join(folder, "threads"), Bytes: int64(m.cfg.Settings.ThreadCache), Log: m.log, Cleanup: retries,
+		Store: store, Dir: filepath.Join(folder, "threads"), Bytes: int64(m.cfg.Settings.ThreadCache), Log: m.log, Cleanup: retries,
 	})
 	if err != nil {
 		retries.Close()
@@ -73,6 +78,18 @@ func (m *homesModule) Start(_ context.Context, undo *module.Undo) error {
 	return nil
 }
 
+// store returns the store of homes. Without records, its keys come with the executions.
+func (m *homesModule) store() (*home.Store, error) {
+	if m.threads != nil {
+		return m.threads.homes, nil
+	}
+	owners, err := idmap.Find()
+	if err != nil {
+		return nil, err
+	}
+	return home.NewStore(home.Config{Blobs: m.blobs.Store, Keys: home.Learned, Owners: owners})
+}
+
 // forgetEvery is how often cached homes are compared with the records: threads also
 // expire, go with their tenants, and are deleted while this machine is away.
 const forgetEvery = 10 * time.Minute
@@ -86,7 +103,7 @@ func (m *homesModule) forget(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		for _, r := range m.cached.Cache.Unused() {
-			exists, err := m.threads.Exists(ctx, r.Tenant, r.ID)
+			exists, err := m.control.threadExists(ctx, r.Tenant, r.ID)
 			if err == nil && !exists {
 				err = m.cached.Cache.Forget(r)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/control/executors"
 	"github.com/atoll-run/atoll/internal/control/placement"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -20,7 +21,8 @@ import (
 // nodesModule connects to other servers for their named sandboxes.
 type nodesModule struct {
 	*process
-	bus *busModule
+	records *recordsModule
+	bus     *busModule
 
 	registry *bus.Nodes // nil without certificates for connections between servers
 	files    nodecert.Files
@@ -72,8 +74,19 @@ func (m *nodesModule) drop(executor string, c *nodeClient) {
 	})
 }
 
-// Node implements directory.Peers.
+// Node implements directory.Peers. An executor without records gets proofs of the grants.
 func (m *nodesModule) Node(ctx context.Context, executor string) (sandbox.Node, error) {
+	c, err := m.client(ctx, executor)
+	if err != nil {
+		return nil, err
+	}
+	if c.at.Role == bus.RoleExecutor {
+		return executors.Proven(c, executor, m.records.box), nil
+	}
+	return c, nil
+}
+
+func (m *nodesModule) client(ctx context.Context, executor string) (*nodeClient, error) {
 	if m.registry == nil {
 		return nil, fault.New(fault.Unavailable, "the sandbox is on another machine (executor %s); send the request to that machine's server, or set node_listen on all servers", executor)
 	}
@@ -138,6 +151,7 @@ func (m *nodesModule) dial(address string) func(context.Context) (net.Conn, erro
 type nodeServerModule struct {
 	*process
 	nodes     *nodesModule
+	control   *controlModule
 	sandboxes *sandboxesModule
 	draining  func() error // fails while the server shuts down
 }
@@ -173,7 +187,7 @@ func (m *nodeServerModule) Start(ctx context.Context, undo *module.Undo) error {
 	var work sync.WaitGroup
 	work.Go(func() {
 		defer stop() // no announcement without a server
-		if err := noderpc.NewServer(m.sandboxes.Manager, m.log).Serve(serving, tls.NewListener(l, secure)); err != nil && serving.Err() == nil {
+		if err := noderpc.NewServer(m.control.node(m.sandboxes.Manager), m.log).Serve(serving, tls.NewListener(l, secure)); err != nil && serving.Err() == nil {
 			m.log.Error("other servers cannot reach this one", "error", err)
 		}
 	})

@@ -30,20 +30,21 @@ func (s *Server) table() []module.Module {
 	installation := optional(r, onGateway, &installationModule{process: p, identity: identity, records: records, bus: bus, blobs: blobs, storage: storage})
 	files := optional(r, onGateway, &filesModule{process: p, records: records, blobs: blobs})
 
-	control := optional(r, onExecutor, &controlModule{process: p, identity: identity, records: records, bus: bus, files: files})
 	threads := optional(r, onGateway, &threadsModule{process: p, records: records, bus: bus, blobs: blobs})
+	control := optional(r, onExecutor, &controlModule{process: p, records: records, bus: bus, files: files, threads: threads})
 	homes := optional(r, onExecutor, &homesModule{process: p, bus: bus, blobs: blobs, threads: threads, control: control})
 	engine := optional(r, onExecutor, &engineModule{process: p, control: control, storage: storage, homes: homes})
 	packages := optional(r, onExecutor, &packagesModule{process: p, identity: identity, disk: disk, control: control, engine: engine})
 	executor := optional(r, onExecutor, &executorModule{process: p, identity: identity, control: control, bus: bus, blobs: blobs, homes: homes, engine: engine})
 	images := optional(r, onExecutor, &imagesModule{process: p, disk: disk, engine: engine})
-	snapshots := &snapshotsModule{process: p, records: records, blobs: blobs}
+	snapshots := &snapshotsModule{process: p, records: records, blobs: blobs, bus: bus, control: control}
 	sandboxes := optional(r, onExecutor, &sandboxesModule{process: p, identity: identity, disk: disk, control: control, snapshots: snapshots, engine: engine, images: images})
 
 	questions := optional(r, onGateway, &imageQuestionsModule{process: p, records: records, packages: packages, images: images})
+	answers := optional(r, onGateway, &executorsModule{process: p, records: records, bus: bus, files: files, threads: threads})
 	webhooks := optional(r, onGateway, &webhooksModule{process: p, blobs: blobs})
 	gateway := optional(r, onGateway, &gatewayModule{process: p, disk: disk, records: records, bus: bus, blobs: blobs})
-	nodes := &nodesModule{process: p, bus: bus}
+	nodes := &nodesModule{process: p, records: records, bus: bus}
 	directory := optional(r, onGateway, &directoryModule{process: p, identity: identity, records: records, sandboxes: sandboxes, gateway: gateway, nodes: nodes})
 	previews := optional(r, onGateway, &previewsModule{process: p, tls: tls, records: records, directory: directory})
 	tenants := optional(r, onGateway, &tenantsModule{process: p, records: records, storage: storage, images: questions, webhooks: webhooks})
@@ -66,8 +67,9 @@ func (s *Server) table() []module.Module {
 	settings := optional(r, onGateway, &settingsModule{process: p, records: records, webhooks: webhooks, models: models, remotes: remotes, http: http})
 	probes := optional(r, withoutGateway, &probesModule{process: p, readiness: ready})
 	certificates := optional(r, onExecutor, &certificatesModule{process: p, control: control, engine: engine})
+	imageAnswers := optional(r, onExecutor, &imageAnswersModule{process: p, bus: bus, packages: packages, images: images})
 	recovery := optional(r, onExecutor, &recoveryModule{process: p, records: records, homes: homes, engine: engine, packages: packages, executor: executor, sandboxes: sandboxes, gateway: gateway})
-	nodeServer := optional(r, onExecutor, &nodeServerModule{process: p, nodes: nodes, sandboxes: sandboxes})
+	nodeServer := optional(r, onExecutor, &nodeServerModule{process: p, control: control, nodes: nodes, sandboxes: sandboxes})
 	results := optional(r, onGateway, &resultsModule{process: p, bus: bus, executor: executor, gateway: gateway, erasure: erasure})
 	resume := optional(r, onGateway, &resumeModule{process: p, runs: runs})
 	adminKey := optional(r, onGateway, &adminKeyModule{process: p, records: records})
@@ -117,20 +119,21 @@ func (s *Server) table() []module.Module {
 		{onGateway, module.Module{Name: joined, Part: installation, Needs: []string{"name of this server", "records", "bus", "blob store", "storage"}}},
 		{onGateway, module.Module{Name: "files of callers", Part: files, Needs: []string{"records", "blob store"}}},
 
-		{onExecutor, module.Module{Name: "control plane", Part: control, Needs: []string{"name of this server", "records", "bus", "files of callers"}}},
 		{onGateway, module.Module{Name: "threads", Part: threads, Needs: []string{joined, "records", "bus", "blob store"}}},
+		{onExecutor, module.Module{Name: "control plane", Part: control, Needs: []string{"records", "bus", "files of callers", "threads"}}},
 		{onExecutor, module.Module{Name: "homes of threads", Part: homes, Needs: []string{joined, "bus", "blob store", "threads", "control plane"}}},
 		{onExecutor, module.Module{Name: "engine", Part: engine, Needs: []string{joined, "control plane", "storage", "homes of threads"}}},
 		{onExecutor, module.Module{Name: "packages", Part: packages, Needs: []string{"name of this server", "disk", "control plane", "engine"}}},
 		{onExecutor, module.Module{Name: "executor", Part: executor, Needs: []string{"name of this server", "control plane", "bus", "blob store", "homes of threads", "engine", "packages"}}},
 		{onExecutor, module.Module{Name: "images", Part: images, Needs: []string{"disk", "engine"}}},
-		{onBoth, module.Module{Name: "snapshots", Part: snapshots, Needs: []string{"records", "blob store"}}},
+		{onBoth, module.Module{Name: "snapshots", Part: snapshots, Needs: []string{"records", "blob store", "bus", "control plane"}}},
 		{onExecutor, module.Module{Name: "named sandboxes", Part: sandboxes, Needs: []string{"name of this server", "disk", "control plane", "snapshots", "engine", "images"}}},
 
 		{onGateway, module.Module{Name: "questions about images", Part: questions, Needs: []string{"records", "bus", "packages", "images"}}},
+		{onGateway, module.Module{Name: "answers to executors", Part: answers, Needs: []string{joined, "records", "bus", "files of callers", "threads"}}},
 		{onGateway, module.Module{Name: "webhooks", Part: webhooks, Needs: []string{"blob store"}}},
 		{onGateway, module.Module{Name: "gateway", Part: gateway, Needs: []string{joined, "disk", "records", "bus", "blob store"}}},
-		{onBoth, module.Module{Name: "other servers", Part: nodes, Needs: []string{"bus"}}},
+		{onBoth, module.Module{Name: "other servers", Part: nodes, Needs: []string{"records", "bus"}}},
 		{onGateway, module.Module{Name: "directory", Part: directory, Needs: []string{"name of this server", "records", "named sandboxes", "gateway", "other servers"}}},
 		{onGateway, module.Module{Name: "previews", Part: previews, Needs: []string{"TLS", "records", "directory"}}},
 		{onGateway, module.Module{Name: "tenants", Part: tenants, Needs: []string{"records", "storage", "questions about images", "webhooks"}}},
@@ -152,11 +155,12 @@ func (s *Server) table() []module.Module {
 
 		// Work starts after everything that it may call.
 		{onExecutor, module.Module{Name: "executions of an earlier process", Part: recovery, Needs: []string{"records", "homes of threads", "engine", "packages", "executor", "named sandboxes", "gateway", "jobs", "stored settings", "certificates of sandboxes"}}},
-		{onExecutor, module.Module{Name: "connections of other servers", Part: nodeServer, Needs: []string{"named sandboxes", "other servers", "executions of an earlier process"}}},
+		{onExecutor, module.Module{Name: "answers about images", Part: imageAnswers, Needs: []string{"bus", "packages", "images"}}},
+		{onExecutor, module.Module{Name: "connections of other servers", Part: nodeServer, Needs: []string{"control plane", "named sandboxes", "other servers", "executions of an earlier process"}}},
 		{onGateway, module.Module{Name: "results of executions", Part: results, Needs: []string{"bus", "executor", "gateway", "deletion of tenants", "jobs", "executions of an earlier process"}}},
 		{onGateway, module.Module{Name: "runs of an earlier process", Part: resume, Needs: []string{"runs", "results of executions"}}},
 		// Last: a start that fails must not use up the key that is shown once.
-		{onGateway, module.Module{Name: "admin key", Part: adminKey, Needs: []string{"traces", "answers while it starts", "records", "connections of other servers", "runs of an earlier process"}}},
+		{onGateway, module.Module{Name: "admin key", Part: adminKey, Needs: []string{"traces", "answers while it starts", "records", "answers to executors", "answers about images", "connections of other servers", "runs of an earlier process"}}},
 	})
 }
 

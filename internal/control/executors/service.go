@@ -35,7 +35,7 @@ type Config struct {
 	Uploads   execution.Uploads
 	Threads   Threads
 	Settings  Settings
-	// SnapshotKey returns the key of a tenant's snapshots, 32 to 64 bytes.
+	// SnapshotKey returns the key of a tenant's snapshots, 64 bytes.
 	SnapshotKey func(tenant.ID) []byte
 	Signer      proof.Signer
 }

@@ -61,7 +61,7 @@ func (r Snapshots) MarkGarbage(ctx context.Context, tenantID tenant.ID) error {
 	return done(repeat(ctx, r.Client, control.MarkGarbage, tenantID))
 }
 
-// SnapshotKey returns the key of a tenant's snapshots, 32 to 64 bytes, if this executor has a sandbox
+// SnapshotKey returns the key of a tenant's snapshots, 64 bytes, if this executor has a sandbox
 // of the tenant or was recently asked for one.
 func (c *Client) SnapshotKey(ctx context.Context, tenantID tenant.ID) ([]byte, error) {
 	key, err := repeat(ctx, c, control.GetSnapshotKey, control.SnapshotKeyRequest{Tenant: tenantID, Pass: c.passes.findAny(tenantID)})
