@@ -21,10 +21,14 @@ type directoryModule struct {
 
 // Start implements module.Part.
 func (m *directoryModule) Start(context.Context, *module.Undo) error {
-	m.Directory = directory.New(directory.Config{
-		Local: m.sandboxes.Manager, Executor: m.identity.id, Peers: m.peers(), Store: m.records.db.Sandboxes(), Snapshots: m.records.db.Snapshots(), Prices: m.prices(),
-		Refusals: m.records.refusals, Recordable: m.records.trail.Check, Text: m.gateway.Text,
-	})
+	c := directory.Config{
+		Executor: m.identity.id, Peers: m.peers(), Store: m.records.db.Sandboxes(), Snapshots: m.records.db.Snapshots(), Prices: m.prices(),
+		Refusals: m.records.refusals, Recordable: m.records.trail.Check, Text: m.gateway.Text, Log: m.log,
+	}
+	if m.sandboxes != nil {
+		c.Local = m.sandboxes.Manager
+	}
+	m.Directory = directory.New(c)
 	return nil
 }
 

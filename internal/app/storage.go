@@ -32,7 +32,7 @@ func (m *storageModule) Start(ctx context.Context, undo *module.Undo) (err error
 	if m.buckets.Allow, err = outbound.Parse(m.cfg.Settings.StorageAllow); err != nil {
 		return fmt.Errorf("storage_allow: %w", err)
 	}
-	if m.volumes.Owners, err = idmap.Find(); err != nil {
+	if m.volumes.Owners, err = idmap.Find(); err != nil && m.cfg.Settings.Executor() {
 		m.log.Warn("cannot mount storage in sandboxes", "reason", err)
 		return nil
 	}
