@@ -257,13 +257,13 @@ const stopTime = 90 * time.Second
 
 // Close stops the server if it still runs, and fails if it ended otherwise than
 // in good order or left anything on the machine. It may be repeated.
-func (s *Server) Close() error {
+func (s *Server) Close() (err error) {
 	s.client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	var errs []error
-	if s.gateway != nil {
-		errs = append(errs, s.gateway.Close())
+	if s.gateway != nil { // last, because the executor reports ends to it
+		defer func() { err = errors.Join(err, s.gateway.Close()) }()
 	}
 	if err := s.Signal(syscall.SIGTERM); err == nil {
 		if err := s.Wait(ctx); err != nil {

@@ -299,19 +299,19 @@ func (d *Directory) Snapshot(ctx context.Context, p *tenant.Principal, session, 
 	})
 }
 
-// Orphans lists sandboxes on this machine that have no record. Without a local machine it returns an
-// Invalid fault.
+// Orphans lists sandboxes on this machine that have no record. Without a local machine it asks all
+// machines.
 func (d *Directory) Orphans(ctx context.Context) ([]runtime.ID, error) {
 	if d.cfg.Local == nil {
-		return nil, errOrphans
+		return d.onAll(ctx, sandbox.Node.Orphans)
 	}
 	return d.cfg.Local.Orphans(ctx)
 }
 
-// Reap deletes the orphans and returns them. Without a local machine it returns an Invalid fault.
+// Reap deletes the orphans and returns them.
 func (d *Directory) Reap(ctx context.Context) ([]runtime.ID, error) {
 	if d.cfg.Local == nil {
-		return nil, errOrphans
+		return d.onAll(ctx, sandbox.Node.Reap)
 	}
 	return d.cfg.Local.Reap(ctx)
 }

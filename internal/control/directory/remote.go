@@ -26,7 +26,25 @@ const (
 	retryAfter = 5 * time.Second
 )
 
-var errOrphans = fault.New(fault.Invalid, "a gateway has no sandboxes of its own, so it cannot list or delete those without a record; run it on the executor")
+// onAll asks all machines that can be reached, and joins their answers.
+func (d *Directory) onAll(ctx context.Context, list func(sandbox.Node, context.Context) ([]runtime.ID, error)) (all []runtime.ID, err error) {
+	machines, err := d.cfg.Peers.Candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range machines {
+		node, err := d.cfg.Peers.Node(ctx, m.Executor)
+		if err != nil {
+			return nil, err
+		}
+		ids, err := list(node, ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids...)
+	}
+	return all, nil
+}
 
 // findRecord returns the record of grant's sandbox. By id it also returns a destroyed sandbox.
 func (d *Directory) findRecord(ctx context.Context, grant *sandbox.Grant, session, nameOrID string) (sb *sandbox.Sandbox, err error) {

@@ -301,8 +301,8 @@ func (n *fakeNode) Fork(context.Context, *sandbox.Grant, string, string, int) ([
 func (n *fakeNode) Snapshot(context.Context, *sandbox.Grant, string, string, time.Duration) (*sandbox.Snapshot, error) {
 	return nil, errTest
 }
-func (n *fakeNode) Orphans(context.Context) ([]runtime.ID, error) { panic("called by a peer") }
-func (n *fakeNode) Reap(context.Context) ([]runtime.ID, error)    { panic("called by a peer") }
+func (n *fakeNode) Orphans(context.Context) ([]runtime.ID, error) { return []runtime.ID{"a", "b"}, nil }
+func (n *fakeNode) Reap(context.Context) ([]runtime.ID, error)    { return nil, errTest }
 
 func (g fakeGuest) Start(context.Context, process.Spec) (i process.Info, err error) { return i, nil }
 func (g fakeGuest) Processes(context.Context) ([]process.Info, error) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
@@ -85,16 +84,18 @@ func (c *Client) Snapshot(ctx context.Context, grant *sandbox.Grant, session, na
 	return sn, err
 }
 
-// Orphans implements sandbox.Node. Only the machine itself lists its orphans.
-func (c *Client) Orphans(context.Context) ([]runtime.ID, error) { return nil, errOrphans }
+func (c *Client) Orphans(ctx context.Context) (ids []runtime.ID, err error) {
+	err = c.node(ctx, "Orphans", nil, &ids)
+	return ids, err
+}
 
-// Reap implements sandbox.Node. Only the machine itself deletes its orphans.
-func (c *Client) Reap(context.Context) ([]runtime.ID, error) { return nil, errOrphans }
-
-var errOrphans = fault.New(fault.Invalid, "cannot list or delete sandboxes without a record on another machine; do this on the machine itself")
+func (c *Client) Reap(ctx context.Context) (ids []runtime.ID, err error) {
+	err = c.node(ctx, "Reap", nil, &ids)
+	return ids, err
+}
 
 // safe are the methods of a Node that the client may repeat after a cut.
-var safe = []string{"Get", "List", "Usage"}
+var safe = []string{"Get", "List", "Usage", "Orphans", "Reap"}
 
 func (c *Client) node(ctx context.Context, name string, in args, results ...any) error {
 	return c.call(ctx, method{name: name, safe: slices.Contains(safe, name)}, in, results...)

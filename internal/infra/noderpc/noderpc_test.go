@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -193,7 +194,10 @@ func TestErrors(t *testing.T) {
 	if _, err = c.Get(ctx, nil, "s", "x"); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("got %v", err)
 	}
-	if _, err = c.Orphans(ctx); fault.KindOf(err) != fault.Invalid {
+	if ids, err := c.Orphans(ctx); err != nil || fmt.Sprint(ids) != "[a b]" {
+		t.Errorf("got %v, %v", ids, err)
+	}
+	if _, err = c.Reap(ctx); err == nil || err.Error() != errTest.Error() {
 		t.Errorf("got %v", err)
 	}
 }

@@ -103,6 +103,16 @@ func (c *call) callNode(n sandbox.Node) error {
 		}
 		all, err := n.List(ctx, grant, session)
 		return answered(c, all, err)
+	case "Orphans", "Reap":
+		if err := c.args(); err != nil {
+			return err
+		}
+		list := n.Orphans
+		if c.q.Method == "Reap" {
+			list = n.Reap
+		}
+		ids, err := list(ctx)
+		return answered(c, ids, err)
 	case "Usage":
 		grant, session, name, err := c.named()
 		if err != nil {

@@ -270,10 +270,12 @@ func TestGateways(t *testing.T) {
 	_, err = a.Use(ctx, p, "", string(forks[0].ID))
 	refused(t, "a destroyed one", err, fault.NotFound, "there is no sandbox")
 
-	_, err = a.Orphans(ctx)
-	refused(t, "orphans", err, fault.Invalid, "run it on the executor")
-	_, err = a.Reap(ctx)
-	refused(t, "reaping", err, fault.Invalid, "run it on the executor")
+	if orphans, err := a.Orphans(ctx); err != nil || len(orphans) > 0 {
+		t.Errorf("orphans: %v, %v", orphans, err)
+	}
+	if reaped, err := a.Reap(ctx); err != nil || len(reaped) > 0 {
+		t.Errorf("reaped: %v, %v", reaped, err)
+	}
 
 	// A machine that is gone keeps its sandboxes. The other takes new ones.
 	f.kill("exe_1")
