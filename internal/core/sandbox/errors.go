@@ -11,6 +11,9 @@ import (
 // ErrNotFound is returned by a Store for an unknown sandbox.
 var ErrNotFound = fault.New(fault.NotFound, "sandbox not found")
 
+// ErrOtherExecutor is returned to an executor that changes the record of another executor's sandbox.
+var ErrOtherExecutor = fault.New(fault.Forbidden, "the sandbox belongs to another executor")
+
 // Unknown is returned to callers for a sandbox that does not exist or is not theirs.
 func Unknown(name string) error { return fault.New(fault.NotFound, "there is no sandbox %q", name) }
 

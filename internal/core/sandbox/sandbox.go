@@ -85,6 +85,9 @@ type Sandbox struct {
 	UnusedUntil *time.Time
 	MeteredAt   time.Time // end of the running time charged so far
 	Endings     []Ending  // recorded endings, oldest first
+	// Revision increases with each change that a machine with a journal makes to the record, so that
+	// an older version never replaces a newer one. It stays 0 on a machine that writes to the Store.
+	Revision uint64
 }
 
 // Status returns State as the contract's tools report it.
@@ -129,6 +132,15 @@ func (s *Sandbox) Clone() *Sandbox {
 		c.Stored = &kept
 	}
 	return &c
+}
+
+// CopySaved sets the fields of s that Store.Save records, and Revision, to those of from.
+func (s *Sandbox) CopySaved(from *Sandbox) {
+	f := from.Clone()
+	s.Image, s.ImageWarning, s.Limits, s.Disk = f.Image, f.ImageWarning, f.Limits, f.Disk
+	s.Permissions, s.Connected, s.Mounts = f.Permissions, f.Connected, f.Mounts
+	s.State, s.Sleep, s.Stored, s.Detail = f.State, f.Sleep, f.Stored, f.Detail
+	s.SleepAfter, s.UsedAt, s.ExpiresAt, s.Revision = f.SleepAfter, f.UsedAt, f.ExpiresAt, f.Revision
 }
 
 // Size holds the limits that a caller can choose for a sandbox. A zero field selects the

@@ -122,6 +122,7 @@ func (db *DB) Files() upload.Store              { return uploaddb.New(db.db) }
 func (db *DB) Idempotency() idempotency.Store   { return idempotencydb.New(db.db) }
 func (db *DB) Installation() installation.Store { return installationdb.New(db.db) }
 func (db *DB) Models() model.Store              { return modeldb.New(db.db) }
+func (db *DB) NodeEvents() sandbox.EventStore   { return sandboxdb.New(db.db) }
 func (db *DB) PackageBuilds() requirement.Store { return requirementdb.New(db.db) }
 func (db *DB) Previews() preview.Store          { return previewdb.New(db.db) }
 func (db *DB) Runs() run.Store                  { return rundb.New(db.db, db.sessions, db.approvals) }

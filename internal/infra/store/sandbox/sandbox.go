@@ -63,11 +63,17 @@ var sandboxTable = sqldb.NewTable("sandboxes",
 	sqldb.Col("expires_at", sqldb.All, func(r *sandboxRow) any { return sqldb.MaybeTimeAt(&r.ExpiresAt) }),
 	sqldb.Col("metered_at", sqldb.Fixed, func(r *sandboxRow) any { return sqldb.TimeAt(&r.MeteredAt) }),
 	sqldb.Col("endings", sqldb.Read, func(r *sandboxRow) any { return endingsAt(&r.Endings) }),
+	sqldb.Col("revision", sqldb.All, func(r *sandboxRow) any { return countAt(&r.Revision) }),
 	sqldb.Column[sandboxRow]{
 		Name: "ended_at", In: sqldb.Update, Expr: "CASE WHEN ? = 'destroyed' THEN atoll_now() END",
 		Args: func(r *sandboxRow) []any { return []any{string(r.State)} },
 	},
 )
+
+// countAt stores a number that is never negative.
+func countAt(n *uint64) sqldb.Codec {
+	return sqldb.Coded(n, func(n int64) (uint64, error) { return uint64(n), nil }, func(n uint64) (any, error) { return int64(n), nil })
+}
 
 func (s *Store) scan(sc sqldb.Scanner) (*sandbox.Sandbox, error) {
 	row := sandboxRow{Sandbox: &sandbox.Sandbox{}}
@@ -273,25 +279,27 @@ func roomFor(ctx context.Context, t *sqldb.Tx, sb *sandbox.Sandbox, room sandbox
 }
 
 func (s *Store) Save(ctx context.Context, sb *sandbox.Sandbox) error {
-	return s.db.Write.Wrap("save a sandbox", s.save(ctx, s.db.Write, sb))
+	return s.db.Write.Wrap("save a sandbox", save(ctx, s.db.Write, sb))
 }
 
-func (s *Store) save(ctx context.Context, q sqldb.Querier, sb *sandbox.Sandbox) error {
+// save records sb unless the record is destroyed or has a newer revision.
+func save(ctx context.Context, q sqldb.Querier, sb *sandbox.Sandbox) error {
 	kept, err := maybeStoredCopyAt(&sb.Stored).Value()
 	if err != nil {
 		return err
 	}
-	values, err := sandboxTable.Values(sqldb.Update, &sandboxRow{Sandbox: sb}, string(sb.ID))
+	revision := int64(sb.Revision)
+	values, err := sandboxTable.Values(sqldb.Update, &sandboxRow{Sandbox: sb}, string(sb.ID), revision)
 	if err != nil {
 		return err
 	}
 	// Note the tenant before its copy in the blob store loses its record, so that a sweep finds the copy
 	// after a kill.
-	if _, err := q.Exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed')
-		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
+	if _, err := q.Exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed') AND revision <= ?
+		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State), revision); err != nil {
 		return err
 	}
-	n, err := q.Exec(ctx, `UPDATE sandboxes SET `+sandboxTable.Set+` WHERE id = ? AND state <> 'destroyed'`, values...)
+	n, err := q.Exec(ctx, `UPDATE sandboxes SET `+sandboxTable.Set+` WHERE id = ? AND state <> 'destroyed' AND revision <= ?`, values...)
 	if err == nil && n == 0 {
 		return sandbox.ErrNotFound
 	}
@@ -303,7 +311,7 @@ func (s *Store) Wake(ctx context.Context, sb *sandbox.Sandbox, room sandbox.Quot
 		if err := roomFor(ctx, t, sb, room, false); err != nil {
 			return err
 		}
-		if err := s.save(ctx, t, sb); err != nil {
+		if err := save(ctx, t, sb); err != nil {
 			return err
 		}
 		// Its sleep cost nothing.

@@ -1,0 +1,12 @@
+-- Executors without a database report changes of their sandboxes as numbered events.
+
+-- +goose Up
+-- Increases with each change that an executor reports; an older version never replaces a newer one.
+ALTER TABLE sandboxes ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+
+-- The last event of each executor that was applied.
+CREATE TABLE executor_events (
+    executor TEXT NOT NULL PRIMARY KEY,
+    journal  TEXT NOT NULL, -- the executor's journal that numbered the event
+    seq      INTEGER NOT NULL
+) WITHOUT ROWID;
