@@ -51,6 +51,7 @@ type Config struct {
 	Log *slog.Logger
 
 	probeEvery, probeTime time.Duration // of monitor; 0 for its defaults
+	eventWait             time.Duration // of NodeEvents; 0 for its default
 
 	calls callTimes // zero for callDefaults
 

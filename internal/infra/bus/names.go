@@ -24,6 +24,9 @@ type names struct {
 
 	threadDeleted, tenantDeleted string // to all processes
 
+	nodeEvents       string // + executor: a change of one of its sandboxes, see NodeEvents
+	nodeEventsStream string
+
 	results, outputs, startsStream string // streams
 	turns, nodes, tickets          string // key-value buckets
 }
@@ -40,6 +43,7 @@ func namesOf(installation string) names {
 		start: subject + "start", exec: subject + "exec.", run: subject + "run.", turn: subject + "turn.",
 		result: subject + "result.", log: subject + "log.", news: subject + "news.", starts: subject + "starts.", web: subject + "web", webEnd: subject + "web.end.",
 		control: subject + "control.", command: subject + "command.",
+		nodeEvents: subject + "nodeevents.", nodeEventsStream: stream + "NODE_EVENTS",
 		threadDeleted: subject + "thread.deleted", tenantDeleted: subject + "tenant.deleted",
 		results: stream + "RESULTS", outputs: stream + "OUTPUT", startsStream: stream + "STARTS", turns: stream + "TURNS", nodes: stream + "NODES", tickets: stream + "TICKETS",
 	}

@@ -279,6 +279,6 @@ func (b *Bus) hold(ctx context.Context, m jetstream.Msg, w *Waiter) bool {
 // given out again, which is harmless.
 func (b *Bus) settle(err error) {
 	if err != nil && b.closed.Err() == nil {
-		b.cfg.Log.Warn("cannot acknowledge a result", "error", err)
+		b.cfg.Log.Warn("cannot acknowledge a message", "error", err)
 	}
 }
