@@ -40,7 +40,10 @@ func (j *Journal) Run(ctx context.Context) {
 			continue
 		case <-due:
 		}
-		err := j.sendAll(ctx)
+		n, err := j.sendAll(ctx)
+		if n > 0 {
+			pause = firstPause
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -48,7 +51,7 @@ func (j *Journal) Run(ctx context.Context) {
 			if !away.IsZero() {
 				j.cfg.Log.Info("the message bus accepts changes of sandboxes again", "after", time.Since(away).Round(time.Second))
 			}
-			away, pause, next = time.Time{}, firstPause, time.Now()
+			away, next = time.Time{}, time.Now()
 			continue
 		case away.IsZero():
 			away = time.Now()
@@ -59,15 +62,16 @@ func (j *Journal) Run(ctx context.Context) {
 	}
 }
 
-// sendAll sends events until none is left or one fails.
-func (j *Journal) sendAll(ctx context.Context) error {
+// sendAll sends events until none is left or one fails, and returns how many it has sent.
+func (j *Journal) sendAll(ctx context.Context) (n int, err error) {
 	for p := j.head(); p != nil && ctx.Err() == nil; p = j.head() {
 		if err := j.send(ctx, p); err != nil {
-			return err
+			return n, err
 		}
+		n++
 		j.compactIfDue()
 	}
-	return nil
+	return n, nil
 }
 
 // head returns the oldest event if it is on disk, nil if there is none to send.
@@ -110,7 +114,7 @@ func (j *Journal) Close(ctx context.Context) error {
 	defer j.sending.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
-	sent := j.sendAll(ctx)
+	_, sent := j.sendAll(ctx)
 	if s := j.Status(); s.Events > 0 {
 		j.cfg.Log.Warn("some changes of sandboxes were not sent to gateways; the next start of this executor sends them", "events", s.Events, "error", errors.Join(sent, ctx.Err()))
 	}
