@@ -12,16 +12,18 @@ import (
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	nodecontrol "github.com/atoll-run/atoll/internal/node/control"
+	noderecords "github.com/atoll-run/atoll/internal/node/records"
 )
 
 // controlModule is the control plane as the modules of an executor use it: the records of this
 // process, or else a gateway.
 type controlModule struct {
 	*process
-	records *recordsModule
-	bus     *busModule
-	files   *filesModule
-	threads *threadsModule
+	identity *identityModule
+	records  *recordsModule
+	bus      *busModule
+	files    *filesModule
+	threads  *threadsModule
 
 	gateways *nodecontrol.Client // nil if this process has the records
 
@@ -35,18 +37,32 @@ type controlModule struct {
 }
 
 // Start implements module.Part.
-func (m *controlModule) Start(context.Context, *module.Undo) error {
+func (m *controlModule) Start(ctx context.Context, undo *module.Undo) error {
 	if m.records == nil {
-		c := nodecontrol.New(nodecontrol.Config{Gateways: m.bus.Gateways(), Log: m.log})
-		m.gateways, m.grants, m.skills, m.uploads = c, c, c, c
-		m.sandboxes, m.ledger, m.snapshots, m.builds = nodecontrol.Records{Client: c}, nodecontrol.Ledger{Client: c}, nodecontrol.Snapshots{Client: c}, nodecontrol.Builds{Client: c}
-		return nil
+		return m.ask(ctx, undo)
 	}
 	db := m.records.db
 	m.sandboxes, m.snapshots = executors.Records{Store: db.Sandboxes()}, executors.SnapshotRecords{SnapshotStore: db.Snapshots()}
 	m.ledger = sandboxes.Ledger{Accounts: db.Sandboxes(), Prices: m.prices()}
 	m.grants = directory.Grants{Callers: m.records.authority}
 	m.builds, m.skills, m.uploads = db.PackageBuilds(), db, m.files.Service
+	return nil
+}
+
+// ask uses gateways, and a journal of this machine for the records of its sandboxes.
+func (m *controlModule) ask(ctx context.Context, undo *module.Undo) error {
+	c := nodecontrol.New(nodecontrol.Config{Gateways: m.bus.Gateways(), Log: m.log})
+	journal, err := noderecords.Open(noderecords.Config{
+		Dir: m.path("records"), Executor: m.identity.id, Records: nodecontrol.Records{Client: c}, Publisher: m.bus.NodeEventWriter(), Log: m.log,
+	})
+	if err != nil {
+		return err
+	}
+	undo.Add(journal.Close)
+	loop, loops := startLoops(ctx, undo)
+	loops.Go(func() { journal.Run(loop) })
+	m.gateways, m.grants, m.skills, m.uploads = c, c, c, c
+	m.sandboxes, m.ledger, m.snapshots, m.builds = journal, journal, nodecontrol.Snapshots{Client: c}, nodecontrol.Builds{Client: c}
 	return nil
 }
 

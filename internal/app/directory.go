@@ -23,7 +23,7 @@ type directoryModule struct {
 func (m *directoryModule) Start(context.Context, *module.Undo) error {
 	c := directory.Config{
 		Executor: m.identity.id, Peers: m.peers(), Store: m.records.db.Sandboxes(), Snapshots: m.records.db.Snapshots(), Prices: m.prices(),
-		Refusals: m.records.refusals, Recordable: m.records.trail.Check, Text: m.gateway.Text, Log: m.log,
+		Refusals: m.records.refusals, Recordable: m.records.trail.Check, Text: m.gateway.Text, Fold: m.records.executorEvents().FoldRecord, Log: m.log,
 	}
 	if m.sandboxes != nil {
 		c.Local = m.sandboxes.Manager

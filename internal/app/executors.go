@@ -21,7 +21,7 @@ type executorsModule struct {
 }
 
 // Start implements module.Part.
-func (m *executorsModule) Start(_ context.Context, undo *module.Undo) error {
+func (m *executorsModule) Start(ctx context.Context, undo *module.Undo) error {
 	if m.cfg.Settings.Alone() {
 		return nil
 	}
@@ -36,7 +36,19 @@ func (m *executorsModule) Start(_ context.Context, undo *module.Undo) error {
 		return err
 	}
 	undo.Add(func(context.Context) error { stop(); return nil })
+	events := m.records.executorEvents()
+	loop, loops := startLoops(ctx, undo)
+	loops.Go(func() {
+		if err := m.bus.NodeEvents(loop, events.Fold); err != nil && loop.Err() == nil {
+			m.log.Error("stopped recording the events of executors", "error", err)
+		}
+	})
 	return nil
+}
+
+// executorEvents applies events of executors to the records.
+func (m *recordsModule) executorEvents() *executors.Events {
+	return &executors.Events{Store: m.db.NodeEvents(), Prices: m.prices(), Log: m.log}
 }
 
 // threadKey and snapshotKey return the keys of a tenant's threads and snapshots, which executors get.

@@ -31,7 +31,7 @@ func (s *Server) table() []module.Module {
 	files := optional(r, onGateway, &filesModule{process: p, records: records, blobs: blobs})
 
 	threads := optional(r, onGateway, &threadsModule{process: p, records: records, bus: bus, blobs: blobs})
-	control := optional(r, onExecutor, &controlModule{process: p, records: records, bus: bus, files: files, threads: threads})
+	control := optional(r, onExecutor, &controlModule{process: p, identity: identity, records: records, bus: bus, files: files, threads: threads})
 	homes := optional(r, onExecutor, &homesModule{process: p, bus: bus, blobs: blobs, threads: threads, control: control})
 	engine := optional(r, onExecutor, &engineModule{process: p, control: control, storage: storage, homes: homes})
 	packages := optional(r, onExecutor, &packagesModule{process: p, identity: identity, disk: disk, control: control, engine: engine})
@@ -120,7 +120,7 @@ func (s *Server) table() []module.Module {
 		{onGateway, module.Module{Name: "files of callers", Part: files, Needs: []string{"records", "blob store"}}},
 
 		{onGateway, module.Module{Name: "threads", Part: threads, Needs: []string{joined, "records", "bus", "blob store"}}},
-		{onExecutor, module.Module{Name: "control plane", Part: control, Needs: []string{"records", "bus", "files of callers", "threads"}}},
+		{onExecutor, module.Module{Name: "control plane", Part: control, Needs: []string{"name of this server", "records", "bus", "files of callers", "threads"}}},
 		{onExecutor, module.Module{Name: "homes of threads", Part: homes, Needs: []string{joined, "bus", "blob store", "threads", "control plane"}}},
 		{onExecutor, module.Module{Name: "engine", Part: engine, Needs: []string{joined, "control plane", "storage", "homes of threads"}}},
 		{onExecutor, module.Module{Name: "packages", Part: packages, Needs: []string{"name of this server", "disk", "control plane", "engine"}}},

@@ -25,12 +25,6 @@ var postgres atolltest.SharedPostgres
 
 func TestMain(m *testing.M) { postgres.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func everywhere(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, storetest.SQLite(t)) })

@@ -85,8 +85,8 @@ func answers(t *testing.T, w *world, executor string, v victim, pass sandbox.Pas
 	return out
 }
 
-// state is all that the records have of a tenant's sandboxes and snapshots.
-func state(t *testing.T, w *world, v victim) string {
+// recorded is all that the records have of a tenant's sandboxes and snapshots.
+func recorded(t *testing.T, w *world, v victim) string {
 	t.Helper()
 	ctx := t.Context()
 	all, err := w.db.Sandboxes().ListElsewhere(ctx, v.tenant, v.environment, "", "")
@@ -136,7 +136,7 @@ func hostile(t *testing.T) (*world, victim, victim) {
 // Each is answered as if there were no such sandbox, tenant, snapshot or file.
 func TestHostile(t *testing.T) {
 	w, v, absent := hostile(t)
-	before := state(t, w, v)
+	before := recorded(t, w, v)
 	nothing := sandbox.Pass{Tenant: absent.tenant, Environment: absent.environment, Key: absent.key}
 	want := answers(t, w, "exe_bad", absent, nothing)
 	job := execution.Job{Tenant: w.other.tenant, Skills: []execution.SkillRef{w.other.skill}, Files: []execution.FileRef{w.other.file}}
@@ -173,7 +173,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
-	if after := state(t, w, v); after != before {
+	if after := recorded(t, w, v); after != before {
 		t.Errorf("records changed:\n%s\n%s", before, after)
 	}
 }
@@ -187,7 +187,7 @@ func TestHostileNeighbor(t *testing.T) {
 	environment(t, w.db, next.tenant, next.environment)
 	next.key = key(t, w.db, next.tenant, next.environment)
 	w.create(t, next, "exe_bad", "mine")
-	before := state(t, w, v)
+	before := recorded(t, w, v)
 	c := wire{handlers: w.service.Handlers(), from: "exe_bad"}
 	own := pass(w.grant(t, next, "exe_bad", time.Hour))
 	crossed := *own
@@ -201,7 +201,7 @@ func TestHostileNeighbor(t *testing.T) {
 	if _, err := control.WakeSandbox.Do(ctx, c, control.Placed{Pass: *own, Sandbox: *v.sandbox}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("wake: %v", err)
 	}
-	if after := state(t, w, v); after != before {
+	if after := recorded(t, w, v); after != before {
 		t.Errorf("records changed:\n%s\n%s", before, after)
 	}
 	// The holder of a proof learns where a sandbox is, and nothing that it contains.
@@ -241,7 +241,7 @@ func seeds(v victim, p sandbox.Pass) []attack {
 // sandboxes of other executors alone.
 func TestGarbage(t *testing.T) {
 	w, v, _ := hostile(t)
-	before := state(t, w, v)
+	before := recorded(t, w, v)
 	r := rand.New(rand.NewPCG(1, 2))
 	all := seeds(v, *pass(w.grant(t, w.other, "exe_bad", time.Hour)))
 	if n := len(w.service.Handlers()); n != distinct(all) {
@@ -261,7 +261,7 @@ func TestGarbage(t *testing.T) {
 		}
 		send(t, w, a.name, raw)
 	}
-	if after := state(t, w, v); after != before {
+	if after := recorded(t, w, v); after != before {
 		t.Errorf("records changed:\n%s\n%s", before, after)
 	}
 }

@@ -169,6 +169,7 @@ func update(record, to *sandbox.Sandbox) error {
 	record.Image, record.ImageWarning, record.Limits, record.Disk = to.Image, short(to.ImageWarning), to.Limits, to.Disk
 	record.Permissions, record.Connected, record.Mounts = to.Permissions, to.Connected, to.Mounts
 	record.SleepAfter, record.UsedAt, record.ExpiresAt = to.SleepAfter, past(to.UsedAt), to.ExpiresAt
+	record.Revision = min(to.Revision, sandbox.MaxRevision)
 	return nil
 }
 

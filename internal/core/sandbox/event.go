@@ -49,7 +49,8 @@ const (
 	maxHostLength   = 1024
 	maxCores        = 1 << 20
 	maxBytes        = 1 << 60
-	maxRevision     = 1 << 62
+	// MaxRevision is the largest Revision that a record can have.
+	MaxRevision = 1 << 62
 )
 
 // Times outside these bounds have no equivalent in the database, or are those of a broken clock.
@@ -140,7 +141,7 @@ func (s *Sandbox) CheckSaved() error {
 	default:
 		return badEvent("its kind of sleep is unknown")
 	}
-	if s.Revision < 1 || s.Revision > maxRevision {
+	if s.Revision < 1 || s.Revision > MaxRevision {
 		return badEvent("its revision is out of bounds")
 	}
 	l := &s.Limits
