@@ -30,8 +30,17 @@ func (s *Server) Metrics(t testing.TB) Metrics {
 	return m
 }
 
-func (s *Server) metrics(ctx context.Context) (_ Metrics, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
+func (s *Server) metrics(ctx context.Context) (Metrics, error) {
+	all, err := s.metricsOf(ctx, s.URL)
+	if err != nil || s.gateway == nil {
+		return all, err
+	}
+	executor, err := s.metricsOf(ctx, s.machine)
+	return append(executor, all...), err // family takes the first
+}
+
+func (s *Server) metricsOf(ctx context.Context, url string) (_ Metrics, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,9 @@ type Server struct {
 	client *http.Client
 	remove bool // Data goes with the server
 
-	gateway *Server // of an executor in place of one server; nil for one server
+	// Of an executor in place of one server; URL is the gateway's then.
+	gateway *Server // nil for one server
+	machine string  // the executor's URL
 
 	mu  sync.Mutex
 	log strings.Builder // guarded by mu

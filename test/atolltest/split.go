@@ -81,7 +81,7 @@ func (s *splitter) launchBoth(ctx context.Context, o Options) (_ *Server, err er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w\ngateway:\n%s", err, gateway.Log()), gateway.Close())
 	}
-	executor.URL, executor.gateway, executor.remove = gateway.URL, gateway, remove
+	executor.URL, executor.machine, executor.gateway, executor.remove = gateway.URL, executor.URL, gateway, remove
 	if !o.NotReady {
 		err = gateway.WaitReady(ctx)
 	}
