@@ -1,9 +1,10 @@
 package atolltest
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,14 +20,17 @@ type Cluster struct {
 	Gateway  []string // database, secret key and the services of Executor
 	Executor []string // NATS, blobs and volumes
 	Folder   string   // of the certificates; gateways must be able to read it
+	Key      []byte   // secret_key
 }
 
 // NewCluster returns the settings of a cluster with these services. folder gets the certificates.
 // prefix begins the names in the bucket.
 func NewCluster(folder, database, nats, s3, prefix string) (*Cluster, error) {
 	shared := []string{"ATOLL_NATS=" + nats, "ATOLL_BLOBS=" + s3 + "&prefix=" + prefix + "blobs/", "ATOLL_VOLUMES=" + s3 + "&prefix=" + prefix + "volumes/", "AWS_ACCESS_KEY_ID=" + S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + S3SecretKey}
+	key := make([]byte, 32)
+	rand.Read(key)
 	return &Cluster{
-		Executor: shared, Gateway: append([]string{"ATOLL_DATABASE=" + database, "ATOLL_SECRET_KEY=" + strings.Repeat("ab", 32)}, shared...), Folder: folder,
+		Executor: shared, Gateway: append([]string{"ATOLL_DATABASE=" + database, "ATOLL_SECRET_KEY=" + hex.EncodeToString(key)}, shared...), Folder: folder, Key: key,
 	}, os.MkdirAll(folder, 0o755)
 }
 

@@ -15,32 +15,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryOf returns a function that reports whether the memory of a live process contains needle. It
-// reads all readable mappings at the time of each call and writes nothing to disk. A process that
-// changes its memory meanwhile may move a needle past the search, so search for something that must
-// be found as well. Only the parent of the process or root may read its memory.
+// Needles are byte strings to search for, by name.
+type Needles map[string][]byte
+
+// InMemory returns the names of the needles that the memory of a live process contains. It reads all
+// readable mappings once and writes nothing to disk. A process that changes its memory meanwhile may
+// move a needle past the search, so search for something that must be found as well. Only the parent
+// of the process or root may read its memory.
 //
 // A secret may also be there in another form: look for its hexadecimal digits and its base64, too.
-func MemoryOf(t testing.TB, pid int) func(needle []byte) bool {
+func InMemory(t testing.TB, pid int, needles Needles) map[string]bool {
 	t.Helper()
-	return func(needle []byte) bool {
-		t.Helper()
-		found, err := searchMemory(pid, needle)
-		if err != nil {
-			t.Fatalf("cannot search the memory of process %d: %v", pid, err)
-		}
-		return found
+	found, err := searchMemory(pid, needles)
+	if err != nil {
+		t.Fatalf("cannot search the memory of process %d: %v", pid, err)
 	}
+	return found
 }
 
-func searchMemory(pid int, needle []byte) (bool, error) {
+func searchMemory(pid int, needles Needles) (map[string]bool, error) {
+	found := map[string]bool{}
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer mem.Close()
 	read := int64(0)
@@ -50,15 +51,15 @@ func searchMemory(pid int, needle []byte) (bool, error) {
 		if n, _ := fmt.Sscanf(line, "%x-%x %s", &m.at, &m.end, &mode); n != 3 || mode[0] != 'r' { // [vsyscall] is above int64
 			continue
 		}
-		if found, err := search(m, needle); found || err != nil {
-			return found, err
+		if err := search(m, needles, func(name string) { found[name] = true }); err != nil {
+			return nil, err
 		}
 		read += m.read
 	}
 	if read == 0 {
-		return false, errEnded
+		return nil, errEnded
 	}
-	return false, nil
+	return found, nil
 }
 
 var errEnded = errors.New("it has no memory; it has ended")
@@ -94,31 +95,24 @@ func (m *mapping) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FilesOf returns a function that returns the path of a file below the folders that contains needle,
-// or "" if there is none. It reads regular files, also through mounts but not through symbolic
-// links, as they are at the time of each call.
-func FilesOf(t testing.TB, folders ...string) func(needle []byte) string {
+// InFiles returns, for each needle that a file below the folders contains, the path of such a file. It
+// reads regular files once, also through mounts but not through symbolic links.
+func InFiles(t testing.TB, needles Needles, folders ...string) map[string]string {
 	t.Helper()
-	return func(needle []byte) string {
-		t.Helper()
-		for _, folder := range folders {
-			path, err := searchFolder(folder, needle)
-			if err != nil {
-				t.Fatalf("cannot search the files in %s: %v", folder, err)
-			}
-			if path != "" {
-				return path
-			}
+	at := map[string]string{}
+	for _, folder := range folders {
+		if err := searchFolder(folder, needles, at); err != nil {
+			t.Fatalf("cannot search the files in %s: %v", folder, err)
 		}
-		return ""
 	}
+	return at
 }
 
-func searchFolder(folder string, needle []byte) (at string, err error) {
+func searchFolder(folder string, needles Needles, at map[string]string) error {
 	if _, err := os.Stat(folder); err != nil {
-		return "", err
+		return err
 	}
-	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+	return filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // a server removes files while they are searched
 			return nil
 		}
@@ -133,37 +127,41 @@ func searchFolder(folder string, needle []byte) (at string, err error) {
 			return err
 		}
 		defer file.Close()
-		found, err := search(file, needle)
-		if found {
-			at = path
-			return fs.SkipAll
-		}
-		return err
+		return search(file, needles, func(name string) { at[name] = path })
 	})
-	return at, err
 }
 
 // searchBuffer is how much search reads at a time.
 const searchBuffer = 1 << 20
 
-// search reports whether r has needle.
-func search(r io.Reader, needle []byte) (bool, error) {
-	if len(needle) == 0 || len(needle) > searchBuffer/2 {
-		return false, fmt.Errorf("a needle has 1 to %d bytes, not %d", searchBuffer/2, len(needle))
+// search calls found with the name of each needle that r contains, at least once.
+func search(r io.Reader, needles Needles, found func(name string)) error {
+	longest := 0
+	for name, needle := range needles {
+		if len(needle) == 0 || len(needle) > searchBuffer/2 {
+			return fmt.Errorf("a needle has 1 to %d bytes, and %q has %d", searchBuffer/2, name, len(needle))
+		}
+		longest = max(longest, len(needle))
+	}
+	if longest == 0 {
+		return errors.New("there are no needles")
 	}
 	in := bufio.NewReaderSize(r, searchBuffer)
 	for {
 		part, err := in.Peek(searchBuffer)
-		switch {
-		case bytes.Contains(part, needle):
-			return true, nil
-		case errors.Is(err, io.EOF):
-			return false, nil
-		case err != nil:
-			return false, err
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
 		}
-		if _, err := in.Discard(searchBuffer - len(needle) + 1); err != nil { // a needle may begin in what stays
-			return false, err
+		for name, needle := range needles {
+			if bytes.Contains(part, needle) {
+				found(name)
+			}
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the end
+		}
+		if _, err := in.Discard(searchBuffer - longest + 1); err != nil { // a needle may begin in what stays
+			return err
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childSeed is set in the child process of TestMemoryOf.
+// childSeed is set in the child process of TestInMemory.
 const childSeed = "ATOLL_TEST_MEMORY_SEED"
 
 // needle returns bytes that only who computes them has in memory.
@@ -52,9 +53,9 @@ func holdNeedles(seed string) error {
 	return f.Truncate(int64(os.Getpagesize())) // the pages behind cannot be read
 }
 
-// TestMemoryOf searches a child process for what it holds, for what it does not hold, and after its
+// TestInMemory searches a child process for what it holds, for what it does not hold, and after its
 // end.
-func TestMemoryOf(t *testing.T) {
+func TestInMemory(t *testing.T) {
 	if seed := os.Getenv(childSeed); seed != "" {
 		if err := holdNeedles(seed); err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func TestMemoryOf(t *testing.T) {
 		return
 	}
 	const seed = "seed"
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryOf$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestInMemory$")
 	cmd.Env = append(os.Environ(), childSeed+"="+seed)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -82,24 +83,18 @@ func TestMemoryOf(t *testing.T) {
 	if line, err := said.ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
-	has := MemoryOf(t, cmd.Process.Pid)
-	for _, name := range []string{"heap", "pages", "file"} {
-		if !has(needle(seed, name)) {
-			t.Errorf("the needle %q was not found", name)
-		}
+	needles := Needles{"environment": []byte(childSeed + "=" + seed)}
+	for _, name := range []string{"heap", "pages", "file", "another", "heap, of course not"} {
+		needles[name] = needle(seed, name)
 	}
-	for _, name := range []string{"another", "heap, of course not"} {
-		if has(needle(seed, name)) {
-			t.Errorf("the needle %q was found", name)
-		}
-	}
-	if !has([]byte(childSeed + "=" + seed)) {
-		t.Error("the environment was not found")
+	want := map[string]bool{"environment": true, "heap": true, "pages": true, "file": true}
+	if got := InMemory(t, cmd.Process.Pid, needles); !maps.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
 	}
 	pid := cmd.Process.Pid
 	in.Close()
 	_, _ = io.Copy(io.Discard, said)
-	if _, err := searchMemory(pid, needle(seed, "heap")); err == nil { // it is not waited for yet
+	if _, err := searchMemory(pid, needles); err == nil { // it is not waited for yet
 		t.Error("a process that has ended was searched")
 	}
 	if err := cmd.Wait(); err != nil {
@@ -107,7 +102,7 @@ func TestMemoryOf(t *testing.T) {
 	}
 }
 
-func TestFilesOf(t *testing.T) {
+func TestInFiles(t *testing.T) {
 	first, second, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(path string, data []byte) string {
 		t.Helper()
@@ -129,16 +124,18 @@ func TestFilesOf(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(first, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	find := FilesOf(t, first, second)
-	for text, want := range map[string]string{"needle one": across, "needle two": end, "needle three": "", "needle four": ""} {
-		if got := find([]byte(text)); got != want {
-			t.Errorf("%s is in %q, not in %q", text, got, want)
-		}
+	needles := Needles{}
+	for _, text := range []string{"needle one", "needle two", "needle three", "needle four"} {
+		needles[text] = []byte(text)
 	}
-	if _, err := searchFolder(filepath.Join(first, "missing"), []byte("x")); err == nil {
+	want := map[string]string{"needle one": across, "needle two": end}
+	if got := InFiles(t, needles, first, second); !maps.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	if err := searchFolder(filepath.Join(first, "missing"), needles, nil); err == nil {
 		t.Error("a folder that does not exist was searched")
 	}
-	if _, err := searchFolder(first, nil); err == nil {
+	if err := searchFolder(first, nil, nil); err == nil {
 		t.Error("nothing was searched for")
 	}
 }
