@@ -1,10 +1,13 @@
 package service
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -36,7 +39,7 @@ func cluster(t *testing.T) *atolltest.Cluster {
 func TestRoles(t *testing.T) {
 	c := cluster(t)
 	gateways := []*atolltest.Server{c.StartGateway(t), c.StartGateway(t)}
-	c.StartExecutor(t, "")
+	executor := c.StartExecutor(t, "", "ATOLL_ON_EXIT=detach")
 	one := gateways[0]
 	run := func(s *atolltest.Server, fields map[string]any) *atolltest.Result {
 		t.Helper()
@@ -60,4 +63,55 @@ func TestRoles(t *testing.T) {
 		d.Server = gateways[i%2]
 		d.take(t, client, s)
 	}
+
+	// begin starts an execution at a gateway, and returns its id once it runs.
+	begin := func(s *atolltest.Server, code string) string {
+		t.Helper()
+		go func() { // the gateway may be killed before it answers
+			_, _ = s.Call(context.WithoutCancel(t.Context()), atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": "bash", "code": code, "timeout": 60}, nil)
+		}()
+		var list struct {
+			Data []struct {
+				TraceID string `json:"trace_id"`
+				Status  string `json:"status"`
+			} `json:"data"`
+		}
+		atolltest.Until(t, time.Minute, "the execution runs", func() bool {
+			gateways[1].Must(t, atolltest.Key, http.MethodGet, "/v1/executions?limit=1&status=running", nil).Into(t, http.StatusOK, &list)
+			return len(list.Data) == 1
+		})
+		return list.Data[0].TraceID
+	}
+	ended := func(id, stdout string) {
+		t.Helper()
+		var is struct{ Status, Stdout string }
+		atolltest.Until(t, time.Minute, "the execution ends", func() bool {
+			gateways[1].Must(t, atolltest.Key, http.MethodGet, "/v1/executions/"+id, nil).Into(t, http.StatusOK, &is)
+			return is.Status != "running" && is.Status != "pending"
+		})
+		if is.Status != "success" || is.Stdout != stdout {
+			t.Errorf("the execution ended with %+v", is)
+		}
+	}
+	id := begin(gateways[0], "sleep 3; echo of a killed gateway")
+	if err := gateways[0].Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = gateways[0].Wait(t.Context()) // it was killed
+	ended(id, "of a killed gateway\n")
+
+	two := gateways[1]
+	two.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes/dev/processes", map[string]any{"command": "sleep 3; echo there > later"}).Into(t, http.StatusCreated, nil)
+	id = begin(two, "sleep 4; echo of a killed executor")
+	data := executor.Keep(t)
+	if err := executor.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = executor.Wait(t.Context()) // it was killed
+	c.StartExecutor(t, data, "ATOLL_ON_EXIT=destroy")
+	ended(id, "of a killed executor\n")
+	atolltest.Until(t, time.Minute, "the process of the sandbox goes on", func() bool {
+		a := two.Must(t, atolltest.Key, http.MethodGet, "/v1/sandboxes/dev/files?path=later", nil)
+		return a.Status == http.StatusOK && string(a.Body) == "there\n"
+	})
 }
