@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	nats "github.com/nats-io/nats-server/v2/server"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,11 +29,29 @@ func cluster(t *testing.T) *atolltest.Cluster {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, err := atolltest.NewCluster(filepath.Join(folder, "certificates"), atolltest.Postgres(t).URL, natsServer(t), atolltest.StartS3(t).URL, "")
+	url := natsServer(t, &nats.User{Username: "gateway", Password: "secret"}, &nats.User{Username: "executor", Password: "secret", Permissions: executorPermissions()})
+	c, err := atolltest.NewCluster(filepath.Join(folder, "certificates"), atolltest.Postgres(t).URL, url, atolltest.StartS3(t).URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	as := func(user string) string {
+		return "ATOLL_NATS=" + strings.Replace(url, "nats://", "nats://"+user+":secret@", 1)
+	}
+	c.Gateway, c.Executor = append(c.Gateway, as("gateway")), append(c.Executor, as("executor"))
 	return c
+}
+
+// executorPermissions are those of docs/operate/roles.md, for any executor.
+func executorPermissions() *nats.Permissions {
+	return &nats.Permissions{
+		Publish: &nats.SubjectPermission{Allow: []string{
+			"atoll.installation", "atoll.*.control.*", "atoll.*.control.*.>", "atoll.*.nodeevents.*", "atoll.*.result.>", "atoll.*.log.>", "atoll.*.starts.>", "atoll.*.web", "atoll.*.web.end.>", "$JS.API.>", "$KV.>",
+		}},
+		Subscribe: &nats.SubjectPermission{Allow: []string{
+			"_INBOX.*.>", "atoll.*.command.>", "atoll.*.start executors", "atoll.*.exec.*", "atoll.*.run.>", "atoll.*.turn.>", "atoll.*.thread.deleted", "atoll.*.tenant.deleted",
+		}},
+		Response: &nats.ResponsePermission{MaxMsgs: 1000, Expires: 15 * time.Minute},
+	}
 }
 
 // TestRoles uses an executor without a database through gateways without rights, images and shared
@@ -99,6 +119,12 @@ func TestRoles(t *testing.T) {
 	}
 	_ = gateways[0].Wait(t.Context()) // it was killed
 	ended(id, "of a killed gateway\n")
+
+	for _, line := range strings.Split(executor.Log(), "\n") {
+		if strings.Contains(strings.ToLower(line), "permission") {
+			t.Errorf("the executor lacks a permission in NATS: %s", line)
+		}
+	}
 
 	two := gateways[1]
 	two.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes/dev/processes", map[string]any{"command": "sleep 3; echo there > later"}).Into(t, http.StatusCreated, nil)

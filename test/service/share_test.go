@@ -17,9 +17,9 @@ import (
 )
 
 // natsServer starts a NATS server that several processes share.
-func natsServer(t *testing.T) (url string) {
+func natsServer(t *testing.T, users ...*nats.User) (url string) {
 	t.Helper()
-	n, err := nats.NewServer(&nats.Options{Host: "127.0.0.1", Port: nats.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, MaxPayload: 8 << 20})
+	n, err := nats.NewServer(&nats.Options{Host: "127.0.0.1", Port: nats.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, MaxPayload: 8 << 20, Users: users})
 	if err != nil {
 		t.Fatal(err)
 	}
