@@ -124,7 +124,7 @@ type Effect struct {
 	Discard bool        // deletes a record in the state Creating
 }
 
-// CheckSaved returns an Invalid fault unless the fields that CopySaved copies are those of a record.
+// CheckSaved returns an Invalid fault if a field that CopySaved copies has a value that no record has.
 func (s *Sandbox) CheckSaved() error {
 	if _, known := moves[s.State]; !known && s.State != Destroyed {
 		return badEvent("its state is unknown")

@@ -41,8 +41,6 @@ type frame struct {
 	payload []byte
 }
 
-func (f *frame) size() int { return minLength + len(f.payload) }
-
 func appendFrame(b []byte, f frame) []byte {
 	start := len(b)
 	b = append(b, magic...)

@@ -56,7 +56,7 @@ func (j *Journal) load() error {
 		j.adopt = true
 	}
 	if p.torn > 0 && headed && !damaged {
-		j.cfg.Log.Warn("the journal of sandboxes ends with an unfinished entry, which a power failure left; nobody was told that it was written",
+		j.cfg.Log.Warn("the journal of sandboxes ends with an unfinished entry, which a power failure left; its change was never acknowledged",
 			"folder", j.cfg.Dir, "bytes", p.torn)
 	}
 	if p.torn > 0 || damaged || !headed {

@@ -26,7 +26,6 @@ import (
 // natsServer is a NATS server that can be stopped and started again where it was.
 type natsServer struct {
 	t   *testing.T
-	dir string
 	opt server.Options
 	s   *server.Server
 }

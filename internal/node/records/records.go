@@ -44,7 +44,7 @@ func (j *Journal) Create(ctx context.Context, grant *sandbox.Grant, s *sandbox.S
 	case err == nil || answered(err):
 		j.drop(s.ID)
 	default:
-		j.discard(s.ID)
+		_ = j.discard(s.ID) // which logs why it fails
 	}
 	return there, err
 }

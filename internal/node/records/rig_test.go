@@ -313,7 +313,7 @@ func (r *rig) contacts() (hosts []string) {
 type flaky struct {
 	sandbox.Records
 	mu   sync.Mutex
-	lose bool                        // the answers of Create, Wake and Delete
+	lose bool                         // the answers of Create, Wake and Delete
 	late func(call func() error) bool // takes a call instead; nil for none
 }
 
