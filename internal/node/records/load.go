@@ -25,6 +25,9 @@ type headerJSON struct {
 	Journal  string `json:"journal"`
 	Next     uint64 `json:"next"`            // number of the next event
 	Adopt    bool   `json:"adopt,omitempty"` // see Journal.adopt
+	// Frames that were written with the header. A file with fewer frames was damaged: a power failure
+	// can only cut off later ones.
+	Frames int `json:"frames"`
 }
 
 // load reads the file.
@@ -38,7 +41,7 @@ func (j *Journal) load() error {
 		j.begin()
 		return nil
 	}
-	damaged, headed := p.bad > 0, false
+	damaged, headed, whole := p.bad > 0, false, 0
 	for _, f := range p.frames {
 		switch err := j.replay(f); {
 		case err != nil && f.kind == header:
@@ -47,19 +50,20 @@ func (j *Journal) load() error {
 			damaged = true
 			j.cfg.Log.Error("the journal of sandboxes has an entry that cannot be read", "folder", j.cfg.Dir, "error", err)
 		case f.kind == header:
-			headed = true
+			headed, whole = true, 1+frameCount(f.payload)
 		}
 	}
+	damaged = damaged || len(p.frames) < whole
 	j.dropEnded()
 	if damaged || !headed {
 		j.reportDamage(p)
-		j.adopt = true
 	}
 	if p.torn > 0 && headed && !damaged {
 		j.cfg.Log.Warn("the journal of sandboxes ends with an unfinished entry, which a power failure left; its change was never acknowledged",
 			"folder", j.cfg.Dir, "bytes", p.torn)
 	}
 	if p.torn > 0 || damaged || !headed {
+		j.adopt = true
 		j.begin()
 	}
 	return nil
@@ -125,6 +129,13 @@ func (j *Journal) replayHeader(b []byte) error {
 	}
 	j.id, j.next, j.adopt = h.Journal, max(j.next, h.Next), h.Adopt
 	return nil
+}
+
+// frameCount returns the Frames of a header that replayHeader has read.
+func frameCount(b []byte) int {
+	var h headerJSON
+	_ = json.Unmarshal(b, &h)
+	return h.Frames
 }
 
 func (j *Journal) replayEvent(f frame) error {
@@ -207,11 +218,7 @@ func (j *Journal) dropEnded() {
 
 // frames returns the content of a compacted file. mu is held.
 func (j *Journal) frames() ([]frame, error) {
-	h, err := j.header()
-	if err != nil {
-		return nil, err
-	}
-	all := []frame{h}
+	all := []frame{{}} // for the header
 	for _, id := range slices.Sorted(maps.Keys(j.records)) {
 		e := j.records[id]
 		b, err := sandbox.EncodeRecord(e.sb)
@@ -226,11 +233,7 @@ func (j *Journal) frames() ([]frame, error) {
 	for _, p := range j.pending {
 		all = append(all, frame{event, p.seq, p.data})
 	}
-	return all, nil
-}
-
-// header returns the frame that begins a file. mu is held.
-func (j *Journal) header() (frame, error) {
-	b, err := json.Marshal(headerJSON{formatVersion, j.cfg.Executor, j.id, j.next, j.adopt})
-	return frame{kind: header, payload: b}, err
+	b, err := json.Marshal(headerJSON{formatVersion, j.cfg.Executor, j.id, j.next, j.adopt, len(all) - 1})
+	all[0] = frame{kind: header, payload: b}
+	return all, err
 }
