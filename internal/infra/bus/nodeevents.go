@@ -30,6 +30,7 @@ const (
 	eventWait     = 10 * time.Second
 	eventTime     = 30 * time.Second // to apply an event
 	maxEventPause = 5 * time.Second  // between tries to apply an event
+	eventRetry    = time.Second      // between tries to reach the queue
 	// maxEventTries is how often an error that is no outage delays all events. The event is dropped then.
 	maxEventTries = 100
 
@@ -61,28 +62,55 @@ func (w NodeEventWriter) Publish(ctx context.Context, seq uint64, event []byte) 
 // NodeEvents passes the events of all executors to handle until ctx ends, in the order of each
 // executor and one at a time in the whole installation. If handle returns an Invalid, Forbidden or
 // NotFound fault, the event is logged and dropped. After any other error it comes again later, here
-// or at another gateway, before all others. An event can come twice.
+// or at another gateway, before all others. An event can come twice. While the bus is away, NodeEvents
+// logs that and retries; it always returns nil.
 func (b *Bus) NodeEvents(ctx context.Context, handle func(ctx context.Context, executor string, seq uint64, event []byte) error) error {
-	consumer, err := b.nodeEventConsumer(ctx)
-	if err != nil && ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
-		return unavailable(err)
-	}
 	r := &eventReader{b: b, ctx: ctx, wait: cmp.Or(b.cfg.eventWait, eventWait), handle: handle}
+	told := false
+	for {
+		worked, err := r.consume()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if worked || !told {
+			b.cfg.Log.Error("cannot fetch events of executors, so sandboxes show old states and charges wait; retrying", "error", err)
+		}
+		told = true
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(eventRetry):
+		}
+	}
+}
+
+// errNoQueue says that the queue of events was deleted.
+var errNoQueue = errors.New("the queue of events was deleted")
+
+// consume handles events until ctx ends or the queue is deleted. worked says that it found the queue.
+func (r *eventReader) consume() (worked bool, err error) {
+	ctx, cancel := context.WithTimeout(r.ctx, storeTimeout)
+	defer context.AfterFunc(r.b.connection(), cancel)() // an answer to a former connection never comes
+	consumer, err := r.b.nodeEventConsumer(ctx)
+	cancel()
+	if err != nil {
+		return false, err
+	}
 	consuming, err := consumer.Consume(r.take, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		if !errors.Is(err, jetstream.ErrNoHeartbeat) || b.ctl.IsConnected() {
-			b.cfg.Log.Warn("cannot fetch events of executors", "error", err)
+		if !errors.Is(err, jetstream.ErrNoHeartbeat) || r.b.ctl.IsConnected() {
+			r.b.cfg.Log.Warn("cannot fetch events of executors", "error", err)
 		}
 	}))
 	if err != nil {
-		return unavailable(err)
+		return false, err
 	}
-	<-ctx.Done()
-	consuming.Drain() // what has been fetched is given back, not left to its time-out
+	select {
+	case <-r.ctx.Done():
+		consuming.Drain() // what has been fetched is given back, not left to its time-out
+	case <-consuming.Closed():
+	}
 	<-consuming.Closed()
-	return nil
+	return true, errNoQueue
 }
 
 // nodeEventConsumer makes the stream and the queue that gateways share.

@@ -246,6 +246,36 @@ func TestNodeEventsOutliveTheServer(t *testing.T) {
 	t.Logf("%d repeated", got.repeats)
 }
 
+// A gateway that starts without the bus, or whose stream an operator deletes, goes on by itself.
+func TestNodeEventsWaitForTheServer(t *testing.T) {
+	s := startServer(t)
+	ctx := deadline(t, 60*time.Second)
+	gw := open(t, Config{URL: s.url(), Name: "gw_1"})
+	ex := open(t, Config{URL: s.url(), Name: "exe_a"})
+	s.kill()
+	read, stop := context.WithCancel(ctx)
+	got, ended := newSeen(t), make(chan error, 1)
+	go func() {
+		ended <- gw.NodeEvents(read, func(_ context.Context, executor string, seq uint64, event []byte) error {
+			got.take(executor, seq, event)
+			return nil
+		})
+	}()
+	time.Sleep(100 * time.Millisecond)
+	s.start()
+	send(t, ctx, ex, 1)
+	atolltest.Until(t, 30*time.Second, "the event is applied", func() bool { return got.all(1, "exe_a") })
+	if err := ex.js.DeleteStream(ctx, ex.names.nodeEventsStream); err != nil {
+		t.Fatal(err)
+	}
+	send(t, ctx, ex, 2)
+	atolltest.Until(t, 40*time.Second, "the next event is applied", func() bool { return got.all(2, "exe_a") })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // An error that is no outage stops events for a while, not for good.
 func TestNodeEventErrorIsNoEndlessLoop(t *testing.T) {
 	r := &eventReader{}
