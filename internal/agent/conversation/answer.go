@@ -38,13 +38,13 @@ func (s *Service) settle(ctx context.Context, of *session.Session, answers []Ans
 			return nil, fault.New(fault.Conflict, "the call waits for another answer: a call of a tool of yours for a tool_result, any other for a tool_confirmation")
 		}
 		answered[e.Seq], call.Approved = true, call.Thread != "" || a.Approve != nil && *a.Approve
-		told := a.to(call, e, t.caller.Key.ID)
-		t.answers, given[at] = append(t.answers, told), &told
+		answer := a.to(call, e, t.caller.Key.ID)
+		t.answers, given[at] = append(t.answers, answer), &answer
 	}
 	for i, w := range calls {
 		switch {
 		case w.Approved && w.Thread == "":
-			t.approved = append(t.approved, run.Approved{Call: w.Call, Approval: session.EventID(of.ID, w.Of), Told: w.Of})
+			t.approved = append(t.approved, run.Approved{Call: w.Call, Approval: session.EventID(of.ID, w.Of), Event: w.Of})
 		case w.Approved && given[i] == nil:
 			if given[i], err = s.before(ctx, of, &w); err != nil {
 				return nil, err
@@ -141,7 +141,7 @@ func (s *Service) call(ctx context.Context, of *session.Session, waiting []sessi
 		if err != nil {
 			return nil, err
 		}
-		if len(found) > 0 && found[0].Kind == run.ToldCall {
+		if len(found) > 0 && found[0].Kind == run.EventCall {
 			if in := found[0].Thread; a.Thread != "" && (in == nil || in.ID != a.Thread) {
 				return nil, invalid("session_thread_id is not the thread that made the call: leave it out")
 			}

@@ -35,11 +35,11 @@ type Answer struct {
 
 // Taken is the result of a batch.
 type Taken struct {
-	Interrupted run.ID         // the turn that is ending; "" if only a wait ended
-	Told        []run.Told     // new events of the session: answers, the end of a wait
-	Turn        run.ID         // with the messages; "" for none
-	Queued      bool           // Turn starts later
-	Waits       []session.Call // other calls that wait for answers, so that no turn has started
+	Interrupted run.ID             // the turn that is ending; "" if only a wait ended
+	Events      []run.SessionEvent // new events of the session: answers, the end of a wait
+	Turn        run.ID             // with the messages; "" for none
+	Queued      bool               // Turn starts later
+	Waits       []session.Call     // other calls that wait for answers, so that no turn has started
 
 	run  *run.Run
 	done <-chan struct{} // closed when this process no longer drives Turn
@@ -139,11 +139,11 @@ func (s *Service) resume(ctx context.Context, of *session.Session, b *Batch, t *
 	if err != nil {
 		return nil, err
 	}
-	told := run.TellAnswers(of.Events+1, time.Now().UTC(), t.answers)
+	events := run.AnswerEvents(of.Events+1, time.Now().UTC(), t.answers)
 	if len(left) == 0 {
 		out, err := s.converse(ctx, of, t)
 		if err == nil {
-			out.Told = told
+			out.Events = events
 		}
 		return out, err
 	}
@@ -153,7 +153,7 @@ func (s *Service) resume(ctx context.Context, of *session.Session, b *Batch, t *
 	if err := s.Store.Answer(ctx, of, t.answers, false); err != nil {
 		return nil, err
 	}
-	return &Taken{Told: told, Waits: left}, nil
+	return &Taken{Events: events, Waits: left}, nil
 }
 
 // restart ends the turn or the wait under way, and starts t afterwards; nil for no turn.
@@ -166,10 +166,10 @@ func (s *Service) restart(ctx context.Context, caller *admission.Caller, of *ses
 			return nil, err
 		}
 	}
-	told, err := s.stop(ctx, caller.Principal, of)
+	added, err := s.stop(ctx, caller.Principal, of)
 	if err == nil && r != nil {
 		after := *of
-		after.Events, after.Waits = of.Events+told, 0
+		after.Events, after.Waits = of.Events+added, 0
 		if q.Turn.Until = after.Events; of.Run == "" {
 			if q.Turn.After, err = s.Store.Window(ctx, of.ID, after.Events); err != nil {
 				return nil, err
@@ -181,8 +181,8 @@ func (s *Service) restart(ctx context.Context, caller *admission.Caller, of *ses
 			out = begun
 		}
 	}
-	if told > 0 {
-		out.Told = []run.Told{{Kind: run.ToldInterrupt, Seq: of.Events + told - 1, At: time.Now().UTC()}}
+	if added > 0 {
+		out.Events = []run.SessionEvent{{Kind: run.EventInterrupt, Seq: of.Events + added - 1, At: time.Now().UTC()}}
 	}
 	return out, err
 }

@@ -25,7 +25,7 @@ func (s *Service) SharedFiles(ctx context.Context, t tenant.ID, id session.ID, p
 	if err != nil {
 		return nil, "", err
 	}
-	return s.Store.Tree(ctx, of.Tenant, of.ID, run.ToldFile, p)
+	return s.Store.Tree(ctx, of.Tenant, of.ID, run.EventFile, p)
 }
 
 // FileOf returns the file that an event is about. It is empty if a later version wrote the event.
@@ -58,7 +58,7 @@ func (s *Service) FileIn(ctx context.Context, t tenant.ID, id session.ID, fileID
 		return nil, ErrNoFile
 	}
 	for p := (agent.Page{Limit: readPage}); ; {
-		page, next, err := s.Store.Tree(ctx, of.Tenant, of.ID, run.ToldFile, p)
+		page, next, err := s.Store.Tree(ctx, of.Tenant, of.ID, run.EventFile, p)
 		if err != nil {
 			return nil, err
 		}

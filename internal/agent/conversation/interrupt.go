@@ -23,9 +23,9 @@ func (s *Service) Interrupt(ctx context.Context, p *tenant.Principal, id session
 	return s.Store.Get(ctx, of.Tenant, of.ID)
 }
 
-// stop ends the turn that is under way, or the wait for answers. told is the number of events that say
+// stop ends the turn that is under way, or the wait for answers. added is the number of events that say
 // so; 0 for a turn, whose process adds them.
-func (s *Service) stop(ctx context.Context, p *tenant.Principal, of *session.Session) (told int64, err error) {
+func (s *Service) stop(ctx context.Context, p *tenant.Principal, of *session.Session) (added int64, err error) {
 	if of.Run == "" {
 		return s.giveUp(ctx, p, of)
 	}
@@ -37,8 +37,8 @@ func (s *Service) stop(ctx context.Context, p *tenant.Principal, of *session.Ses
 }
 
 // giveUp ends the wait for answers: nothing makes the calls that wait, or that were approved and not
-// made. told is the number of events that say so.
-func (s *Service) giveUp(ctx context.Context, p *tenant.Principal, of *session.Session) (told int64, err error) {
+// made. added is the number of events that say so.
+func (s *Service) giveUp(ctx context.Context, p *tenant.Principal, of *session.Session) (added int64, err error) {
 	const why = "The user interrupted the session before this call was made."
 	calls, err := s.Store.Calls(ctx, of.Tenant, of.ID)
 	if err != nil {
@@ -70,5 +70,5 @@ func (s *Service) giveUp(ctx context.Context, p *tenant.Principal, of *session.S
 	}
 	s.Told()
 	s.free(ctx, p, of, left)
-	return int64(len(run.TellAnswers(1, time.Time{}, answers))) + 2, nil
+	return int64(len(run.AnswerEvents(1, time.Time{}, answers))) + 2, nil
 }

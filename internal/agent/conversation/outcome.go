@@ -55,7 +55,7 @@ func (o *Outcome) Judged(rubric bool, model *string, check *sandboxtool.Check) (
 	case strings.TrimSpace(o.Rubric) == "" && rubric:
 		return nil, invalid("rubric must say something: leave it out where check says all")
 	case !rubric && check == nil:
-		return nil, invalid("rubric or check is required in an event of the type %s", run.ToldOutcome)
+		return nil, invalid("rubric or check is required in an event of the type %s", run.EventOutcome)
 	case model != nil && (!rubric || *model == ""):
 		return nil, invalid("model must be the name of a model, and has a meaning with rubric only")
 	case check != nil && (strings.TrimSpace(*check.Command) == "" || len(*check.Command) > maxCommand):
@@ -77,7 +77,7 @@ func (o *Outcome) Task() string {
 // underWay returns the outcome for which the turn goes on after the answers to a session's calls; nil
 // for none.
 func (s *Service) underWay(ctx context.Context, of *session.Session) (*run.Outcome, error) {
-	last, _, err := s.Store.Events(ctx, of.Tenant, of.ID, session.EventFilter{Page: agent.Page{Limit: 1}, Sorts: []run.Sort{run.Sort(run.ToldStatus)}, Last: true})
+	last, _, err := s.Store.Events(ctx, of.Tenant, of.ID, session.EventFilter{Page: agent.Page{Limit: 1}, Sorts: []run.Sort{run.Sort(run.EventStatus)}, Last: true})
 	if err != nil || len(last) == 0 || last[0].Status == nil || last[0].Status.Outcome == nil {
 		return nil, err
 	}

@@ -19,13 +19,13 @@ type Progress struct {
 }
 
 // progressSorts are the events that say how far a session is with its outcomes.
-var progressSorts = []run.Sort{run.Sort(run.ToldOutcome), run.Sort(run.ToldEvaluating), run.Sort(run.ToldEvaluated)}
+var progressSorts = []run.Sort{run.Sort(run.EventOutcome), run.Sort(run.EventEvaluating), run.Sort(run.EventEvaluated)}
 
 // Outcomes returns the outcomes of a session, oldest first: those in the last events of their kinds.
 func (s *Service) Outcomes(ctx context.Context, of *session.Session) (out []Progress, err error) {
-	told, _, err := s.Store.Events(ctx, of.Tenant, of.ID, session.EventFilter{Page: agent.Page{Limit: readPage}, Sorts: progressSorts, Last: true})
-	for i := len(told) - 1; i >= 0; i-- {
-		e := &told[i]
+	events, _, err := s.Store.Events(ctx, of.Tenant, of.ID, session.EventFilter{Page: agent.Page{Limit: readPage}, Sorts: progressSorts, Last: true})
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
 		if e.Outcome != nil {
 			out = append(out, Progress{Outcome: e.Outcome, Result: "running"})
 			continue
@@ -36,7 +36,7 @@ func (s *Service) Outcomes(ctx context.Context, of *session.Session) (out []Prog
 		}
 		o := &out[last]
 		o.Iteration, o.Result = e.Evaluation.Iteration, "evaluating"
-		if e.Kind != run.ToldEvaluated {
+		if e.Kind != run.EventEvaluated {
 			continue
 		}
 		o.Explanation = &e.Evaluation.Explanation

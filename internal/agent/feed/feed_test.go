@@ -85,7 +85,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	defer cancel()
 	text := strings.Repeat("x", 32<<10)
 	for i := range int64(3 * feedBytes / len(text)) {
-		f.put(item{event: &session.Event{Told: run.Told{Seq: i + 1, Item: &model.Item{Message: &model.Message{Parts: []model.Part{{Text: text}}}}}}})
+		f.put(item{event: &session.Event{SessionEvent: run.SessionEvent{Seq: i + 1, Item: &model.Item{Message: &model.Message{Parts: []model.Part{{Text: text}}}}}}})
 		if it, err := fast.wait(ctx); err != nil || it.event.Seq != i+1 {
 			t.Fatalf("%+v %v", it, err)
 		}
@@ -115,7 +115,7 @@ func TestFeedCountsFrames(t *testing.T) {
 	text := strings.Repeat("\x01", 8<<10) // JSON escapes each byte as six
 	r := &Reader{subscriber: s, id: "sess_1", out: &sink{}}
 	for i := range int64(3 * feedBytes / len(text)) {
-		e := &session.Event{Told: run.Told{Seq: i + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
+		e := &session.Event{SessionEvent: run.SessionEvent{Seq: i + 1, Kind: run.EventMessage, Item: &model.Item{Message: &model.Message{Role: model.User, Parts: []model.Part{{Text: text}}}}}}
 		f.put(item{event: e})
 		it, err := s.wait(t.Context())
 		if err != nil {
@@ -149,7 +149,7 @@ func TestLateReaderGetsPieces(t *testing.T) {
 		f.put(item{delta: &run.Delta{Kind: model.Said, Text: text}, turn: "run_1", of: of})
 	}
 	said("msg_1", "done")
-	f.put(item{event: &session.Event{Told: run.Told{Seq: 1, Shown: "msg_1"}}})
+	f.put(item{event: &session.Event{SessionEvent: run.SessionEvent{Seq: 1, Shown: "msg_1"}}})
 	for i := range 3000 {
 		said("msg_2", fmt.Sprint(i%10, " "))
 	}
@@ -184,8 +184,8 @@ func TestLateReaderGetsPieces(t *testing.T) {
 // the reader still reads earlier events from the records.
 func TestPiecesDuringCatchUp(t *testing.T) {
 	r := &recorded{all: []session.Event{
-		{Told: run.Told{Seq: 1, Kind: run.ToldStatus, Status: &run.ToldState{Running: true}}, Run: "run_1"},
-		{Told: run.Told{Seq: 2, Kind: run.ToldMessage, Shown: "msg_1", Status: &run.ToldState{}}, Run: "run_1"},
+		{SessionEvent: run.SessionEvent{Seq: 1, Kind: run.EventStatus, Status: &run.SessionState{Running: true}}, Run: "run_1"},
+		{SessionEvent: run.SessionEvent{Seq: 2, Kind: run.EventMessage, Shown: "msg_1", Status: &run.SessionState{}}, Run: "run_1"},
 	}}
 	h := &Feeds{}
 	s, err := h.join("sess_1", &quiet{}, place{"ten_1", "sess_1", 1})
@@ -205,7 +205,7 @@ func TestPiecesDuringCatchUp(t *testing.T) {
 			got = append(got, strings.TrimSpace(kind))
 		}
 	}
-	if want := []string{string(run.ToldStatus), "delta", string(run.ToldMessage)}; !slices.Equal(got, want) {
+	if want := []string{string(run.EventStatus), "delta", string(run.EventMessage)}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -248,9 +248,9 @@ func (saidOnce) Follow(_ context.Context, _ tenant.ID, id run.ID, yield func([]r
 
 // turnOfEvents returns the events of a turn with one message.
 func turnOfEvents(after int64, of run.ID) (all []session.Event) {
-	for i, told := range []run.Told{{Status: &run.ToldState{Running: true}}, {Shown: "msg_" + string(of)}, {Status: &run.ToldState{}}} {
+	for i, told := range []run.SessionEvent{{Status: &run.SessionState{Running: true}}, {Shown: "msg_" + string(of)}, {Status: &run.SessionState{}}} {
 		told.Seq = after + int64(i) + 1
-		all = append(all, session.Event{Told: told, Run: of})
+		all = append(all, session.Event{SessionEvent: told, Run: of})
 	}
 	return all
 }
@@ -295,9 +295,9 @@ func TestLargeEvents(t *testing.T) {
 		r := &recorded{begin: make(chan struct{})}
 		for seq := range int64(4) {
 			parts := []model.Part{{Text: strings.Repeat("x", feedBytes)}}
-			r.all = append(r.all, session.Event{Told: run.Told{Seq: seq + 1, Kind: run.ToldMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
+			r.all = append(r.all, session.Event{SessionEvent: run.SessionEvent{Seq: seq + 1, Kind: run.EventMessage, Item: &model.Item{Message: &model.Message{Parts: parts}}}})
 		}
-		r.all[1].Run, r.all[1].Status = "run_1", &run.ToldState{}
+		r.all[1].Run, r.all[1].Status = "run_1", &run.SessionState{}
 		h := &Feeds{}
 		s, err := h.join("sess_1", r, place{"ten_1", "sess_1", 0})
 		if err != nil {
@@ -343,7 +343,7 @@ func (p *passing) after(_ context.Context, seq int64, _ int) (all []session.Even
 		if seq == 0 {
 			p.first = weak.Make(it)
 		}
-		all = append(all, session.Event{Told: run.Told{Seq: seq + 1, Item: it}})
+		all = append(all, session.Event{SessionEvent: run.SessionEvent{Seq: seq + 1, Item: it}})
 	}
 	return all, nil
 }

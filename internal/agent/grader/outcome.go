@@ -84,7 +84,7 @@ const (
 func again(at time.Time) *run.Checked { return &run.Checked{Again: at} }
 
 func verdict(v run.Verdict, explanation string) *run.Checked {
-	return &run.Checked{Kind: run.ToldEvaluated, Evaluation: &run.Evaluation{Result: v, Explanation: explanation}}
+	return &run.Checked{Kind: run.EventEvaluated, Evaluation: &run.Evaluation{Result: v, Explanation: explanation}}
 }
 
 // over ends a run whose outcome cannot be reached or evaluated.

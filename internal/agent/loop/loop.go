@@ -114,7 +114,7 @@ type Outcome struct {
 	Windows int
 	Ends    *run.End
 	// Notes have the meaning of run.Called.
-	Notes map[run.ToldKind]run.Note
+	Notes map[run.EventKind]run.Note
 	// Refused reports that Atoll did not make the call, such as for lack of permission. It is not charged.
 	Refused bool
 	// Uses counts the calls of other tools that the call made, by their billing name.

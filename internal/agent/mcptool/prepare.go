@@ -92,7 +92,7 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 	for i := range remotes {
 		if down[i] != nil {
 			told := fmt.Sprintf("the MCP server %q could not list its tools: %s.", servers[i].Label, mcpclient.Kind(down[i]))
-			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + ".", Told: told})
+			q.Warn(run.Warning{Code: run.MCPUnavailable, Server: servers[i].Label, Message: down[i].Error() + ".", ForModel: told})
 			continue
 		}
 		if listed[i] {

@@ -108,7 +108,7 @@ func (t *fileTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *exe
 	told := t.show1(call, a, u)
 	out := t.ended(c, run.ItemCompleted, u, "", told)
 	if call.Op == filetool.Share {
-		out.Notes = map[run.ToldKind]run.Note{run.ToldFile: {Data: out.Item.Use.Output}}
+		out.Notes = map[run.EventKind]run.Note{run.EventFile: {Data: out.Item.Use.Output}}
 	}
 	return out, nil
 }

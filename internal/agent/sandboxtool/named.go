@@ -110,7 +110,7 @@ func (n Named) Outcome(c *loop.Call, call *filetool.Call, a *filetool.Answer, e 
 	out := &loop.Outcome{Result: sandboxcall.Result(n.of.show1(call, a, &u), false)}
 	if e != nil {
 		data, _ := json.Marshal(&u) // of plain values: never fails
-		out.Notes = map[run.ToldKind]run.Note{run.ToldFile: {Data: data}}
+		out.Notes = map[run.EventKind]run.Note{run.EventFile: {Data: data}}
 	}
 	return out
 }

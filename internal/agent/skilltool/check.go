@@ -23,7 +23,7 @@ func (s *Skills) Check(ctx context.Context, c *loop.Check) (*run.Checked, error)
 	return nil, nil
 }
 
-// Reminder is the Data of an event of the kind run.ToldReminder.
+// Reminder is the Data of an event of the kind run.EventReminder.
 type Reminder struct {
 	Content string `json:"content"`
 }
@@ -31,13 +31,13 @@ type Reminder struct {
 // remind has a run go on with a text.
 func remind(of, text string) (*run.Checked, error) {
 	n, err := note(of, Reminder{text})
-	return &run.Checked{Kind: run.ToldReminder, Note: n, Say: grader.Say(text)}, err
+	return &run.Checked{Kind: run.EventReminder, Note: n, Say: grader.Say(text)}, err
 }
 
 // reminders is how often a skill has had a run go on.
 func reminders(s *run.State, of string) (n int) {
 	for i := range s.Checks {
-		if c := &s.Checks[i]; c.Note.Skill == of && c.Kind == run.ToldReminder {
+		if c := &s.Checks[i]; c.Note.Skill == of && c.Kind == run.EventReminder {
 			n++
 		}
 	}

@@ -48,7 +48,7 @@ func TestCheckState(t *testing.T) {
 	} {
 		s := state(State, config, c.calls...)
 		said := check(t, s, c.after)
-		if (said != nil) != c.says || said != nil && (said.Say == nil || said.Kind != run.ToldReminder) {
+		if (said != nil) != c.says || said != nil && (said.Say == nil || said.Kind != run.EventReminder) {
 			t.Errorf("%s: %+v", what, said)
 		}
 		if said != nil {
@@ -77,7 +77,7 @@ func TestCheckCode(t *testing.T) {
 	} {
 		s := state(Code, config, c.calls...)
 		for range c.reminded {
-			s.Checks = append(s.Checks, run.Checked{Kind: run.ToldReminder, Note: run.Note{Skill: Code}})
+			s.Checks = append(s.Checks, run.Checked{Kind: run.EventReminder, Note: run.Note{Skill: Code}})
 		}
 		if said := check(t, s, 0); (said != nil) != c.says {
 			t.Errorf("%s: %+v", what, said)

@@ -46,7 +46,7 @@ type Step struct {
 	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
 }
 
-// Plan is the Data of an event of the kind run.ToldPlan.
+// Plan is the Data of an event of the kind run.EventPlan.
 type Plan struct {
 	Steps   []Step `json:"steps"`
 	WhyOpen string `json:"why_open,omitempty"`
@@ -96,7 +96,7 @@ var planTool = newTool(Planning, PlanTool, "Makes or replaces the plan of the ta
 		if len(open) > 0 {
 			told = fmt.Sprintf("%d of %d steps are open.", len(open), len(p.Steps))
 		}
-		return noted(said("The plan is kept. "+told, false), run.ToldPlan, Planning, p)
+		return noted(said("The plan is kept. "+told, false), run.EventPlan, Planning, p)
 	})
 
 func (in *planInput) plan() Plan {
@@ -150,7 +150,7 @@ func checkPlan(_ context.Context, c *loop.Check) (*run.Checked, error) {
 	if reminders(c.State, Planning) >= maxReminders {
 		text := "The plan has open steps, and the model does not say why: " + open
 		n, err := note(Planning, Reminder{text})
-		return &run.Checked{Kind: run.ToldReminder, Note: n, End: &run.End{Status: run.Incomplete, Reason: run.OpenSteps, Message: text}}, err
+		return &run.Checked{Kind: run.EventReminder, Note: n, End: &run.End{Status: run.Incomplete, Reason: run.OpenSteps, Message: text}}, err
 	}
 	return remind(Planning, fmt.Sprintf("Your plan has open steps: %s. Go on with them. Call %s as each ends. If they cannot or need not be done now, call it with why_open, or with their status cancelled.", open, PlanTool))
 }

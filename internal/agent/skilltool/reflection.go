@@ -46,7 +46,7 @@ func reviewInstructions(cfg *reflectionConfig, _ *turn) string {
 	return "Each of your answers is reviewed. The rubric: " + *cfg.Rubric + "\nIf a review finds an answer not good enough, you are told what to improve, and answer again."
 }
 
-// Review is the Data of an event of the kind run.ToldReview.
+// Review is the Data of an event of the kind run.EventReview.
 type Review struct {
 	Iteration int     `json:"iteration"` // of the run, from 1
 	Score     float64 `json:"score"`     // 0 to 1
@@ -70,7 +70,7 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	}
 	r := Review{Iteration: 1, Threshold: *cfg.QualityThreshold}
 	for i := range c.State.Checks {
-		if c.State.Checks[i].Kind == run.ToldReview {
+		if c.State.Checks[i].Kind == run.EventReview {
 			r.Iteration++
 		}
 	}
@@ -82,7 +82,7 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 		Instructions: fmt.Sprintf(reviewer, *cfg.Rubric), MaxOutputTokens: grader.MaxTokens,
 		Items: []model.Item{model.Text(model.User, fmt.Sprintf("<question>\n%s\n</question>\n<answer>\n%s\n</answer>", question, answer))},
 	})
-	out := &run.Checked{Kind: run.ToldReview}
+	out := &run.Checked{Kind: run.EventReview}
 	var refused *model.Error
 	switch {
 	case errors.As(err, &refused):

@@ -28,7 +28,7 @@ type Folders interface {
 
 // Events reads the events of sessions; session.Store implements it.
 type Events interface {
-	Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error)
+	Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.EventKind) (*session.Event, error)
 }
 
 // Skills implements loop.Handler for the skills' tools, and checks runs before they end.
@@ -110,9 +110,9 @@ func said(text string, failed bool) *loop.Outcome {
 }
 
 // noted adds a note for readers to an outcome.
-func noted(out *loop.Outcome, kind run.ToldKind, of string, data any) (*loop.Outcome, error) {
+func noted(out *loop.Outcome, kind run.EventKind, of string, data any) (*loop.Outcome, error) {
 	n, err := note(of, data)
-	out.Notes = map[run.ToldKind]run.Note{kind: n}
+	out.Notes = map[run.EventKind]run.Note{kind: n}
 	return out, err
 }
 

@@ -59,7 +59,7 @@ func stateInstructions(cfg *stateConfig, t *turn) string {
 	return text
 }
 
-// Document is the Data of an event of the kind run.ToldDocument: the state of a long task. The
+// Document is the Data of an event of the kind run.EventDocument: the state of a long task. The
 // last one is the state.
 type Document struct {
 	Document string `json:"document"`
@@ -69,7 +69,7 @@ type Document struct {
 // StateOf is the state document of a session, saved by any of its agents; nil for
 // none.
 func StateOf(ctx context.Context, events Events, t tenant.ID, id session.ID) (*Document, error) {
-	last, err := events.Latest(ctx, t, id, run.ToldDocument)
+	last, err := events.Latest(ctx, t, id, run.EventDocument)
 	if err != nil || last == nil || last.Note == nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ var saveStateTool = newTool(State, saveStateName, "Saves the state document, whi
 		if size > most {
 			return said(fmt.Sprintf("It was not saved: it has %d bytes, and the state may have %d. Make it shorter; keep large data in files.", size, most), true), nil
 		}
-		return noted(said(fmt.Sprintf("Saved, %d bytes.", size), false), run.ToldDocument, State, Document{*in.Document, size})
+		return noted(said(fmt.Sprintf("Saved, %d bytes.", size), false), run.EventDocument, State, Document{*in.Document, size})
 	})
 
 // checkState reminds once of the document, in a run that took longer than the interval and has

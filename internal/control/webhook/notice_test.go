@@ -26,7 +26,7 @@ func TestTell(t *testing.T) {
 		{func() {}, "evt_0123456789abcdef0123456789abcdef_7", `{"event":"session.requires_action",` + begins +
 			`"stop_reason":{"type":"requires_action","requires_action":[{"tool_use_id":"sevt_0123456789abcdef0123456789abcdef_5","name":"run_code","needs":"tool_confirmation"}]},"error":null}`},
 		{func() {
-			n.Kind, n.End, n.Waits, n.Failure = session.TellsError, run.Failed, nil, &run.ToldFailure{Reason: run.ModelError, Message: "away"}
+			n.Kind, n.End, n.Waits, n.Failure = session.TellsError, run.Failed, nil, &run.TurnFailure{Reason: run.ModelError, Message: "away"}
 		}, "evt_0123456789abcdef0123456789abcdef_7", `{"event":"session.error",` + begins + `"stop_reason":{"type":"error","requires_action":[]},"error":{"code":"model_error","message":"away"}}`},
 		{func() { n.Kind, n.End, n.Failure = session.TellsEnd, "", nil }, "evt_0123456789abcdef0123456789abcdef_7_terminated", `{"event":"session.terminated",` + begins + `"stop_reason":null,"error":null}`},
 	} {

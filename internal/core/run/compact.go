@@ -19,7 +19,7 @@ type Compact struct {
 type Compacting struct {
 	Model string
 	Items int   // count from the start of the conversation
-	Upto  int64 // Told.Seq of the last event that the items cover; 0 if the run is not a turn
+	Upto  int64 // SessionEvent.Seq of the last event that the items cover; 0 if the run is not a turn
 }
 
 // Compacted holds the summary that replaces the start of a conversation in model requests. The log
@@ -34,8 +34,8 @@ type Compacted struct {
 	Cost    model.Cost
 }
 
-// ToldCompaction is the session event of a summary.
-type ToldCompaction struct {
+// Compaction is the session event of a summary.
+type Compaction struct {
 	Upto int64 // Seq of the last event that the summary covers
 }
 
@@ -56,7 +56,7 @@ func (s *State) compacts(name string, spec *model.Spec, tooLong bool) *Compactin
 	if !tooLong && (most == 0 || s.estimate(View{}) <= most) {
 		return nil
 	}
-	out := &Compacting{Model: name, Items: s.answered, Upto: s.answeredTold}
+	out := &Compacting{Model: name, Items: s.answered, Upto: s.answeredEvents}
 	if s.answered == 0 { // the turn has just begun: what came before it
 		t := s.Request.Turn
 		isResult := func(it model.Item) bool { return it.Result != nil }

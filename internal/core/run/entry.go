@@ -83,7 +83,7 @@ type Called struct {
 	// Windows is how many billed windows of the sandbox began with the call.
 	Windows int `json:",omitzero"`
 	// Notes are additional events for readers of the session, by kind.
-	Notes map[ToldKind]Note `json:",omitempty"`
+	Notes map[EventKind]Note `json:",omitempty"`
 	// Ends says how the call ends the run, because a request that it needs was denied and the model
 	// cannot fix that.
 	Ends *End `json:",omitzero"`

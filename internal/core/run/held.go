@@ -12,9 +12,9 @@ import (
 type Held struct {
 	Thread string // the thread that made the call
 	Member Member // the agent that works in the thread
-	In     int64  // Told.Seq of the call in Thread
+	In     int64  // SessionEvent.Seq of the call in Thread
 	Call   *model.Call
-	Tool   *ToldTool
+	Tool   *EventTool
 }
 
 // Resumed resumes a delegating call: its thread continues with the client's answers to every
@@ -36,7 +36,7 @@ func (s *State) Held() (out []Held) {
 		if len(p.held) > 0 {
 			out = append(out, p.held...)
 		} else if t := s.Request.Thread; t != nil {
-			out = append(out, Held{Thread: t.ID, Member: t.Member, In: p.Told, Call: p.Call, Tool: toldTool(p.Tool)})
+			out = append(out, Held{Thread: t.ID, Member: t.Member, In: p.Event, Call: p.Call, Tool: eventTool(p.Tool)})
 		}
 	}
 	return out
@@ -46,11 +46,11 @@ func (s *State) Held() (out []Held) {
 func (s *State) Waits() (out []Wait) {
 	for _, p := range s.Waiting() {
 		if len(p.held) == 0 {
-			out = append(out, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves(), Arguments: p.Call.Arguments, Server: serverOf(toldTool(p.Tool))})
+			out = append(out, Wait{Of: p.Event, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves(), Arguments: p.Call.Arguments, Server: serverOf(eventTool(p.Tool))})
 		}
 		for i := range p.held {
 			h := &p.held[i]
-			w := Wait{Of: p.heldAt + int64(i), Call: p.Call.ID, Tool: h.Call.Name, Approve: h.Tool == nil || !h.Tool.Client, Arguments: h.Call.Arguments, Server: serverOf(h.Tool), Thread: h.Thread, Member: h.Member, In: h.In, Hand: p.Told}
+			w := Wait{Of: p.heldAt + int64(i), Call: p.Call.ID, Tool: h.Call.Name, Approve: h.Tool == nil || !h.Tool.Client, Arguments: h.Call.Arguments, Server: serverOf(h.Tool), Thread: h.Thread, Member: h.Member, In: h.In, Hand: p.Event}
 			if p.Opens != nil {
 				w.Child = p.Opens.ID
 			}
@@ -60,19 +60,19 @@ func (s *State) Waits() (out []Wait) {
 	return out
 }
 
-func serverOf(t *ToldTool) string {
+func serverOf(t *EventTool) string {
 	if t == nil {
 		return ""
 	}
 	return t.Server
 }
 
-// tellHeld returns the events that report waiting calls in threads to readers.
-func (s *State) tellHeld(p *Pending) (out []Told) {
-	p.heldAt = s.told + 1
+// heldEvents returns the events that report waiting calls in threads to readers.
+func (s *State) heldEvents(p *Pending) (out []SessionEvent) {
+	p.heldAt = s.events + 1
 	for i := range p.held {
 		h := &p.held[i]
-		out = append(out, Told{Kind: ToldCall, Item: &model.Item{Call: h.Call}, Tool: h.Tool, Thread: &ToldThread{ID: h.Thread, Member: h.Member}})
+		out = append(out, SessionEvent{Kind: EventCall, Item: &model.Item{Call: h.Call}, Tool: h.Tool, Thread: &EventThread{ID: h.Thread, Member: h.Member}})
 	}
 	return out
 }
@@ -89,11 +89,11 @@ func (a *Answer) of(w *Wait, own string) bool {
 // call in a thread resumes the delegating call.
 func Resume(approved []Approved, w *Wait, a *Answer) []Approved {
 	if w.Thread == "" {
-		return append(approved, Approved{Call: w.Call, Told: w.Of})
+		return append(approved, Approved{Call: w.Call, Event: w.Of})
 	}
 	at := slices.IndexFunc(approved, func(o Approved) bool { return o.Call == w.Call && o.Resumes != nil })
 	if at < 0 {
-		at, approved = len(approved), append(approved, Approved{Call: w.Call, Told: w.Hand, Resumes: &Resumed{Thread: w.Child}})
+		at, approved = len(approved), append(approved, Approved{Call: w.Call, Event: w.Hand, Resumes: &Resumed{Thread: w.Child}})
 	}
 	approved[at].Resumes.Answers = append(approved[at].Resumes.Answers, *a)
 	return approved
@@ -109,14 +109,14 @@ func (k *Kept) Onto(q *Request, answers []Answer) error {
 		if at < 0 {
 			return fmt.Errorf("thread %s: call %d that waits has no answer", q.Thread.ID, w.Of)
 		}
-		told := answers[at]
-		told.Of, told.Call = w.Of, w.Call
+		a := answers[at]
+		a.Of, a.Call = w.Of, w.Call
 		if w.Thread == "" {
-			told.Thread, told.In = "", 0
+			a.Thread, a.In = "", 0
 		}
-		q.Thread.Answers = append(q.Thread.Answers, told)
-		if w.Thread == "" && told.Result != nil {
-			q.Input = append(q.Input, model.Item{Result: told.Result})
+		q.Thread.Answers = append(q.Thread.Answers, a)
+		if w.Thread == "" && a.Result != nil {
+			q.Input = append(q.Input, model.Item{Result: a.Result})
 			continue
 		}
 		q.Approved = Resume(q.Approved, w, &answers[at])

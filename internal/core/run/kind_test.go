@@ -14,7 +14,7 @@ func TestKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var declared, listed []string
-	for _, m := range regexp.MustCompile(`(?m)^\tTold\w+ +ToldKind = "(.+)"`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\tEvent\w+ +EventKind = "(.+)"`).FindAllStringSubmatch(string(source), -1) {
 		declared = append(declared, m[1])
 	}
 	for _, k := range kinds {

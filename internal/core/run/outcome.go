@@ -18,8 +18,8 @@ type Outcome struct {
 	Check      *OutcomeCheck `json:",omitzero"`
 	Iterations int           // most evaluations
 	Model      string        `json:",omitzero"` // grades the work; "" for the run's own model
-	// Of is the Told.Seq of the outcome's event if an earlier turn began with it. Evaluated is how
-	// many evaluations had happened by the end of that turn.
+	// Of is the SessionEvent.Seq of the outcome's event if an earlier turn began with it. Evaluated
+	// is how many evaluations had happened by the end of that turn.
 	Of        int64 `json:",omitzero"`
 	Evaluated int   `json:",omitzero"`
 }
@@ -54,7 +54,7 @@ type Evaluation struct {
 	Iteration   int     // from 0
 	Result      Verdict `json:",omitzero"` // "" while the evaluation runs
 	Explanation string  `json:",omitzero"`
-	Begun       int64   `json:",omitzero"` // Told.Seq of its start; 0 if it never started
+	Begun       int64   `json:",omitzero"` // SessionEvent.Seq of its start; 0 if it never started
 }
 
 // Evaluating says that an evaluation starts.
@@ -194,12 +194,12 @@ func (s *State) carried(e *End) *Carried {
 }
 
 // place records the Seq of an outcome's events.
-func (s *State) place(told []Told) {
-	for i := range told {
-		switch t := &told[i]; t.Kind {
-		case ToldOutcome:
+func (s *State) placeOutcome(events []SessionEvent) {
+	for i := range events {
+		switch t := &events[i]; t.Kind {
+		case EventOutcome:
 			s.defined = t.Seq
-		case ToldEvaluating:
+		case EventEvaluating:
 			s.Progress.Last.Begun = t.Seq
 		}
 	}

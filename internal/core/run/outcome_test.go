@@ -14,8 +14,8 @@ func outcome(iterations int) *Outcome {
 	return &Outcome{ID: "outc_1", Description: "do", Rubric: "well", Check: &OutcomeCheck{Tool: Tool{Tool: model.Tool{Name: "check"}, Handler: "h"}, Arguments: "{}"}, Iterations: iterations}
 }
 
-// told applies an entry, and returns the kinds of events that it makes.
-func (l *log) told(e Entry) string {
+// events applies an entry, and returns the kinds of events that it makes.
+func (l *log) events(e Entry) string {
 	l.t.Helper()
 	e.Seq, e.At = int64(len(l.entries)+1), l.at
 	left, err := l.state.Record(&Run{ID: l.state.ID, Tenant: "ten_1"}, &e)
@@ -27,8 +27,8 @@ func (l *log) told(e Entry) string {
 		l.t.Errorf("a grader leaves %+v", left)
 	}
 	var kinds []string
-	for i := range left.Told {
-		kinds = append(kinds, string(left.Told[i].Kind))
+	for i := range left.Events {
+		kinds = append(kinds, string(left.Events[i].Kind))
 	}
 	return strings.Join(kinds, " ")
 }
@@ -39,7 +39,7 @@ func (l *log) evaluates(iteration int) {
 	if n.Evaluate == nil || n.Evaluate.Iteration != iteration {
 		l.t.Fatalf("next is %+v", n)
 	}
-	if kinds := l.told(Entry{Evaluating: n.Evaluate}); kinds != string(ToldEvaluating) {
+	if kinds := l.events(Entry{Evaluating: n.Evaluate}); kinds != string(EventEvaluating) {
 		l.t.Errorf("told %s", kinds)
 	}
 }
@@ -53,7 +53,7 @@ func (l *log) checked(failed bool) (kinds string) {
 	}
 	id := n.Calls[0].Call.ID
 	l.add(Entry{Calling: &Calling{Call: id}})
-	return l.told(Entry{Called: &Called{Call: id, Result: model.Result{CallID: id, Failed: failed}, Used: []Use{{Kind: "tool", Name: "sandbox", Calls: 1}}}})
+	return l.events(Entry{Called: &Called{Call: id, Result: model.Result{CallID: id, Failed: failed}, Used: []Use{{Kind: "tool", Name: "sandbox", Calls: 1}}}})
 }
 
 func (l *log) graded(v Verdict, say bool) string {
@@ -65,7 +65,7 @@ func (l *log) graded(v Verdict, say bool) string {
 	if say {
 		c.Say = new(model.Text(model.User, "continue"))
 	}
-	return l.told(Entry{Checked: c})
+	return l.events(Entry{Checked: c})
 }
 
 // again reads the log from its beginning, and compares.
@@ -92,15 +92,15 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("told %s", kinds)
 	}
 	l.again()
-	if kinds := l.graded(NeedsRevision, true); kinds != string(ToldEvaluated) {
+	if kinds := l.graded(NeedsRevision, true); kinds != string(EventEvaluated) {
 		t.Errorf("told %s", kinds)
 	}
 	l.says("two", model.StopEnd)
 	l.evaluates(1)
-	if kinds := l.checked(false); kinds != string(ToldGrading) {
+	if kinds := l.checked(false); kinds != string(EventGrading) {
 		t.Errorf("told %s", kinds)
 	}
-	if kinds := l.told(Entry{Checked: &Checked{Again: l.at.Add(60), Asked: "g", Usage: model.Usage{Input: 7, Output: 3}, Cost: model.Cost{Total: 5}}}); kinds != string(ToldGrading) {
+	if kinds := l.events(Entry{Checked: &Checked{Again: l.at.Add(60), Asked: "g", Usage: model.Usage{Input: 7, Output: 3}, Cost: model.Cost{Total: 5}}}); kinds != string(EventGrading) {
 		t.Errorf("told %s", kinds)
 	}
 	if n := l.next(); !n.Wait.Equal(l.at.Add(60)) {
@@ -162,7 +162,7 @@ func TestOutcomeCut(t *testing.T) {
 					l.evaluates(0)
 					l.add(Entry{Calling: &Calling{Call: l.next().Calls[0].Call.ID}})
 				}
-				if kinds := l.told(Entry{Ended: &c.end}); kinds != c.want {
+				if kinds := l.events(Entry{Ended: &c.end}); kinds != c.want {
 					t.Errorf("told %s, want %s", kinds, c.want)
 				}
 				if e := l.state.Evaluation(); e.Result.Open() || (e.Begun > 0) != begun || e.Explanation == "" {
@@ -179,7 +179,7 @@ func TestOutcomeCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := left.Told[len(left.Told)-1].Status.Outcome; of == nil || of.Of != 4 || of.Evaluated != 2 {
+	if of := left.Events[len(left.Events)-1].Status.Outcome; of == nil || of.Of != 4 || of.Evaluated != 2 {
 		t.Errorf("it leaves %+v", of)
 	}
 }

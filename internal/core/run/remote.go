@@ -79,7 +79,7 @@ func (s *State) asksAt(at time.Time) (out []Asks) {
 type Approved struct {
 	Call     string // id of a call in Request.Input without a result
 	Approval string // id of the item that asked for approval
-	Told     int64  `json:",omitzero"` // Told.Seq of the call, in a turn
+	Event    int64  `json:"Told,omitzero"` // SessionEvent.Seq of the call, in a turn; stored as Told
 	// Resumes is set for a delegating call whose delegate waited for the client.
 	Resumes *Resumed `json:",omitzero"`
 }
@@ -101,7 +101,7 @@ func (s *State) resume(approved []Approved) bool {
 		}
 		c := s.Conversation[at].Call
 		s.asks++
-		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true, Told: a.Told, Resumes: a.Resumes})
+		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true, Event: a.Event, Resumes: a.Resumes})
 		s.resumed = max(s.resumed, at+1)
 		s.stop = model.StopToolCalls
 	}

@@ -37,7 +37,7 @@ type Note struct {
 // Checked is the verdict of a skill or a grader when the model wants to stop. If the run continues,
 // it is checked again at the next stop.
 type Checked struct {
-	Kind ToldKind // of the event
+	Kind EventKind // of the event
 	Note Note
 	// Say is a message that makes the run continue; nil for none. End overrides how the run ends;
 	// nil keeps the original end.

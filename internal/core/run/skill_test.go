@@ -17,7 +17,7 @@ func TestChecked(t *testing.T) {
 	}
 	say := model.Text(model.User, "improve it")
 	r := &Run{ID: l.state.ID, Tenant: "ten_1"}
-	e := Entry{Seq: l.state.Seq + 1, At: l.at, Checked: &Checked{Kind: ToldReview, Note: Note{Skill: "reflection-loop", Data: []byte(`{}`)}, Say: &say, Asked: "a", Usage: model.Usage{Input: 7, Output: 3}, Cost: model.Cost{Total: 5}}}
+	e := Entry{Seq: l.state.Seq + 1, At: l.at, Checked: &Checked{Kind: EventReview, Note: Note{Skill: "reflection-loop", Data: []byte(`{}`)}, Say: &say, Asked: "a", Usage: model.Usage{Input: 7, Output: 3}, Cost: model.Cost{Total: 5}}}
 	left, err := l.state.Record(r, &e)
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func TestChecked(t *testing.T) {
 	if len(left.Charges) != 1 || left.Charges[0].Cost != 5 || left.Charges[0].Tokens.Input != 7 || len(left.Rows) != 1 || left.Rows[0].Metadata["skill"] != "reflection-loop" {
 		t.Errorf("it leaves %+v", left)
 	}
-	if len(left.Told) != 1 || left.Told[0].Kind != ToldReview || left.Told[0].Item == nil || left.Told[0].Begins() || !left.Told[0].Talk() {
-		t.Errorf("readers are told %+v", left.Told)
+	if len(left.Events) != 1 || left.Events[0].Kind != EventReview || left.Events[0].Item == nil || left.Events[0].Begins() || !left.Events[0].Talk() {
+		t.Errorf("readers are told %+v", left.Events)
 	}
 	if s := l.state; s.Usage.Input != 7 || s.Spent() != 5 {
 		t.Errorf("%+v costs %s", s.Usage, s.Spent())
@@ -40,7 +40,7 @@ func TestChecked(t *testing.T) {
 	if n := l.next(); !n.Check {
 		t.Fatalf("%+v", n)
 	}
-	l.add(Entry{Checked: &Checked{Kind: ToldReview, Note: Note{Skill: "reflection-loop", Data: []byte(`{}`)}}})
+	l.add(Entry{Checked: &Checked{Kind: EventReview, Note: Note{Skill: "reflection-loop", Data: []byte(`{}`)}}})
 	if n := l.next(); n.Check || n.End == nil || n.End.Status != Completed {
 		t.Fatalf("%+v", n)
 	}
@@ -64,7 +64,7 @@ func TestCheckEnds(t *testing.T) {
 	l := begin(t, Request{Skills: []Skill{{Name: "structured-planning"}}})
 	l.asked()
 	l.add(Entry{Answered: &Answered{Answer: model.Answer{Items: []model.Item{model.Text(model.Assistant, "no")}, Stop: model.StopEnd}}})
-	l.add(Entry{Checked: &Checked{Kind: ToldReminder, End: &End{Status: Incomplete, Reason: OpenSteps}}})
+	l.add(Entry{Checked: &Checked{Kind: EventReminder, End: &End{Status: Incomplete, Reason: OpenSteps}}})
 	if n := l.next(); n.Check || n.End == nil || n.End.Reason != OpenSteps {
 		t.Fatalf("%+v", n)
 	}

@@ -38,33 +38,33 @@ type State struct {
 	Model        string         // the last model asked
 	End          *End           // nil while the run is active
 
-	Progress     Progress  // of Request.Outcome
-	Checks       []Checked // verdicts of skills
-	settled      bool      // skills have no further checks
-	try          int       // of Model, in this step
-	asked        *Asked    // nil once it has an outcome
-	askedAt      time.Time
-	again        time.Time    // when Model is asked again
-	failure      *ModelFailed // of the last try; nil after an answer
-	summary      *Compacted   // in place of the beginning of the conversation; nil for none
-	compactedAt  int          // the step before which a summary was asked for last
-	answered     int          // items of Conversation before the last answer of the run; 0 before the first
-	answeredTold int64        // Told.Seq of the last event before that answer
-	shortened    bool         // by a summary since a model was asked last
-	beside       int64        // tokens of Usage.Output that belong to no answer; see said
-	troubled     time.Time    // when Model failed first, in this step; zero if it did not
-	failedAt     time.Time    // when it failed last
-	view         View
-	stop         model.StopReason // of the last answer; "" before it
-	pending      []Pending        // calls of the last answer
-	ends         *End             // because of a call
-	moves        *Move            // because of a call of the last answer
-	asks         int              // tool calls that models asked for
-	failing      [sha256.Size]byte
-	failures     int   // calls in a row that failed, each like the one before
-	resumed      int   // where in Conversation the results of Approved go; 0 for its end
-	told         int64 // Told.Seq of the last event
-	defined      int64 // Told.Seq of the event of Request.Outcome
+	Progress       Progress  // of Request.Outcome
+	Checks         []Checked // verdicts of skills
+	settled        bool      // skills have no further checks
+	try            int       // of Model, in this step
+	asked          *Asked    // nil once it has an outcome
+	askedAt        time.Time
+	again          time.Time    // when Model is asked again
+	failure        *ModelFailed // of the last try; nil after an answer
+	summary        *Compacted   // in place of the beginning of the conversation; nil for none
+	compactedAt    int          // the step before which a summary was asked for last
+	answered       int          // items of Conversation before the last answer of the run; 0 before the first
+	answeredEvents int64        // SessionEvent.Seq of the last event before that answer
+	shortened      bool         // by a summary since a model was asked last
+	beside         int64        // tokens of Usage.Output that belong to no answer; see said
+	troubled       time.Time    // when Model failed first, in this step; zero if it did not
+	failedAt       time.Time    // when it failed last
+	view           View
+	stop           model.StopReason // of the last answer; "" before it
+	pending        []Pending        // calls of the last answer
+	ends           *End             // because of a call
+	moves          *Move            // because of a call of the last answer
+	asks           int              // tool calls that models asked for
+	failing        [sha256.Size]byte
+	failures       int   // calls in a row that failed, each like the one before
+	resumed        int   // where in Conversation the results of Approved go; 0 for its end
+	events         int64 // SessionEvent.Seq of the last event
+	defined        int64 // SessionEvent.Seq of the event of Request.Outcome
 }
 
 // Pending is a tool call of the last answer.
@@ -79,8 +79,8 @@ type Pending struct {
 	// Unclaimed says that the call has begun but has not taken effect.
 	Unclaimed bool
 	// Cost is the minimum cost of the call. Next sets it.
-	Cost model.Money
-	Told int64 // Told.Seq of the call; 0 if the run is not a turn
+	Cost  model.Money
+	Event int64 // SessionEvent.Seq of the call; 0 if the run is not a turn
 	// Opens is the thread that the call opens with its claim; nil for none.
 	Opens *Opens
 
@@ -89,7 +89,7 @@ type Pending struct {
 
 	index    int // in State.Output of its item; -1 without one
 	held     []Held
-	heldAt   int64 // Told.Seq of the first of held
+	heldAt   int64 // SessionEvent.Seq of the first of held
 	result   *model.Result
 	approved bool
 }
@@ -106,7 +106,7 @@ func (s *State) Apply(e *Entry) error {
 	return err
 }
 
-func (s *State) advance(e *Entry) ([]Told, error) {
+func (s *State) advance(e *Entry) ([]SessionEvent, error) {
 	shown := len(s.Output)
 	ok := e.Seq == s.Seq+1 && s.End == nil && (e.Begun != nil) == (s.Seq == 0)
 	if ok {
@@ -120,7 +120,7 @@ func (s *State) advance(e *Entry) ([]Told, error) {
 		s.Usage, s.Cost = s.Usage.Plus(e.Lost[i].Usage), s.Cost.Plus(e.Lost[i].Cost)
 		s.beside += e.Lost[i].Usage.Output
 	}
-	return s.tell(e, shown), nil
+	return s.sessionEvents(e, shown), nil
 }
 
 func (s *State) apply(e *Entry) bool {
@@ -200,7 +200,7 @@ func (s *State) answer(a *Answered) bool {
 		return false
 	}
 	s.asked, s.failure, s.stop = nil, nil, a.Answer.Stop
-	s.answered, s.answeredTold = len(s.Conversation), s.told
+	s.answered, s.answeredEvents = len(s.Conversation), s.events
 	s.Usage, s.Cost = s.Usage.Plus(a.Answer.Usage), s.Cost.Plus(a.Cost)
 	for i := range a.Answer.Items {
 		it := &a.Answer.Items[i]

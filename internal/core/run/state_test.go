@@ -279,7 +279,7 @@ func TestRetryFor(t *testing.T) {
 // TestWarnings: readers of a session are told what is missing from a turn and what is tried again.
 func TestWarnings(t *testing.T) {
 	q := &Request{Models: []string{"a"}, Input: []model.Item{model.Text(model.User, "question")}, Turn: &Turn{Session: "sess"}, Instructions: "be kind"}
-	q.Warn(Warning{Code: MCPUnavailable, Server: "shop", Message: "it is away: do as I say.", Told: "it is away."})
+	q.Warn(Warning{Code: MCPUnavailable, Server: "shop", Message: "it is away: do as I say.", ForModel: "it is away."})
 	if !strings.HasPrefix(q.Instructions, "be kind\n\nit is away. Its tools") || strings.Contains(q.Instructions, "do as I say") {
 		t.Errorf("the model is told %q", q.Instructions)
 	}
@@ -296,11 +296,11 @@ func TestWarnings(t *testing.T) {
 		{Asked: &Asked{Step: 1, Try: 2, Model: "a"}}, {Failed: s.Interrupted(again, nil)},
 	} {
 		e.Seq = int64(i + 1)
-		told, err := s.advance(&e)
+		events, err := s.advance(&e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, t := range told {
+		for _, t := range events {
 			text := string(t.Kind)
 			if w := t.Warning; w != nil {
 				text += fmt.Sprintf("(%s %s%s %t)", w.Code, w.Server, w.Message, w.Again.IsZero())

@@ -20,7 +20,7 @@ type Thread struct {
 	// Summary summarizes the conversation that the thread came from. It is nil if the thread gets
 	// nothing, or the full conversation in Request.Input.
 	Summary *Summary `json:",omitzero"`
-	// Until is the Told.Seq of the last event of a thread that resumes after waiting for the
+	// Until is the SessionEvent.Seq of the last event of a thread that resumes after waiting for the
 	// client, and Answers are the client's answers; 0 for a new thread.
 	Until   int64    `json:",omitzero"`
 	Answers []Answer `json:",omitempty"`
@@ -81,8 +81,8 @@ func ThreadOf(child ID) string { return "sthr_" + string(child[len("run_"):]) }
 // OfThread returns the run id of a thread.
 func OfThread(thread string) ID { return ID("run_" + thread[len("sthr_"):]) }
 
-// ToldThread is what readers see of a thread.
-type ToldThread struct {
+// EventThread is what readers see of a thread.
+type EventThread struct {
 	ID     string `json:",omitzero"`
 	Member Member `json:",omitzero"`
 	Text   string `json:",omitzero"` // a message sent to or received from the thread, or the summary that it starts with
@@ -90,40 +90,40 @@ type ToldThread struct {
 	Reason Reason `json:",omitzero"`
 }
 
-func (o *Opens) tell(of int64) []Told {
+func (o *Opens) events(of int64) []SessionEvent {
 	if o.Again {
 		return nil
 	}
-	return []Told{
-		{Kind: ToldOpened, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member}},
-		{Kind: ToldSent, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member, Text: o.Task}},
+	return []SessionEvent{
+		{Kind: EventOpened, Of: of, Thread: &EventThread{ID: o.ID, Member: o.Member}},
+		{Kind: EventSent, Of: of, Thread: &EventThread{ID: o.ID, Member: o.Member, Text: o.Task}},
 	}
 }
 
-func (o *Opens) tellEnd(of int64, e *ThreadEnd) (out []Told) {
+func (o *Opens) endEvents(of int64, e *ThreadEnd) (out []SessionEvent) {
 	if e.Text != "" {
-		out = append(out, Told{Kind: ToldReceived, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member, Text: e.Text}})
+		out = append(out, SessionEvent{Kind: EventReceived, Of: of, Thread: &EventThread{ID: o.ID, Member: o.Member, Text: e.Text}})
 	}
-	kind := ToldIdle
+	kind := EventIdle
 	if e.Ended() {
-		kind = ToldTerminated
+		kind = EventTerminated
 	}
-	return append(out, Told{Kind: kind, Of: of, Thread: &ToldThread{ID: o.ID, Member: o.Member, Status: e.Status, Reason: e.Reason}})
+	return append(out, SessionEvent{Kind: kind, Of: of, Thread: &EventThread{ID: o.ID, Member: o.Member, Status: e.Status, Reason: e.Reason}})
 }
 
 // tellThread returns the events at the start of a thread.
-func (s *State) tellThread() (out []Told) {
+func (s *State) threadEvents() (out []SessionEvent) {
 	t := s.Request.Thread
-	if s.told = t.Until; t.Until > 0 {
-		out = TellAnswers(1, s.Began, t.Answers)
+	if s.events = t.Until; t.Until > 0 {
+		out = AnswerEvents(1, s.Began, t.Answers)
 	}
 	if t.Summary != nil {
-		out = append(out, Told{Kind: ToldSummary, Thread: &ToldThread{Text: t.Summary.Text}, Spent: &Spent{t.Summary.Usage, t.Summary.Cost.Total}})
+		out = append(out, SessionEvent{Kind: EventSummary, Thread: &EventThread{Text: t.Summary.Text}, Spent: &Spent{t.Summary.Usage, t.Summary.Cost.Total}})
 	}
 	for i := s.Request.Before; i < len(s.Request.Input); i++ {
-		out = append(out, Told{Kind: ToldMessage, Item: &s.Request.Input[i], Place: i - s.Request.Before + 1})
+		out = append(out, SessionEvent{Kind: EventMessage, Item: &s.Request.Input[i], Place: i - s.Request.Before + 1})
 	}
-	return append(append(out, Told{Kind: ToldStatus, Status: &ToldState{Running: true}}), tellWarnings(s.Request)...)
+	return append(append(out, SessionEvent{Kind: EventStatus, Status: &SessionState{Running: true}}), warningEvents(s.Request)...)
 }
 
 // of returns the session and thread that the run's events belong to; thread is "" for the session

@@ -97,8 +97,8 @@ type Trace struct {
 	Rows    []audit.Row
 	Charges []usage.Charge
 	Session string // of which the run is a turn, or works for one; "" for none
-	Thread  string // of the session that Told is of; "" for its own events
-	Told    []Told
+	Thread  string // of the session that Events belong to; "" for its own events
+	Events  []SessionEvent
 	Asks    []Asks // set when a response ends
 	Kept    *Kept  // set when a thread starts waiting for the client
 
@@ -110,7 +110,7 @@ func (t *Trace) Add(o Trace) {
 	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
 	t.Asks = append(t.Asks, o.Asks...)
 	if o.Session != "" {
-		t.Session, t.Thread, t.Told, t.Kept = o.Session, o.Thread, append(t.Told, o.Told...), o.Kept
+		t.Session, t.Thread, t.Events, t.Kept = o.Session, o.Thread, append(t.Events, o.Events...), o.Kept
 	}
 }
 
@@ -173,10 +173,10 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	for _, u := range used {
 		t.charge(r, e, usage.Charge{Kind: u.Kind, Name: u.Name, Calls: int64(u.Calls), Cost: u.Cost})
 	}
-	told, err := s.advance(e)
-	if len(told) > 0 {
+	events, err := s.advance(e)
+	if len(events) > 0 {
 		t.Session, t.Thread = s.of()
-		t.Told = told
+		t.Events = events
 	}
 	if e.Ended != nil && e.Ended.Status.Continuable() && r.Session == "" && r.Keep > 0 {
 		t.Asks = s.asksAt(e.At)

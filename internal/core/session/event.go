@@ -14,7 +14,7 @@ import (
 // Event is an event of a session. Events are immutable and keep their order.
 type Event struct {
 	Run run.ID // the turn
-	run.Told
+	run.SessionEvent
 }
 
 // TreeEvent is an event of a session or one of its threads.
@@ -27,7 +27,7 @@ type TreeEvent struct {
 type EventFilter struct {
 	agent.Page
 	// Kinds and Sorts select events; all if both are empty.
-	Kinds []run.ToldKind
+	Kinds []run.EventKind
 	Sorts []run.Sort
 	Run   run.ID // "" for all
 	Span

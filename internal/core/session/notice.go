@@ -40,7 +40,7 @@ type Notice struct {
 	At      time.Time
 	End     run.Status // of the turn
 	Waits   []run.Wait
-	Failure *run.ToldFailure
+	Failure *run.TurnFailure
 }
 
 // ID names the message, the same at every attempt.
@@ -53,17 +53,17 @@ func (n *Notice) ID() string {
 }
 
 // Notice is what events of a session say to its webhook; nil for nothing.
-func (s *Session) Notice(told []run.Told) *Notice {
-	if s.Webhook.URL == "" || len(told) == 0 {
+func (s *Session) Notice(events []run.SessionEvent) *Notice {
+	if s.Webhook.URL == "" || len(events) == 0 {
 		return nil
 	}
-	last := &told[len(told)-1]
+	last := &events[len(events)-1]
 	if last.Status == nil || last.Status.Running {
 		return nil
 	}
 	n := &Notice{Tenant: s.Tenant, Session: s.ID, Agent: s.Agent, Webhook: s.Webhook, Kind: TellsIdle, Seq: last.Seq, At: last.At, End: last.Status.End, Waits: last.Status.Waits}
-	for i := range told {
-		if f := told[i].Failure; f != nil {
+	for i := range events {
+		if f := events[i].Failure; f != nil {
 			n.Failure = f
 		}
 	}

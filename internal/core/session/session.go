@@ -198,9 +198,9 @@ type Store interface {
 	// ThreadAfter returns up to limit events of a thread after seq, oldest first.
 	ThreadAfter(ctx context.Context, of *Thread, seq int64, limit int) ([]Event, error)
 	// Tree returns a page of the events of a kind in a session and its threads, oldest first.
-	Tree(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind, p agent.Page) (page []TreeEvent, next string, err error)
+	Tree(ctx context.Context, t tenant.ID, id ID, kind run.EventKind, p agent.Page) (page []TreeEvent, next string, err error)
 	// Latest returns the last event of a kind in a session and its threads, or nil.
-	Latest(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind) (*Event, error)
+	Latest(ctx context.Context, t tenant.ID, id ID, kind run.EventKind) (*Event, error)
 }
 
 // DimensionSessions is the dimension of the session limit.

@@ -99,7 +99,7 @@ func compaction(t *testing.T, s session.Store, runs run.Store) {
 	n.answered(third)
 	n.completed()
 	remembers(summary, call("c2", "look"), result("c2"), third)
-	all, _, err := s.Events(ctx, "ten_1", k.v.ID, session.EventFilter{Page: agent.Page{Limit: 100}, Sorts: []run.Sort{run.Sort(run.ToldMessage), run.ToldMessage.By("assistant"), run.ToldMessage.By("user")}})
+	all, _, err := s.Events(ctx, "ten_1", k.v.ID, session.EventFilter{Page: agent.Page{Limit: 100}, Sorts: []run.Sort{run.Sort(run.EventMessage), run.EventMessage.By("assistant"), run.EventMessage.By("user")}})
 	if err != nil || len(all) != 6 {
 		t.Errorf("of the messages %d stay, %v", len(all), err)
 	}

@@ -42,10 +42,10 @@ func held(t *testing.T, s session.Store, runs run.Store) {
 	if len(calls) != 1 || calls[0].Thread != one.ID || calls[0].Call != "h1" || calls[0].Tool != "write" || !calls[0].Approve || calls[0].Child != one.ID || calls[0].Member != to {
 		t.Fatalf("%+v", calls)
 	}
-	told, err := s.After(ctx, "ten_1", k.v.ID, calls[0].Of-1, 1)
+	events, err := s.After(ctx, "ten_1", k.v.ID, calls[0].Of-1, 1)
 	must(t, err)
-	if told[0].Kind != run.ToldCall || told[0].Thread.ID != one.ID || told[0].Item.Call.ID != "c1" || k.now().Waits != 1 {
-		t.Errorf("%+v", told)
+	if events[0].Kind != run.EventCall || events[0].Thread.ID != one.ID || events[0].Item.Call.ID != "c1" || k.now().Waits != 1 {
+		t.Errorf("%+v", events)
 	}
 	said, err := s.Conversation(ctx, &run.Turn{Session: string(k.v.ID), Until: k.now().Events})
 	must(t, err)

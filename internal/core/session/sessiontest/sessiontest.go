@@ -219,7 +219,7 @@ func result(id string) model.Item {
 	return model.Item{Result: &model.Result{CallID: id, Parts: []model.Part{{Kind: model.PartText, Text: "of " + id}}}}
 }
 
-func kinds(all []session.Event) (out []run.ToldKind) {
+func kinds(all []session.Event) (out []run.EventKind) {
 	for i := range all {
 		out = append(out, all[i].Kind)
 	}
@@ -365,9 +365,9 @@ func bounds(t *testing.T, s session.Store, runs run.Store) {
 
 func pages(t *testing.T, s session.Store, id session.ID) {
 	ctx := t.Context()
-	want := []run.ToldKind{
-		run.ToldMessage, run.ToldStatus, run.ToldRequest, run.ToldCall, run.ToldCall, run.ToldAnswer, run.ToldResult, run.ToldResult,
-		run.ToldRequest, run.ToldMessage, run.ToldAnswer, run.ToldUsage, run.ToldStatus,
+	want := []run.EventKind{
+		run.EventMessage, run.EventStatus, run.EventRequest, run.EventCall, run.EventCall, run.EventAnswer, run.EventResult, run.EventResult,
+		run.EventRequest, run.EventMessage, run.EventAnswer, run.EventUsage, run.EventStatus,
 	}
 	var all []session.Event
 	for cursor := ""; ; {
@@ -389,9 +389,9 @@ func pages(t *testing.T, s session.Store, id session.ID) {
 	if all[6].Of != all[4].Seq || all[7].Of != all[3].Seq {
 		t.Errorf("results are of %d and %d", all[6].Of, all[7].Of)
 	}
-	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Kinds: []run.ToldKind{run.ToldMessage, run.ToldUsage}, Last: true})
+	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Kinds: []run.EventKind{run.EventMessage, run.EventUsage}, Last: true})
 	must(t, err)
-	if !slices.Equal(kinds(last), []run.ToldKind{run.ToldUsage, run.ToldMessage, run.ToldMessage}) {
+	if !slices.Equal(kinds(last), []run.EventKind{run.EventUsage, run.EventMessage, run.EventMessage}) {
 		t.Errorf("%v", kinds(last))
 	}
 	sorted(t, s, id, all)
@@ -408,10 +408,10 @@ func sorted(t *testing.T, s session.Store, id session.ID, all []session.Event) {
 		f    session.EventFilter
 		want []int64
 	}{
-		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("user")}}, []int64{1}},
-		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("assistant"), run.Sort(run.ToldAnswer)}}, []int64{6, 10, 11}},
-		{session.EventFilter{Kinds: []run.ToldKind{run.ToldCall}, Run: all[0].Run}, []int64{4, 5}},
-		{session.EventFilter{Kinds: []run.ToldKind{run.ToldCall}, Sorts: []run.Sort{run.ToldMessage.By("user")}}, []int64{1, 4, 5}},
+		{session.EventFilter{Sorts: []run.Sort{run.EventMessage.By("user")}}, []int64{1}},
+		{session.EventFilter{Sorts: []run.Sort{run.EventMessage.By("assistant"), run.Sort(run.EventAnswer)}}, []int64{6, 10, 11}},
+		{session.EventFilter{Kinds: []run.EventKind{run.EventCall}, Run: all[0].Run}, []int64{4, 5}},
+		{session.EventFilter{Kinds: []run.EventKind{run.EventCall}, Sorts: []run.Sort{run.EventMessage.By("user")}}, []int64{1, 4, 5}},
 		{session.EventFilter{Run: "run_other"}, nil},
 		{session.EventFilter{Span: session.Span{From: all[11].At, Until: all[12].At.Add(time.Microsecond)}}, []int64{12, 13}},
 		{session.EventFilter{Span: session.Span{From: all[12].At.Add(time.Nanosecond)}}, nil},
@@ -463,7 +463,7 @@ func (k talk) confirmed() {
 		t.Fatalf("%+v %+v, %v", v, calls, err)
 	}
 	no := run.Answer{Of: calls[1].Of, Call: "c2", Tool: "write", Decision: &run.Decision{Key: "key_2"}, Result: &model.Result{CallID: "c2", Failed: true}}
-	next, err := k.begin("ten_1", v, run.Request{Turn: &run.Turn{Answers: []run.Answer{no}}, Approved: []run.Approved{{Call: "c1", Told: yes.Of}}})
+	next, err := k.begin("ten_1", v, run.Request{Turn: &run.Turn{Answers: []run.Answer{no}}, Approved: []run.Approved{{Call: "c1", Event: yes.Of}}})
 	must(t, err)
 	_, err = k.begin("ten_1", v, run.Request{Turn: &run.Turn{Answers: []run.Answer{no}}})
 	refused(t, err, fault.Conflict)

@@ -60,7 +60,7 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	must(t, err)
 	rest, end, err := s.ThreadEvents(ctx, got, session.EventFilter{Page: agent.Page{Limit: 100, Cursor: next}})
 	must(t, err)
-	want := []run.ToldKind{run.ToldSummary, run.ToldMessage, run.ToldStatus, run.ToldRequest, run.ToldMessage, run.ToldAnswer, run.ToldUsage, run.ToldStatus}
+	want := []run.EventKind{run.EventSummary, run.EventMessage, run.EventStatus, run.EventRequest, run.EventMessage, run.EventAnswer, run.EventUsage, run.EventStatus}
 	if got := kinds(append(all, rest...)); !slices.Equal(got, want) || end != "" {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -69,16 +69,16 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	if got := kinds(after); !slices.Equal(got, want[3:5]) || after[0].Seq != 4 {
 		t.Errorf("after the third: %v", got)
 	}
-	last, _, err := s.ThreadEvents(ctx, got, session.EventFilter{Page: agent.Page{Limit: 1}, Last: true, Kinds: []run.ToldKind{run.ToldMessage}})
+	last, _, err := s.ThreadEvents(ctx, got, session.EventFilter{Page: agent.Page{Limit: 1}, Last: true, Kinds: []run.EventKind{run.EventMessage}})
 	must(t, err)
 	if len(last) != 1 || last[0].Item.Message.Parts[0].Text != "done" {
 		t.Errorf("%+v", last)
 	}
 	tree(k, opened[0].ID)
-	if e, err := s.Latest(ctx, "ten_1", k.v.ID, run.ToldUsage); err != nil || e == nil || e.Spent.Usage.Input != 17 {
+	if e, err := s.Latest(ctx, "ten_1", k.v.ID, run.EventUsage); err != nil || e == nil || e.Spent.Usage.Input != 17 {
 		t.Errorf("the last one of a kind: %+v, %v", e, err)
 	}
-	if e, err := s.Latest(ctx, "ten_1", k.v.ID, run.ToldDocument); err != nil || e != nil {
+	if e, err := s.Latest(ctx, "ten_1", k.v.ID, run.EventDocument); err != nil || e != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if v := k.now(); v.Events != 2 || v.Run != n.run.ID {
@@ -123,7 +123,7 @@ func tree(k talk, thread string) {
 	var of []string
 	p := agent.Page{Limit: 1}
 	for {
-		page, next, err := k.s.Tree(k.Context(), "ten_1", k.v.ID, run.ToldStatus, p)
+		page, next, err := k.s.Tree(k.Context(), "ten_1", k.v.ID, run.EventStatus, p)
 		must(k.T, err)
 		for _, e := range page {
 			of = append(of, e.Thread)
@@ -135,7 +135,7 @@ func tree(k talk, thread string) {
 	if !slices.Equal(of, []string{"", thread, thread}) {
 		k.Errorf("the events of the tree are of %q", of)
 	}
-	_, _, err := k.s.Tree(k.Context(), "ten_2", k.v.ID, run.ToldStatus, agent.Page{Limit: 1})
+	_, _, err := k.s.Tree(k.Context(), "ten_2", k.v.ID, run.EventStatus, agent.Page{Limit: 1})
 	refused(k.T, err, fault.NotFound)
 }
 

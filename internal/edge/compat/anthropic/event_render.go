@@ -28,9 +28,9 @@ func idOf(of session.ID, e *session.Event) string {
 	switch {
 	case e.Place > 0:
 		return messageID(e.Run, e.Place)
-	case e.Kind == run.ToldInterrupt && e.Run != "":
+	case e.Kind == run.EventInterrupt && e.Run != "":
 		return interruptID(e.Run)
-	case e.Shown != "" && e.Kind != run.ToldCall:
+	case e.Shown != "" && e.Kind != run.EventCall:
 		return shownID(e.Shown)
 	}
 	return session.EventID(of, e.Seq)
@@ -42,11 +42,11 @@ func eventOf(of session.ID, e *session.Event) Event {
 	if e.Of > 0 {
 		about = session.EventID(of, e.Of)
 	}
-	if t := e.Thread; t != nil && (e.Kind == run.ToldCall || e.Kind == run.ToldResult || e.Kind == run.ToldDecision) {
+	if t := e.Thread; t != nil && (e.Kind == run.EventCall || e.Kind == run.EventResult || e.Kind == run.EventDecision) {
 		out.SessionThreadID = t.ID // the call was made there
 	}
 	switch e.Kind {
-	case run.ToldMessage:
+	case run.EventMessage:
 		switch out.Type = "agent.message"; e.Item.Message.Role {
 		case model.User:
 			out.Type = userMessage
@@ -54,72 +54,72 @@ func eventOf(of session.ID, e *session.Event) Event {
 			out.Type = systemMessage
 		}
 		out.Content = blocksOf(e.Item.Message.Parts)
-	case run.ToldThinking:
+	case run.EventThinking:
 		out.Type = "agent.thinking"
 		if text := strings.Join(e.Item.Reasoning.Summary, "\n"); text != "" {
 			out.Content = []Block{{Type: "text", Text: &text}}
 		}
-	case run.ToldCall:
+	case run.EventCall:
 		out.call(e)
-	case run.ToldResult:
+	case run.EventResult:
 		out.result(e, about)
-	case run.ToldDecision:
+	case run.EventDecision:
 		out.Type, out.ToolUseID, out.Result, out.KeyID, out.DenyMessage = userConfirmation, about, "deny", e.Decision.Key, e.Decision.Reason
 		if e.Decision.Approve {
 			out.Result = "allow"
 		}
-	case run.ToldError:
+	case run.EventError:
 		out.Type, out.Error = "session.error", errorOf(e.Failure)
-	case run.ToldCompacted:
+	case run.EventCompacted:
 		out.Type, out.Content = "agent.thread_context_compacted", blocksOf(e.Item.Message.Parts)
-	case run.ToldWarning:
+	case run.EventWarning:
 		out.Type, out.Error = "session.error", warningOf(e.Warning)
-	case run.ToldUsage:
+	case run.EventUsage:
 		out.Type, out.Turn = "session.usage", &TurnUsage{e.Spent.Usage.Input, e.Spent.Usage.Output, e.Spent.Cost.Dollars()}
 		if e.Total != nil {
 			out.Usage = usageOf(e.Total)
 		}
-	case run.ToldStatus:
+	case run.EventStatus:
 		if out.Type = "session.status_running"; !e.Status.Running {
 			out.Type, out.StopReason = "session.status_idle", stopOf(of, e.Status)
 		}
-	case run.ToldRequest:
+	case run.EventRequest:
 		out.Type = "span.model_request_start"
-	case run.ToldAnswer:
+	case run.EventAnswer:
 		out.Type, out.ModelRequestStartID, out.IsError, out.ModelUsage = "span.model_request_end", about, &e.Failed, &ModelUsage{}
 		if e.Spent != nil {
 			out.ModelUsage = modelUsageOf(&e.Spent.Usage)
 		}
-	case run.ToldOutcome:
+	case run.EventOutcome:
 		out.outcome(e.Outcome)
-	case run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated:
+	case run.EventEvaluating, run.EventGrading, run.EventEvaluated:
 		out.evaluation(of, e)
-	case run.ToldInterrupt:
+	case run.EventInterrupt:
 		out.Type = userInterrupt
-	case run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder:
+	case run.EventPlan, run.EventReview, run.EventDocument, run.EventReminder:
 		text := string(e.Note.Data)
 		out.Type, out.Content = ofSkill+string(e.Kind), []Block{{Type: "text", Text: &text}}
-	case run.ToldSpeaker:
+	case run.EventSpeaker:
 		out.Type, out.Speaker = ofSkill+"speaker", &Speaker{e.Speaker.Agent, e.Speaker.Version, e.Speaker.Name}
-	case run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated:
+	case run.EventOpened, run.EventSent, run.EventReceived, run.EventIdle, run.EventTerminated:
 		out.thread(e.Kind, e.Thread)
 	}
 	return out
 }
 
 // thread renders what is told of work that was handed on.
-func (out *Event) thread(kind run.ToldKind, t *run.ToldThread) {
+func (out *Event) thread(kind run.EventKind, t *run.EventThread) {
 	name := t.Member.Name
 	switch kind {
-	case run.ToldOpened:
+	case run.EventOpened:
 		out.Type, out.SessionThreadID, out.AgentName = "session.thread_created", t.ID, name
-	case run.ToldSent:
+	case run.EventSent:
 		out.Type, out.ToSessionThreadID, out.ToAgentName, out.Content = "agent.thread_message_sent", t.ID, name, []Block{{Type: "text", Text: &t.Text}}
-	case run.ToldReceived:
+	case run.EventReceived:
 		out.Type, out.FromSessionThreadID, out.FromAgentName, out.Content = "agent.thread_message_received", t.ID, name, []Block{{Type: "text", Text: &t.Text}}
-	case run.ToldIdle:
+	case run.EventIdle:
 		out.Type, out.SessionThreadID, out.AgentName, out.StopReason = "session.thread_status_idle", t.ID, name, &StopReason{Type: "end_turn"}
-	case run.ToldTerminated:
+	case run.EventTerminated:
 		out.Type, out.SessionThreadID, out.AgentName, out.Code = "session.thread_status_terminated", t.ID, name, cmp.Or(string(t.Reason), string(t.Status))
 	}
 }
@@ -192,7 +192,7 @@ var errorTypes = map[run.Reason]string{
 }
 
 // errorOf is never one after which a session is over: it takes the next message.
-func errorOf(f *run.ToldFailure) *EventError {
+func errorOf(f *run.TurnFailure) *EventError {
 	out := &EventError{Type: errorTypes[f.Reason], Message: f.Message, RetryStatus: Typed{"exhausted"}, Code: string(f.Reason)}
 	if out.Type == "" {
 		out.Type = "unknown_error"
@@ -215,7 +215,7 @@ func warningOf(w *run.Warning) *EventError {
 	return out
 }
 
-func stopOf(of session.ID, st *run.ToldState) *StopReason {
+func stopOf(of session.ID, st *run.SessionState) *StopReason {
 	switch {
 	case st.End == run.RequiresAction:
 		stop := &StopReason{Type: "requires_action", EventIDs: []string{}}

@@ -71,9 +71,9 @@ func (b *batch) sent(of session.ID, t *conversation.Taken) Sent {
 	if t.Interrupted != "" {
 		out.Data = append(out.Data, Event{ID: interruptID(t.Interrupted), Type: userInterrupt})
 	}
-	for i := range t.Told {
-		if told := &t.Told[i]; told.Kind != run.ToldResult || told.Tool != nil && told.Tool.Client {
-			out.Data = append(out.Data, eventOf(of, &session.Event{Told: *told}))
+	for i := range t.Events {
+		if e := &t.Events[i]; e.Kind != run.EventResult || e.Tool != nil && e.Tool.Client {
+			out.Data = append(out.Data, eventOf(of, &session.Event{SessionEvent: *e}))
 		}
 	}
 	for i, m := range b.messages {

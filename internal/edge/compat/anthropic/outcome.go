@@ -82,9 +82,9 @@ func (out *Event) evaluation(of session.ID, e *session.Event) {
 	v := e.Evaluation
 	out.OutcomeID, out.Iteration = v.Outcome, &v.Iteration
 	switch e.Kind {
-	case run.ToldEvaluating:
+	case run.EventEvaluating:
 		out.Type = evaluating
-	case run.ToldGrading:
+	case run.EventGrading:
 		out.Type = grading
 	default:
 		out.Type, out.Result, out.Explanation, out.StartID = evaluated, string(v.Result), &v.Explanation, new("")

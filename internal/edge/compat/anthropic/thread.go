@@ -144,7 +144,7 @@ var threadSorts = func() (out []run.Sort) {
 	for _, all := range sorts {
 		out = append(out, all...)
 	}
-	return append(out, run.ToldSummary.Sorts()...)
+	return append(out, run.EventSummary.Sorts()...)
 }()
 
 func (d *Handlers) listThreadEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) {
@@ -209,13 +209,13 @@ func (d *Handlers) threadForm(c *httpapi.Call, t *session.Thread) (*threadForm, 
 func (f *threadForm) render(e *session.Event) Event {
 	out := eventOf(f.of, e)
 	switch {
-	case e.Kind == run.ToldMessage && e.Place > 0:
+	case e.Kind == run.EventMessage && e.Place > 0:
 		out.Type, out.FromSessionThreadID, out.FromAgentName = "agent.thread_message_received", f.from, f.name
-	case e.Kind == run.ToldSummary:
+	case e.Kind == run.EventSummary:
 		out.Type, out.Content = ofSkill+string(e.Kind), []Block{{Type: "text", Text: &e.Thread.Text}}
-	case e.Kind == run.ToldUsage && e.Total == nil:
+	case e.Kind == run.EventUsage && e.Total == nil:
 		out.Usage = usageOf(&run.Total{Spent: *e.Spent, Active: e.At.Sub(f.t.CreatedAt)})
-	case e.Kind == run.ToldStatus:
+	case e.Kind == run.EventStatus:
 		out.Type, out.SessionThreadID, out.AgentName = "session.thread_status_running", f.t.ID, f.t.Name
 		if end := (&run.ThreadEnd{Status: e.Status.End, Reason: e.Status.Reason}); !e.Status.Running {
 			out.Type = "session.thread_status_idle"

@@ -16,7 +16,7 @@ import (
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       run.ToldKind       `json:"type"`
+	Type       run.EventKind      `json:"type"`
 	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
 	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, of context_summary and context_compacted, the text."`
@@ -110,7 +110,7 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), httpapi.OrNull(d.Key)
 	}
 	switch {
-	case e.Kind == run.ToldFile:
+	case e.Kind == run.EventFile:
 		out.File = new(fileOf(e))
 	case e.Note != nil:
 		out.note(e)
@@ -148,14 +148,14 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	return out
 }
 
-func (out *SessionEvent) thread(t *run.ToldThread) {
+func (out *SessionEvent) thread(t *run.EventThread) {
 	if t.Text != "" {
 		out.Content = &t.Text
 	}
 	if t.ID != "" {
 		out.Thread = &EventThread{&t.ID, t.Member.Agent, t.Member.Version, t.Member.Name}
 	}
-	if out.Type == run.ToldTerminated && t.Status != "" {
+	if out.Type == run.EventTerminated && t.Status != "" {
 		out.Error = &TurnError{Code: cmp.Or(string(t.Reason), string(t.Status))}
 	}
 }
@@ -176,7 +176,7 @@ func (out *SessionEvent) item(it *model.Item) {
 	}
 }
 
-func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
+func (out *SessionEvent) status(id session.ID, st *run.SessionState) {
 	if st.Running {
 		out.Status = new("running")
 		return
@@ -197,19 +197,19 @@ func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
 func (out *SessionEvent) note(e *session.Event) {
 	out.Skill = &e.Note.Skill
 	switch e.Kind {
-	case run.ToldPlan:
+	case run.EventPlan:
 		var p skilltool.Plan
 		read(e, &p)
 		out.Plan = &SessionPlan{Steps: httpapi.Each(p.Steps, func(s skilltool.Step) PlanStep { return PlanStep{s.Step, s.Status} }), WhyOpen: httpapi.OrNull(p.WhyOpen)}
-	case run.ToldReview:
+	case run.EventReview:
 		var r skilltool.Review
 		read(e, &r)
 		out.Review = &Review{r.Iteration, r.Score, r.Threshold, r.Passed, r.Feedback, httpapi.OrNull(r.Error)}
-	case run.ToldDocument:
+	case run.EventDocument:
 		var d skilltool.Document
 		read(e, &d)
 		out.Content = &d.Document
-	case run.ToldReminder:
+	case run.EventReminder:
 		var m skilltool.Reminder
 		read(e, &m)
 		out.Content = &m.Content

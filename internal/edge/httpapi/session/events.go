@@ -69,12 +69,12 @@ func eventFilter(c *httpapi.Call) (f session.EventFilter, err error) {
 	}
 	f = session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
 	if !c.Has("types") {
-		f.Kinds = run.ToldKinds()
+		f.Kinds = run.EventKinds()
 		return f, nil
 	}
 	for name := range strings.SplitSeq(c.Text("types"), ",") {
-		kind := run.ToldKind(strings.TrimSpace(name))
-		if !slices.Contains(run.ToldKinds(), kind) || slices.Contains(f.Kinds, kind) {
+		kind := run.EventKind(strings.TrimSpace(name))
+		if !slices.Contains(run.EventKinds(), kind) || slices.Contains(f.Kinds, kind) {
 			return f, httpapi.Invalid("types must be types of events, each once, separated by commas")
 		}
 		f.Kinds = append(f.Kinds, kind)

@@ -67,7 +67,7 @@ func (in *NewSessionEvent) batch() (b *conversation.Batch, err error) {
 	switch *in.Type {
 	case "message":
 		b.Messages, err = in.message(*in.Content)
-	case string(run.ToldOutcome):
+	case string(run.EventOutcome):
 		if b.Outcome, err = in.outcome(); err == nil {
 			b.Messages, err = in.message(b.Outcome.Task())
 		}
@@ -86,7 +86,7 @@ func (in *NewSessionEvent) batch() (b *conversation.Batch, err error) {
 
 // check refuses what an event of its type cannot have.
 func (in *NewSessionEvent) check() error {
-	const outcome = string(run.ToldOutcome)
+	const outcome = string(run.EventOutcome)
 	fields := []struct {
 		name  string
 		given bool

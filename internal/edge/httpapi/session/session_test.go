@@ -95,9 +95,9 @@ func (h hands) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, context.Cause(ctx)
 	}
 	failed := strings.Contains(c.Call.Arguments, "fail once") && c.Number == -1
-	var notes map[run.ToldKind]run.Note
+	var notes map[run.EventKind]run.Note
 	if c.Call.Name == "share_file" {
-		notes = map[run.ToldKind]run.Note{run.ToldFile: {Data: json.RawMessage(fmt.Sprintf(`{"file_id":"%s-%d","file_name":"made"}`, c.Run.ID, c.Number))}}
+		notes = map[run.EventKind]run.Note{run.EventFile: {Data: json.RawMessage(fmt.Sprintf(`{"file_id":"%s-%d","file_name":"made"}`, c.Run.ID, c.Number))}}
 	}
 	return &loop.Outcome{Notes: notes, Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: "did " + c.Call.Name}}}}, nil
 }

@@ -56,7 +56,7 @@ func lastOf(c *httpapi.Call, of session.ID, events int64) (after int64, err erro
 type plain struct{ of session.ID }
 
 func (p plain) Event(e *session.Event) sessionstream.Frame {
-	if !slices.Contains(run.ToldKinds(), e.Kind) {
+	if !slices.Contains(run.EventKinds(), e.Kind) {
 		return sessionstream.Frame{}
 	}
 	return sessionstream.Frame{Kind: string(e.Kind), Body: eventOf(p.of, e)}

@@ -138,7 +138,7 @@ func (s *Store) insert(ctx context.Context, b *sqldb.Batch, a *approval.Approval
 }
 
 // AskInSession adds the approvals that a session waits for at the end of a turn.
-func (s *Store) AskInSession(ctx context.Context, b *sqldb.Batch, id run.ID, session string, end *run.ToldState, at time.Time) error {
+func (s *Store) AskInSession(ctx context.Context, b *sqldb.Batch, id run.ID, session string, end *run.SessionState, at time.Time) error {
 	base := approval.Approval{Session: session, Run: id, CreatedAt: at, Deadline: end.Until}
 	for _, w := range end.Waits {
 		if !w.Approve {

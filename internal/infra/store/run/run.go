@@ -88,7 +88,7 @@ func (s *Store) Create(ctx context.Context, r *run.Run, first []run.Entry, holde
 	if err != nil {
 		return run.Lease{}, err
 	}
-	told, err := s.sessions.SealTrace(r.Tenant, left)
+	trace, err := s.sessions.SealTrace(r.Tenant, left)
 	if err != nil {
 		return run.Lease{}, err
 	}
@@ -127,8 +127,8 @@ func (s *Store) Create(ctx context.Context, r *run.Run, first []run.Entry, holde
 		if err := b.Later(ctx, runTable.Insert, values...); err != nil {
 			return err
 		}
-		if told != nil {
-			if err := s.sessions.TellSession(ctx, b, r.ID, told); err != nil {
+		if trace != nil {
+			if err := s.sessions.AddEvents(ctx, b, r.ID, trace); err != nil {
 				return err
 			}
 		}
@@ -181,12 +181,12 @@ func (s *Store) Append(ctx context.Context, id run.ID, l run.Lease, entries []ru
 	}
 	first, last := entries[0].Seq, &entries[len(entries)-1]
 	task := &sqldb.Change{Key: string(id), Of: l.Tenant}
-	told, err := s.sessions.SealTrace(l.Tenant, left)
+	trace, err := s.sessions.SealTrace(l.Tenant, left)
 	if err != nil {
 		return err
 	}
-	if told != nil {
-		task.Hold = []int64{sqldb.LockOf("session", told.Session)}
+	if trace != nil {
+		task.Hold = []int64{sqldb.LockOf("session", trace.Session)}
 	}
 	task.Write = func(ctx context.Context, b *sqldb.Batch) error {
 		query := `UPDATE runs SET seq = ? WHERE id = ? AND holder = ? AND epoch = ? AND seq = ? AND due_at IS NOT NULL`
@@ -205,8 +205,8 @@ func (s *Store) Append(ctx context.Context, id run.ID, l run.Lease, entries []ru
 		if last.Ended != nil {
 			b.Changes(string(id))
 		}
-		if told != nil {
-			if err := s.sessions.TellSession(ctx, b, id, told); err != nil {
+		if trace != nil {
+			if err := s.sessions.AddEvents(ctx, b, id, trace); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ func (s *Store) scanEvent(sc sqldb.Scanner, t tenant.ID, of string) (session.Eve
 // openEvent opens the content of an event of a session or thread.
 func (s *Store) openEvent(r *eventRow, t tenant.ID, of string) error {
 	r.Kind = r.sort.Kind()
-	return s.openTold(t, of, r.sealed, &r.Told)
+	return s.unsealEvent(t, of, r.sealed, &r.SessionEvent)
 }
 
 func (s *Store) Events(ctx context.Context, t tenant.ID, id session.ID, f session.EventFilter) ([]session.Event, string, error) {
@@ -120,7 +120,7 @@ func (s *Store) After(ctx context.Context, t tenant.ID, id session.ID, seq int64
 }
 
 func (s *Store) Total(ctx context.Context, t tenant.ID, id session.ID) (run.Total, error) {
-	all, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.ToldUsage))
+	all, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.EventUsage))
 	if err != nil || len(all) == 0 || all[0].Total == nil {
 		return run.Total{}, err
 	}
@@ -190,7 +190,7 @@ func (s *Store) Conversation(ctx context.Context, t *run.Turn) ([]model.Item, er
 
 // afterSummary returns the last summary among events, and the events that it does not cover.
 func afterSummary(all []session.Event) []session.Event {
-	isSummary := func(e session.Event) bool { return e.Kind == run.ToldCompacted }
+	isSummary := func(e session.Event) bool { return e.Kind == run.EventCompacted }
 	last := -1
 	for i := range all {
 		if isSummary(all[i]) {
@@ -210,7 +210,7 @@ func conversation(all []session.Event) ([]model.Item, error) {
 	all = afterSummary(all)
 	for i := 0; i < len(all); {
 		j := i
-		for j < len(all) && all[j].Kind == run.ToldResult {
+		for j < len(all) && all[j].Kind == run.EventResult {
 			j++
 		}
 		slices.SortStableFunc(all[i:j], func(a, b session.Event) int { return cmp.Compare(a.Of, b.Of) })
@@ -242,7 +242,7 @@ func (s *Store) Calls(ctx context.Context, t tenant.ID, id session.ID) ([]sessio
 		return all, s.db.Read.Wrap("read the calls that wait", err)
 	}
 	// The end of the turn says which of them were made in threads.
-	ends, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.ToldStatus))
+	ends, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.EventStatus))
 	for i := range all {
 		for j := range ends {
 			for _, w := range ends[j].Status.Waits {
@@ -271,18 +271,18 @@ func (s *Store) Answer(ctx context.Context, v *session.Session, answers []run.An
 		if err != nil {
 			return err
 		}
-		told := run.TellAnswers(v.Events+1, now, answers)
+		events := run.AnswerEvents(v.Events+1, now, answers)
 		waits := v.Waits - len(answers)
 		if done {
 			waits = 0
-			next, end := v.Events+int64(len(told))+1, run.Expired
+			next, end := v.Events+int64(len(events))+1, run.Expired
 			if len(answers) == 0 || !answers[0].Expired {
-				told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldInterrupt})
+				events = append(events, run.SessionEvent{Seq: next, At: now, Kind: run.EventInterrupt})
 				next, end = next+1, run.Cancelled
 			}
-			told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: end}})
+			events = append(events, run.SessionEvent{Seq: next, At: now, Kind: run.EventStatus, Status: &run.SessionState{End: end}})
 		}
-		sealed, err := s.sealTold(v.Tenant, string(v.ID), told)
+		sealed, err := s.sealEvents(v.Tenant, string(v.ID), events)
 		if err != nil {
 			return err
 		}
@@ -290,7 +290,7 @@ func (s *Store) Answer(ctx context.Context, v *session.Session, answers []run.An
 			return err
 		}
 		n, err := b.Exec(ctx, `UPDATE sessions SET events = ?, waits = ?, updated_at = ?, waits_until = CASE WHEN CAST(? AS BIGINT) > 0 THEN waits_until END WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
-			told[len(told)-1].Seq, waits, sqldb.Micros(now), waits, v.Tenant, string(v.ID), v.Events, v.Waits)
+			events[len(events)-1].Seq, waits, sqldb.Micros(now), waits, v.Tenant, string(v.ID), v.Events, v.Waits)
 		if err != nil {
 			return err
 		}
@@ -314,11 +314,11 @@ func (s *Store) Answer(ctx context.Context, v *session.Session, answers []run.An
 				return err
 			}
 		}
-		if err := s.notify(ctx, b.SQL(), v.Notice(told)); err != nil {
+		if err := s.notify(ctx, b.SQL(), v.Notice(events)); err != nil {
 			return err
 		}
 		b.Changes(string(v.ID))
-		return insertTold(ctx, b, string(v.ID), "", sealed)
+		return insertEvents(ctx, b, string(v.ID), "", sealed)
 	}
 	return s.db.Do(ctx, "answer calls of a session", task)
 }

@@ -60,7 +60,7 @@ func (s *Store) notifyTurn(ctx context.Context, b *sqldb.Batch, trace *SealedTra
 	if v.Webhook, err = s.openWebhook(v.Tenant, v.ID, sealed); err != nil {
 		return err
 	}
-	return s.notify(ctx, b.SQL(), v.Notice(plainTold(trace.told)))
+	return s.notify(ctx, b.SQL(), v.Notice(plainEvents(trace.events)))
 }
 
 // terminated tells a session's webhook that it has ended.

@@ -151,14 +151,14 @@ func (s *Store) ResumeThread(ctx context.Context, v *session.Thread) (*run.Kept,
 	}))
 }
 
-// tellThread adds the events of a run to its thread, which ends with the last one.
-func tellThread(ctx context.Context, b *sqldb.Batch, id run.ID, s *SealedTrace) error {
-	last := s.told[len(s.told)-1]
+// addThreadEvents adds the events of a run to its thread, which ends with the last one.
+func addThreadEvents(ctx context.Context, b *sqldb.Batch, id run.ID, s *SealedTrace) error {
+	last := s.events[len(s.events)-1]
 	query, args := `UPDATE session_threads SET events = ? WHERE id = ?`, []any{last.Seq, s.thread}
 	if end := last.Status; end != nil && !end.Running {
 		used := run.Spent{}
-		for _, t := range s.told {
-			if t.Kind == run.ToldUsage && t.Spent != nil {
+		for _, t := range s.events {
+			if t.Kind == run.EventUsage && t.Spent != nil {
 				used = *t.Spent
 			}
 		}
@@ -176,7 +176,7 @@ func tellThread(ctx context.Context, b *sqldb.Batch, id run.ID, s *SealedTrace) 
 	if err := b.Later(ctx, query, args...); err != nil {
 		return err
 	}
-	for _, t := range s.told {
+	for _, t := range s.events {
 		if err := b.Later(ctx, `INSERT INTO session_thread_events (thread, seq, run, type, at, event) VALUES (?, ?, ?, ?, ?, ?)`,
 			s.thread, t.Seq, string(id), string(t.Sort()), sqldb.Micros(t.At), t.sealed); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (s *Store) threadEvents(ctx context.Context, of *session.Thread, where stri
 	return all, s.db.Read.Wrap("read the events of a thread", err)
 }
 
-func (s *Store) Tree(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind, p agent.Page) ([]session.TreeEvent, string, error) {
+func (s *Store) Tree(ctx context.Context, t tenant.ID, id session.ID, kind run.EventKind, p agent.Page) ([]session.TreeEvent, string, error) {
 	if p.Limit < 1 || p.Limit > sqldb.MaxPage {
 		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", sqldb.MaxPage)
 	}
@@ -309,8 +309,8 @@ func (s *Store) Tree(ctx context.Context, t tenant.ID, id session.ID, kind run.T
 	return all, sqldb.EncodeCursor(s.db.Seal, list, sqldb.Place{At: sqldb.Micros(last.At), ID: last.Thread + "/" + strconv.FormatInt(last.Seq, 10)}), nil
 }
 
-func (s *Store) Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error) {
-	own, _, err := s.Events(ctx, t, id, session.EventFilter{Page: agent.Page{Limit: 1}, Kinds: []run.ToldKind{kind}, Last: true})
+func (s *Store) Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.EventKind) (*session.Event, error) {
+	own, _, err := s.Events(ctx, t, id, session.EventFilter{Page: agent.Page{Limit: 1}, Kinds: []run.EventKind{kind}, Last: true})
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,9 @@ func whyNot(ctx context.Context, q sqldb.Querier, t tenant.ID, id string) (refus
 	return session.ErrChanged, nil
 }
 
-// sealedTold is a run.Told as it is stored.
-type sealedTold struct {
-	*run.Told
+// sealedEvent is a run.SessionEvent as it is stored.
+type sealedEvent struct {
+	*run.SessionEvent
 	sealed []byte
 }
 
@@ -72,9 +72,9 @@ func eventPlace(id string, seq int64) string { return fmt.Sprintf("session_event
 const summarized = 3
 
 // talk is the column of that name.
-func talk(t *run.Told) int {
+func talk(t *run.SessionEvent) int {
 	switch {
-	case t.Kind == run.ToldCompacted:
+	case t.Kind == run.EventCompacted:
 		return summarized
 	case t.Begins():
 		return 2
@@ -84,19 +84,19 @@ func talk(t *run.Told) int {
 	return 0
 }
 
-func (s *Store) sealTold(of tenant.ID, id string, all []run.Told) ([]sealedTold, error) {
-	out := make([]sealedTold, len(all))
+func (s *Store) sealEvents(of tenant.ID, id string, all []run.SessionEvent) ([]sealedEvent, error) {
+	out := make([]sealedEvent, len(all))
 	for i := range all {
 		sealed, err := s.db.SealPacked(of, &all[i], eventPlace(id, all[i].Seq))
 		if err != nil {
 			return nil, fmt.Errorf("store: event %d of session %s: %w", all[i].Seq, id, err)
 		}
-		out[i] = sealedTold{&all[i], sealed}
+		out[i] = sealedEvent{&all[i], sealed}
 	}
 	return out, nil
 }
 
-func (s *Store) openTold(of tenant.ID, id string, sealed []byte, t *run.Told) error {
+func (s *Store) unsealEvent(of tenant.ID, id string, sealed []byte, t *run.SessionEvent) error {
 	plain, err := s.db.OpenPacked(of, sealed, eventPlace(id, t.Seq))
 	if err != nil {
 		return sqldb.About(err, "event of session", id)
@@ -108,7 +108,7 @@ func (s *Store) openTold(of tenant.ID, id string, sealed []byte, t *run.Told) er
 type SealedTrace struct {
 	Session string
 	thread  string // "" for the session's own events
-	told    []sealedTold
+	events  []sealedEvent
 	kept    []byte // state from which the thread continues; nil if it does not wait
 }
 
@@ -118,11 +118,11 @@ func (s *Store) SealTrace(of tenant.ID, left []run.Trace) (*SealedTrace, error) 
 		if left[i].Session == "" {
 			continue
 		}
-		told, err := s.sealTold(of, cmp.Or(left[i].Thread, left[i].Session), left[i].Told)
+		events, err := s.sealEvents(of, cmp.Or(left[i].Thread, left[i].Session), left[i].Events)
 		if err != nil {
 			return nil, err
 		}
-		out := &SealedTrace{Session: left[i].Session, thread: left[i].Thread, told: told}
+		out := &SealedTrace{Session: left[i].Session, thread: left[i].Thread, events: events}
 		if left[i].Kept != nil {
 			if out.kept, err = s.db.SealPacked(of, left[i].Kept, keptPlace(out.thread)); err != nil {
 				return nil, fmt.Errorf("store: read the conversation of thread %s: %w", out.thread, err)
@@ -133,33 +133,33 @@ func (s *Store) SealTrace(of tenant.ID, left []run.Trace) (*SealedTrace, error) 
 	return nil, nil
 }
 
-// plainTold are events without their sealed form.
-func plainTold(all []sealedTold) []run.Told {
-	out := make([]run.Told, len(all))
+// plainEvents are events without their sealed form.
+func plainEvents(all []sealedEvent) []run.SessionEvent {
+	out := make([]run.SessionEvent, len(all))
 	for i := range all {
-		out[i] = *all[i].Told
+		out[i] = *all[i].SessionEvent
 	}
 	return out
 }
 
-func insertTold(ctx context.Context, b *sqldb.Batch, id string, of run.ID, all []sealedTold) error {
+func insertEvents(ctx context.Context, b *sqldb.Batch, id string, of run.ID, all []sealedEvent) error {
 	for _, t := range all {
 		if err := b.Later(ctx, `INSERT INTO session_events (session, seq, run, type, talk, at, event) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			id, t.Seq, string(of), string(t.Sort()), talk(t.Told), sqldb.Micros(t.At), t.sealed); err != nil {
+			id, t.Seq, string(of), string(t.Sort()), talk(t.SessionEvent), sqldb.Micros(t.At), t.sealed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// TellSession adds the events of a turn to its session. After the last one, the session accepts
+// AddEvents adds the events of a turn to its session. After the last one, the session accepts
 // messages.
-func (s *Store) TellSession(ctx context.Context, b *sqldb.Batch, id run.ID, trace *SealedTrace) error {
+func (s *Store) AddEvents(ctx context.Context, b *sqldb.Batch, id run.ID, trace *SealedTrace) error {
 	b.Changes(trace.Session)
 	if trace.thread != "" {
-		return tellThread(ctx, b, id, trace)
+		return addThreadEvents(ctx, b, id, trace)
 	}
-	last := trace.told[len(trace.told)-1]
+	last := trace.events[len(trace.events)-1]
 	query, args := `UPDATE sessions SET events = ?, updated_at = ? WHERE id = ? AND run = ?`, []any{last.Seq, sqldb.Micros(last.At), trace.Session, string(id)}
 	if end := last.Status; end != nil && !end.Running {
 		if err := s.notifyTurn(ctx, b, trace); err != nil {
@@ -193,15 +193,15 @@ func (s *Store) TellSession(ctx context.Context, b *sqldb.Batch, id run.ID, trac
 		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ?, waits_until = ? WHERE id = ? AND run = ?`
 		args = []any{last.Seq, sqldb.Micros(last.At), waits, sqldb.MaybeMicros(&end.Until), trace.Session, string(id)}
 	}
-	for _, t := range trace.told {
-		if used := t.Spent; used != nil && t.Kind == run.ToldUsage {
+	for _, t := range trace.events {
+		if used := t.Spent; used != nil && t.Kind == run.EventUsage {
 			if err := b.Later(ctx, `UPDATE sessions SET used_input = used_input + ?, used_output = used_output + ?, used_cost = used_cost + ? WHERE id = ? AND run = ?`,
 				used.Usage.Input, used.Usage.Output, int64(used.Cost), trace.Session, string(id)); err != nil {
 				return err
 			}
 		}
 	}
-	for _, t := range trace.told {
+	for _, t := range trace.events {
 		if who := t.Speaker; who != nil {
 			if err := b.Later(ctx, `UPDATE sessions SET speaker = ?, speaker_version = ? WHERE id = ? AND run = ?`, who.Agent, who.Version, trace.Session, string(id)); err != nil {
 				return err
@@ -211,5 +211,5 @@ func (s *Store) TellSession(ctx context.Context, b *sqldb.Batch, id run.ID, trac
 	if err := b.Later(ctx, query, args...); err != nil {
 		return err
 	}
-	return insertTold(ctx, b, trace.Session, id, trace.told)
+	return insertEvents(ctx, b, trace.Session, id, trace.events)
 }
