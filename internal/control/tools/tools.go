@@ -37,9 +37,6 @@ const (
 	Failed       Class = "SandboxFailed" // the sandbox ended, or could not run the program
 )
 
-// Classes lists every class.
-var Classes = []Class{Provisioning, CapExceeded, TimedOut, OutOfMemory, Cancelled, Failed}
-
 // MaxName limits the names of agents and turns, in characters.
 const MaxName = 128
 

@@ -35,8 +35,6 @@ const (
 	Tenant      ProblemKind = "tenant"      // the trail exists, but no record of its tenant does
 )
 
-var ProblemKinds = []ProblemKind{Changed, Missing, Order, Chain, Known, Unsealed, Backdated, Unprotected, Tenant}
-
 // Problem is a sign of tampering or loss.
 type Problem struct {
 	Seal   int64 // number of the seal

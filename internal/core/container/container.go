@@ -50,7 +50,6 @@ func (id ID) Sandbox() (_ runtime.ID, ok bool) {
 const (
 	DefaultMinutes = 20
 	MaxMinutes     = 30 * 24 * 60
-	MaxName        = 256 // characters
 )
 
 // Settings are the container's settings that its sandbox does not hold elsewhere.

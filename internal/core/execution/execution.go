@@ -8,7 +8,6 @@
 package execution
 
 import (
-	"context"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/language"
@@ -163,10 +162,3 @@ func (e *Execution) Duration() time.Duration { return e.CompletedAt.Sub(e.Create
 // Sink receives output as it arrives, in order per stream. It must not keep p. Atoll calls it from
 // one goroutine at a time.
 type Sink func(stream Stream, p []byte)
-
-// Executor runs requests. Execute returns an error only if no code ran, a *fault.Error if the
-// caller may see the reason. Every end of a program, including by a limit, is an Execution.
-// Cancelling ctx ends the run.
-type Executor interface {
-	Execute(ctx context.Context, req Request, sink Sink) (*Execution, error)
-}

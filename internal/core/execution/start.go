@@ -10,9 +10,6 @@ const (
 	StartCold Start = "cold" // the sandbox was made for the request
 )
 
-// Starts lists every Start.
-var Starts = []Start{StartWarm, StartCold}
-
 // StartReason says why a start was warm or cold.
 type StartReason string
 

@@ -38,9 +38,6 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// DefaultRetryFor is how long a model is asked again, if neither the agent nor the server says.
-const DefaultRetryFor = 2 * time.Minute
-
 // maxFailures is how many times in a row a model may make the same call, which fails.
 const maxFailures = 4
 

@@ -238,7 +238,7 @@ func TestRetries(t *testing.T) {
 // TestRetryFor: a run keeps asking a model whose provider is in trouble for the time it was given,
 // in few tries, also after the log was read again. It gives up sooner where the provider asks for more.
 func TestRetryFor(t *testing.T) {
-	l := begin(t, Request{Models: []string{"a"}, RetryFor: new(DefaultRetryFor)})
+	l := begin(t, Request{Models: []string{"a"}, RetryFor: new(2 * time.Minute)})
 	began, tries := l.at, 0
 	for ; tries < 20; tries++ {
 		l.failed(model.Transient, 0)
@@ -252,7 +252,7 @@ func TestRetryFor(t *testing.T) {
 		l.at = n.Wait
 		l.reread()
 	}
-	if took := l.at.Sub(began); took != DefaultRetryFor || tries < 6 || tries > 12 {
+	if took := l.at.Sub(began); took != 2*time.Minute || tries < 6 || tries > 12 {
 		t.Errorf("gave up after %d tries in %s", tries, took)
 	}
 	l.ends(Failed, ModelError)

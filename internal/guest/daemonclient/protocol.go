@@ -25,7 +25,6 @@ var (
 
 // Bounds of what the guest daemon keeps.
 const (
-	MaxRing      = 1 << 20  // bytes of output of one process
-	MaxRings     = 16 << 20 // bytes of output of all processes together
-	MaxProcesses = 256      // processes that run, and as many that have ended
+	MaxRing      = 1 << 20 // bytes of output of one process
+	MaxProcesses = 256     // processes that run, and as many that have ended
 )

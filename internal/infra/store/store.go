@@ -70,12 +70,9 @@ type Config struct {
 	// Tell does the same for a sealed message about a session; DB.OpenNotice opens it.
 	Tell func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error
 
-	// Connections to PostgreSQL at the same time; 0 for DefaultConnections.
+	// Connections to PostgreSQL at the same time; 0 for sqldb.DefaultConnections.
 	Connections int
 }
-
-// DefaultConnections is the maximum number of connections to PostgreSQL that one process opens.
-const DefaultConnections = sqldb.DefaultConnections
 
 // DB is an open database. Its stores are safe for concurrent use.
 type DB struct {

@@ -16,7 +16,7 @@ import (
 func (r *rig) curl(t *testing.T, args ...string) (string, time.Duration) {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(conf, []byte(ResolvConf), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte("nameserver "+Gateway.String()+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	script := `mount --bind "$0" "$(realpath /etc/resolv.conf)" && exec curl -sS --max-time 5 "$@"`

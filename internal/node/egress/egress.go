@@ -22,12 +22,7 @@ import (
 )
 
 // What every sandbox sees. Each is alone on its link, so that all have the same.
-const (
-	MTU = 65520 // of the TAP device and in the sandbox
-
-	// ResolvConf is a sandbox's /etc/resolv.conf.
-	ResolvConf = "nameserver 198.19.255.253\n"
-)
+const MTU = 65520 // of the TAP device and in the sandbox
 
 var (
 	SandboxAddress = netip.MustParsePrefix("198.19.255.254/30")

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Local is an execution.Executor for one's own machine: nothing is recorded or
+// Local runs programs on one's own machine: nothing is recorded or
 // covered, and what runs does not outlive the process.
 type Local struct {
 	*Executor
@@ -20,14 +20,10 @@ type Local struct {
 	Job execution.Job
 }
 
-var _ execution.Executor = (*Local)(nil)
-
-// Execute implements execution.Executor. Files that the program gives back are dropped.
-func (l *Local) Execute(ctx context.Context, req execution.Request, sink execution.Sink) (*execution.Execution, error) {
-	return l.ExecuteFiles(ctx, req, sink, func(execution.OutputFile, io.Reader) error { return nil })
-}
-
-// ExecuteFiles is Execute that passes files that the program gives back to put.
+// ExecuteFiles runs a program. It passes output to sink, which may be nil, and the files of
+// req.Outputs to put. It returns an error only if no code ran, a *fault.Error if the caller may see
+// the reason. Every end of a program, including by a limit, is an Execution. Cancelling ctx ends
+// the run.
 func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink execution.Sink,
 	put func(execution.OutputFile, io.Reader) error,
 ) (*execution.Execution, error) {

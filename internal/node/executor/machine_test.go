@@ -494,6 +494,6 @@ func TestLocalSaysBothWhatFailedAndThatFilesAreMissing(t *testing.T) {
 // local runs a job as atoll run does.
 func (m *machine) local(j execution.Job) error {
 	l := executor.Local{Executor: m.Executor, Job: j}
-	_, err := l.Execute(context.Background(), execution.Request{TraceID: j.TraceID, Code: j.Code, Language: j.Language, Timeout: j.Timeout}, nil)
+	_, err := l.ExecuteFiles(context.Background(), execution.Request{TraceID: j.TraceID, Code: j.Code, Language: j.Language, Timeout: j.Timeout}, nil, nil)
 	return err
 }

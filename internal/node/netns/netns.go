@@ -91,9 +91,6 @@ func (l *Link) Path() string {
 	return "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(l.ns.Fd()))
 }
 
-// TAP is the outer end of the device. It is the link's to close, until Release.
-func (l *Link) TAP() *os.File { return l.tap }
-
 // Release hands the outer end to the caller, and closes the rest: the namespace
 // then lives as long as the processes in it.
 func (l *Link) Release() *os.File {

@@ -50,7 +50,6 @@ type Event struct {
 
 // Types of Event.
 const (
-	eventStatus    = "status"
 	eventOutput    = "output"
 	eventKeepalive = "keepalive"
 	eventResult    = "result"

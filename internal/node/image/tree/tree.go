@@ -8,7 +8,6 @@ package tree
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -195,12 +194,4 @@ func (w *Walk) entry(dir *erofs.Node, name string) (*erofs.Node, error) {
 		w.Visit(dir, name)
 	}
 	return next, nil
-}
-
-// Open returns a reader of a regular file's content.
-func Open(n *erofs.Node) io.Reader {
-	if n.Size == 0 {
-		return strings.NewReader("")
-	}
-	return io.NewSectionReader(n.Data, 0, n.Size)
 }
