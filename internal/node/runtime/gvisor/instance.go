@@ -94,8 +94,6 @@ func (i *Instance) Detach() error {
 func (i *Instance) Destroy(ctx context.Context) error {
 	_, _ = i.Usage(ctx) // the last chance to read it
 	err := i.runtime.Destroy(ctx, i.id)
-	i.channel.ToGuest.Close()
-	i.channel.FromGuest.Close()
-	i.proc.Close()
+	_ = i.Detach()
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -121,7 +120,7 @@ func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.G
 		err = r.run(ctx, spec, group, args, stdin, stdout, discard)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("runsc %s: %w: %s", strings.Join(command, " "), err, tail(logPath))
+		return 0, fmt.Errorf("runsc %s: %w: %s", strings.Join(command, " "), err, state.Tail(logPath))
 	}
 	data, err := os.ReadFile(pidPath)
 	if err != nil {
@@ -154,17 +153,4 @@ func (r *Runtime) run(ctx context.Context, spec runtime.Spec, group *cgroup.Grou
 		err = cmd.Wait()
 	}
 	return err
-}
-
-// tail returns the end of a log file, for an error message.
-func tail(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "no log at " + filepath.Base(path)
-	}
-	const most = 600
-	if len(data) > most {
-		data = data[len(data)-most:]
-	}
-	return strings.TrimSpace(string(data))
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -131,20 +130,7 @@ func (r *Runtime) start(ctx context.Context, id runtime.ID, group entry) error {
 	defer discard.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
 	if err := cmd.Run(); err != nil {
-		return errors.Join(fmt.Errorf("%s run: %w: %s", r.name, err, tail(r.dir.Path(id, logFile))), context.Cause(ctx))
+		return errors.Join(fmt.Errorf("%s run: %w: %s", r.name, err, state.Tail(r.dir.Path(id, logFile))), context.Cause(ctx))
 	}
 	return nil
-}
-
-// tail returns the end of a log file, for an error message.
-func tail(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "no log at " + filepath.Base(path)
-	}
-	const most = 600
-	if len(data) > most {
-		data = data[len(data)-most:]
-	}
-	return strings.TrimSpace(string(data))
 }

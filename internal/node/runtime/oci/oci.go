@@ -215,37 +215,4 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 }
 
 // List implements runtime.Runtime.
-func (r *Runtime) List(context.Context) ([]runtime.Info, error) {
-	ids, err := r.dir.List()
-	if err != nil {
-		return nil, err
-	}
-	known := map[runtime.ID]bool{}
-	var infos []runtime.Info
-	for _, id := range ids {
-		known[id] = true
-		info := runtime.Info{ID: id}
-		if rec, err := r.dir.Read(id); err == nil {
-			info.Labels = rec.Spec.Labels
-			if p, err := state.OpenProcess(rec); err == nil {
-				info.Alive = true
-				p.Close()
-			}
-		}
-		infos = append(infos, info)
-	}
-	if r.cfg.Cgroups == nil {
-		return infos, nil
-	}
-	// A crash between the two steps of Destroy leaves a group without a folder.
-	groups, err := r.cfg.Cgroups.List()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range groups {
-		if id := runtime.ID(name); id.Valid() && !known[id] {
-			infos = append(infos, runtime.Info{ID: id})
-		}
-	}
-	return infos, nil
-}
+func (r *Runtime) List(context.Context) ([]runtime.Info, error) { return r.dir.Infos(r.cfg.Cgroups) }

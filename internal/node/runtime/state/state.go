@@ -11,11 +11,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/cgroup"
 )
 
 // Record is what is kept of a sandbox beside its FIFOs. Pid is zero until the
@@ -178,6 +180,57 @@ func (d *Dir) List() ([]runtime.ID, error) {
 		}
 	}
 	return ids, nil
+}
+
+// Infos describes all sandboxes, and what a crash left of one: a folder, or a control group below
+// groups, which may be nil.
+func (d *Dir) Infos(groups *cgroup.Parent) ([]runtime.Info, error) {
+	ids, err := d.List()
+	if err != nil {
+		return nil, err
+	}
+	known := map[runtime.ID]bool{}
+	var infos []runtime.Info
+	for _, id := range ids {
+		known[id] = true
+		info := runtime.Info{ID: id}
+		if rec, err := d.Read(id); err == nil {
+			known[rec.Origin()] = true
+			info.Labels = rec.Spec.Labels
+			if p, err := OpenProcess(rec); err == nil {
+				info.Alive = true
+				p.Close()
+			}
+		}
+		infos = append(infos, info)
+	}
+	if groups == nil {
+		return infos, nil
+	}
+	// A crash between the two steps of Destroy leaves a group without a folder.
+	names, err := groups.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if id := runtime.ID(name); id.Valid() && !known[id] {
+			infos = append(infos, runtime.Info{ID: id})
+		}
+	}
+	return infos, nil
+}
+
+// Tail returns the end of a log file, for an error message.
+func Tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "no log at " + filepath.Base(path)
+	}
+	const most = 600
+	if len(data) > most {
+		data = data[len(data)-most:]
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // Remove deletes a sandbox's folder.
