@@ -2,9 +2,9 @@ package executor
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // lines cuts a stream of bytes into lines with their newlines. A character
@@ -31,7 +31,7 @@ func (l *lines) line(p []byte) {
 		n := execution.MaxChunk - len(l.pending)
 		l.pending = append(l.pending, p[:n]...)
 		p = p[n:]
-		whole := wholeRunes(l.pending)
+		whole := wire.WholeRunes(l.pending)
 		l.emit(l.pending[:whole])
 		l.pending = l.pending[:copy(l.pending, l.pending[whole:])]
 	}
@@ -57,21 +57,8 @@ func (l *lines) flush() {
 
 // pause emits what is pending, without the beginning of a character.
 func (l *lines) pause() {
-	if whole := wholeRunes(l.pending); whole > 0 {
+	if whole := wire.WholeRunes(l.pending); whole > 0 {
 		l.emit(l.pending[:whole])
 		l.pending = l.pending[:copy(l.pending, l.pending[whole:])]
 	}
-}
-
-// wholeRunes returns the length of p without a character cut off at its end.
-func wholeRunes(p []byte) int {
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(p[i]) {
-			if utf8.FullRune(p[i:]) {
-				break
-			}
-			return i
-		}
-	}
-	return len(p)
 }

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
@@ -42,7 +43,7 @@ func (m *Messages) params(r *model.Request) (out sdk.MessageNewParams, err error
 	}
 	m.think(r, &out)
 	if r.Format != nil {
-		s, err := object(r.Format.Schema)
+		s, err := transport.Schema(r.Format.Schema)
 		if err != nil {
 			return out, err
 		}
@@ -102,7 +103,7 @@ func (m *Messages) think(r *model.Request, out *sdk.MessageNewParams) {
 
 func tools(r *model.Request, out *sdk.MessageNewParams) error {
 	for _, t := range r.Tools {
-		s, err := object(t.Parameters)
+		s, err := transport.Schema(t.Parameters)
 		if err != nil {
 			return err
 		}
@@ -135,18 +136,6 @@ func tools(r *model.Request, out *sdk.MessageNewParams) error {
 		}
 	}
 	return nil
-}
-
-// object is a JSON schema, which is an object.
-func object(raw []byte) (map[string]any, error) {
-	if len(raw) == 0 {
-		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
-	}
-	var out map[string]any
-	if err := json.Unmarshal(raw, &out); err != nil || out == nil {
-		return nil, model.Errorf(model.Rejected, "a schema is not a JSON object")
-	}
-	return out, nil
 }
 
 // add adds an item to the conversation, in which turns alternate: what follows from the

@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
@@ -43,7 +44,7 @@ func (c *Chat) params(r *model.Request) (out sdk.ChatCompletionNewParams, err er
 	}
 	out.ReasoningEffort = shared.ReasoningEffort(r.Reasoning.Effort)
 	if f := r.Format; f != nil {
-		s, err := schema(f.Schema)
+		s, err := transport.Schema(f.Schema)
 		if err != nil {
 			return out, err
 		}
@@ -72,7 +73,7 @@ func (c *Chat) tools(r *model.Request, out *sdk.ChatCompletionNewParams) error {
 			out.Tools = append(out.Tools, sdk.ChatCompletionToolUnionParam{OfCustom: chatCustomTool(&t)})
 			continue
 		}
-		s, err := schema(t.Parameters)
+		s, err := transport.Schema(t.Parameters)
 		if err != nil {
 			return err
 		}

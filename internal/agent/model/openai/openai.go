@@ -9,7 +9,6 @@ package openai
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -68,18 +67,6 @@ func dataURL(p model.Part) string {
 		media = "application/octet-stream"
 	}
 	return "data:" + media + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
-}
-
-// schema is a JSON schema as the SDK takes it.
-func schema(raw []byte) (map[string]any, error) {
-	if len(raw) == 0 {
-		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
-	}
-	var out map[string]any
-	if err := json.Unmarshal(raw, &out); err != nil || out == nil {
-		return nil, model.Errorf(model.Rejected, "a schema is not a JSON object")
-	}
-	return out, nil
 }
 
 // textOf joins the texts of parts.

@@ -5,6 +5,7 @@ import (
 	sdk "github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
@@ -38,7 +39,7 @@ func (m *Responses) params(r *model.Request) (out sdk.ResponseNewParams, err err
 		}
 	}
 	if f := r.Format; f != nil {
-		s, err := schema(f.Schema)
+		s, err := transport.Schema(f.Schema)
 		if err != nil {
 			return out, err
 		}
@@ -70,7 +71,7 @@ func responseTools(r *model.Request, out *sdk.ResponseNewParams) error {
 			out.Tools = append(out.Tools, sdk.ToolUnionParam{OfCustom: customTool(&t)})
 			continue
 		}
-		s, err := schema(t.Parameters)
+		s, err := transport.Schema(t.Parameters)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -206,3 +207,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *bounded) Close() error { return b.body.Close() }
+
+// Schema decodes a JSON schema for an SDK. An empty schema allows an object without properties.
+func Schema(raw []byte) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil || out == nil {
+		return nil, model.Errorf(model.Rejected, "a schema is not a JSON object")
+	}
+	return out, nil
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // ResponseToolOfOther is a tool of an MCP server, as that describes it.
@@ -34,7 +35,7 @@ func showListing(out *ResponseItem, l *run.Listing) {
 	out.Type, out.ServerLabel, out.Status = "mcp_list_tools", l.Server, ""
 	tools := make([]ResponseToolOfOther, len(l.Tools))
 	for i, t := range l.Tools {
-		tools[i] = ResponseToolOfOther{t.Name, text(t.Description), jsontext.Value(t.Schema), jsontext.Value(t.Annotations)}
+		tools[i] = ResponseToolOfOther{t.Name, httpapi.OrNull(t.Description), jsontext.Value(t.Schema), jsontext.Value(t.Annotations)}
 	}
 	out.Tools = &tools
 }

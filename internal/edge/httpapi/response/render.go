@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/response"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // renderer makes responses of runs.
@@ -30,9 +31,9 @@ func (v *renderer) response(s *run.State) (*Response, error) {
 	q := s.Request
 	r := &Response{
 		ID: response.ID(s.ID), Object: "response", CreatedAt: s.Began.Unix(), Status: string(run.InProgress), Background: set.Background,
-		Instructions: text(q.Instructions), MaxOutputTokens: number(q.Limits.OutputTokens), MaxToolCalls: number(int64(q.Limits.Calls)),
-		Model: set.Model, Output: []ResponseItem{}, ParallelToolCalls: q.Parallel, PreviousResponseID: text(set.PreviousResponseID),
-		PromptCacheKey: text(q.CacheKey), Reasoning: &ResponseReasoning{text(set.Effort), text(set.Summary)}, SafetyIdentifier: text(set.SafetyIdentifier),
+		Instructions: httpapi.OrNull(q.Instructions), MaxOutputTokens: number(q.Limits.OutputTokens), MaxToolCalls: number(int64(q.Limits.Calls)),
+		Model: set.Model, Output: []ResponseItem{}, ParallelToolCalls: q.Parallel, PreviousResponseID: httpapi.OrNull(set.PreviousResponseID),
+		PromptCacheKey: httpapi.OrNull(q.CacheKey), Reasoning: &ResponseReasoning{httpapi.OrNull(set.Effort), httpapi.OrNull(set.Summary)}, SafetyIdentifier: httpapi.OrNull(set.SafetyIdentifier),
 		ServiceTier: "default", Store: set.Store, Temperature: 1, Text: ResponseText{set.Format, "medium"}, ToolChoice: set.ToolChoice,
 		Tools: append([]jsontext.Value{}, set.Tools...), TopP: 1, Truncation: "disabled", Metadata: map[string]string{},
 	}
@@ -113,13 +114,6 @@ func usageOf(s *run.State) *ResponseUsage {
 	return u
 }
 
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 func number(n int64) *int64 {
 	if n == 0 {
 		return nil
@@ -140,7 +134,7 @@ func (v *renderer) item(it *run.Item, set *response.Settings) (*ResponseItem, er
 	case it.Call != nil:
 		showCall(out, it.Call)
 	case it.Code != nil:
-		out.Type, out.CallID, out.ContainerID, out.Language, out.Code = "sandbox_results", it.Code.CallID, text(it.Code.Sandbox), it.Code.Language, &it.Code.Code
+		out.Type, out.CallID, out.ContainerID, out.Language, out.Code = "sandbox_results", it.Code.CallID, httpapi.OrNull(it.Code.Sandbox), it.Code.Language, &it.Code.Code
 		results := make([]ResponseSandboxResult, len(it.Code.Results))
 		for i, r := range it.Code.Results {
 			results[i] = ResponseSandboxResult{r.Stdout, r.Stderr, r.ExitCode, r.DurationMS, string(r.Status), r.StdoutTruncated, r.StderrTruncated}
