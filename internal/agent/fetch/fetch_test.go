@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // site serves what is at a path, with a type.
@@ -136,18 +136,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// secure is a server whose certificate no one trusts.
-func secure(t *testing.T) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
 func TestAPagesUnknownAuthority(t *testing.T) {
-	_, err := open(t, "127.0.0.1").Fetch(t.Context(), secure(t).URL, nil)
+	_, err := open(t, "127.0.0.1").Fetch(t.Context(), check.UntrustedServer(t).URL, nil)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
 		t.Errorf("got %v", err)
 	}

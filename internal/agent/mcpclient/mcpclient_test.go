@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 const token = "a-very-secret-token"
@@ -331,18 +331,8 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// secure starts a server whose certificate no client trusts.
-func secure(t *testing.T) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
 func TestAServersUnknownAuthority(t *testing.T) {
-	_, err := open(t, "127.0.0.1").List(t.Context(), "run", at(secure(t)), all)
+	_, err := open(t, "127.0.0.1").List(t.Context(), "run", at(check.UntrustedServer(t)), all)
 	if err == nil || !strings.Contains(err.Error(), "signed by an authority that this server does not know") || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
 		t.Errorf("got %v", err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 const tenantID, server = "ten_1", "https://mcp.example.com/a"
@@ -180,18 +179,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// secure is a server whose certificate no one trusts.
-func secure(t *testing.T) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
 func TestAnEndpointsUnknownAuthority(t *testing.T) {
-	s, c := open(t, secure(t).URL, "127.0.0.1")
+	s, c := open(t, check.UntrustedServer(t).URL, "127.0.0.1")
 	_, err := s.Token(t.Context(), tenantID, []vault.ID{c.Vault}, server, "")
 	if err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
 		t.Errorf("got %v", err)

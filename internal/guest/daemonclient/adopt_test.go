@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/daemonclient/clienttest"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 func TestAdopt(t *testing.T) {
@@ -138,9 +139,4 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/initclient"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // RootVariable names another root filesystem than the host's for the tests.
@@ -270,9 +271,4 @@ func fifo(t testing.TB, dir, name string) *os.File {
 	return f
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must

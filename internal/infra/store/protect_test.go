@@ -15,14 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/check"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 func auditRow(of string) audit.Row {
 	return audit.Row{TraceID: execution.NewTraceID(), Tenant: of, ExitStatus: audit.OK, Retention: 24 * time.Hour}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // New returns an agent that is not stored yet.
@@ -40,12 +41,7 @@ func Store(t *testing.T, open func(t *testing.T) agent.Store) {
 
 var none agent.Limits
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 func refused(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Opened is an empty store.
@@ -48,19 +49,10 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
-	t.Helper()
-	if err == nil || fault.KindOf(err) != kind {
-		t.Errorf("%s: got %v (kind %d), want kind %d", what, err, fault.KindOf(err), kind)
-	}
-}
+var (
+	must     = check.Must
+	wantKind = check.Kind
+)
 
 // row is a valid row.
 func row(tenant, trace string, change ...func(*audit.Row)) audit.Row {

@@ -4,7 +4,6 @@ package executiontest
 import (
 	"crypto/sha256"
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Opened is an empty store, with what is recorded beside it.
@@ -70,26 +70,11 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
-	t.Helper()
-	if err == nil || fault.KindOf(err) != kind {
-		t.Errorf("%s: got %v (kind %d), want kind %d", what, err, fault.KindOf(err), kind)
-	}
-}
-
-func wantSame(t *testing.T, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
+var (
+	must     = check.Must
+	wantKind = check.Kind
+	wantSame = check.Same
+)
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 

@@ -3,13 +3,13 @@ package modeltest
 
 import (
 	"context"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Opened is a store under test, and one that has the events of the tenant Operator.
@@ -134,23 +134,8 @@ func records(t *testing.T, o Opened) {
 	same(t, fields, []string{"model/acme/large", "model/small", "model/changed", "model/gone"})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func same(t *testing.T, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-}
-
-func kind(t *testing.T, what string, err error, want fault.Kind) {
-	t.Helper()
-	if err == nil || fault.KindOf(err) != want {
-		t.Errorf("%s: %v", what, err)
-	}
-}
+var (
+	must = check.Must
+	kind = check.Kind
+	same = check.Same
+)

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Opened is an empty store.
@@ -67,12 +68,7 @@ func create(t *testing.T, o Opened, holder string) (*run.Run, run.Lease) {
 	return r, lease
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 func wantKind(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/cgroup"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Runtime is a runtime that lets go of its state folder when closed.
@@ -129,9 +130,4 @@ func repository(t testing.TB) string {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must

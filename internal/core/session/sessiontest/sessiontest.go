@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/vault"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 func made(tenant string) *session.Session {
@@ -39,12 +40,7 @@ func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 func refused(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()

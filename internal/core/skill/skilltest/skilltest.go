@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Bundle is the content of a skill with a script.
@@ -31,12 +32,7 @@ func New(tenant string) *skill.Skill {
 
 var none skill.Limits
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 // Store checks a store; open makes an empty one.
 func Store(t *testing.T, open func(t *testing.T) skill.Store) {

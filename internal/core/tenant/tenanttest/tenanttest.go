@@ -2,13 +2,12 @@
 package tenanttest
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Hostile are texts that a store keeps as they are: none of them is special to
@@ -48,33 +47,17 @@ func Store(t *testing.T, open func(t *testing.T) tenant.Store) {
 	}
 }
 
-// Must fails the test at an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must     = check.Must
+	wantKind = check.Kind
+	wantSame = check.Same
+)
 
 func get[T any](t *testing.T) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
 		must(t, err)
 		return v
-	}
-}
-
-func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
-	t.Helper()
-	if err == nil || fault.KindOf(err) != kind {
-		t.Errorf("%s: got %v (kind %d), want kind %d", what, err, fault.KindOf(err), kind)
-	}
-}
-
-func wantSame(t *testing.T, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 

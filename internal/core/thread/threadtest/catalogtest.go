@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution/executiontest"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Opened is an empty store.
@@ -50,19 +51,10 @@ func Records(t *testing.T, open func(t *testing.T) Opened) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
-	t.Helper()
-	if err == nil || fault.KindOf(err) != kind {
-		t.Errorf("%s: got %v (kind %d), want kind %d", what, err, fault.KindOf(err), kind)
-	}
-}
+var (
+	must     = check.Must
+	wantKind = check.Kind
+)
 
 // begin admits an execution with a thread.
 func begin(t *testing.T, o Opened, tenant, id string) *execution.Execution {

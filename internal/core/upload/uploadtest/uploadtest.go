@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/upload"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // New returns a file that is not stored yet.
@@ -20,12 +21,7 @@ func New(tenant, name string, size int64) *upload.File {
 
 var none upload.Limits
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 // put has a file be there.
 func put(t testing.TB, s upload.Store, f *upload.File, life time.Duration) *upload.File {

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 const mine, theirs = "ten_1", "ten_2"
@@ -27,12 +28,7 @@ func variable(of *vault.Vault, name string) *vault.Credential {
 		Auth: vault.Auth{Variable: name, Binding: tenant.Binding{Hosts: []string{"api.example.com"}, Placeholder: "p-" + name}}}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
 
 func made(t *testing.T, s vault.Store, of tenant.ID, name string) *vault.Vault {
 	t.Helper()

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
 	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // Lie is the conversation with a guest daemon that answers requests as answer says; nil
@@ -210,9 +211,4 @@ func (s *Sandbox) Dial(t testing.TB) *daemonclient.Client {
 	return c
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must

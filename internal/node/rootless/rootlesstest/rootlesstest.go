@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/atoll-run/atoll/test/check"
 )
 
 // UID is the user. No account of a real machine should have it.
@@ -192,9 +194,4 @@ func (u *User) Processes(t testing.TB) []string {
 	return found
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = check.Must
