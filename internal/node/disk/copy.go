@@ -12,25 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyTree copies a folder to a new name, with owners, modes, times, links, holes
-// and the attributes of programs; sockets and devices are left out. No process
-// may write to either meanwhile. Where the file system can, the copy shares the data
-// of files until one of them changes. What there is of a copy that failed is left
-// to the caller.
-func CopyTree(ctx context.Context, from, to string) error {
-	c := &copier{ctx: ctx, names: map[uint64]string{}}
-	return c.entry(from, to)
-}
-
-// MergeTree is CopyTree into folders that may be there already.
+// MergeTree copies a folder to a new name, with owners, modes, times, links, holes
+// and the attributes of programs; sockets and devices are left out. Folders may be there
+// already, other files may not. No process may write to either meanwhile. Where the file
+// system can, the copy shares the data of files until one of them changes. If MergeTree
+// fails, it leaves a part of the copy.
 func MergeTree(ctx context.Context, from, to string) error {
-	c := &copier{ctx: ctx, names: map[uint64]string{}, merge: true}
+	c := &copier{ctx, map[uint64]string{}}
 	return c.entry(from, to)
 }
 
 type copier struct {
 	ctx   context.Context
-	merge bool
 	names map[uint64]string // first copy of each file with several names, by inode
 }
 
@@ -62,7 +55,7 @@ func (c *copier) make(from, to string, st *unix.Stat_t) error {
 			return err
 		}
 	case unix.S_IFDIR:
-		if err := os.Mkdir(to, 0o700); err != nil && !(c.merge && isFolder(to)) {
+		if err := os.Mkdir(to, 0o700); err != nil && !isFolder(to) {
 			return err
 		}
 		entries, err := os.ReadDir(from)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestCopyTree(t *testing.T) {
+func TestMergeTree(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	script := `set -e; umask 077; mkdir -p from/a/b 'from/ -n
@@ -25,7 +25,7 @@ chown 1234:5678 a/again; chown -h 7:8 broken; setfattr -n user.note -v hello emp
 	if err := unix.Lsetxattr(filepath.Join(from, "holes"), "user.note", []byte("kept"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := CopyTree(t.Context(), from, to); err != nil {
+	if err := MergeTree(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}
 	list := func(at string) string {
@@ -65,7 +65,7 @@ chown 1234:5678 a/again; chown -h 7:8 broken; setfattr -n user.note -v hello emp
 	if n, err := unix.Lgetxattr(filepath.Join(to, "holes"), "user.note", value); err != nil || string(value[:n]) != "kept" {
 		t.Errorf("attribute %q, %v", value[:n], err)
 	}
-	if err := CopyTree(t.Context(), from, to); err == nil {
+	if err := MergeTree(t.Context(), from, to); err == nil {
 		t.Error("a copy overwrites what is there")
 	}
 }
