@@ -159,16 +159,22 @@ func spell(word string) string {
 	return strings.Join(parts, ".")
 }
 
-func vaultSandbox(ctx context.Context, a *arena) error {
+// vaulted starts a session with a sandbox and a vault that has a new secret.
+func (a *arena) vaulted(ctx context.Context) (t talk, v safe, err error) {
 	if _, err := a.theActor(ctx); err != nil {
-		return err
+		return t, v, err
 	}
 	secret := "redteam-" + token(12)
-	v, err := a.newSafe(ctx, secret, map[string]any{"type": "host_secret", "secret_name": "REDTEAM_VAULT", "secret_value": secret, "hosts": []string{"api.example.com"}})
+	v, err = a.newSafe(ctx, secret, map[string]any{"type": "host_secret", "secret_name": "REDTEAM_VAULT", "secret_value": secret, "hosts": []string{"api.example.com"}})
 	if err != nil {
-		return err
+		return t, v, err
 	}
-	t, err := a.converse(ctx, v.by, map[string]any{"tools": []any{map[string]any{"type": "sandbox"}}}, map[string]any{"vault_ids": []string{v.vault}})
+	t, err = a.converse(ctx, v.by, map[string]any{"tools": []any{map[string]any{"type": "sandbox"}}}, map[string]any{"vault_ids": []string{v.vault}})
+	return t, v, err
+}
+
+func vaultSandbox(ctx context.Context, a *arena) error {
+	t, v, err := a.vaulted(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,22 +190,14 @@ func vaultSandbox(ctx context.Context, a *arena) error {
 	if len(results) != 1 || !strings.Contains(results[0].Content, "looked") {
 		return fmt.Errorf("the looking program: %s", got.answer)
 	}
-	if strings.Contains(results[0].Content, spell(secret)) || strings.Contains(results[0].Content, secret) {
+	if strings.Contains(results[0].Content, spell(v.secret)) || strings.Contains(results[0].Content, v.secret) {
 		return found("the sandbox contains the secret of a vault")
 	}
 	return nil
 }
 
 func vaultShown(ctx context.Context, a *arena) error {
-	if _, err := a.theActor(ctx); err != nil {
-		return err
-	}
-	secret := "redteam-" + token(12)
-	v, err := a.newSafe(ctx, secret, map[string]any{"type": "host_secret", "secret_name": "REDTEAM_VAULT", "secret_value": secret, "hosts": []string{"api.example.com"}})
-	if err != nil {
-		return err
-	}
-	t, err := a.converse(ctx, v.by, map[string]any{"tools": []any{map[string]any{"type": "sandbox"}}}, map[string]any{"vault_ids": []string{v.vault}})
+	t, v, err := a.vaulted(ctx)
 	if err != nil {
 		return err
 	}
@@ -208,7 +206,7 @@ func vaultShown(ctx context.Context, a *arena) error {
 	if _, err := t.send(ctx, message(play)); err != nil {
 		return err
 	}
-	if err := t.kept(ctx, play, secret); err != nil {
+	if err := t.kept(ctx, play, v.secret); err != nil {
 		return err
 	}
 	at := "/v1/vaults/" + v.vault
@@ -224,7 +222,7 @@ func vaultShown(ctx context.Context, a *arena) error {
 		if got.Status != http.StatusOK {
 			return fmt.Errorf("GET %s: %s", path, got)
 		}
-		if strings.Contains(string(got.Body), secret) {
+		if strings.Contains(string(got.Body), v.secret) {
 			return found("GET %s shows the secret of a vault", path)
 		}
 	}

@@ -178,6 +178,18 @@ func CheckCommon(t *testing.T, r *http.Response) {
 	}
 }
 
+// Decode returns the JSON body of an answer with a status.
+func Decode[T any](t *testing.T, w *httptest.ResponseRecorder, status int) (out T) {
+	t.Helper()
+	if w.Code != status {
+		t.Fatalf("%d %s, want %d", w.Code, w.Body, status)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // Refused checks that w is a refusal of that status and code, whose message has a part,
 // in the one envelope.
 func Refused(t *testing.T, w *httptest.ResponseRecorder, status int, code, part string) {

@@ -22,20 +22,14 @@ import (
 
 func open(t *testing.T, most upload.Limits) (*upload.Service, *blob.Store) {
 	t.Helper()
-	box, err := seal.New(make([]byte, seal.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
 	blobs, err := blob.Open(t.Context(), "file://"+t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
 	db := storetest.SQLite(t)
-	if err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1}); err != nil {
-		t.Fatal(err)
-	}
-	return &upload.Service{Store: db.Files(), Contents: upload.Contents{Blobs: blobs, Seal: box}, Limits: most, Log: slog.New(slog.DiscardHandler)}, blobs
+	storetest.Tenant(t, db, caller.Tenant.ID)
+	return &upload.Service{Store: db.Files(), Contents: upload.Contents{Blobs: blobs, Seal: storetest.Box(t)}, Limits: most, Log: slog.New(slog.DiscardHandler)}, blobs
 }
 
 var caller = &tenant.Principal{Tenant: tenant.Tenant{ID: "ten_1"}}

@@ -293,12 +293,11 @@ func TestASandboxWithoutItsLimitsIsUnfit(t *testing.T) {
 	}
 }
 
-func TestSweepSparesOnlyWhatCanBeTakenOver(t *testing.T) {
-	dir := folder(t)
-	e := open(t, dir, nil)
-	var folders []string
+// abandon closes e as if its server had died, with two sandboxes of which the first has a run.
+func abandon(t *testing.T, e *Engine, j *execution.Job) (folders []string) {
+	t.Helper()
 	for range 2 {
-		c, _, err := e.Claim(t.Context(), job(nil))
+		c, _, err := e.Claim(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,6 +312,13 @@ func TestSweepSparesOnlyWhatCanBeTakenOver(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return folders
+}
+
+func TestSweepSparesOnlyWhatCanBeTakenOver(t *testing.T) {
+	dir := folder(t)
+	e := open(t, dir, nil)
+	folders := abandon(t, e, job(nil))
 	// A command beside the dead server spares it, too.
 	cmd := open(t, dir, func(c *Config) { c.Name, c.Journals = NewName(), false })
 	if !executor.HasJob(folders[0]) {

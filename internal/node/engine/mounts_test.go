@@ -220,23 +220,7 @@ func TestSweepUnmounts(t *testing.T) {
 	dir, store := folder(t), volumes(t)
 	with := func(c *Config) { c.Volumes = store }
 	e := open(t, dir, with)
-	var folders []string
-	for range 2 {
-		c, _, err := e.Claim(t.Context(), python("ten_a", "", mountOf("team", "")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		folders = append(folders, c.Folder())
-		if err := c.Detach(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(folders[0], "journal"), []byte("j"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	folders := abandon(t, e, python("ten_a", "", mountOf("team", "")))
 	if n := mounted(t, filepath.Join(dir, "state")); n != 2 {
 		t.Fatalf("%d mounts were let go of", n)
 	}

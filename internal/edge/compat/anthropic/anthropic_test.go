@@ -14,7 +14,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/compat/anthropic"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/infra/store"
@@ -33,10 +32,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 		c.Managed = &anthropic.Handlers{Agents: c.Agents.Service, Keys: c.World}
 		c.CompatPath = anthropic.Path
 	})
-	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Tenant(t, db, s.Caller.Tenant.ID)
 	return s, db
 }
 
@@ -45,16 +41,7 @@ func ask(s *httpapitest.Server, method, path, body string) *httptest.ResponseRec
 	return httpapitest.Ask(s.Server, method, "/anthropic"+path+"?beta=true", body, "Content-Type", "application/json")
 }
 
-func answer(t *testing.T, w *httptest.ResponseRecorder, status int) (a anthropic.Agent) {
-	t.Helper()
-	if w.Code != status {
-		t.Fatalf("%d %s, want %d", w.Code, w.Body, status)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+var answer = httpapitest.Decode[anthropic.Agent]
 
 func refused(t *testing.T, w *httptest.ResponseRecorder, status int, kind, says string) {
 	t.Helper()

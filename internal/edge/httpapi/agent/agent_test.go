@@ -14,7 +14,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -33,23 +32,11 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Agents = &agentapi.Handlers{Service: &agents.Service{Store: db.Agents(), Models: catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: 50, Versions: 100}}}
 	})
-	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Tenant(t, db, s.Caller.Tenant.ID)
 	return s, db
 }
 
-func answer(t *testing.T, w *httptest.ResponseRecorder, status int) (a agentapi.Agent) {
-	t.Helper()
-	if w.Code != status {
-		t.Fatalf("%d %s, want %d", w.Code, w.Body, status)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+var answer = httpapitest.Decode[agentapi.Agent]
 
 // TestTheContractsRequests sends what the original contract's document has.
 func TestTheContractsRequests(t *testing.T) {

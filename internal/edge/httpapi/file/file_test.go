@@ -2,7 +2,6 @@ package file_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -12,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/upload/uploadtest"
 	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
-	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/httpapitest"
@@ -26,19 +23,13 @@ const maxSize = 1 << 20
 
 func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	t.Helper()
-	box, err := seal.New(make([]byte, seal.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
 	db := storetest.SQLite(t)
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Files = &fileapi.Handlers{Files: &upload.Service{
-			Store: db.Files(), Contents: upload.Contents{Blobs: c.World.Blobs, Seal: box}, Limits: upload.Limits{Files: 5, Size: maxSize}, Log: slog.New(slog.DiscardHandler),
+			Store: db.Files(), Contents: upload.Contents{Blobs: c.World.Blobs, Seal: storetest.Box(t)}, Limits: upload.Limits{Files: 5, Size: maxSize}, Log: slog.New(slog.DiscardHandler),
 		}}
 	})
-	if err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1}); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Tenant(t, db, s.Caller.Tenant.ID)
 	return s, db
 }
 
@@ -63,17 +54,6 @@ func send(t *testing.T, s http.Handler, parts ...string) *httptest.ResponseRecor
 	return httpapitest.Ask(s, http.MethodPost, "/v1/files", out.String(), "Content-Type", w.FormDataContentType())
 }
 
-func answer[T any](t *testing.T, w *httptest.ResponseRecorder) (out T) {
-	t.Helper()
-	if w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 type page struct {
 	Data     []fileapi.UploadedFile
 	NextPage *string `json:"next_page"`
@@ -82,12 +62,12 @@ type page struct {
 func TestFiles(t *testing.T) {
 	s, db := open(t)
 	data := strings.Repeat("0123456789", 60_000)
-	made := answer[fileapi.UploadedFile](t, send(t, s, "file", "dir/data.csv", data))
+	made := httpapitest.Decode[fileapi.UploadedFile](t, send(t, s, "file", "dir/data.csv", data), http.StatusOK)
 	if made.FileName != "data.csv" || made.Size != int64(len(data)) || made.MediaType != "text/csv; charset=utf-8" || made.ExpiresAt != nil || made.Scope != nil || !made.Downloadable {
 		t.Errorf("%+v", made)
 	}
 	at := "/v1/files/" + made.ID
-	if got := answer[fileapi.UploadedFile](t, httpapitest.Ask(s, "GET", at, "")); got != made {
+	if got := httpapitest.Decode[fileapi.UploadedFile](t, httpapitest.Ask(s, "GET", at, ""), http.StatusOK); got != made {
 		t.Errorf("%+v, want %+v", got, made)
 	}
 	whole := httpapitest.Ask(s, "GET", at+"/content", "")
@@ -98,22 +78,22 @@ func TestFiles(t *testing.T) {
 	if part.Code != http.StatusPartialContent || part.Body.String() != "56789" {
 		t.Errorf("%d %q", part.Code, part.Body)
 	}
-	before := answer[fileapi.UploadedFile](t, send(t, s, "expires_in_seconds", "", "3600", "file", "a", "x"))
-	after := answer[fileapi.UploadedFile](t, send(t, s, "file", "b", "y", "expires_in_seconds", "", "7776000"))
+	before := httpapitest.Decode[fileapi.UploadedFile](t, send(t, s, "expires_in_seconds", "", "3600", "file", "a", "x"), http.StatusOK)
+	after := httpapitest.Decode[fileapi.UploadedFile](t, send(t, s, "file", "b", "y", "expires_in_seconds", "", "7776000"), http.StatusOK)
 	if before.ExpiresAt == nil || before.ExpiresAt.Sub(before.CreatedAt) != time.Hour || after.ExpiresAt == nil {
 		t.Errorf("%+v, %+v", before, after)
 	}
-	first := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files?limit=2", ""))
+	first := httpapitest.Decode[page](t, httpapitest.Ask(s, "GET", "/v1/files?limit=2", ""), http.StatusOK)
 	if len(first.Data) != 2 || first.Data[0].ID != after.ID || first.NextPage == nil {
 		t.Fatalf("%+v", first)
 	}
-	if second := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files?limit=2&page="+*first.NextPage, "")); len(second.Data) != 1 || second.Data[0].ID != made.ID || second.NextPage != nil {
+	if second := httpapitest.Decode[page](t, httpapitest.Ask(s, "GET", "/v1/files?limit=2&page="+*first.NextPage, ""), http.StatusOK); len(second.Data) != 1 || second.Data[0].ID != made.ID || second.NextPage != nil {
 		t.Errorf("%+v", second)
 	}
-	if some := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files?ids[]="+made.ID+"&ids[]=file_x&ids[]="+made.ID, "")); len(some.Data) != 1 || some.Data[0].ID != made.ID {
+	if some := httpapitest.Decode[page](t, httpapitest.Ask(s, "GET", "/v1/files?ids[]="+made.ID+"&ids[]=file_x&ids[]="+made.ID, ""), http.StatusOK); len(some.Data) != 1 || some.Data[0].ID != made.ID {
 		t.Errorf("%+v", some)
 	}
-	if gone := answer[fileapi.DeletedFile](t, httpapitest.Ask(s, "DELETE", at, "")); gone.Type != "file_deleted" || gone.ID != made.ID {
+	if gone := httpapitest.Decode[fileapi.DeletedFile](t, httpapitest.Ask(s, "DELETE", at, ""), http.StatusOK); gone.Type != "file_deleted" || gone.ID != made.ID {
 		t.Errorf("%+v", gone)
 	}
 	for _, op := range []string{"GET " + at, "GET " + at + "/content", "DELETE " + at, "GET /v1/files/upload_url", "GET /v1/files/" + strings.Repeat("x", 300)} {
@@ -140,7 +120,7 @@ func TestRefusedFiles(t *testing.T) {
 		verb, path, _ := strings.Cut(op, " ")
 		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "file not found")
 	}
-	if some := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files?ids="+string(theirs.ID), "")); len(some.Data) != 0 {
+	if some := httpapitest.Decode[page](t, httpapitest.Ask(s, "GET", "/v1/files?ids="+string(theirs.ID), ""), http.StatusOK); len(some.Data) != 0 {
 		t.Errorf("%+v", some)
 	}
 	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/files?scope_id=sess_x", ""), http.StatusNotFound, "not_found", "session")
@@ -162,11 +142,11 @@ func TestRefusedFiles(t *testing.T) {
 	httpapitest.Refused(t, httpapitest.Ask(s, http.MethodPost, "/v1/files", half, "Content-Type", "multipart/form-data; boundary=x"), http.StatusBadRequest, "validation_error", "multipart/form-data")
 	httpapitest.Refused(t, send(t, s, "file", "a", strings.Repeat("x", maxSize+1)), http.StatusRequestEntityTooLarge, "payload_too_large", "at most 1048576 bytes")
 	httpapitest.Refused(t, send(t, s, "file", "a", strings.Repeat("x", 2*maxSize)), http.StatusRequestEntityTooLarge, "payload_too_large", "at most 1048576 bytes")
-	if all := answer[page](t, httpapitest.Ask(s, "GET", "/v1/files", "")); len(all.Data) != 0 {
+	if all := httpapitest.Decode[page](t, httpapitest.Ask(s, "GET", "/v1/files", ""), http.StatusOK); len(all.Data) != 0 {
 		t.Errorf("refused uploads have left %+v", all)
 	}
 	for range 5 {
-		answer[fileapi.UploadedFile](t, send(t, s, "file", "a", "x"))
+		httpapitest.Decode[fileapi.UploadedFile](t, send(t, s, "file", "a", "x"), http.StatusOK)
 	}
 	httpapitest.Refused(t, send(t, s, "file", "a", "x"), http.StatusTooManyRequests, "rate_limited", "5 files")
 }

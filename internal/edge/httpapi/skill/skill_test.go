@@ -2,7 +2,6 @@ package skill_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/skills"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
-	"github.com/atoll-run/atoll/internal/core/tenant"
 	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -26,10 +24,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Skills = &skillapi.Handlers{Service: &skills.Service{Store: db.Skills(), Limits: skill.Limits{Skills: 3}}}
 	})
-	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Tenant(t, db, s.Caller.Tenant.ID)
 	return s, db
 }
 
@@ -54,22 +49,11 @@ func send(t *testing.T, s *httpapitest.Server, path string, fields map[string]st
 	return httpapitest.Ask(s, http.MethodPost, path, out.String(), "Content-Type", w.FormDataContentType())
 }
 
-func answer[T any](t *testing.T, w *httptest.ResponseRecorder, status int) (out T) {
-	t.Helper()
-	if w.Code != status {
-		t.Fatalf("%d %s, want %d", w.Code, w.Body, status)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 const main = "---\nname: report\ndescription: Writes reports.\nallowed-tools: Bash\n---\nBody.\n"
 
 func TestSkills(t *testing.T) {
 	s, db := open(t)
-	made := answer[skillapi.Skill](t, send(t, s, "/v1/skills", map[string]string{"display_name": "Reports"}, "report/SKILL.md", main, "report/scripts/a.sh", "#!/bin/sh\n"), http.StatusCreated)
+	made := httpapitest.Decode[skillapi.Skill](t, send(t, s, "/v1/skills", map[string]string{"display_name": "Reports"}, "report/SKILL.md", main, "report/scripts/a.sh", "#!/bin/sh\n"), http.StatusCreated)
 	if made.Name != "report" || made.DisplayName != "Reports" || made.Source.Type != "custom" || made.LatestVersion != 1 || made.Description != "Writes reports." {
 		t.Errorf("%+v", made)
 	}
@@ -77,7 +61,7 @@ func TestSkills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := answer[skillapi.SkillVersion](t, send(t, s, "/v1/skills/report/versions", nil, "report.zip", string(packed)), http.StatusCreated)
+	second := httpapitest.Decode[skillapi.SkillVersion](t, send(t, s, "/v1/skills/report/versions", nil, "report.zip", string(packed)), http.StatusCreated)
 	if second.Version != 2 || second.SkillID != made.ID || len(second.Files) != 3 || !second.Files[2].Executable {
 		t.Errorf("%+v", second)
 	}
@@ -88,24 +72,24 @@ func TestSkills(t *testing.T) {
 			t.Errorf("content of %s: %d %v", name, got.Code, got.Header())
 		}
 	}
-	first := answer[skillapi.SkillVersion](t, httpapitest.Ask(s, "GET", at+"/versions/1", ""), http.StatusOK)
+	first := httpapitest.Decode[skillapi.SkillVersion](t, httpapitest.Ask(s, "GET", at+"/versions/1", ""), http.StatusOK)
 	if first.AllowedTools[0] != "Bash" || !first.Files[1].Executable || first.Files[0].Executable {
 		t.Errorf("%+v", first)
 	}
 	httpapitest.Refused(t, send(t, s, "/v1/skills", nil, "report/SKILL.md", main), http.StatusConflict, "conflict", "has a skill")
-	answer[skillapi.DeletedSkillVersion](t, httpapitest.Ask(s, "DELETE", at+"/versions/1", ""), http.StatusOK)
+	httpapitest.Decode[skillapi.DeletedSkillVersion](t, httpapitest.Ask(s, "DELETE", at+"/versions/1", ""), http.StatusOK)
 	httpapitest.Refused(t, httpapitest.Ask(s, "DELETE", at+"/versions/2", ""), http.StatusConflict, "conflict", "only version")
-	if got := answer[skillapi.Skill](t, httpapitest.Ask(s, "POST", at+"/archive", ""), http.StatusOK); got.ArchivedAt == nil {
+	if got := httpapitest.Decode[skillapi.Skill](t, httpapitest.Ask(s, "POST", at+"/archive", ""), http.StatusOK); got.ArchivedAt == nil {
 		t.Errorf("%+v", got)
 	}
 	httpapitest.Refused(t, send(t, s, at+"/versions", nil, "SKILL.md", main), http.StatusConflict, "conflict", "archived")
 	for query, want := range map[string]int{"": 0, "?include_archived=true": 1, "?include_archived=true&source=anthropic": 0} {
 		var page struct{ Data []skillapi.Skill }
-		if page = answer[struct{ Data []skillapi.Skill }](t, httpapitest.Ask(s, "GET", "/v1/skills"+query, ""), http.StatusOK); len(page.Data) != want {
+		if page = httpapitest.Decode[struct{ Data []skillapi.Skill }](t, httpapitest.Ask(s, "GET", "/v1/skills"+query, ""), http.StatusOK); len(page.Data) != want {
 			t.Errorf("%q lists %+v", query, page)
 		}
 	}
-	if gone := answer[skillapi.DeletedSkill](t, httpapitest.Ask(s, "DELETE", at, ""), http.StatusOK); gone.Type != "skill_deleted" || gone.ID != made.ID {
+	if gone := httpapitest.Decode[skillapi.DeletedSkill](t, httpapitest.Ask(s, "DELETE", at, ""), http.StatusOK); gone.Type != "skill_deleted" || gone.ID != made.ID {
 		t.Errorf("%+v", gone)
 	}
 	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "skill not found")
@@ -130,7 +114,7 @@ func TestForeignSkills(t *testing.T) {
 		}
 		httpapitest.Refused(t, send(t, s, at+"/versions", nil, "SKILL.md", main), http.StatusNotFound, "not_found", "skill not found")
 	}
-	own := answer[skillapi.Skill](t, send(t, s, "/v1/skills", nil, "SKILL.md", main), http.StatusCreated)
+	own := httpapitest.Decode[skillapi.Skill](t, send(t, s, "/v1/skills", nil, "SKILL.md", main), http.StatusCreated)
 	httpapitest.Refused(t, httpapitest.Ask(s, "GET", "/v1/skills/"+own.ID+"/versions/"+string(theirs.Latest.ID), ""), http.StatusNotFound, "not_found", "version not found")
 }
 

@@ -27,14 +27,25 @@ func Box(t testing.TB) *seal.Box {
 	return b
 }
 
+// Tenant makes a tenant on the plan pro.
+func Tenant(t testing.TB, db *store.DB, id tenant.ID) {
+	t.Helper()
+	create(t, db, tenant.Tenant{ID: id, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
+}
+
 // Operator makes the tenant that every installation has, and notes go to.
 func Operator(t testing.TB, db *store.DB) tenant.ID {
 	t.Helper()
 	id := tenant.NewID("ten")
-	if err := db.Tenants().CreateTenant(context.Background(), tenant.Tenant{ID: id, Name: tenant.Operator, Plan: "enterprise", Tier: tenant.Standard, AuditDays: 1}); err != nil {
+	create(t, db, tenant.Tenant{ID: id, Name: tenant.Operator, Plan: "enterprise", Tier: tenant.Standard, AuditDays: 1})
+	return id
+}
+
+func create(t testing.TB, db *store.DB, made tenant.Tenant) {
+	t.Helper()
+	if err := db.Tenants().CreateTenant(context.Background(), made); err != nil {
 		t.Fatal(err)
 	}
-	return id
 }
 
 func box() (*seal.Box, error) { return seal.New(bytes.Repeat([]byte{7}, seal.KeySize)) }
