@@ -25,7 +25,6 @@ var postgres atolltest.SharedPostgres
 
 func TestMain(m *testing.M) { postgres.Main(m) }
 
-
 func everywhere(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, storetest.SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) {
