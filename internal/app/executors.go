@@ -6,7 +6,6 @@ import (
 	"github.com/atoll-run/atoll/internal/app/module"
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/executors"
-	"github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/home"
 )
@@ -27,7 +26,7 @@ func (m *executorsModule) Start(ctx context.Context, undo *module.Undo) error {
 	}
 	db := m.records.db
 	service := executors.NewService(executors.Config{
-		Sandboxes: db.Sandboxes(), Snapshots: db.Snapshots(), Ledger: sandboxes.Ledger{Accounts: db.Sandboxes(), Prices: m.prices()},
+		Sandboxes: db.Sandboxes(), Snapshots: db.Snapshots(),
 		Grants: directory.Grants{Callers: m.records.authority}, Builds: db.PackageBuilds(), Skills: db, Uploads: m.files.Service, Threads: m.threads, Settings: db,
 		SnapshotKey: m.records.snapshotKey, Signer: m.records.box,
 	})

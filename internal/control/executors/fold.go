@@ -59,20 +59,31 @@ func (f *Events) report(ctx context.Context, executor string, seq uint64, journa
 func (f *Events) effect(s *sandbox.Sandbox, e *sandbox.Event) (out sandbox.Effect, err error) {
 	switch {
 	case e.Save != nil:
-		out.Save = e.Save.Clone()
-		out.Save.ID = e.Sandbox
+		if out.Save, err = reported(e.Save); err == nil {
+			out.Save.ID = e.Sandbox
+		}
 	case e.Endings != nil:
-		out.Endings = e.Endings
+		for _, ending := range e.Endings {
+			ending.Reason, ending.Dimension = short(ending.Reason), short(ending.Dimension)
+			out.Endings = append(out.Endings, ending)
+		}
 	case e.Charge != nil:
 		out.Entry, err = f.entry(s, e.Charge)
 	case e.Contact != nil:
-		from := *s
-		from.MeteredAt = e.Contact.From
-		out.Row = new(sandboxes.ContactRow(&from, e.Contact.Until, e.Contact.Hosts))
+		from, until := *s, past(e.Contact.Until)
+		from.MeteredAt = latest(s.CreatedAt, e.Contact.From)
+		out.Row = new(sandboxes.ContactRow(&from, latest(from.MeteredAt, until), e.Contact.Hosts))
 	default:
 		out.Discard = e.Discard
 	}
 	return out, err
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // entry returns the entry of a charge, without the time that is charged already.
@@ -95,10 +106,9 @@ func (f *Events) entry(s *sandbox.Sandbox, c *sandbox.Charge) (usage.Entry, erro
 // caller's next request sees it. It changes nothing if a newer version is recorded. It returns a
 // Forbidden fault for a sandbox of another executor, and a NotFound fault for an unknown one.
 func (f *Events) FoldRecord(ctx context.Context, executor string, s *sandbox.Sandbox) error {
-	if err := s.CheckSaved(); err != nil {
+	saved, err := reported(s)
+	if err != nil {
 		return err
 	}
-	saved := &sandbox.Sandbox{ID: s.ID}
-	saved.CopySaved(s)
 	return f.Store.SaveNewer(ctx, executor, saved)
 }

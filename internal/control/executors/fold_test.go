@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/executors"
+	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -119,6 +120,10 @@ func TestHostileExecutor(t *testing.T) {
 			"a revision of -1": strings.Replace(text, `"revision":2`, `"revision":-1`, 1),
 			"a huge revision":  strings.Replace(text, `"revision":2`, `"revision":18446744073709551615`, 1),
 			"too many cores":   strings.Replace(text, `"cpu":1`, `"cpu":1e300`, 1),
+			"a huge size":      strings.Replace(text, `"memory":`, `"memory":10000000`, 1),
+			"no kind of sleep": strings.Replace(text, `"running"`, `"sleeping"`, 1),
+			"sleep and run":    strings.Replace(text, `"running"`, `"running","sleep":"disk"`, 1),
+			"no disk":          strings.Replace(text, `"used_at"`, `"disk":-1,"used_at"`, 1),
 			"less than none":   strings.Replace(text, `"memory":`, `"memory":-`, 1),
 			"a NUL":            strings.Replace(text, `"image":"default"`, `"image":"a\u0000b"`, 1),
 			"another time":     strings.Replace(text, `"used_at":"2`, `"used_at":"0`, 1),
@@ -167,6 +172,56 @@ func TestHostileExecutor(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), "are missing") {
 			t.Error("a gap was not reported")
+		}
+	})
+}
+
+// The record decides who is charged and from when, and bounds the times of contacts.
+func TestRecordDecidesAboutCharges(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		events := &executors.Events{Store: db.NodeEvents(), Prices: usage.DefaultPrices(), Log: slog.New(slog.DiscardHandler)}
+		sb := create(t, db, "exe_1", "one")
+		seq := uint64(0)
+		fold := func(e sandbox.Event) {
+			t.Helper()
+			seq++
+			e.Journal, e.Sandbox = "jrn_1", sb.ID
+			must(t, events.Fold(ctx, "exe_1", seq, encode(t, e)))
+		}
+		early, until := sb.MeteredAt.Add(-1000*time.Hour), sb.MeteredAt.Add(30*time.Second)
+		for range 2 {
+			fold(sandbox.Event{Charge: &sandbox.Charge{From: early, Until: until, CPU: 1, Memory: 1 << 30, BytesOut: 5}})
+		}
+		if got := read(t, db); got.seconds != 30 || got.entries != 1 {
+			t.Errorf("charged: %+v", got)
+		}
+		if credits, err := db.Usage().Month(ctx, "ten_1"); err != nil || credits <= 0 || credits > 1 {
+			t.Errorf("charged %g credits for 30 seconds, %v", credits, err)
+		}
+		if got, err := db.Sandboxes().Get(ctx, "ten_1", sb.ID); err != nil || !got.MeteredAt.Equal(until) {
+			t.Errorf("charged up to %s, not %s: %v", got.MeteredAt, until, err)
+		}
+		far := time.Now().AddDate(1000, 0, 0)
+		for _, c := range []sandbox.Contact{{From: early, Until: until}, {From: early, Until: far}, {From: far, Until: far}} {
+			c.Hosts = []string{"example.com"}
+			fold(sandbox.Event{Contact: &c})
+		}
+		rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "ten_1", TraceID: string(sb.ID), Limit: 10})
+		must(t, err)
+		if len(rows) != 3 {
+			t.Errorf("%d rows", len(rows))
+		}
+		for _, row := range rows {
+			if row.Key != "key_1" || row.SessionID != "s" || row.DurationMS < 0 || row.DurationMS > time.Hour.Milliseconds() {
+				t.Errorf("row %+v", row)
+			}
+		}
+		fold(sandbox.Event{Endings: []sandbox.Ending{{From: until, Reason: strings.Repeat("é", 5000), Dimension: strings.Repeat("x", 5000)}}})
+		got, err := db.Sandboxes().Get(ctx, "ten_1", sb.ID)
+		must(t, err)
+		if e := got.Endings; len(e) != 1 || len(e[0].Reason) != 4096 || len(e[0].Dimension) != 4096 {
+			t.Errorf("endings %+v", e)
 		}
 	})
 }

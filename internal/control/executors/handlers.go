@@ -23,10 +23,6 @@ func (s *Service) Handlers() remote.Handlers {
 	h := remote.Handlers{}
 	control.CreateSandbox.Handle(h, s.Create)
 	control.WakeSandbox.Handle(h, none(s.Wake))
-	control.SaveSandbox.Handle(h, none(func(ctx context.Context, from string, sb sandbox.Sandbox) error { return s.Save(ctx, from, &sb) }))
-	control.SaveEndings.Handle(h, none(func(ctx context.Context, from string, in control.Endings) error {
-		return s.SaveEndings(ctx, from, in.ID, in.Endings)
-	}))
 	control.DeleteSandbox.Handle(h, none(s.Delete))
 	control.CheckBudget.Handle(h, none(s.CheckBudget))
 	control.GetSandbox.Handle(h, func(ctx context.Context, from string, in control.Ref) (*sandbox.Sandbox, error) {
@@ -39,8 +35,6 @@ func (s *Service) Handlers() remote.Handlers {
 		return s.cfg.Sandboxes.ListWithoutEnvironment(ctx, from)
 	})
 	control.RenewGrant.Handle(h, s.Grant)
-	control.ChargeSandbox.Handle(h, none(s.Charge))
-	control.RecordContacts.Handle(h, none(s.Contacted))
 	s.snapshotHandlers(h)
 	s.machineHandlers(h)
 	return h

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/remote/control"
+	"github.com/atoll-run/atoll/internal/core/remote/remotetest"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
@@ -40,19 +41,13 @@ func attacks(v victim, pass sandbox.Pass) []attack {
 	sn := *sandbox.SnapshotOf(v.sandbox)
 	created := *draft(v.holder, "exe_bad", "new")
 	created.Env = nil // it does not know them
-	lost := sb
-	lost.State, lost.Detail = sandbox.Destroyed, "hostile"
 	return []attack{
 		{string(control.CreateSandbox), control.Placed{Pass: pass, Sandbox: created}},
 		{string(control.WakeSandbox), control.Placed{Pass: pass, Sandbox: sb}},
-		{string(control.SaveSandbox), lost},
-		{string(control.SaveEndings), control.Endings{ID: sb.ID, Endings: []sandbox.Ending{{Reason: "hostile"}}}},
 		{string(control.DeleteSandbox), sb.ID},
 		{string(control.CheckBudget), v.tenant},
 		{string(control.GetSandbox), ref},
 		{string(control.RenewGrant), pass},
-		{string(control.ChargeSandbox), control.Use{Sandbox: ref, Until: time.Now().Add(time.Hour), BytesOut: 1 << 40}},
-		{string(control.RecordContacts), control.Contacts{Sandbox: ref, Until: time.Now(), Hosts: []string{"hostile.example"}}},
 		{string(control.BeginSnapshot), control.NewSnapshot{Pass: pass, Snapshot: sn}},
 		{string(control.FinishSnapshot), control.Finished{Tenant: v.tenant, Environment: v.environment, ID: v.begun, Stored: sandbox.StoredCopy{State: "hostile"}}},
 		{string(control.FinishSnapshot), control.Finished{Tenant: v.tenant, Environment: v.environment, ID: v.finished, Stored: sandbox.StoredCopy{State: "abc"}}},
@@ -75,7 +70,7 @@ func answers(t *testing.T, w *world, executor string, v victim, pass sandbox.Pas
 	var out []string
 	for _, a := range attacks(v, pass) {
 		var answer any
-		err := wire{handlers: w.service.Handlers(), from: executor}.Call(t.Context(), a.name, a.in, &answer)
+		err := w.wire(executor).Call(t.Context(), a.name, a.in, &answer)
 		text := fmt.Sprintf("%s: %v, kind %d, %v", a.name, answer, fault.KindOf(err), err)
 		for _, id := range []string{string(v.finished), string(v.begun), string(v.sandbox.ID)} {
 			text = strings.ReplaceAll(text, id, "ID")
@@ -188,7 +183,7 @@ func TestHostileNeighbor(t *testing.T) {
 	next.key = key(t, w.db, next.tenant, next.environment)
 	w.create(t, next, "exe_bad", "mine")
 	before := recorded(t, w, v)
-	c := wire{handlers: w.service.Handlers(), from: "exe_bad"}
+	c := w.wire("exe_bad")
 	own := pass(w.grant(t, next, "exe_bad", time.Hour))
 	crossed := *own
 	crossed.Environment = v.environment
@@ -250,13 +245,13 @@ func TestGarbage(t *testing.T) {
 	for range 3000 {
 		a := all[r.IntN(len(all))]
 		var tree any
-		raw, err := encoding.Marshal(a.in)
+		raw, err := remotetest.Encode(a.in)
 		must(t, err)
-		must(t, decoding.Unmarshal(raw, &tree))
+		must(t, remotetest.Decode(raw, &tree))
 		for range 1 + r.IntN(3) {
 			tree = mutate(r, tree)
 		}
-		if raw, err = encoding.Marshal(tree); err != nil {
+		if raw, err = remotetest.Encode(tree); err != nil {
 			continue // no message
 		}
 		send(t, w, a.name, raw)
@@ -277,9 +272,9 @@ func distinct(all []attack) int {
 // send has exe_bad send an encoded message. Its answer can be encoded.
 func send(t *testing.T, w *world, name string, raw []byte) {
 	t.Helper()
-	out, err := w.service.Handlers()[name](t.Context(), "exe_bad", func(v any) error { return decoding.Unmarshal(raw, v) })
+	out, err := w.service.Handlers()[name](t.Context(), "exe_bad", func(v any) error { return remotetest.Decode(raw, v) })
 	if err == nil {
-		_, err := encoding.Marshal(out)
+		_, err := remotetest.Encode(out)
 		must(t, err)
 	}
 }
@@ -328,7 +323,7 @@ func FuzzHandlers(f *testing.F) {
 	w.create(f, w.other, "exe_bad", "mine")
 	all := seeds(v, *pass(w.grant(f, w.other, "exe_bad", time.Hour)))
 	for i, a := range all {
-		raw, err := encoding.Marshal(a.in)
+		raw, err := remotetest.Encode(a.in)
 		must(f, err)
 		f.Add(uint8(i), raw)
 	}

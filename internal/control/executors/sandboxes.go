@@ -2,7 +2,6 @@ package executors
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -10,15 +9,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-)
-
-// Limits of what executors report.
-const (
-	maxEndings = 64
-	maxText    = 4096 // bytes of a detail or reason; longer ones are cut
-	maxState   = 128  // bytes of a name in the blob store
-	maxCPU     = 1e5
-	maxBytes   = 1 << 50
 )
 
 // own returns the record of an executor's sandbox, also of a destroyed one.
@@ -71,6 +61,7 @@ func (s *Service) Create(ctx context.Context, from string, in control.Placed) (c
 	return control.Created{There: there}, nil
 }
 
+// checkNew checks a new record, and cuts its texts.
 func checkNew(sb *sandbox.Sandbox) error {
 	if !sb.ID.Valid() || sb.State != sandbox.Creating || sb.Stored != nil {
 		return fault.New(fault.Invalid, "the executor reported a new sandbox without an id, or not as %q; run the same version on all servers", sandbox.Creating)
@@ -81,39 +72,15 @@ func checkNew(sb *sandbox.Sandbox) error {
 	if err := sandbox.CheckName(sb.Name); err != nil {
 		return err
 	}
-	return checkReported(sb)
+	saved, err := reported(sb)
+	if err == nil {
+		sb.CopySaved(saved)
+	}
+	return err
 }
 
-// checkReported rejects values of an executor that would falsify sums or harm readers.
-func checkReported(sb *sandbox.Sandbox) error {
-	if err := checkLimits(sb.Limits, sb.Disk); err != nil {
-		return err
-	}
-	if sb.Stored != nil {
-		return checkStored(sb.Stored)
-	}
-	return nil
-}
-
-// checkLimits rejects limits that no machine has.
-func checkLimits(l runtime.Limits, disk int64) error {
-	if l.CPU > 0 && l.CPU <= maxCPU && l.Memory > 0 && l.Memory <= maxBytes && disk >= 0 && disk <= maxBytes { // not for NaN
-		return nil
-	}
-	return fault.New(fault.Invalid, "the executor reported %g cores, %d bytes of memory and %d bytes of disk, which cannot be; run the same version on all servers", l.CPU, l.Memory, disk)
-}
-
-// checkStored rejects a copy in the blob store that has no name for an object of its tenant, or
-// fewer than 0 bytes.
-func checkStored(c *sandbox.StoredCopy) error {
-	if c.State == "" || len(c.State) > maxState || strings.ContainsAny(c.State, "/\\\x00") || strings.HasPrefix(c.State, ".") || c.Bytes < 0 || c.Bytes > maxBytes || c.Disk < 0 {
-		return fault.New(fault.Invalid, "the executor reported the stored state %.80q with %d bytes, which cannot be; run the same version on all servers", c.State, c.Bytes)
-	}
-	return nil
-}
-
-// Wake records a sandbox of the executor that becomes resident, within the quota of the tenant.
-// Repeating the call has no effect.
+// Wake records a sandbox of the executor that becomes resident, within the quota of the tenant. Only
+// events and the record decide up to when it is charged. Repeating the call has no effect.
 func (s *Service) Wake(ctx context.Context, from string, in control.Placed) error {
 	record, err := s.own(ctx, from, in.Sandbox.Tenant, in.Sandbox.ID)
 	if err != nil {
@@ -126,51 +93,31 @@ func (s *Service) Wake(ctx context.Context, from string, in control.Placed) erro
 	if err != nil {
 		return err
 	}
-	if err := update(record, &in.Sandbox); err != nil {
+	awake, err := reported(&in.Sandbox)
+	switch {
+	case err != nil:
 		return err
+	case awake.State != sandbox.Running:
+		return fault.New(fault.Invalid, "the executor reported that a sandbox wakes and is %q; run the same version on all servers", awake.State)
 	}
-	if at := past(in.Sandbox.MeteredAt); at.After(record.MeteredAt) {
-		record.MeteredAt = at
-	}
+	record.CopySaved(awake)
 	return s.cfg.Sandboxes.Wake(ctx, record, grant.Quota())
 }
 
-// Save records the changes of a sandbox of the executor: state, sleep, copy in the blob store,
-// detail, image, limits, permissions, mounts and times. Only the record decides about its identity,
-// variables and charges. Repeating the call has no effect.
-func (s *Service) Save(ctx context.Context, from string, sb *sandbox.Sandbox) error {
-	record, err := s.own(ctx, from, sb.Tenant, sb.ID)
-	if err != nil {
-		return err
-	}
-	if err := update(record, sb); err != nil {
-		return err
-	}
-	return s.cfg.Sandboxes.Save(ctx, record)
-}
+// maxText limits details and reasons of executors, in bytes.
+const maxText = 4096
 
-var (
-	states = []sandbox.State{sandbox.Creating, sandbox.Running, sandbox.Sleeping, sandbox.Lost, sandbox.Destroyed}
-	sleeps = []sandbox.Sleep{sandbox.Frozen, sandbox.OnDisk, sandbox.Stored}
-)
-
-// update changes record as an executor reports it. A restart changes image and limits.
-func update(record, to *sandbox.Sandbox) error {
-	switch {
-	case !slices.Contains(states, to.State), (to.State == sandbox.Sleeping) != slices.Contains(sleeps, to.Sleep), to.State != sandbox.Sleeping && to.Sleep != "":
-		return fault.New(fault.Invalid, "the executor reported the sandbox state %.40q, sleep %.40q, which cannot be; run the same version on all servers", to.State, to.Sleep)
-	case to.State == sandbox.Creating && record.State != sandbox.Creating: // its record could be deleted
-		return fault.New(fault.Conflict, "the sandbox %q is %s, so it cannot become %s", record.Name, record.State, to.State)
+// reported returns the fields of a record that an executor may change, as it reports them. It cuts
+// long texts and times in the future. Values that would falsify sums or harm readers are an Invalid
+// fault.
+func reported(sb *sandbox.Sandbox) (*sandbox.Sandbox, error) {
+	if err := sb.CheckSaved(); err != nil {
+		return nil, err
 	}
-	if err := checkReported(to); err != nil {
-		return err
-	}
-	record.State, record.Sleep, record.Stored, record.Detail = to.State, to.Sleep, to.Stored, short(to.Detail)
-	record.Image, record.ImageWarning, record.Limits, record.Disk = to.Image, short(to.ImageWarning), to.Limits, to.Disk
-	record.Permissions, record.Connected, record.Mounts = to.Permissions, to.Connected, to.Mounts
-	record.SleepAfter, record.UsedAt, record.ExpiresAt = to.SleepAfter, past(to.UsedAt), to.ExpiresAt
-	record.Revision = min(to.Revision, sandbox.MaxRevision)
-	return nil
+	out := &sandbox.Sandbox{ID: sb.ID}
+	out.CopySaved(sb)
+	out.Detail, out.ImageWarning, out.UsedAt = short(sb.Detail), short(sb.ImageWarning), past(sb.UsedAt)
+	return out, nil
 }
 
 // short cuts a text of an executor.
@@ -179,22 +126,6 @@ func short(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxText], "")
-}
-
-// SaveEndings records the endings of a sandbox of the executor.
-func (s *Service) SaveEndings(ctx context.Context, from string, id runtime.ID, endings []sandbox.Ending) error {
-	owns, err := s.owns(ctx, from, id)
-	if err != nil {
-		return err
-	}
-	if !owns {
-		return sandbox.ErrNotFound
-	}
-	endings = slices.Clone(endings[max(0, len(endings)-maxEndings):])
-	for i := range endings {
-		endings[i].Reason, endings[i].Dimension = short(endings[i].Reason), short(endings[i].Dimension)
-	}
-	return s.cfg.Sandboxes.SaveEndings(ctx, id, endings)
 }
 
 // Delete deletes the record of a sandbox of the executor whose creation failed.

@@ -28,7 +28,6 @@ type Settings interface {
 type Config struct {
 	Sandboxes sandbox.Store
 	Snapshots sandbox.SnapshotStore
-	Ledger    sandbox.Ledger
 	Grants    sandbox.Grants // from the records; without proofs
 	Builds    requirement.Store
 	Skills    execution.Skills
@@ -49,9 +48,9 @@ type Config struct {
 // key created a sandbox that the executor has there. To everything else it answers as if the
 // sandbox, snapshot, key or file did not exist.
 //
-// An executor can still report false facts about its own sandboxes: their state, use, contacted
-// hosts and endings. It can read everything that its sandboxes can. Service is safe for concurrent
-// use.
+// Executors report changes of their sandboxes to Events. An executor can still report false facts
+// about its own sandboxes, there and here. It can read everything that its sandboxes can. Service is
+// safe for concurrent use.
 type Service struct{ cfg Config }
 
 // NewService returns a Service.

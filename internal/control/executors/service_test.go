@@ -3,16 +3,19 @@ package executors_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/control/executors"
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/remote/control"
+	"github.com/atoll-run/atoll/internal/core/remote/remotetest"
 	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -26,48 +29,97 @@ func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
 	}
 }
 
+// badFields are changes of a record that no executor may report.
+var badFields = map[string]func(*sandbox.Sandbox){
+	"state":       func(sb *sandbox.Sandbox) { sb.State = "x" },
+	"sleep":       func(sb *sandbox.Sandbox) { sb.Sleep = sandbox.OnDisk },
+	"odd sleep":   func(sb *sandbox.Sandbox) { sb.State, sb.Sleep = sandbox.Sleeping, "x" },
+	"no sleep":    func(sb *sandbox.Sandbox) { sb.State = sandbox.Sleeping },
+	"no copy":     func(sb *sandbox.Sandbox) { sb.State, sb.Sleep = sandbox.Sleeping, sandbox.Stored },
+	"no cores":    func(sb *sandbox.Sandbox) { sb.Limits.CPU = math.NaN() },
+	"many cores":  func(sb *sandbox.Sandbox) { sb.Limits.CPU = 1e300 },
+	"less memory": func(sb *sandbox.Sandbox) { sb.Limits.Memory = -1 << 60 },
+	"more memory": func(sb *sandbox.Sandbox) { sb.Limits.Memory = 1 << 60 },
+	"disk":        func(sb *sandbox.Sandbox) { sb.Disk = -1 },
+	"other blob":  func(sb *sandbox.Sandbox) { sb.Stored = &sandbox.StoredCopy{State: "../ten_other/x"} },
+	"no blob":     func(sb *sandbox.Sandbox) { sb.Stored = &sandbox.StoredCopy{} },
+	"huge blob":   func(sb *sandbox.Sandbox) { sb.Stored = &sandbox.StoredCopy{State: "x", Bytes: 1 << 60} },
+	"no revision": func(sb *sandbox.Sandbox) { sb.Revision = 0 },
+	"revision":    func(sb *sandbox.Sandbox) { sb.Revision = math.MaxUint64 },
+	"no time":     func(sb *sandbox.Sandbox) { sb.UsedAt = time.Time{} },
+	"expiry":      func(sb *sandbox.Sandbox) { sb.ExpiresAt = new(time.Unix(0, 0)) },
+}
+
 // TestRecords checks that the records of a sandbox decide about its identity, whatever its executor
 // reports.
 func TestRecords(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	records := node.Records{Client: w.client("exe_1")}
-	sb := w.create(t, w.mine, "exe_1", "a")
+	grant, sb := w.grant(t, w.mine, "exe_1", time.Hour), w.create(t, w.mine, "exe_1", "a")
 	got, err := records.Get(ctx, sb.Tenant, sb.ID)
 	must(t, err)
 	if got.Env["SECRET"] != "of ten_mine" || got.State != sandbox.Running || got.CreatedAt.IsZero() || !got.CreatedAt.Equal(sb.CreatedAt) {
 		t.Errorf("got %+v", got)
 	}
-	forged := *sb
+	forged := sb.Clone()
 	forged.Environment, forged.Session, forged.Name, forged.Key, forged.Executor = "env_x", "x", "x", "key_x", "exe_2"
 	forged.Env, forged.CreatedAt, forged.MeteredAt, forged.ImageAlias, forged.Own.CPU = map[string]string{"A": "b"}, time.Unix(1, 0), time.Now().Add(time.Hour), "x", 7
-	forged.Detail, forged.UsedAt = strings.Repeat("é", 5000), time.Now().Add(1000*time.Hour)
-	_, err = control.SaveSandbox.Do(ctx, wire{handlers: w.service.Handlers(), from: "exe_1"}, forged)
-	must(t, err)
-	after, err := records.Get(ctx, sb.Tenant, sb.ID)
-	must(t, err)
-	if len(after.Detail) > 4096 || after.UsedAt.After(time.Now().Add(time.Hour)) {
-		t.Errorf("saved %d bytes of detail, used at %s", len(after.Detail), after.UsedAt)
-	}
-	after.Detail, after.UsedAt = got.Detail, got.UsedAt
-	if a, b := *after, *got; a.Environment != b.Environment || a.Session != b.Session || a.Name != b.Name || a.Key != b.Key || a.Executor != b.Executor || a.Env["SECRET"] != b.Env["SECRET"] ||
-		!a.CreatedAt.Equal(b.CreatedAt) || !a.MeteredAt.Equal(b.MeteredAt) || a.ImageAlias != b.ImageAlias || a.Own != b.Own {
-		t.Errorf("saved %+v", a)
-	}
-	for name, change := range map[string]func(*sandbox.Sandbox){
-		"state":      func(sb *sandbox.Sandbox) { sb.State = "x" },
-		"sleep":      func(sb *sandbox.Sandbox) { sb.Sleep = sandbox.OnDisk },
-		"no sleep":   func(sb *sandbox.Sandbox) { sb.State = sandbox.Sleeping },
-		"memory":     func(sb *sandbox.Sandbox) { sb.Limits.Memory = -1 << 60 },
-		"disk":       func(sb *sandbox.Sandbox) { sb.Disk = -1 },
-		"other blob": func(sb *sandbox.Sandbox) { sb.Stored = &sandbox.StoredCopy{State: "../ten_other/x"} },
+	forged.Detail, forged.ImageWarning, forged.UsedAt = strings.Repeat("é", 5000), strings.Repeat("x", 5000), time.Now().Add(1000*time.Hour)
+	for what, change := range map[string]func() error{
+		"wake": func() error {
+			_, err := control.WakeSandbox.Do(ctx, w.wire("exe_1"), control.Placed{Pass: *pass(grant), Sandbox: *forged})
+			return err
+		},
+		"answer": func() error { return w.events.FoldRecord(ctx, "exe_1", forged) },
+		"event": func() error {
+			whole, err := sandbox.EncodeRecord(forged) // with the names of all fields
+			must(t, err)
+			w.seq["exe_1"]++
+			return w.events.Fold(ctx, "exe_1", w.seq["exe_1"], fmt.Appendf(nil, `{"journal":"jrn_exe_1","sandbox":%q,"save":%s}`, sb.ID, whole))
+		},
 	} {
-		bad := *sb
-		change(&bad)
-		wantKind(t, name, records.Save(ctx, &bad), fault.Invalid)
+		forged.Revision++
+		if err := change(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		after, err := records.Get(ctx, sb.Tenant, sb.ID)
+		must(t, err)
+		if len(after.Detail) != 4096 || len(after.ImageWarning) != 4096 || after.UsedAt.After(time.Now().Add(time.Hour)) || after.Revision != forged.Revision {
+			t.Errorf("%s: recorded %d bytes of detail, used at %s, revision %d", what, len(after.Detail), after.UsedAt, after.Revision)
+		}
+		if a, b := *after, *got; a.Tenant != b.Tenant || a.Environment != b.Environment || a.Session != b.Session || a.Name != b.Name || a.Key != b.Key || a.Executor != b.Executor ||
+			a.Env["SECRET"] != b.Env["SECRET"] || !a.CreatedAt.Equal(b.CreatedAt) || !a.MeteredAt.Equal(b.MeteredAt) || a.ImageAlias != b.ImageAlias || a.Own != b.Own {
+			t.Errorf("%s: recorded %+v", what, a)
+		}
 	}
-	begun := *sb
-	begun.State = sandbox.Creating
-	wantKind(t, "its record would be deleted", records.Save(ctx, &begun), fault.Conflict)
+	before, err := records.Get(ctx, sb.Tenant, sb.ID)
+	must(t, err)
+	for what, change := range badFields {
+		bad := sb.Clone()
+		bad.Revision = forged.Revision + 1
+		change(bad)
+		wantKind(t, "wake, "+what, records.Wake(ctx, grant, bad), fault.Invalid)
+		wantKind(t, "answer, "+what, w.events.FoldRecord(ctx, "exe_1", bad), fault.Invalid)
+		fresh := draft(w.mine, "exe_1", "b")
+		change(fresh)
+		_, err := records.Create(ctx, grant, fresh)
+		wantKind(t, "create, "+what, err, fault.Invalid)
+	}
+	// Its record could be deleted, or its memory not be counted.
+	for _, state := range []sandbox.State{sandbox.Creating, sandbox.Lost, sandbox.Destroyed} {
+		bad := sb.Clone()
+		bad.State, bad.Revision = state, forged.Revision+1
+		wantKind(t, "wake and be "+string(state), records.Wake(ctx, grant, bad), fault.Invalid)
+	}
+	begun := sb.Clone()
+	begun.State, begun.Revision = sandbox.Creating, forged.Revision+1
+	wantKind(t, "an answer creates it again", w.events.FoldRecord(ctx, "exe_1", begun), fault.Invalid)
+	wantKind(t, "an event creates it again", w.report(t, "exe_1", sandbox.Event{Sandbox: sb.ID, Save: begun}), fault.Invalid)
+	must(t, w.report(t, "exe_1", sandbox.Event{Sandbox: sb.ID, Discard: true}))
+	must(t, records.Delete(ctx, sb.ID))
+	if after, err := records.Get(ctx, sb.Tenant, sb.ID); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("%v: recorded state %s, revision %d", err, after.State, after.Revision)
+	}
 }
 
 // TestCreateAgain repeats a call whose answer was lost.
@@ -75,14 +127,14 @@ func TestCreateAgain(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	unavailable := fault.New(fault.Unavailable, "the answer was lost")
 	failures := []error{unavailable}
-	lossy := node.Records{Client: node.New(node.Config{Log: discard, Gateways: wire{handlers: w.service.Handlers(), from: "exe_1", failures: &failures, lost: true}})}
+	lossy := node.Records{Client: node.New(node.Config{Log: discard, Gateways: remotetest.Wire{Handlers: w.service.Handlers(), From: "exe_1", Failures: &failures, Lost: true}})}
 	grant, sb := w.grant(t, w.mine, "exe_1", time.Hour), draft(w.mine, "exe_1", "a")
 	if there, err := lossy.Create(ctx, grant, sb); err != nil || there != nil || sb.CreatedAt.IsZero() {
 		t.Fatalf("%v, %v", there, err)
 	}
 	must(t, sb.Move(sandbox.Running, ""))
 	failures = append(failures, unavailable)
-	must(t, lossy.Save(ctx, sb))
+	must(t, lossy.Wake(ctx, grant, sb))
 	snapshots, sn := node.Snapshots(lossy), sandbox.SnapshotOf(sb)
 	failures = append(failures, unavailable)
 	must(t, snapshots.Begin(ctx, grant, sn))
@@ -98,13 +150,13 @@ func TestCreateAgain(t *testing.T) {
 	}
 }
 
-// TestPatience checks which calls the client repeats.
+// TestPatience checks for how long the client repeats calls.
 func TestPatience(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	sb := w.create(t, w.mine, "exe_1", "a")
 	unavailable := fault.New(fault.Unavailable, "no gateway answers")
 	var failures []error
-	c := node.New(node.Config{Log: discard, Patience: time.Nanosecond, Gateways: wire{handlers: w.service.Handlers(), from: "exe_1", failures: &failures}})
+	c := node.New(node.Config{Log: discard, Patience: time.Nanosecond, Gateways: remotetest.Wire{Handlers: w.service.Handlers(), From: "exe_1", Failures: &failures}})
 	fail := func(n int) { failures = slices.Repeat([]error{unavailable}, n) }
 	fail(1)
 	wantKind(t, "without patience", node.Records{Client: c}.CheckBudget(ctx, "ten_mine"), fault.Unavailable)
@@ -114,46 +166,11 @@ func TestPatience(t *testing.T) {
 	}
 	fail(2)
 	must(t, node.Snapshots{Client: c}.AbandonAll(ctx, "exe_1"))
-	patient := node.New(node.Config{Log: discard, Gateways: wire{handlers: w.service.Handlers(), from: "exe_1", failures: &failures}})
+	patient := node.New(node.Config{Log: discard, Gateways: remotetest.Wire{Handlers: w.service.Handlers(), From: "exe_1", Failures: &failures}})
 	fail(2)
 	must(t, node.Records{Client: patient}.CheckBudget(ctx, "ten_mine"))
-	fail(1)
-	wantKind(t, "contacts are not repeated", node.Ledger{Client: patient}.Contacted(ctx, sb, time.Now(), []string{"example.com"}), fault.Unavailable)
 	if len(failures) != 0 {
 		t.Error("the call was not made")
-	}
-}
-
-func TestLedger(t *testing.T) {
-	w, ctx := newWorld(t), t.Context()
-	sb := w.create(t, w.mine, "exe_1", "a")
-	ledger := node.Ledger{Client: w.client("exe_1")}
-	// The record decides what a second costs, and from when it is charged.
-	forged := *sb
-	forged.MeteredAt, forged.Limits.CPU, forged.Key = time.Unix(1, 0), 1000, "key_x"
-	until := sb.MeteredAt.Add(30 * time.Second)
-	for range 2 {
-		must(t, ledger.Charge(ctx, &forged, until, 5))
-	}
-	credits, err := w.db.Usage().Month(ctx, sb.Tenant)
-	must(t, err)
-	if credits <= 0 || credits > 1 {
-		t.Errorf("charged %g credits for 30 seconds", credits)
-	}
-	got, err := w.db.Sandboxes().Get(ctx, sb.Tenant, sb.ID)
-	must(t, err)
-	if !got.MeteredAt.Equal(until) {
-		t.Errorf("charged up to %s, not %s", got.MeteredAt, until)
-	}
-	must(t, ledger.Charge(ctx, sb, time.Now().AddDate(1, 0, 0), 0))
-	if got, err = w.db.Sandboxes().Get(ctx, sb.Tenant, sb.ID); err != nil || got.MeteredAt.After(time.Now().Add(time.Hour)) {
-		t.Errorf("charged up to %s: %v", got.MeteredAt, err)
-	}
-	must(t, ledger.Contacted(ctx, sb, time.Now(), append(slices.Repeat([]string{"example.com"}, 5000), strings.Repeat("x", 1000))))
-	rows, _, err := w.db.Audit().List(ctx, audit.Filter{Tenant: sb.Tenant, TraceID: string(sb.ID), Limit: 10})
-	must(t, err)
-	if len(rows) != 1 || rows[0].Key != w.mine.key || rows[0].SessionID != "s" || len(rows[0].OutboundHosts) > 1024 {
-		t.Errorf("%d rows", len(rows))
 	}
 }
 
@@ -180,7 +197,7 @@ func TestQuota(t *testing.T) {
 			t.Fatal("no quota")
 		}
 		sb.State, sb.Sleep = sandbox.Sleeping, sandbox.OnDisk
-		must(t, records.Save(ctx, sb))
+		w.save(t, sb)
 	}
 	wantKind(t, "beyond the plan", err, fault.Exhausted)
 }
@@ -204,7 +221,7 @@ func TestSnapshots(t *testing.T) {
 	must(t, snapshots.Begin(ctx, grant, late))
 	gone := *sb
 	gone.State = sandbox.Destroyed
-	must(t, node.Records(snapshots).Save(ctx, &gone))
+	w.save(t, &gone)
 	late.Stored = sandbox.StoredCopy{State: "def"}
 	must(t, snapshots.Finish(ctx, nil, late, 0))
 	wantKind(t, "of a destroyed sandbox", snapshots.Begin(ctx, grant, sandbox.SnapshotOf(sb)), fault.NotFound)
@@ -340,7 +357,7 @@ func TestMachine(t *testing.T) {
 	}
 	_, _ = c.Node(machine{seen: func(*sandbox.Grant) {}}).Use(ctx, w.grant(t, w.mine, "exe_1", time.Hour), "s", "a")
 	key, err := c.SnapshotKey(ctx, "ten_mine")
-	if err != nil || !bytes.HasPrefix(key, []byte("ten_mine")) {
+	if err != nil || len(key) != 64 || !bytes.HasPrefix(key, []byte("ten_mine")) {
 		t.Errorf("key: %x, %v", key, err)
 	}
 }

@@ -2,7 +2,6 @@ package executors
 
 import (
 	"context"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/remote/control"
@@ -28,10 +27,10 @@ func (s *Service) BeginSnapshot(ctx context.Context, from string, in control.New
 		return err
 	}
 	sn, made := &in.Snapshot, sandbox.SnapshotOf(record)
-	if !sn.ID.Valid() || sn.Stored.Bytes < 0 || sn.Stored.Bytes > maxBytes {
+	if !sn.ID.Valid() || sn.Stored.Bytes < 0 || sn.Stored.Bytes > sandbox.MaxBytes {
 		return fault.New(fault.Invalid, "the executor reported a snapshot without an id, or of %d bytes; run the same version on all servers", sn.Stored.Bytes)
 	}
-	if err := checkLimits(sn.Limits, sn.DiskLimit); err != nil {
+	if err := sandbox.CheckLimits(sn.Limits, sn.DiskLimit); err != nil {
 		return err
 	}
 	made.ID, made.Key, made.Executor = sn.ID, grant.Key, from
@@ -48,7 +47,7 @@ func (s *Service) BeginSnapshot(ctx context.Context, from string, in control.New
 // snapshot in progress shows that the executor may, also if its sandbox is destroyed. Repeating the
 // call has no effect.
 func (s *Service) FinishSnapshot(ctx context.Context, from string, in control.Finished) (control.Kept, error) {
-	if err := checkStored(&in.Stored); err != nil {
+	if err := in.Stored.Check(); err != nil {
 		return control.Kept{}, err
 	}
 	sn, err := s.cfg.Snapshots.Begun(ctx, in.ID)
@@ -136,49 +135,4 @@ func (s *Service) SnapshotKey(ctx context.Context, from string, in control.Snaps
 		return nil, sandbox.ErrNotFound
 	}
 	return s.cfg.SnapshotKey(in.Tenant), nil
-}
-
-// Charge charges for a resident sandbox of the executor up to a time, by the limits, key and time in
-// its record. Repeating a charge has no effect.
-func (s *Service) Charge(ctx context.Context, from string, in control.Use) error {
-	sb, err := s.own(ctx, from, in.Sandbox.Tenant, in.Sandbox.ID)
-	if err != nil {
-		return err
-	}
-	until := past(in.Until).UTC().Truncate(time.Microsecond)
-	if !sb.Resident() || !until.After(sb.MeteredAt) {
-		return nil
-	}
-	return s.cfg.Ledger.Charge(ctx, sb, until, min(max(in.BytesOut, 0), maxBytes))
-}
-
-const (
-	maxHosts = 1024
-	maxHost  = 300 // bytes
-)
-
-// Contacted records the hosts that a sandbox of the executor contacted. Repeating the call records
-// them again.
-func (s *Service) Contacted(ctx context.Context, from string, in control.Contacts) error {
-	sb, err := s.own(ctx, from, in.Sandbox.Tenant, in.Sandbox.ID)
-	if err != nil {
-		return err
-	}
-	var hosts []string
-	for _, h := range in.Hosts[:min(len(in.Hosts), maxHosts)] {
-		if h != "" && len(h) <= maxHost {
-			hosts = append(hosts, h)
-		}
-	}
-	if len(hosts) == 0 {
-		return nil
-	}
-	until := past(in.Until)
-	if in.From.After(sb.CreatedAt) && !in.From.After(until) {
-		sb.MeteredAt = in.From // a charge for the same time may have come first
-	}
-	if sb.MeteredAt.After(until) {
-		sb.MeteredAt = until
-	}
-	return s.cfg.Ledger.Contacted(ctx, sb, until, hosts)
 }

@@ -8,15 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/executors"
-	ledger "github.com/atoll-run/atoll/internal/control/sandboxes"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/proof"
-	"github.com/atoll-run/atoll/internal/core/remote"
+	"github.com/atoll-run/atoll/internal/core/remote/remotetest"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/skill"
@@ -33,57 +29,16 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// encoding and decoding have the settings of the bus.
-var (
-	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
-	decoding, _ = cbor.DecOptions{TagsMd: cbor.TagsForbidden, IndefLength: cbor.IndefLengthForbidden, UTF8: cbor.UTF8DecodeInvalid}.DecMode()
-)
-
-// wire carries calls of one executor to handlers.
-type wire struct {
-	handlers remote.Handlers
-	from     string
-	failures *[]error // of the next calls, after which the handler has run if lost is set
-	lost     bool
-}
-
-func (w wire) Call(ctx context.Context, name string, in, out any) error {
-	raw, err := encoding.Marshal(in)
-	if err != nil {
-		return err
-	}
-	h, ok := w.handlers[name]
-	if !ok {
-		return fault.New(fault.Invalid, "no handler of %q", name)
-	}
-	var failure error
-	if w.failures != nil && len(*w.failures) > 0 {
-		failure, *w.failures = (*w.failures)[0], (*w.failures)[1:]
-		if !w.lost {
-			return failure
-		}
-	}
-	answer, err := h(ctx, w.from, func(v any) error { return decoding.Unmarshal(raw, v) })
-	if failure != nil {
-		return failure
-	}
-	if err != nil {
-		return err
-	}
-	if raw, err = encoding.Marshal(answer); err != nil {
-		return err
-	}
-	return decoding.Unmarshal(raw, out)
-}
-
 // world is a database with two tenants, and the service of a gateway.
 type world struct {
 	db      *store.DB
 	signer  proof.Signer
 	grants  sandbox.Grants
 	service *executors.Service
-	mine    holder // has a sandbox of exe_1
-	other   holder // of another tenant
+	events  *executors.Events
+	seq     map[string]uint64 // of the last events, by executor
+	mine    holder            // has a sandbox of exe_1
+	other   holder            // of another tenant
 }
 
 // holder is a key of a tenant in an environment.
@@ -110,10 +65,11 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(func() { _ = blobs.Close() })
 	uploads := &upload.Service{Store: db.Files(), Contents: upload.Contents{Blobs: blobs, Seal: storetest.Box(t)}, Log: discard}
 	w.service = executors.NewService(executors.Config{
-		Sandboxes: db.Sandboxes(), Snapshots: db.Snapshots(), Ledger: ledger.Ledger{Accounts: db.Sandboxes(), Prices: usage.DefaultPrices()}, Grants: w.grants,
+		Sandboxes: db.Sandboxes(), Snapshots: db.Snapshots(), Grants: w.grants,
 		Builds: db.PackageBuilds(), Skills: db, Uploads: uploads, Threads: thread.New(thread.Config{Records: db.Threads(), Log: discard}), Settings: db,
-		SnapshotKey: func(id tenant.ID) []byte { return bytes.Repeat([]byte(id), 32)[:32] }, Signer: w.signer,
+		SnapshotKey: func(id tenant.ID) []byte { return bytes.Repeat([]byte(id), 64)[:64] }, Signer: w.signer,
 	})
+	w.events, w.seq = &executors.Events{Store: db.NodeEvents(), Prices: usage.DefaultPrices(), Log: discard}, map[string]uint64{}
 	w.mine, w.other = w.tenant(t, uploads, "ten_mine"), w.tenant(t, uploads, "ten_other")
 	return w
 }
@@ -148,9 +104,14 @@ func key(t testing.TB, db *store.DB, tenantID, environment string) string {
 	return k.ID
 }
 
+// wire carries the calls of an executor.
+func (w *world) wire(executor string) remotetest.Wire {
+	return remotetest.Wire{Handlers: w.service.Handlers(), From: executor}
+}
+
 // client is the client of an executor.
 func (w *world) client(executor string) *node.Client {
-	return node.New(node.Config{Gateways: wire{handlers: w.service.Handlers(), from: executor}, Log: discard, Patience: 1})
+	return node.New(node.Config{Gateways: w.wire(executor), Log: discard, Patience: 1})
 }
 
 // grant is the grant of a holder that a gateway gave an executor with a proof for so long.
@@ -172,14 +133,31 @@ func (w *world) create(t testing.TB, h holder, executor, name string) *sandbox.S
 		t.Fatalf("there is %s", there.ID)
 	}
 	must(t, sb.Move(sandbox.Running, ""))
-	must(t, records.Save(ctx, sb))
+	w.save(t, sb)
 	return sb
+}
+
+// report has an executor report an event.
+func (w *world) report(t testing.TB, executor string, e sandbox.Event) error {
+	t.Helper()
+	e.Journal = "jrn_" + executor
+	b, err := e.Encode()
+	must(t, err)
+	w.seq[executor]++
+	return w.events.Fold(context.Background(), executor, w.seq[executor], b)
+}
+
+// save has a sandbox's executor report a change.
+func (w *world) save(t testing.TB, sb *sandbox.Sandbox) {
+	t.Helper()
+	sb.Revision++
+	must(t, w.report(t, sb.Executor, sandbox.Event{Sandbox: sb.ID, Save: sb}))
 }
 
 func draft(h holder, executor, name string) *sandbox.Sandbox {
 	return &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: h.tenant, Environment: h.environment, Session: "s", Name: name, Key: h.key, Executor: executor,
-		Image: "default", Limits: runtime.DefaultLimits(), State: sandbox.Creating, SleepAfter: time.Minute, Env: map[string]string{"SECRET": "of " + h.tenant},
+		Image: "default", Limits: runtime.DefaultLimits(), State: sandbox.Creating, SleepAfter: time.Minute, UsedAt: time.Now(), Revision: 1, Env: map[string]string{"SECRET": "of " + h.tenant},
 	}
 }
 

@@ -42,13 +42,15 @@ type Contact struct {
 	Hosts       []string
 }
 
-// Bounds of the values in an Event. The database can store all values within them.
+// Bounds of the values that executors report. The database can store all values within them, and add
+// up the sizes of a tenant's sandboxes.
 const (
 	maxEventEndings = 64
 	maxEventHosts   = 4096
 	maxHostLength   = 1024
-	maxCores        = 1 << 20
-	maxBytes        = 1 << 60
+	maxCores        = 100_000
+	// MaxBytes is the largest size of memory, files or traffic.
+	MaxBytes = 1 << 50
 	// MaxRevision is the largest Revision that a record can have.
 	MaxRevision = 1 << 62
 )
@@ -63,10 +65,10 @@ var (
 // been taken over, so every value is checked.
 func (e *Event) Check() error {
 	if !tokenPattern.MatchString(e.Journal) {
-		return badEvent("its journal has no valid id")
+		return badReport("its journal has no valid id")
 	}
 	if !e.Sandbox.Valid() {
-		return badEvent("its sandbox has no valid id")
+		return badReport("its sandbox has no valid id")
 	}
 	kinds := 0
 	for _, set := range []bool{e.Save != nil, e.Endings != nil, e.Charge != nil, e.Contact != nil, e.Discard} {
@@ -75,7 +77,7 @@ func (e *Event) Check() error {
 		}
 	}
 	if kinds != 1 {
-		return badEvent("want one change; run the same version on all servers")
+		return badReport("want one change")
 	}
 	switch {
 	case e.Save != nil:
@@ -101,8 +103,8 @@ type EventStore interface {
 	// so. It returns a Forbidden fault for a sandbox of another executor and a NotFound fault for an
 	// unknown sandbox.
 	Fold(ctx context.Context, executor string, seq uint64, e *Event, effect func(s *Sandbox) (Effect, error)) (before Mark, err error)
-	// SaveNewer is Save for a record whose Revision is newer than the recorded one; an older one
-	// changes nothing. It returns a Forbidden fault for a sandbox of another executor.
+	// SaveNewer is Save for a record that Replaces the recorded one; another one changes nothing. It
+	// returns a Forbidden fault for a sandbox of another executor.
 	SaveNewer(ctx context.Context, executor string, s *Sandbox) error
 }
 
@@ -117,7 +119,7 @@ func (m Mark) Passed(journal string, seq uint64) bool { return m.Journal == jour
 
 // Effect is how an event changes the records.
 type Effect struct {
-	Save    *Sandbox    // saved if its Revision is newer than the recorded one; nil for no change
+	Save    *Sandbox    // saved if it Replaces the record; nil for no change
 	Endings []Ending    // replace those of a sandbox that is not destroyed; nil for no change
 	Entry   usage.Entry // added to the ledger; its time becomes MeteredAt. Without a TraceID: none
 	Row     *audit.Row  // added to the audit trail; nil for none
@@ -127,51 +129,79 @@ type Effect struct {
 // CheckSaved returns an Invalid fault if a field that CopySaved copies has a value that no record has.
 func (s *Sandbox) CheckSaved() error {
 	if _, known := moves[s.State]; !known && s.State != Destroyed {
-		return badEvent("its state is unknown")
+		return badReport("its state is unknown")
 	}
 	switch s.Sleep {
 	case Frozen, OnDisk, Stored:
 		if s.State != Sleeping {
-			return badEvent("a sandbox sleeps that is not in the state sleeping")
+			return badReport("a sandbox sleeps that is not in the state sleeping")
 		}
 	case "":
 		if s.State == Sleeping {
-			return badEvent("it does not say how a sandbox sleeps")
+			return badReport("it does not say how a sandbox sleeps")
 		}
 	default:
-		return badEvent("its kind of sleep is unknown")
+		return badReport("its kind of sleep is unknown")
 	}
 	if s.Revision < 1 || s.Revision > MaxRevision {
-		return badEvent("its revision is out of bounds")
+		return badReport("its revision is out of bounds")
 	}
-	l := &s.Limits
-	if !(l.CPU >= 0 && l.CPU <= maxCores) {
-		return badEvent("its limits are out of bounds")
-	}
-	for _, n := range []int64{l.Memory, int64(l.Processes), int64(l.OpenFiles), l.Root, l.Tmp, l.Shm, int64(l.Inodes), s.Disk} {
-		if n < 0 || n > maxBytes {
-			return badEvent("its limits are out of bounds")
-		}
+	if err := CheckLimits(s.Limits, s.Disk); err != nil {
+		return err
 	}
 	if !plausible(s.UsedAt) || s.ExpiresAt != nil && !plausible(*s.ExpiresAt) {
-		return badEvent("one of its times is out of bounds")
+		return badReport("one of its times is out of bounds")
 	}
 	if s.Sleep == Stored && s.Stored == nil {
-		return badEvent("it does not name the copy of a sandbox in the blob store")
+		return badReport("it does not name the copy of a sandbox in the blob store")
 	}
-	if k := s.Stored; k != nil && (!tokenPattern.MatchString(k.State) || k.Bytes < 0 || k.Disk < 0 || k.Bytes > maxBytes || k.Disk > maxBytes) {
-		return badEvent("its copy in the blob store is not valid")
+	if s.Stored != nil {
+		return s.Stored.Check()
 	}
 	return nil
 }
 
+// CheckLimits returns an Invalid fault for limits that no machine has. disk is in bytes.
+func CheckLimits(l runtime.Limits, disk int64) error {
+	if !(l.CPU >= 0 && l.CPU <= maxCores) { // not for NaN
+		return badReport("its limits are out of bounds")
+	}
+	for _, n := range []int64{l.Memory, int64(l.Processes), int64(l.OpenFiles), l.Root, l.Tmp, l.Shm, int64(l.Inodes), disk} {
+		if n < 0 || n > MaxBytes {
+			return badReport("its limits are out of bounds")
+		}
+	}
+	return nil
+}
+
+// Check returns an Invalid fault unless c has the name of an object of its tenant and possible sizes.
+func (c *StoredCopy) Check() error {
+	if !tokenPattern.MatchString(c.State) || c.Bytes < 0 || c.Disk < 0 || c.Bytes > MaxBytes || c.Disk > MaxBytes {
+		return badReport("its copy in the blob store is not valid")
+	}
+	return nil
+}
+
+// Replaces reports whether s, which an executor sent, replaces the version in the records: a newer
+// one does, unless the sandbox is destroyed. A created sandbox that would be Creating again is an
+// Invalid fault, because Discard would then delete its record.
+func (s *Sandbox) Replaces(recorded *Sandbox) (bool, error) {
+	switch {
+	case s.Revision <= recorded.Revision, recorded.State == Destroyed:
+		return false, nil
+	case s.State == Creating && recorded.State != Creating:
+		return false, badReport("a created sandbox is being created again")
+	}
+	return true, nil
+}
+
 func checkEndings(endings []Ending) error {
 	if len(endings) == 0 || len(endings) > maxEventEndings {
-		return badEvent("its number of endings is out of bounds")
+		return badReport("its number of endings is out of bounds")
 	}
 	for _, e := range endings {
 		if !plausible(e.From) || !e.Until.IsZero() && !plausible(e.Until) {
-			return badEvent("one of its times is out of bounds")
+			return badReport("one of its times is out of bounds")
 		}
 	}
 	return nil
@@ -180,23 +210,23 @@ func checkEndings(endings []Ending) error {
 func (c *Charge) check() error {
 	switch {
 	case !plausible(c.From), !plausible(c.Until), !c.Until.After(c.From):
-		return badEvent("its time is out of bounds")
-	case !(c.CPU >= 0 && c.CPU <= maxCores), c.Memory < 0, c.Memory > maxBytes, c.BytesOut < 0, c.BytesOut > maxBytes:
-		return badEvent("its use is out of bounds")
+		return badReport("its time is out of bounds")
+	case !(c.CPU >= 0 && c.CPU <= maxCores), c.Memory < 0, c.Memory > MaxBytes, c.BytesOut < 0, c.BytesOut > MaxBytes:
+		return badReport("its use is out of bounds")
 	}
 	return nil
 }
 
 func (c *Contact) check() error {
 	if !plausible(c.From) || !plausible(c.Until) || c.Until.Before(c.From) {
-		return badEvent("its time is out of bounds")
+		return badReport("its time is out of bounds")
 	}
 	if len(c.Hosts) == 0 || len(c.Hosts) > maxEventHosts {
-		return badEvent("its number of hosts is out of bounds")
+		return badReport("its number of hosts is out of bounds")
 	}
 	for _, host := range c.Hosts {
 		if len(host) > maxHostLength {
-			return badEvent("the name of a host is too long")
+			return badReport("the name of a host is too long")
 		}
 	}
 	return nil
@@ -204,6 +234,6 @@ func (c *Contact) check() error {
 
 func plausible(t time.Time) bool { return t.After(firstTime) && t.Before(lastTime) }
 
-func badEvent(why string) error {
-	return fault.New(fault.Invalid, "an event of an executor is invalid: %s", why)
+func badReport(why string) error {
+	return fault.New(fault.Invalid, "an executor sent an invalid report: %s; run the same version on all servers", why)
 }

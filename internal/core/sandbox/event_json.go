@@ -135,7 +135,7 @@ func (e *Event) Encode() ([]byte, error) {
 	}
 	b, err := json.Marshal(out)
 	if err == nil && len(b) > MaxEvent {
-		err = badEvent("it is too large")
+		err = badReport("it is too large")
 	}
 	return b, err
 }
@@ -143,11 +143,11 @@ func (e *Event) Encode() ([]byte, error) {
 // DecodeEvent decodes an event. It returns an Invalid fault for anything that Encode does not return.
 func DecodeEvent(b []byte) (*Event, error) {
 	if len(b) > MaxEvent {
-		return nil, badEvent("it is too large")
+		return nil, badReport("it is too large")
 	}
 	var in eventJSON
 	if err := json.Unmarshal(b, &in); err != nil {
-		return nil, badEvent("it cannot be read")
+		return nil, badReport("it cannot be read")
 	}
 	e := &Event{
 		Journal: in.Journal, Sandbox: in.Sandbox, Endings: endingsFrom(in.Endings),
@@ -174,7 +174,7 @@ func EncodeRecord(s *Sandbox) ([]byte, error) {
 func DecodeRecord(b []byte) (*Sandbox, error) {
 	var in recordJSON
 	if err := json.Unmarshal(b, &in); err != nil {
-		return nil, badEvent("a record cannot be read")
+		return nil, badReport("a record cannot be read")
 	}
 	s := &Sandbox{
 		ID: in.ID, Tenant: in.Tenant, Environment: in.Environment, Session: in.Session, Name: in.Name, Key: in.Key, Executor: in.Executor,
@@ -182,7 +182,7 @@ func DecodeRecord(b []byte) (*Sandbox, error) {
 	}
 	in.into(s)
 	if !s.ID.Valid() {
-		return nil, badEvent("a record has no valid id")
+		return nil, badReport("a record has no valid id")
 	}
 	return s, s.CheckSaved()
 }

@@ -23,17 +23,17 @@ const (
 type Config struct {
 	Gateways remote.Caller // sends calls to any gateway
 	Log      *slog.Logger
-	// Patience is how long a call that is safe to repeat is repeated while no gateway answers; 0 for
-	// 5 seconds. Each repetition can take as long as its context allows.
+	// Patience is how long a call is repeated while no gateway answers; 0 for 5 seconds. Each
+	// repetition can take as long as its context allows.
 	Patience time.Duration
 }
 
 // Client asks gateways. It is safe for concurrent use.
 //
-// A gateway may have acted on a call whose answer was lost. While gateways are Unavailable, the Client
-// repeats only calls whose repetition has no further effect: all except Ledger.Contacted. It repeats
-// Records.ListByExecutor and Snapshots.AbandonAll, with which an executor starts, until their context
-// ends.
+// A gateway may have acted on a call whose answer was lost. Repeating a call has no further effect, so
+// the Client repeats calls while gateways are Unavailable, for its patience. It repeats
+// Records.ListByExecutor, Snapshots.AbandonAll and AwaitSandboxCA, with which an executor starts, until
+// their context ends.
 type Client struct {
 	cfg    Config
 	passes passes

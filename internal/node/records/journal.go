@@ -24,11 +24,23 @@ type Publisher interface {
 	Publish(ctx context.Context, seq uint64, event []byte) error
 }
 
+// Records are the records that gateways have of this executor's sandboxes. The methods are those of
+// sandbox.Records that need a gateway's answer.
+type Records interface {
+	Create(ctx context.Context, grant *sandbox.Grant, s *sandbox.Sandbox) (there *sandbox.Sandbox, err error)
+	Wake(ctx context.Context, grant *sandbox.Grant, s *sandbox.Sandbox) error
+	Delete(ctx context.Context, id runtime.ID) error
+	CheckBudget(ctx context.Context, tenantID tenant.ID) error
+	Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error)
+	ListByExecutor(ctx context.Context, executor string) ([]*sandbox.Sandbox, error)
+	ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error)
+}
+
 // Config describes a Journal. Fields without a default are required.
 type Config struct {
-	Dir       string          // folder that outlives the machine's restart; created with mode 0700
-	Executor  string          // id of this executor
-	Records   sandbox.Records // of a gateway
+	Dir       string // folder that outlives the machine's restart; created with mode 0700
+	Executor  string // id of this executor
+	Records   Records
 	Publisher Publisher
 	MaxBytes  int64 // of events that were not sent; 0 for 64 MiB
 	MaxEvents int   // events that were not sent; 0 for 100,000

@@ -12,20 +12,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Calls about the records of the executor's sandboxes. See sandbox.Records.
+// Calls about the records of the executor's sandboxes. See sandbox.Records. Executors report changes,
+// charges and contacts by events instead; see sandbox.Event.
 const (
 	CreateSandbox       remote.Call[Placed, Created]                 = "sandbox.create"
 	WakeSandbox         remote.Call[Placed, remote.None]             = "sandbox.wake"
-	SaveSandbox         remote.Call[sandbox.Sandbox, remote.None]    = "sandbox.save"
-	SaveEndings         remote.Call[Endings, remote.None]            = "sandbox.endings"
 	DeleteSandbox       remote.Call[runtime.ID, remote.None]         = "sandbox.delete"
 	CheckBudget         remote.Call[tenant.ID, remote.None]          = "sandbox.budget"
 	GetSandbox          remote.Call[Ref, *sandbox.Sandbox]           = "sandbox.get"
 	ListSandboxes       remote.Call[remote.None, []*sandbox.Sandbox] = "sandbox.list"
 	ListWithoutEnv      remote.Call[remote.None, []runtime.ID]       = "sandbox.without_environment"
 	RenewGrant          remote.Call[sandbox.Pass, *sandbox.Grant]    = "sandbox.grant"
-	ChargeSandbox       remote.Call[Use, remote.None]                = "sandbox.charge"
-	RecordContacts      remote.Call[Contacts, remote.None]           = "sandbox.contacts"
 	BeginSnapshot       remote.Call[NewSnapshot, remote.None]        = "snapshot.begin"
 	FinishSnapshot      remote.Call[Finished, Kept]                  = "snapshot.finish"
 	AbandonSnapshot     remote.Call[sandbox.SnapshotID, remote.None] = "snapshot.abandon"
@@ -53,26 +50,6 @@ type Created struct {
 type Ref struct {
 	Tenant tenant.ID
 	ID     runtime.ID
-}
-
-// Endings are the endings of a sandbox.
-type Endings struct {
-	ID      runtime.ID
-	Endings []sandbox.Ending
-}
-
-// Use is the use of a sandbox up to a time. See sandbox.Ledger.
-type Use struct {
-	Sandbox  Ref
-	Until    time.Time
-	BytesOut int64
-}
-
-// Contacts are the hosts that a sandbox contacted or was refused. See sandbox.Ledger.
-type Contacts struct {
-	Sandbox     Ref
-	From, Until time.Time
-	Hosts       []string
 }
 
 // NewSnapshot is a snapshot in progress with the pass of the grant for which the executor makes it.

@@ -87,6 +87,12 @@ func (t *fold) apply(ctx context.Context, b *sqldb.Batch) error {
 	if err == nil {
 		err = checkEffect(&e)
 	}
+	if err == nil && e.Save != nil {
+		var newer bool
+		if newer, err = e.Save.Replaces(s); !newer {
+			e.Save = nil
+		}
+	}
 	if t.refusal = err; err != nil {
 		return nil
 	}
@@ -129,7 +135,7 @@ func owned(ctx context.Context, q sqldb.Querier, executor string, id runtime.ID)
 
 func applyEffect(ctx context.Context, b *sqldb.Batch, s *sandbox.Sandbox, e *sandbox.Effect) error {
 	id := string(s.ID)
-	if e.Save != nil && e.Save.Revision > s.Revision && s.State != sandbox.Destroyed {
+	if e.Save != nil {
 		if err := save(ctx, b, e.Save); err != nil {
 			return err
 		}
@@ -176,7 +182,10 @@ func (s *Store) Fold(ctx context.Context, executor string, seq uint64, e *sandbo
 func (s *Store) SaveNewer(ctx context.Context, executor string, sb *sandbox.Sandbox) error {
 	err := s.db.Write.Transact(ctx, func(t *sqldb.Tx) error {
 		have, err := owned(ctx, t, executor, sb.ID)
-		if err != nil || have.State == sandbox.Destroyed || have.Revision >= sb.Revision {
+		if err != nil {
+			return err
+		}
+		if newer, err := sb.Replaces(have); err != nil || !newer {
 			return err
 		}
 		return save(ctx, t, sb)
