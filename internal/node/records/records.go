@@ -195,7 +195,10 @@ func (j *Journal) Wake(ctx context.Context, grant *sandbox.Grant, s *sandbox.San
 		}
 		return err
 	case answered(err):
-		return errors.Join(err, j.keep(s.ID, func(*sandbox.Sandbox) {}))
+		if kept := j.keep(s.ID, func(*sandbox.Sandbox) {}); kept != nil {
+			err = errors.Join(err, kept)
+		}
+		return err
 	}
 	j.correct(s.ID)
 	return err
