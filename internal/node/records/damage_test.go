@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the journal of this version to te
 
 // quiet accepts everything and has nothing.
 type quiet struct {
-	sandbox.Records
+	records.Records
 	seqs []uint64
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/control/executors"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -253,7 +252,7 @@ func TestReuseAtOnce(t *testing.T) {
 		r := newRig(t, db, nil)
 		ctx := t.Context()
 		r.link.set(func() { r.link.before = func(uint64) error { time.Sleep(100 * time.Millisecond); return nil } })
-		tight := &sandbox.Grant{Tenant: "ten_1", Environment: "env_1"}
+		tight := &sandbox.Grant{Tenant: "ten_1", Environment: "env_1", Key: "key_1"}
 		tight.Plan.MaxSandboxes, tight.Plan.MaxSandboxMemory = 2, runtime.DefaultLimits().Memory
 		ids := map[runtime.ID]bool{}
 		for range 3 {
@@ -303,7 +302,7 @@ func TestReuseAtOnce(t *testing.T) {
 // A gateway records a creation and its answer is lost.
 func TestCreationWithoutAnswer(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *store.DB) {
-		gateway := &flaky{Records: executors.Records{Store: db.Sandboxes()}}
+		gateway := &flaky{Records: newGateway(t, db, self)}
 		r := newRig(t, db, func(c *records.Config) { c.Records = gateway })
 		ctx := t.Context()
 		gateway.lose = true
@@ -355,7 +354,7 @@ func TestCreationWithoutAnswer(t *testing.T) {
 // A gateway records that a sandbox wakes, and its answer is lost or late.
 func TestWakeWithoutAnswer(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *store.DB) {
-		gateway := &flaky{Records: executors.Records{Store: db.Sandboxes()}}
+		gateway := &flaky{Records: newGateway(t, db, self)}
 		r := newRig(t, db, func(c *records.Config) { c.Records = gateway })
 		ctx := t.Context()
 		sb := r.create("one")
@@ -411,7 +410,7 @@ func TestWakeWithoutAnswer(t *testing.T) {
 		r.link.set(func() { r.link.away = false })
 		r.settled()
 		r.wantTotal(121, 5)
-		full := &sandbox.Grant{Tenant: "ten_1", Environment: "env_1"}
+		full := &sandbox.Grant{Tenant: "ten_1", Environment: "env_1", Key: "key_1"}
 		full.Plan.MaxSandboxMemory = 1
 		r.save(sb, func() { must(t, sb.FallAsleep(sandbox.OnDisk, "")) })
 		wantKind(t, "over the quota", r.Wake(ctx, full, awake()), fault.Exhausted)
@@ -419,6 +418,59 @@ func TestWakeWithoutAnswer(t *testing.T) {
 		must(t, r.Wake(ctx, grant, next))
 		r.settled()
 		r.wantState("at last", sb.ID, sandbox.Running)
+	})
+}
+
+// A gateway records the revision of a wake, so that events from before it, which arrive later, do not
+// replace it.
+func TestWakeOvertakesEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *store.DB) {
+		r := newRig(t, db, nil)
+		ctx := t.Context()
+		sb := r.create("one")
+		sleep := func() {
+			r.charge(sb, time.Minute, 0)
+			r.save(sb, func() { must(t, sb.FallAsleep(sandbox.OnDisk, "")) })
+		}
+		wake := func() {
+			t.Helper()
+			must(t, sb.Move(sandbox.Running, ""))
+			must(t, r.Wake(ctx, grant, sb))
+			if have := r.recorded(sb.ID); have.State != sandbox.Running || have.Revision != sb.Revision {
+				t.Errorf("woken: %s in revision %d, want %d", have.State, have.Revision, sb.Revision)
+			}
+		}
+		sleep()
+		r.settled() // a fold before the wake
+		asleep := sb.Clone()
+		wake()
+		must(t, r.events.FoldRecord(ctx, self, asleep)) // a late answer
+		r.wantState("after an answer from before the wake", sb.ID, sandbox.Running)
+
+		r.link.set(func() { r.link.away = true })
+		sleep()
+		asleep = sb.Clone()
+		must(t, r.events.FoldRecord(ctx, self, asleep)) // an answer, and its event waits
+		wake()
+		r.link.set(func() { r.link.away = false })
+		r.settled()
+		r.wantState("after an event from before the wake", sb.ID, sandbox.Running)
+
+		r.link.set(func() { r.link.away = true })
+		sleep() // gateways have not heard of it at all
+		wake()
+		sleep()
+		wake()
+		r.link.set(func() { r.link.away = false })
+		r.settled()
+		r.wantState("after all events", sb.ID, sandbox.Running)
+		if have := r.recorded(sb.ID); have.Revision != sb.Revision {
+			t.Errorf("revision %d, want %d", have.Revision, sb.Revision)
+		}
+		r.save(sb, func() { must(t, sb.Move(sandbox.Destroyed, "")) })
+		r.settled()
+		r.wantState("at its end", sb.ID, sandbox.Destroyed)
+		r.wantTotal(4*60, 0)
 	})
 }
 

@@ -56,7 +56,8 @@ const self = "exe_1"
 
 // link is the bus between an executor and its gateway, which folds each event at once.
 type link struct {
-	events *executors.Events
+	events   *executors.Events
+	executor string
 
 	mu     sync.Mutex
 	away   bool
@@ -77,7 +78,7 @@ func (l *link) Publish(ctx context.Context, seq uint64, event []byte) error {
 		}
 	}
 	l.told = append(l.told, seq)
-	if err := l.events.Fold(ctx, self, seq, event); err != nil {
+	if err := l.events.Fold(ctx, l.executor, seq, event); err != nil {
 		if k := fault.KindOf(err); k != fault.NotFound && k != fault.Forbidden && k != fault.Invalid {
 			return err
 		}
@@ -101,7 +102,7 @@ type rig struct {
 	db     *store.DB
 	events *executors.Events
 	link   *link
-	inner  sandbox.Records
+	inner  records.Records
 	log    *logs
 	change func(*records.Config)
 
@@ -129,10 +130,15 @@ func (l *logs) has(text string) bool {
 
 func newRig(t *testing.T, db *store.DB, change func(*records.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, db: db, dir: t.TempDir(), inner: executors.Records{Store: db.Sandboxes()}, log: &logs{}, change: change}
+	return newRigOf(t, db, self, change)
+}
+
+func newRigOf(t *testing.T, db *store.DB, executor string, change func(*records.Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, db: db, dir: t.TempDir(), inner: newGateway(t, db, executor), log: &logs{}, change: change}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), nil))
 	r.events = &executors.Events{Store: db.NodeEvents(), Prices: usage.DefaultPrices(), Log: log}
-	r.link = &link{events: r.events}
+	r.link = &link{events: r.events, executor: executor}
 	r.open()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -142,7 +148,7 @@ func newRig(t *testing.T, db *store.DB, change func(*records.Config)) *rig {
 func (r *rig) open() {
 	r.t.Helper()
 	cfg := records.Config{
-		Dir: r.dir, Executor: self, Records: r.inner, Publisher: r.link, Log: r.events.Log,
+		Dir: r.dir, Executor: r.link.executor, Records: r.inner, Publisher: r.link, Log: r.events.Log,
 	}
 	if r.change != nil {
 		r.change(&cfg)
@@ -203,7 +209,7 @@ func (r *rig) settled() {
 	atolltest.Until(r.t, 60*time.Second, "all events are sent", func() bool { return r.Status().Events == 0 })
 }
 
-var grant = &sandbox.Grant{Tenant: "ten_1", Environment: "env_1"}
+var grant = &sandbox.Grant{Tenant: "ten_1", Environment: "env_1", Key: "key_1"}
 
 func draft(name string) *sandbox.Sandbox {
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -311,7 +317,7 @@ func (r *rig) contacts() (hosts []string) {
 
 // flaky is a gateway whose answers can be lost.
 type flaky struct {
-	sandbox.Records
+	records.Records
 	mu   sync.Mutex
 	lose bool                         // the answers of Create, Wake and Delete
 	late func(call func() error) bool // takes a call instead; nil for none

@@ -223,20 +223,20 @@ func testLitter(t *testing.T, o Opened) {
 	save(sandbox.Sleeping, sandbox.OnDisk, nil)
 	littered("on disk")
 	for i := range 2 {
-		save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: fmt.Sprint("asleep ", i), Bytes: 1, Checkpoint: true, Kernel: "k", Image: "i"})
+		save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: fmt.Sprint("asleep-", i), Bytes: 1, Checkpoint: true, Kernel: "k", Image: "i"})
 	}
 	littered("stored anew", "ten_1")
 	same(t, o, sb)
 	states, err := o.Snapshots.ReferencedStates(ctx, "ten_1")
 	slices.Sort(states)
-	if want := []string{"asleep 1", kept.Stored.State}; err != nil || !slices.Equal(states, want) {
+	if want := []string{"asleep-1", kept.Stored.State}; err != nil || !slices.Equal(states, want) {
 		t.Errorf("states are %v, %v; not %v", states, err, want)
 	}
 	save(sandbox.Sleeping, sandbox.Stored, sb.Stored)
 	littered("saved again")
 	save(sandbox.Running, "", nil)
 	littered("woken", "ten_1")
-	save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: "asleep 2"})
+	save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: "asleep-2"})
 	save(sandbox.Destroyed, "", sb.Stored)
 	littered("destroyed", "ten_1")
 	if states, err = o.Snapshots.ReferencedStates(ctx, "ten_1"); err != nil || len(states) != 1 {

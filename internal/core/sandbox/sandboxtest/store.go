@@ -147,6 +147,7 @@ func testEndings(t *testing.T, o Opened) {
 	gone := *sb
 	gone.Endings = nil
 	must(t, o.Store.Save(t.Context(), &gone)) // which is not what it records
+	sb.Revision = gone.Revision
 	same(t, o, sb)
 	gone.State = sandbox.Destroyed
 	must(t, o.Store.Save(t.Context(), &gone))
@@ -331,7 +332,7 @@ func testDestroyed(t *testing.T, o Opened) {
 func testRoom(t *testing.T, o Opened) {
 	room := sandbox.Quota{Sandboxes: 2}
 	sleeping := create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "a" })
-	sleeping.State, sleeping.Sleep = sandbox.Sleeping, sandbox.Stored
+	sleeping.State, sleeping.Sleep, sleeping.Stored = sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: "asleep"}
 	must(t, o.Store.Save(t.Context(), sleeping))
 	create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "b" })
 	create(t, o, func(sb *sandbox.Sandbox) { sb.Tenant = "ten_2" })
