@@ -25,7 +25,8 @@ type controlModule struct {
 	files    *filesModule
 	threads  *threadsModule
 
-	gateways *nodecontrol.Client // nil if this process has the records
+	gateways *nodecontrol.Client  // nil if this process has the records
+	journal  *noderecords.Journal // likewise
 
 	sandboxes sandbox.Records
 	ledger    sandbox.Ledger
@@ -61,9 +62,17 @@ func (m *controlModule) ask(ctx context.Context, undo *module.Undo) error {
 	undo.Add(journal.Close)
 	loop, loops := startLoops(ctx, undo)
 	loops.Go(func() { journal.Run(loop) })
-	m.gateways, m.grants, m.skills, m.uploads = c, c, c, c
+	m.gateways, m.journal, m.grants, m.skills, m.uploads = c, journal, c, c, c
 	m.sandboxes, m.ledger, m.snapshots, m.builds = journal, journal, nodecontrol.Snapshots{Client: c}, nodecontrol.Builds{Client: c}
 	return nil
+}
+
+// writable reports why changes of sandboxes cannot be stored on this machine.
+func (m *controlModule) writable() error {
+	if m.journal == nil {
+		return nil
+	}
+	return m.journal.Status().Err
 }
 
 // threadExists reports whether a tenant has a thread.

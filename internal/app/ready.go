@@ -24,6 +24,7 @@ type readiness struct {
 	records      *recordsModule
 	bus          *busModule
 	installation *installationModule
+	control      *controlModule
 	engine       *engineModule
 
 	lacking atomic.Pointer[string] // unready parts in the last check, for the log
@@ -42,7 +43,7 @@ func (c *readiness) parts(ctx context.Context) []part {
 		all = append(all, part{"database", errors.Join(c.records.db.Ping(ctx), c.installation.writable())}, part{"installation", c.installation.fits()})
 	}
 	if c.engine != nil {
-		all = append(all, part{filling, c.engine.Ready(ctx)})
+		all = append(all, part{"records", c.control.writable()}, part{filling, c.engine.Ready(ctx)})
 	}
 	return all
 }

@@ -59,7 +59,7 @@ func (s *Server) table() []module.Module {
 	})
 	erasure := optional(r, onGateway, &erasureModule{process: p, records: records, bus: bus, blobs: blobs, storage: storage, threads: threads, gateway: gateway, runs: runs})
 	jobs := optional(r, onGateway, &jobsModule{process: p, identity: identity, records: records, files: files, threads: threads, snapshots: snapshots, webhooks: webhooks, gateway: gateway, runs: runs})
-	ready := &readiness{log: p.log, disk: disk, records: records, bus: bus, installation: installation, engine: engine}
+	ready := &readiness{log: p.log, disk: disk, records: records, bus: bus, installation: installation, control: control, engine: engine}
 	http := optional(r, onGateway, &httpModule{
 		process: p, installation: installation, disk: disk, records: records, bus: bus, files: files, storage: storage, threads: threads, executor: executor, webhooks: webhooks, gateway: gateway,
 		directory: directory, previews: previews, tenants: tenants, models: models, web: web, remotes: remotes, tools: tools, runs: runs, jobs: jobs, readiness: ready,
@@ -147,11 +147,11 @@ func (s *Server) table() []module.Module {
 		{onGateway, module.Module{Name: "jobs", Part: jobs, Needs: []string{"name of this server", "records", "files of callers", "threads", "snapshots", "webhooks", "gateway", "runs"}}},
 		{onGateway, module.Module{Name: "HTTP interface", Part: http, Needs: []string{
 			"disk", "records", "bus", "files of callers", "storage", joined, "threads", "engine", "executor", "webhooks", "gateway", "directory", "previews", "tenants",
-			"models", "web", "MCP servers of callers", "development mode", "tools", "runs", "deletion of tenants", "jobs",
+			"models", "web", "MCP servers of callers", "development mode", "tools", "runs", "deletion of tenants", "jobs", "control plane",
 		}}},
 		{onGateway, module.Module{Name: "stored settings", Part: settings, Needs: []string{"records", "webhooks", "models", "MCP servers of callers", "HTTP interface"}}},
 		{onExecutor, module.Module{Name: "certificates of sandboxes", Part: certificates, Needs: []string{"control plane", "engine"}}},
-		{withoutGateway, module.Module{Name: "probes", Part: probes, Needs: []string{"bus", "disk", "engine"}}},
+		{withoutGateway, module.Module{Name: "probes", Part: probes, Needs: []string{"bus", "disk", "control plane", "engine"}}},
 
 		// Work starts after everything that it may call.
 		{onExecutor, module.Module{Name: "executions of an earlier process", Part: recovery, Needs: []string{"records", "homes of threads", "engine", "packages", "executor", "named sandboxes", "gateway", "jobs", "stored settings", "certificates of sandboxes"}}},

@@ -84,6 +84,13 @@ func TestRoles(t *testing.T) {
 		d.take(t, client, s)
 	}
 
+	for i := range 6 { // the records know at once that a sandbox is gone
+		s := gateways[i%2]
+		s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes", map[string]any{"name": "short"}).Into(t, http.StatusCreated, nil)
+		s.Must(t, atolltest.Key, http.MethodDelete, "/v1/sandboxes/short", nil).Into(t, http.StatusNoContent, nil)
+		gateways[1-i%2].Must(t, atolltest.Key, http.MethodGet, "/v1/sandboxes/short", nil).Into(t, http.StatusNotFound, nil)
+	}
+
 	// begin starts an execution at a gateway, and returns its id once it runs.
 	begin := func(s *atolltest.Server, code string) string {
 		t.Helper()
