@@ -51,7 +51,9 @@ type Config struct {
 	Log *slog.Logger
 
 	probeEvery, probeTime time.Duration // of monitor; 0 for its defaults
-	eventWait             time.Duration // of NodeEvents; 0 for its default
+	discoverFor           time.Duration // of FindInstallation; 0 for its default
+	// Of NodeEvents; 0 for its defaults.
+	eventWait, eventPause, eventRetry time.Duration
 
 	calls callTimes // zero for callDefaults
 

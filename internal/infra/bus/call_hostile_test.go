@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,57 +19,61 @@ import (
 func TestHostileAnswers(t *testing.T) {
 	b := open(t, Config{Dir: t.TempDir(), Name: "gw", calls: callTimes{beat: time.Hour, silence: 300 * time.Millisecond, again: 50 * time.Millisecond, grace: time.Second}})
 	ctx := deadline(t, time.Minute)
-	var first, piece atomic.Pointer[[]byte]
-	answer := func(from *atomic.Pointer[[]byte]) nats.MsgHandler {
-		return func(m *nats.Msg) {
-			if p := from.Load(); p != nil && m.Reply != "" {
-				_ = m.Respond(*p)
+	encode := func(a callAnswer) []byte { return appendMessage(nil, &a, 100) }
+	big := func(server string) []byte { return encode(callAnswer{Server: server, Total: 3 << 20}) }
+	n := 0
+	var all sync.WaitGroup
+	for name, c := range map[string]struct {
+		first func(server string) []byte // nil for none
+		piece []byte
+	}{
+		"nothing":            {},
+		"not CBOR":           {first: always([]byte("\xff"))},
+		"empty":              {first: always([]byte{})},
+		"a negative size":    {first: always(encode(callAnswer{Total: -1}))},
+		"a huge size":        {first: func(server string) []byte { return encode(callAnswer{Server: server, Total: maxAnswer + 1}) }},
+		"more than the size": {first: func(server string) []byte { return encode(callAnswer{Server: server, Total: 1, Data: []byte("ab")}) }},
+		"an offset": {first: func(server string) []byte {
+			return encode(callAnswer{Server: server, Total: 9, Offset: 3, Data: []byte("ab")})
+		}},
+		"a bad server":          {first: always(encode(callAnswer{Server: "a.*", Total: 1 << 20}))},
+		"no such server":        {first: always(encode(callAnswer{Server: "other", Total: 1 << 20}))},
+		"no result":             {first: always(encode(callAnswer{Total: 3, Data: []byte("abc")}))},
+		"no piece":              {first: big},
+		"a large piece":         {first: big, piece: encode(callAnswer{Total: 3 << 20, Data: make([]byte, maxPiece+1)})},
+		"a piece of another":    {first: big, piece: encode(callAnswer{Total: 3<<20 + 1, Data: make([]byte, 10)})},
+		"an empty piece":        {first: big, piece: encode(callAnswer{Total: 3 << 20})},
+		"a piece not asked for": {first: big, piece: encode(callAnswer{Total: 3 << 20, Offset: 5, Data: []byte("x")})},
+		"a refused piece":       {first: big, piece: encode(callAnswer{Lost: "lost"})},
+		"refused":               {first: always(encode(callAnswer{Refused: "full"}))},
+		"a text as a status":    {first: always([]byte("503"))},
+	} {
+		n++
+		server := fmt.Sprint("evil_", n)
+		var first []byte
+		if c.first != nil {
+			first = c.first(server)
+		}
+		for subject, answer := range map[string][]byte{b.names.command + "gw.to." + server: first, b.names.command + "gw.more." + server: c.piece} {
+			if _, err := b.data.Subscribe(subject, func(m *nats.Msg) {
+				if answer != nil && m.Reply != "" {
+					_ = m.Respond(answer)
+				}
+			}); err != nil {
+				t.Fatal(err)
 			}
 		}
+		all.Go(func() {
+			if got, err := callEcho.Do(ctx, b.ExecutorNamed(server), "x"); err == nil || fault.KindOf(err) != fault.Unavailable && fault.KindOf(err) != fault.Internal {
+				t.Errorf("%s: got %q, %v", name, got, err)
+			}
+		})
 	}
-	for subject, f := range map[string]nats.MsgHandler{b.names.command + "gw": answer(&first), b.names.command + "gw.more.evil": answer(&piece)} {
-		if _, err := b.data.Subscribe(subject, f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	encode := func(a callAnswer) []byte { return appendMessage(nil, &a, 100) }
-	big := callAnswer{Server: "evil", Total: 3 << 20}
-	for name, c := range map[string]struct{ first, piece []byte }{
-		"nothing":               {},
-		"not CBOR":              {first: []byte("\xff")},
-		"empty":                 {first: []byte{}},
-		"a negative size":       {first: encode(callAnswer{Total: -1})},
-		"a huge size":           {first: encode(callAnswer{Server: "evil", Total: maxAnswer + 1})},
-		"more than the size":    {first: encode(callAnswer{Server: "evil", Total: 1, Data: []byte("ab")})},
-		"an offset":             {first: encode(callAnswer{Server: "evil", Total: 9, Offset: 3, Data: []byte("ab")})},
-		"a bad server":          {first: encode(callAnswer{Server: "a.*", Total: 1 << 20})},
-		"no such server":        {first: encode(callAnswer{Server: "other", Total: 1 << 20})},
-		"no result":             {first: encode(callAnswer{Total: 3, Data: []byte("abc")})},
-		"no piece":              {first: encode(big)},
-		"a large piece":         {first: encode(big), piece: encode(callAnswer{Total: 3 << 20, Data: make([]byte, maxPiece+1)})},
-		"a piece of another":    {first: encode(big), piece: encode(callAnswer{Total: 3<<20 + 1, Data: make([]byte, 10)})},
-		"an empty piece":        {first: encode(big), piece: encode(callAnswer{Total: 3 << 20})},
-		"a piece not asked for": {first: encode(big), piece: encode(callAnswer{Total: 3 << 20, Offset: 5, Data: []byte("x")})},
-		"a refused piece":       {first: encode(big), piece: encode(callAnswer{Lost: "lost"})},
-		"refused":               {first: encode(callAnswer{Refused: "full"})},
-		"a text as a status":    {first: []byte("503")},
-	} {
-		first.Store(nil)
-		piece.Store(nil)
-		if c.first != nil {
-			first.Store(&c.first)
-		}
-		if c.piece != nil {
-			piece.Store(&c.piece)
-		}
-		if got, err := callEcho.Do(ctx, b.Executors(), "x"); err == nil || fault.KindOf(err) != fault.Unavailable && fault.KindOf(err) != fault.Internal {
-			t.Errorf("%s: got %q, %v", name, got, err)
-		}
-	}
+	all.Wait()
 	// A server that sends far more than it was asked for.
 	flood := make([]byte, 256<<10)
 	sub, err := b.data.Subscribe(b.names.command+"gw.to.flood", func(m *nats.Msg) {
-		for range 500 {
+		for range 100 {
 			_ = m.Respond(appendMessage(nil, &callAnswer{Busy: true, Data: flood}, len(flood)))
 		}
 		_ = m.Respond(encode(callAnswer{Refused: "enough"}))
@@ -82,6 +86,8 @@ func TestHostileAnswers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func always(b []byte) func(string) []byte { return func(string) []byte { return b } }
 
 // TestHostileCalls sends messages that no caller sends.
 func TestHostileCalls(t *testing.T) {

@@ -306,14 +306,14 @@ func TestLargeAnswers(t *testing.T) {
 	s := newAnswerer("s")
 	answerExecutors(t, g, s)
 	ctx := deadline(t, 2*time.Minute)
-	if got, err := callBig.Do(ctx, x.Gateways(), 60<<20); err != nil || !bytes.Equal(got, pattern(60<<20)) {
+	if got, err := callBig.Do(ctx, x.Gateways(), 20<<20); err != nil || !bytes.Equal(got, pattern(20<<20)) {
 		t.Errorf("got %d bytes, %v", len(got), err)
 	}
 	var callers sync.WaitGroup
-	want := pattern(8 << 20)
+	want := pattern(3 << 20)
 	for range 24 {
 		callers.Go(func() {
-			if got, err := callBig.Do(ctx, x.Gateways(), 8<<20); err != nil || !bytes.Equal(got, want) {
+			if got, err := callBig.Do(ctx, x.Gateways(), 3<<20); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("got %d bytes, %v", len(got), err)
 			}
 		})
@@ -363,7 +363,9 @@ func TestCallLimits(t *testing.T) {
 
 // TestCallsEnd checks that calls end with their callers, their deadlines and their servers.
 func TestCallsEnd(t *testing.T) {
-	b := open(t, Config{Dir: t.TempDir(), Name: "gw", calls: shortCalls})
+	times := shortCalls
+	times.beat, times.silence = 50*time.Millisecond, time.Second
+	b := open(t, Config{Dir: t.TempDir(), Name: "gw", calls: times})
 	s := newAnswerer("s")
 	stop := answerExecutors(t, b, s)
 
@@ -390,7 +392,7 @@ func TestCallsEnd(t *testing.T) {
 
 	// A call that takes longer than the silence, with beats.
 	go func() { _, err := callWait.Do(t.Context(), b.Gateways(), "x"); got <- err }()
-	time.Sleep(shortCalls.silence + shortCalls.silence/2)
+	time.Sleep(times.silence + times.silence/4)
 	s.free <- struct{}{}
 	if err := <-got; err != nil {
 		t.Error(err)
@@ -445,7 +447,9 @@ func TestStopWaits(t *testing.T) {
 // TestServerDisappears ends a server while it runs calls and sends answers.
 func TestServerDisappears(t *testing.T) {
 	url := startServer(t).url()
-	x := open(t, Config{URL: url, Name: "exe_1", calls: shortCalls})
+	times := shortCalls
+	times.silence = 300 * time.Millisecond // also if that is too short, the answer is the same
+	x := open(t, Config{URL: url, Name: "exe_1", calls: times})
 	g, err := Open(t.Context(), Config{URL: url, Name: "gw", Log: discard, calls: shortCalls})
 	if err != nil {
 		t.Fatal(err)
@@ -469,11 +473,13 @@ func TestServerDisappears(t *testing.T) {
 // TestNATSRestarts restarts the NATS server while calls run.
 func TestNATSRestarts(t *testing.T) {
 	nats := startServer(t)
-	g, x := open(t, Config{URL: nats.url(), Name: "gw", calls: shortCalls}), open(t, Config{URL: nats.url(), Name: "exe_1", calls: shortCalls})
+	times := shortCalls
+	times.silence = 500 * time.Millisecond // callers call again if that is too short
+	g, x := open(t, Config{URL: nats.url(), Name: "gw", calls: times}), open(t, Config{URL: nats.url(), Name: "exe_1", calls: times})
 	s := newAnswerer("s")
 	answerExecutors(t, g, s)
 	ctx := deadline(t, time.Minute)
-	want := pattern(8 << 20)
+	want := pattern(2 << 20)
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	var answered atomic.Int64
@@ -485,7 +491,7 @@ func TestNATSRestarts(t *testing.T) {
 					return
 				default:
 				}
-				got, err := callBig.Do(ctx, x.Gateways(), 8<<20)
+				got, err := callBig.Do(ctx, x.Gateways(), 2<<20)
 				switch {
 				case err == nil && bytes.Equal(got, want):
 					answered.Add(1)

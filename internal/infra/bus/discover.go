@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -60,7 +61,7 @@ func FindInstallation(ctx context.Context, cfg Config) (string, error) {
 	}
 	defer nc.Close()
 	for {
-		ids, err := askInstallations(ctx, nc, cfg.Name)
+		ids, err := askInstallations(ctx, nc, cfg.Name, cmp.Or(cfg.discoverFor, discoverFor))
 		switch {
 		case len(ids) == 1:
 			return ids[0], nil
@@ -99,9 +100,9 @@ func dial(ctx context.Context, cfg Config) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// askInstallations returns the different ids that gateways answer, sorted.
-func askInstallations(ctx context.Context, nc *nats.Conn, name string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, discoverFor)
+// askInstallations returns up to two different ids that gateways answer in a time, sorted.
+func askInstallations(ctx context.Context, nc *nats.Conn, name string, in time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, in)
 	defer cancel()
 	inbox := inboxOf(name, rand.Text())
 	sub, err := nc.SubscribeSync(inbox)
@@ -116,12 +117,15 @@ func askInstallations(ctx context.Context, nc *nats.Conn, name string) ([]string
 	for range maxAnswers {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return ids, err
+			return ids, err // one at most
 		}
-		if id := string(m.Data); isToken(id) && !slices.Contains(ids, id) && len(ids) < 2 {
+		if id := string(m.Data); isToken(id) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
-			slices.Sort(ids)
+		}
+		if len(ids) == 2 {
+			break
 		}
 	}
+	slices.Sort(ids)
 	return ids, nil
 }

@@ -13,7 +13,7 @@ import (
 
 func TestFindInstallation(t *testing.T) {
 	s := startServer(t)
-	cfg := Config{URL: s.url(), Name: "exe_1", Log: discard}
+	cfg := Config{URL: s.url(), Name: "exe_1", Log: discard, discoverFor: 300 * time.Millisecond}
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := FindInstallation(short, cfg)

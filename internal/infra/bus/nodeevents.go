@@ -29,8 +29,9 @@ const (
 	// eventWait is how long a gateway that says nothing keeps an event from the others.
 	eventWait     = 10 * time.Second
 	eventTime     = 30 * time.Second // to apply an event
-	maxEventPause = 5 * time.Second  // between tries to apply an event
-	eventRetry    = time.Second      // between tries to reach the queue
+	eventPause    = 100 * time.Millisecond
+	maxEventPause = 5 * time.Second // between tries to apply an event; the first pause is 2 * eventPause
+	eventRetry    = time.Second     // between tries to reach the queue
 	// maxEventTries is how often an error that is no outage delays all events. The event is dropped then.
 	maxEventTries = 100
 
@@ -79,7 +80,7 @@ func (b *Bus) NodeEvents(ctx context.Context, handle func(ctx context.Context, e
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(eventRetry):
+		case <-time.After(cmp.Or(b.cfg.eventRetry, eventRetry)):
 		}
 	}
 }
@@ -183,7 +184,7 @@ func (r *eventReader) take(m jetstream.Msg) {
 		r.b.settle(m.Term())
 		return
 	}
-	pause := min(100*time.Millisecond<<min(meta.NumDelivered, 10), maxEventPause)
+	pause := min(cmp.Or(r.b.cfg.eventPause, eventPause)<<min(meta.NumDelivered, 10), maxEventPause)
 	if r.ctx.Err() == nil {
 		log.Warn("cannot apply an event of an executor; retrying", "error", err, "after", pause)
 	}

@@ -39,7 +39,7 @@ func nodeEvents(t testing.TB, b *Bus, handle func(ctx context.Context, executor 
 func send(t testing.TB, ctx context.Context, b *Bus, seq uint64) {
 	t.Helper()
 	for {
-		try, cancel := context.WithTimeout(ctx, 2*time.Second)
+		try, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		err := b.NodeEventWriter().Publish(try, seq, fmt.Appendf(nil, "%s %d", b.cfg.Name, seq))
 		cancel()
 		if err == nil {
@@ -117,7 +117,7 @@ func TestNodeEventsArriveInOrder(t *testing.T) {
 			return nil
 		}
 	}
-	gw1, gw2 := open(t, Config{URL: s.url(), Name: "gw_1"}), open(t, Config{URL: s.url(), Name: "gw_2"})
+	gw1, gw2 := open(t, Config{URL: s.url(), Name: "gw_1", eventPause: 5 * time.Millisecond}), open(t, Config{URL: s.url(), Name: "gw_2", eventPause: 5 * time.Millisecond})
 	stop := nodeEvents(t, gw1, handle(&first))
 	nodeEvents(t, gw2, handle(&second))
 	const n = 200
@@ -217,7 +217,7 @@ func TestNodeEventsOutliveAGateway(t *testing.T) {
 func TestNodeEventsOutliveTheServer(t *testing.T) {
 	s := startServer(t)
 	ctx := deadline(t, 90*time.Second)
-	gw := open(t, Config{URL: s.url(), Name: "gw_1", eventWait: time.Second})
+	gw := open(t, Config{URL: s.url(), Name: "gw_1", eventWait: 300 * time.Millisecond, eventRetry: 50 * time.Millisecond})
 	ex := open(t, Config{URL: s.url(), Name: "exe_a"})
 	got := newSeen(t)
 	half := make(chan struct{})
@@ -250,7 +250,7 @@ func TestNodeEventsOutliveTheServer(t *testing.T) {
 func TestNodeEventsWaitForTheServer(t *testing.T) {
 	s := startServer(t)
 	ctx := deadline(t, 60*time.Second)
-	gw := open(t, Config{URL: s.url(), Name: "gw_1"})
+	gw := open(t, Config{URL: s.url(), Name: "gw_1", eventRetry: 50 * time.Millisecond})
 	ex := open(t, Config{URL: s.url(), Name: "exe_a"})
 	s.kill()
 	read, stop := context.WithCancel(ctx)
