@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/remote/control"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/home"
 )
 
 var none remote.None
@@ -65,7 +66,7 @@ func (r Snapshots) MarkGarbage(ctx context.Context, tenantID tenant.ID) error {
 // of the tenant or was recently asked for one.
 func (c *Client) SnapshotKey(ctx context.Context, tenantID tenant.ID) ([]byte, error) {
 	key, err := repeat(ctx, c, control.GetSnapshotKey, control.SnapshotKeyRequest{Tenant: tenantID, Pass: c.passes.findAny(tenantID)})
-	if err == nil && (len(key) < 32 || len(key) > 64) {
+	if err == nil && len(key) != home.TenantKeySize {
 		return nil, fault.New(fault.Internal, "the gateway returned a key of %d bytes for snapshots; run the same version on all servers", len(key))
 	}
 	return key, err
