@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/internal/node/records"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 var update = flag.Bool("update", false, "write the journal of this version to testdata")
@@ -80,12 +81,16 @@ func written(t testing.TB) (b []byte, after []int, details []string, id runtime.
 // numbers that were never used.
 func TestTornFile(t *testing.T) {
 	b, after, details, id := written(t)
+	step := 31
+	if atolltest.Soak() {
+		step = 1
+	}
 	for cut := after[0]; cut <= len(b); cut++ {
-		if cut%5 != 0 && !slices.Contains(after, cut) {
+		if cut%step != 0 && !slices.Contains(after, cut) {
 			continue
 		}
 		for _, tail := range [][]byte{nil, make([]byte, 100), bytes.Repeat([]byte("ATJ1"), 7)} {
-			if len(tail) > 0 && cut%35 != 0 {
+			if len(tail) > 0 && cut%(7*step) != 0 {
 				continue
 			}
 			j, bus, err := openBytes(t, slices.Concat(b[:cut], tail))

@@ -132,7 +132,7 @@ func TestEverythingFails(t *testing.T) {
 		live := map[string]*sandbox.Sandbox{}
 		last := map[runtime.ID]sandbox.State{}
 		seconds, bytes, contacts := 0.0, int64(0), []string{}
-		for i := range atolltest.Count(400, 4000) {
+		for i := range atolltest.Count(150, 4000) {
 			name := fmt.Sprint("sandbox-", rnd.IntN(6))
 			sb := live[name]
 			switch op := rnd.IntN(100); {
