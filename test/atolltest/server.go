@@ -79,6 +79,9 @@ func Start(t testing.TB, o Options) *Server {
 // done is false if the options are for one server.
 var launchSplit func(ctx context.Context, o Options) (s *Server, done bool, err error)
 
+// endSplit stops the services of these servers; nil without the build tag roles.
+var endSplit func() error
+
 // Launch starts a server, which Close stops.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	if launchSplit != nil {

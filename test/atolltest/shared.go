@@ -50,6 +50,12 @@ func (h *Shared) Main(m *testing.M) {
 			code = 1
 		}
 	}
+	if endSplit != nil {
+		if err := endSplit(); err != nil {
+			fmt.Fprintf(os.Stderr, "stop the services of gateways and executors: %v\n", err)
+			code = 1
+		}
+	}
 	os.Exit(code)
 }
 

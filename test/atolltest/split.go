@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -19,7 +18,7 @@ import (
 
 // With the build tag roles, Launch starts a gateway and an executor in place of one server, unless the
 // test chooses roles or services itself.
-func init() { launchSplit = split.launch }
+func init() { launchSplit, endSplit = split.launch, split.end }
 
 var split = &splitter{clusters: map[string]*splitCluster{}}
 
@@ -132,18 +131,18 @@ func (s *splitter) cluster(ctx context.Context, data string) (_ *splitCluster, e
 	return c, err
 }
 
-// EndSplit stops the services of all clusters.
-func EndSplit(testing.TB) error {
-	split.mu.Lock()
-	defer split.mu.Unlock()
+// end stops the services of all clusters.
+func (s *splitter) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
-	for _, c := range split.clusters {
+	for _, c := range s.clusters {
 		c.nats.Shutdown()
 		c.nats.WaitForShutdown()
 		errs = append(errs, os.RemoveAll(filepath.Dir(c.gateway)))
 	}
-	if split.postgres != nil {
-		errs = append(errs, split.postgres.Close(), split.s3.Close())
+	if s.postgres != nil {
+		errs = append(errs, s.postgres.Close(), s.s3.Close())
 	}
 	return errors.Join(errs...)
 }
