@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/app/module"
 )
@@ -21,18 +20,7 @@ type certificatesModule struct {
 func (m *certificatesModule) Start(ctx context.Context, undo *module.Undo) error {
 	loop, loops := startLoops(ctx, undo)
 	loops.Go(func() {
-		tick := time.NewTicker(settingsEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-loop.Done():
-				return
-			case <-tick.C:
-			}
-			if err := m.apply(loop); err != nil && loop.Err() == nil {
-				m.log.Warn("cannot read the stored certificates of sandboxes", "error", err)
-			}
-		}
+		repeatSettings(loop, m.apply, func(err error) { m.log.Warn("cannot read the stored certificates of sandboxes", "error", err) })
 	})
 	return nil
 }

@@ -20,7 +20,7 @@ type imageQuestionsModule struct {
 	*process
 	records *recordsModule
 
-	// Of this machine; nil if executors run in other processes.
+	// These belong to this machine; nil if executors run in other processes.
 	packages *packagesModule
 	images   *imagesModule
 

@@ -115,25 +115,27 @@ func (m *settingsModule) Start(ctx context.Context, undo *module.Undo) error {
 	if err := m.apply(ctx); err != nil {
 		return err
 	}
-	loop, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(settingsEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-loop.Done():
-				return
-			case <-tick.C:
-			}
-			if err := m.apply(loop); err != nil && loop.Err() == nil {
-				m.log.Warn("cannot read the stored settings", "error", err)
-			}
-		}
-	}()
-	undo.Add(func(context.Context) error { stop(); <-done; return nil })
+	loop, loops := startLoops(ctx, undo)
+	loops.Go(func() {
+		repeatSettings(loop, m.apply, func(err error) { m.log.Warn("cannot read the stored settings", "error", err) })
+	})
 	return nil
+}
+
+// repeatSettings calls apply every settingsEvery until ctx ends, and failed with its errors.
+func repeatSettings(ctx context.Context, apply func(context.Context) error, failed func(error)) {
+	tick := time.NewTicker(settingsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := apply(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+	}
 }
 
 // apply applies the settings that have changed since the last call.

@@ -19,13 +19,13 @@ import (
 // childSeed is set in the child process of TestInMemory.
 const childSeed = "ATOLL_TEST_MEMORY_SEED"
 
-// needle returns bytes that only who computes them has in memory.
+// needle returns bytes that only a process that computes them holds in memory.
 func needle(seed, name string) []byte {
 	sum := sha256.Sum256([]byte(seed + name))
 	return sum[:]
 }
 
-// held are what the child keeps on its heap, on its own pages, and in a mapped file.
+// held keeps the child's needles on its heap, on its own pages, and in a mapped file.
 var held [][]byte
 
 func holdNeedles(seed string) error {
@@ -53,7 +53,7 @@ func holdNeedles(seed string) error {
 	return f.Truncate(int64(os.Getpagesize())) // the pages behind cannot be read
 }
 
-// TestInMemory searches a child process for what it holds, for what it does not hold, and after its
+// TestInMemory searches a child process for needles that it holds, for others, and after its
 // end.
 func TestInMemory(t *testing.T) {
 	if seed := os.Getenv(childSeed); seed != "" {

@@ -45,7 +45,7 @@ type Server struct {
 	client *http.Client
 	remove bool // Data goes with the server
 
-	// Of an executor in place of one server; URL is the gateway's then.
+	// These belong to an executor in place of one server; URL is then the gateway's.
 	gateway *Server // nil for one server
 	machine string  // the executor's URL
 

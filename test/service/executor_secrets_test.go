@@ -76,7 +76,7 @@ type customer struct {
 	gateway   *atolltest.Server
 	name, key string
 	needles   map[string][]byte // that only executors of the tenant may have
-	mustHave  map[string][]byte // of them, those that its executor has
+	mustHave  map[string][]byte // needles that its executor must hold
 }
 
 func newCustomer(t *testing.T, gateway *atolltest.Server, name string) *customer {

@@ -41,7 +41,7 @@ func cluster(t *testing.T) *atolltest.Cluster {
 	return c
 }
 
-// executorPermissions are those of docs/operate/roles.md, for any executor.
+// executorPermissions returns the permissions of docs/operate/roles.md, for any executor.
 func executorPermissions() *nats.Permissions {
 	return &nats.Permissions{
 		Publish: &nats.SubjectPermission{Allow: []string{

@@ -55,7 +55,7 @@ func (f *Events) report(ctx context.Context, executor string, seq uint64, journa
 	}
 }
 
-// effect returns what an event changes. s is the record.
+// effect returns the changes of an event. s is the record.
 func (f *Events) effect(s *sandbox.Sandbox, e *sandbox.Event) (out sandbox.Effect, err error) {
 	switch {
 	case e.Save != nil:

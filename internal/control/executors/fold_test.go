@@ -27,12 +27,7 @@ var postgres atolltest.SharedPostgres
 func TestMain(m *testing.M) { postgres.Main(m) }
 
 func everywhere(t *testing.T, test func(t *testing.T, db *store.DB)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, storetest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) {
-		url, err := postgres.Get(t).Database(t.Context())
-		must(t, err)
-		test(t, storetest.Postgres(t, url))
-	})
+	storetest.Everywhere(t, &postgres, test)
 }
 
 func create(t *testing.T, db *store.DB, executor, name string) *sandbox.Sandbox {
@@ -176,7 +171,7 @@ func TestHostileExecutor(t *testing.T) {
 	})
 }
 
-// The record decides who is charged and from when, and bounds the times of contacts.
+// The record decides the payer and the start of a charge, and bounds the times of contacts.
 func TestRecordDecidesAboutCharges(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
@@ -253,7 +248,7 @@ func TestFoldTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// Events of a deleted record and errors of a closed database are told apart: the latter come again.
+// The service drops events of a deleted record, but redelivers events after errors of a closed database.
 func TestFoldWithoutDatabase(t *testing.T) {
 	url, err := postgres.Get(t).Database(t.Context())
 	must(t, err)

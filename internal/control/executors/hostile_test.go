@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
-// victim is what another executor has, or what does not exist.
+// victim names sandboxes of another executor, or unknown ones.
 type victim struct {
 	holder
 	sandbox  *sandbox.Sandbox
@@ -80,7 +80,7 @@ func answers(t *testing.T, w *world, executor string, v victim, pass sandbox.Pas
 	return out
 }
 
-// recorded is all that the records have of a tenant's sandboxes and snapshots.
+// recorded renders all records of a tenant's sandboxes and snapshots.
 func recorded(t *testing.T, w *world, v victim) string {
 	t.Helper()
 	ctx := t.Context()
@@ -128,7 +128,7 @@ func hostile(t *testing.T) (*world, victim, victim) {
 }
 
 // TestHostile has an executor that was taken over try all calls about a sandbox of another executor.
-// Each is answered as if there were no such sandbox, tenant, snapshot or file.
+// The service answers each as if the sandbox, tenant, snapshot or file did not exist.
 func TestHostile(t *testing.T) {
 	w, v, absent := hostile(t)
 	before := recorded(t, w, v)

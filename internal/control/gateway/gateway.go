@@ -68,7 +68,7 @@ type Config struct {
 	Await   func(traceID string) Waiter // called once per execution, before it starts
 	Outputs Outputs
 	Trail   Trail
-	// ThreadKey returns the key of a tenant for the homes of threads, as execution.Thread has it, for
+	// ThreadKey returns the key of a tenant for the homes of threads, see execution.Thread.Key, for
 	// executors without the operator's key; may be nil.
 	ThreadKey func(tenant string) []byte
 	Disk      func() error // rejects new executions, such as when the disk is full; may be nil

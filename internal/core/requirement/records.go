@@ -82,7 +82,7 @@ func (r *Records) Install(ctx context.Context, ref string) error {
 }
 
 // Closest returns the build of a reference by an executor, or else a build by another one, if possible
-// one that is ready. all are the builds of the reference. Without any, the image counts as building.
+// a ready one. all lists the builds of the reference. If it is empty, the image counts as building.
 func Closest(ref, executor string, all []Build) Build {
 	b := Build{Ref: ref, State: Building}
 	for i := range all {

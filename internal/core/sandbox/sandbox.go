@@ -134,7 +134,7 @@ func (s *Sandbox) Clone() *Sandbox {
 	return &c
 }
 
-// CopySaved sets the fields of s that Store.Save records, and Revision, to those of from.
+// CopySaved copies Revision, and the fields that Store.Save records, from another record.
 func (s *Sandbox) CopySaved(from *Sandbox) {
 	f := from.Clone()
 	s.Image, s.ImageWarning, s.Limits, s.Disk = f.Image, f.ImageWarning, f.Limits, f.Disk

@@ -49,7 +49,7 @@ type Store interface {
 	// that may use it, the creating key first.
 	Holders(ctx context.Context, id runtime.ID) (tenant.ID, []string, error)
 	// Holds reports whether an executor has a sandbox of a tenant that is not destroyed. A non-empty
-	// environment or key must be the sandbox's, too; key is the one that created it.
+	// environment or key must match the sandbox, too; key is the creating key.
 	Holds(ctx context.Context, executor string, tenantID tenant.ID, environment, key string) (bool, error)
 	// ListElsewhere lists the sandboxes of an environment on other executors that are not
 	// destroyed, of one session or all if session is "", ordered by session and name.

@@ -52,7 +52,7 @@ type Config struct {
 
 	probeEvery, probeTime time.Duration // of monitor; 0 for its defaults
 	discoverFor           time.Duration // of FindInstallation; 0 for its default
-	// Of NodeEvents; 0 for its defaults.
+	// Times of NodeEvents; 0 for its defaults.
 	eventWait, eventPause, eventRetry time.Duration
 
 	calls callTimes // zero for callDefaults

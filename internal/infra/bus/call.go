@@ -57,7 +57,7 @@ const (
 type callTimes struct {
 	beat    time.Duration // how often a server tells the callers of running calls that it lives
 	silence time.Duration // after this time without a message, the other side counts as gone
-	again   time.Duration // a piece that has not come is asked for again
+	again   time.Duration // after which a caller repeats its request for a missing piece
 	grace   time.Duration // for calls under way when a server stops
 }
 

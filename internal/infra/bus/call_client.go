@@ -40,7 +40,7 @@ type caller struct {
 	b       *Bus
 	base    string // of the caller's subjects
 	subject string // of calls; "" for a server that cannot exist
-	nobody  string // says that no server answers, and the next step
+	silent  string // the message if no server answers
 }
 
 var _ remote.Caller = caller{}
@@ -69,7 +69,7 @@ const callAttempts = 3
 func (c caller) Call(ctx context.Context, name string, in, out any) error {
 	nc := c.b.data
 	if c.subject == "" {
-		return fault.New(fault.Unavailable, "%s", c.nobody)
+		return fault.New(fault.Unavailable, "%s", c.silent)
 	}
 	if !nc.IsConnected() {
 		return unavailable(errors.New("connection is " + nc.Status().String()))
@@ -113,7 +113,7 @@ func (c caller) fault(ctx, wait context.Context, name string, err error) error {
 	lost, isLost := errors.AsType[lostError](err)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fault.Wrap(fault.Unavailable, err, c.nobody)
+		return fault.Wrap(fault.Unavailable, err, c.silent)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fault.Wrap(fault.TooLarge, err, "the call "+name+" is larger than NATS accepts; raise max_payload of the NATS server, or send less")
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed):
@@ -186,7 +186,7 @@ func (a *answers) pieces(ctx context.Context, first callAnswer) ([]byte, error) 
 	a.b.fetching.Add(1)
 	defer a.b.fetching.Add(-1)
 	subject := a.base + moreInfix + first.Server
-	body := first.Data // grows with what arrives: the size is only claimed
+	body := first.Data // grows with the data, because the claimed size may be false
 	for len(body) < first.Total {
 		m, err := a.piece(ctx, subject, callMore{a.id, len(body), a.b.pieceSize()})
 		if err != nil {

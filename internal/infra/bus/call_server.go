@@ -132,7 +132,7 @@ func (s *callServer) stop(calls []*nats.Subscription) {
 	go func() {
 		defer close(done)
 		for _, sub := range calls {
-			s.drain(sub) // refuses what has arrived
+			s.drain(sub) // rejects calls that have arrived
 		}
 		s.running.Wait()
 	}()
@@ -384,7 +384,7 @@ func (s *callServer) giveUp(m *nats.Msg) {
 	}
 }
 
-// sendMore passes on what a caller asks for.
+// sendMore sends the piece that a caller requests.
 func (s *callServer) sendMore(m *nats.Msg) {
 	from, ok := fromOf(m, s.base, moreInfix+s.b.cfg.Name)
 	var more callMore
@@ -428,7 +428,7 @@ func (s *callServer) beat() {
 		}
 		s.mu.Unlock()
 		for _, inbox := range inboxes {
-			_ = s.publish(inbox, &callAnswer{Busy: true}) // without a connection the caller notices by itself
+			_ = s.publish(inbox, &callAnswer{Busy: true}) // without a connection, the caller times out
 		}
 	}
 }

@@ -398,7 +398,7 @@ func TestCallsEnd(t *testing.T) {
 		t.Error(err)
 	}
 
-	// stop ends calls that do not end by themselves.
+	// stop cancels calls that outlast the grace period.
 	for range 3 {
 		go func() { _, err := callWait.Do(t.Context(), b.Gateways(), "x"); got <- err }()
 	}

@@ -76,17 +76,21 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 	if err != nil {
 		return nil, connectError(err)
 	}
-	select {
-	case <-up:
-	case <-ctx.Done():
-		nc.Close()
-		return nil, fmt.Errorf("connect to NATS: %w", errors.Join(context.Cause(ctx), nc.LastError()))
-	}
-	if err := checkServer(nc); err != nil {
+	if err := awaitServer(ctx, nc, up); err != nil {
 		nc.Close()
 		return nil, err
 	}
 	return nc, nil
+}
+
+// awaitServer waits until up reports a connection or ctx ends, and checks the server.
+func awaitServer(ctx context.Context, nc *nats.Conn, up <-chan struct{}) error {
+	select {
+	case <-up:
+		return checkServer(nc)
+	case <-ctx.Done():
+		return fmt.Errorf("connect to NATS: %w", errors.Join(context.Cause(ctx), nc.LastError()))
+	}
 }
 
 // security returns the options that prove who this client is, and check the server.

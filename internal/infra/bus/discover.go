@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// installationSubject is where gateways say their installation's id. It contains no id: those who
+// installationSubject is where gateways answer with their installation's id. It contains no id: servers that
 // ask do not know it.
 const installationSubject = "atoll.installation"
 
@@ -87,13 +87,7 @@ func dial(ctx context.Context, cfg Config) (*nats.Conn, error) {
 	if err != nil {
 		return nil, connectError(err)
 	}
-	select {
-	case <-up:
-	case <-ctx.Done():
-		nc.Close()
-		return nil, fmt.Errorf("connect to NATS: %w", errors.Join(context.Cause(ctx), nc.LastError()))
-	}
-	if err := checkServer(nc); err != nil {
+	if err := awaitServer(ctx, nc, up); err != nil {
 		nc.Close()
 		return nil, err
 	}

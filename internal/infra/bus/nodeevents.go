@@ -107,7 +107,7 @@ func (r *eventReader) consume() (worked bool, err error) {
 	}
 	select {
 	case <-r.ctx.Done():
-		consuming.Drain() // what has been fetched is given back, not left to its time-out
+		consuming.Drain() // returns fetched events at once, before their timeout
 	case <-consuming.Closed():
 	}
 	<-consuming.Closed()
@@ -141,7 +141,7 @@ func (b *Bus) nodeEventConsumer(ctx context.Context) (jetstream.Consumer, error)
 // eventReader handles the events that a gateway fetches.
 type eventReader struct {
 	b      *Bus
-	ctx    context.Context // ends when no further event is to be handled
+	ctx    context.Context // ends before the next event
 	wait   time.Duration
 	handle func(ctx context.Context, executor string, seq uint64, event []byte) error
 
@@ -203,7 +203,7 @@ func (r *eventReader) hopeless(seq uint64, err error) bool {
 	return r.tries >= maxEventTries
 }
 
-// apply has an event handled. What is begun is finished, and the server is told meanwhile.
+// apply handles an event to its end. Until then, it tells NATS that the work continues.
 func (r *eventReader) apply(m jetstream.Msg, executor string, seq uint64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), eventTime)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestNodes checks that servers find each other's addresses while they announce themselves, and that
@@ -69,30 +70,24 @@ func TestNodes(t *testing.T) {
 	if want := (Node{Name: "exe_1", Address: "10.0.0.1:8443", Role: RoleExecutor, MaxSandboxes: 10, FreeMemory: 1 << 30, CPUs: 4, Draining: true}); at != want {
 		t.Errorf("got %+v, want %+v", at, want)
 	}
-	for beats.Load() < 3 { // the values are those of each announcement
-		time.Sleep(10 * time.Millisecond)
-	}
-	for {
+	atolltest.Until(t, time.Minute, "a later announcement has new values", func() bool {
 		at, err := there.Find(t.Context(), "exe_1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at.Sandboxes > 1 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return beats.Load() >= 3 && at.Sandboxes > 1
+	})
 	stop()
 	<-done
 	if _, err := there.Find(t.Context(), "exe_1"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("after its end: %v", err)
 	}
-	for len(all) > 0 { // their leases end
+	atolltest.Until(t, time.Minute, "the leases end", func() bool {
 		if all, err = there.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return len(all) == 0
+	})
 }
 
 // FuzzNode checks that announcements of other servers decode to values within their bounds.

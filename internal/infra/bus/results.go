@@ -178,7 +178,7 @@ func (b *Bus) Results(ctx context.Context, handle func(context.Context, executio
 		return unavailable(err)
 	}
 	<-ctx.Done()
-	consuming.Drain() // what has been fetched is given back, not left to its time-out
+	consuming.Drain() // returns fetched events at once, before their timeout
 	<-consuming.Closed()
 	calls.Wait()
 	done.send()

@@ -48,7 +48,7 @@ const (
 	Executor Role = "executor"
 )
 
-// usages returns what a certificate of the role may be used for; nil for an unknown role.
+// usages returns the permitted uses of a role's certificate; nil for an unknown role.
 func (r Role) usages() []x509.ExtKeyUsage {
 	switch r {
 	case All:

@@ -1,4 +1,4 @@
-// Package control asks gateways for what an executor needs that has no database: the records of its
+// Package control asks gateways for the data of an executor without a database: the records of its
 // sandboxes and snapshots, grants, skills, files and settings.
 package control
 

@@ -13,7 +13,7 @@ import (
 // storage of the key that created it when its keys are checked again.
 const maxPasses = 10_000
 
-// right is what a pass is for.
+// right is the key and environment of a pass.
 type right struct {
 	tenant           tenant.ID
 	environment, key string

@@ -10,7 +10,7 @@ import (
 )
 
 // Records are the records that gateways have of the sandboxes of the Client's executor. Its methods are
-// those of sandbox.Records that need a gateway.
+// the methods of sandbox.Records that need a gateway.
 type Records struct{ *Client }
 
 // placed returns a message about a sandbox for a grant.

@@ -105,7 +105,7 @@ func (s *Store) set(name string, k keys) *tenantStore {
 	return t
 }
 
-// makeRoom drops a tenant that nobody uses if there are too many. s.mu is held.
+// makeRoom drops an unused tenant if the Store holds too many. s.mu is held.
 func (s *Store) makeRoom() {
 	if len(s.tenants) < maxTenants {
 		return

@@ -60,7 +60,7 @@ func TestExactlyOneSourceOfKeys(t *testing.T) {
 	}
 }
 
-// TestStoresReadEachOther: where a Store has its keys from makes no difference to the data.
+// TestStoresReadEachOther reads data of a Store with Key by one with Keys, and the other way round.
 func TestStoresReadEachOther(t *testing.T) {
 	operator, b := folderStore(t)
 	asks := keysStore(t, b, fromOperator)
@@ -135,7 +135,7 @@ func TestAStoreWithoutTheKeyDoesNothing(t *testing.T) {
 	}
 }
 
-// objects lists what a blob store has.
+// objects lists the objects of a blob store.
 func objects(t *testing.T, b *blob.Store) string {
 	t.Helper()
 	var out strings.Builder

@@ -66,7 +66,7 @@ type tenantStore struct {
 	keys  keys // zero if only the index is left
 	index *index
 
-	users   int  // guarded by Store.mu; who needs the keys until they release them
+	users   int  // guarded by Store.mu; homes that need the keys
 	learned bool // guarded by Store.mu; the keys go with the last user
 }
 

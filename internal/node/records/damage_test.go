@@ -77,7 +77,7 @@ func written(t testing.TB) (b []byte, after []int, details []string, id runtime.
 	return b, after, details, sb.ID // the file stays open; its folder goes
 }
 
-// A power failure cuts the file anywhere: what was acknowledged is there, and what comes after gets
+// A power failure cuts the file anywhere: acknowledged entries survive, and later ones get
 // numbers that were never used.
 func TestTornFile(t *testing.T) {
 	b, after, details, id := written(t)
@@ -152,7 +152,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		all := []*sandbox.Sandbox{one, two}
 		if !r.log.has("the journal of sandboxes is damaged") || !r.log.has("took records of sandboxes from a gateway") {
-			t.Error("nobody is told")
+			t.Error("the log does not report it")
 		}
 		if left, err := filepath.Glob(path + ".damaged-*"); err != nil || len(left) != 2 {
 			t.Errorf("copies: %q, %v", left, err)

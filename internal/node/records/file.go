@@ -55,7 +55,7 @@ func (w *file) write(frames ...frame) (at int64, err error) {
 	return w.written, nil
 }
 
-// sync returns once what was written up to at is on disk.
+// sync returns once the file is on disk up to at.
 func (w *file) sync(at int64) error {
 	w.syncing.Lock()
 	defer w.syncing.Unlock()
@@ -68,7 +68,7 @@ func (w *file) sync(at int64) error {
 	err = f.Sync()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil { // the kernel may have dropped what it could not write: another try would succeed in vain
+	if err != nil { // the kernel may have dropped unwritten pages, so a second fsync would succeed falsely
 		w.fail(err)
 		return w.failed
 	}
@@ -150,7 +150,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// read reads the file in dir. found is false if there is none.
+// read reads the file in dir. found is false if the file does not exist.
 func read(dir string) (p parsed, found bool, err error) {
 	f, err := os.Open(filepath.Join(dir, fileName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -184,7 +184,7 @@ func (w *file) close() error {
 	return f.Close()
 }
 
-// durable reports whether a power failure leaves what was written up to at.
+// durable reports whether the file up to at survives a power failure.
 func (w *file) durable(at int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -97,7 +97,7 @@ func parse(b []byte) (p parsed) {
 	return p
 }
 
-// findFrame returns where the next whole frame begins, -1 if there is none.
+// findFrame returns the offset of the next whole frame, or -1.
 func findFrame(b []byte) int {
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte(magic))

@@ -24,7 +24,7 @@ type Publisher interface {
 	Publish(ctx context.Context, seq uint64, event []byte) error
 }
 
-// Records are the records that gateways have of this executor's sandboxes. The methods are those of
+// Records are the gateways' records of this executor's sandboxes. The methods match those of
 // sandbox.Records that need a gateway's answer.
 type Records interface {
 	Create(ctx context.Context, grant *sandbox.Grant, s *sandbox.Sandbox) (there *sandbox.Sandbox, err error)
@@ -104,7 +104,7 @@ const (
 )
 
 // Open opens the journal in a folder, and begins one if the folder has none. It logs an error for
-// each kind of damage, and keeps what it can read.
+// each kind of damage, and keeps every readable record.
 func Open(cfg Config) (*Journal, error) {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = defaultBytes
@@ -221,7 +221,7 @@ func (j *Journal) push(p *pending) {
 
 func destroys(e *sandbox.Event) bool { return e.Save != nil && e.Save.State == sandbox.Destroyed }
 
-// settle waits until the file is on disk up to at, and then lets the sender go on.
+// settle waits until the file is on disk up to at, and then wakes the sender.
 func (j *Journal) settle(at int64) error {
 	if err := j.file.sync(at); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (j *Journal) settle(at int64) error {
 	return nil
 }
 
-// compact writes the file anew, without what is outdated.
+// compact rewrites the file without outdated entries.
 func (j *Journal) compact() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -160,7 +160,7 @@ func TestKillPoints(t *testing.T) {
 			r.end()
 			_ = r.Close(expired())
 			r.link.set(func() { r.link.away = false })
-			// What happened after the copy is in the old folder, as if nothing had been lost.
+			// Changes after the copy are in the old folder.
 			later := r.dir
 			r.dir = copied
 			r.open()
@@ -497,7 +497,7 @@ func TestLostJournal(t *testing.T) {
 			t.Fatalf("records %+v", all)
 		}
 		if !r.log.has("took records of sandboxes from a gateway") {
-			t.Error("nobody is told")
+			t.Error("the log does not report it")
 		}
 		sb = all[0]
 		r.charge(sb, 2*time.Minute, 2)

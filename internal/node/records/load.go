@@ -187,7 +187,7 @@ func (e *entry) apply(ev *sandbox.Event) {
 	e.sb = next
 }
 
-// forget removes the events up to a number, which the bus stores. mu is held, or nobody else uses j.
+// forget removes the events up to a number, which the bus stores. The caller holds mu or owns j alone.
 func (j *Journal) forget(seq uint64) {
 	for len(j.pending) > 0 && j.pending[0].seq <= seq {
 		p := j.pending[0]

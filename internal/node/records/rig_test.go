@@ -30,12 +30,7 @@ func TestMain(m *testing.M) { postgres.Main(m) }
 
 // everywhere runs a test with the records in each engine.
 func everywhere(t *testing.T, test func(t *testing.T, db *store.DB)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, storetest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) {
-		url, err := postgres.Get(t).Database(t.Context())
-		must(t, err)
-		test(t, storetest.Postgres(t, url))
-	})
+	storetest.Everywhere(t, &postgres, test)
 }
 
 func must(t testing.TB, err error) {
@@ -110,7 +105,7 @@ type rig struct {
 	end func()
 }
 
-// logs keeps what is logged.
+// logs collects log messages.
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -174,7 +169,7 @@ func (r *rig) stop() {
 	}
 }
 
-// crash goes on with the folder as it is now.
+// crash reopens the folder in its current state.
 func (r *rig) crash() {
 	r.t.Helper()
 	dir := r.copy()
@@ -263,7 +258,7 @@ func (r *rig) wantState(what string, id runtime.ID, state sandbox.State) {
 	}
 }
 
-// total is what the tenant was charged for.
+// total returns the tenant's charges.
 type total struct {
 	seconds  float64
 	bytesOut int64

@@ -11,7 +11,7 @@ const (
 	publishTime = 10 * time.Second // for the bus to store an event
 	firstPause  = 100 * time.Millisecond
 	maxPause    = 5 * time.Second
-	flushTime   = 3 * time.Second // for Close to send what is left
+	flushTime   = 3 * time.Second // for Close to send the remaining events
 )
 
 // Run sends events until ctx ends. While the bus is away it retries.
@@ -74,7 +74,7 @@ func (j *Journal) sendAll(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// head returns the oldest event if it is on disk, nil if there is none to send.
+// head returns the oldest event if it is on disk; nil if no event is ready.
 func (j *Journal) head() *pending {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -106,8 +106,8 @@ func (j *Journal) send(ctx context.Context, p *pending) error {
 	return nil
 }
 
-// Close sends what is left, for at most 3 s or until ctx ends, and closes the file. The next process
-// sends the rest. Nothing can be recorded any more.
+// Close sends the remaining events, for at most 3 s or until ctx ends, and closes the file. The next process
+// sends the rest. After Close, calls fail.
 func (j *Journal) Close(ctx context.Context) error {
 	j.close()
 	j.sending.Lock()

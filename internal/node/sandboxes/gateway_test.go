@@ -101,7 +101,7 @@ func (g *gateway) fold(_ context.Context, executor string, sb *sandbox.Sandbox) 
 	return errors.New("the records are away") // fails no call
 }
 
-// takeFolded returns what was folded since the last call.
+// takeFolded returns the records folded since the last call.
 func (g *gateway) takeFolded() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

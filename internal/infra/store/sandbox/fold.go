@@ -17,7 +17,7 @@ import (
 
 var _ sandbox.EventStore = (*Store)(nil)
 
-// foldedTable lists what an event needs of its sandbox's record.
+// foldedTable lists the columns of a sandbox's record that an event needs.
 var foldedTable = sqldb.NewView(
 	sqldb.Col("id", sqldb.Read, func(s *sandbox.Sandbox) any { return &s.ID }),
 	sqldb.Col("tenant", sqldb.Read, func(s *sandbox.Sandbox) any { return &s.Tenant }),
@@ -99,7 +99,7 @@ func (t *fold) apply(ctx context.Context, b *sqldb.Batch) error {
 	return applyEffect(ctx, b, s, &e)
 }
 
-// checkEffect rejects what the database would, which would undo the transaction.
+// checkEffect rejects values that the database would reject, because that would roll back the transaction.
 func checkEffect(e *sandbox.Effect) error {
 	c := call{Entry: e.Entry, Row: audit.Row{ExitStatus: audit.OK}}
 	if e.Row != nil {

@@ -60,7 +60,7 @@ func whyNot(ctx context.Context, q sqldb.Querier, t tenant.ID, id string) (refus
 	return session.ErrChanged, nil
 }
 
-// sealedEvent is a run.SessionEvent as it is stored.
+// sealedEvent is the stored form of a run.SessionEvent.
 type sealedEvent struct {
 	*run.SessionEvent
 	sealed []byte

@@ -182,7 +182,7 @@ func (d *Dir) List() ([]runtime.ID, error) {
 	return ids, nil
 }
 
-// Infos describes all sandboxes, and what a crash left of one: a folder, or a control group below
+// Infos describes all sandboxes, and the remains of one after a crash: a folder, or a control group below
 // groups, which may be nil.
 func (d *Dir) Infos(groups *cgroup.Parent) ([]runtime.Info, error) {
 	ids, err := d.List()
